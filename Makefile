@@ -1,0 +1,50 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.PHONY: install run test test-all lint fmt bench generate clean
+
+install: $(VENV)/.installed
+
+run: install
+	@$(BIN)/kapiserver serve $(ARGS)
+
+test: $(VENV)/.tests-installed
+	$(BIN)/python -m pytest -m "not slow" -n auto $(ARGS)
+
+test-all: $(VENV)/.tests-installed
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: $(VENV)/.tests-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tests/sizes.py
+
+fmt: $(VENV)/.tests-installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.tests-installed
+	$(BIN)/python -m tests.bench $(ARGS)
+
+generate: install
+	$(BIN)/python -m kapiserver.api.generate
+
+clean:
+	rm -rf $(VENV) .data .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/bin/pip:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/pip pyproject.toml
+	@echo "Installing kapiserver into $(VENV) ..."
+	@$(BIN)/pip install -q --disable-pip-version-check --no-warn-script-location -e .
+	@touch $@
+
+$(VENV)/.tests-installed: $(VENV)/.installed
+	@echo "Installing the test and lint tools into $(VENV) ..."
+	@$(BIN)/pip install -q --disable-pip-version-check --no-warn-script-location -e ".[test,lint]"
+	@touch $@

@@ -1,0 +1,1 @@
+"""autoscaling: scale and horizontal pod autoscalers."""

@@ -1,0 +1,1 @@
+"""The core group: pods, services, nodes, namespaces, configuration."""

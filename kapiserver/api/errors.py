@@ -1,0 +1,160 @@
+"""What the API says is wrong with an object, without a word about HTTP.
+
+    APIError
+    |-- InvalidObject      an object breaks rules: a list of FieldErrors
+    |-- BadObject          a body, option or selector that makes no sense as a whole
+    |-- NotRegistered      a group, version or kind this server does not know
+    `-- ConversionFailed   a value does not fit the version asked for
+
+A FieldError is data, not an exception: validation collects all of them. Mirrors
+k8s.io/apimachinery/pkg/util/validation/field and api/errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+ErrorType = Literal[
+    "required", "invalid", "forbidden", "not supported", "duplicate", "not found", "too long",
+    "too many", "type invalid", "internal",
+]  # fmt: skip
+
+_WORDS: dict[str, tuple[str, str]] = {
+    "required": ("FieldValueRequired", "Required value"),
+    "invalid": ("FieldValueInvalid", "Invalid value"),
+    "forbidden": ("FieldValueForbidden", "Forbidden"),
+    "not supported": ("FieldValueNotSupported", "Unsupported value"),
+    "duplicate": ("FieldValueDuplicate", "Duplicate value"),
+    "not found": ("FieldValueNotFound", "Not found"),
+    "too long": ("FieldValueTooLong", "Too long"),
+    "too many": ("FieldValueTooMany", "Too many"),
+    "type invalid": ("FieldValueTypeInvalid", "Invalid value"),
+    "internal": ("InternalError", "Internal error"),
+}
+_WITHOUT_VALUE = ("required", "forbidden", "too long", "too many", "internal")
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The way to a field as messages spell it: `spec.containers[0].name`, `data[key]`."""
+
+    text: str = ""
+
+    def __truediv__(self, name: str) -> Path:
+        """The field `name` below this one."""
+        return Path(f"{self.text}.{name}" if self.text else name)
+
+    def __getitem__(self, index: int | str) -> Path:
+        """The element of this list, or the entry of this map."""
+        return Path(f"{self.text}[{index}]")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One broken rule."""
+
+    type: ErrorType
+    path: Path
+    detail: str = ""
+    value: Any = None
+
+    @property
+    def reason(self) -> str:
+        """The `reason` of a StatusCause."""
+        return _WORDS[self.type][0]
+
+    @property
+    def message(self) -> str:
+        """The `message` of a StatusCause: everything but the path."""
+        words = _WORDS[self.type][1]
+        if self.type not in _WITHOUT_VALUE:
+            words = f"{words}: {_shown(self.value)}"
+        return f"{words}: {self.detail}" if self.detail else words
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+def _shown(value: Any) -> str:
+    # Go prints strings quoted, scalars bare and everything else as JSON.
+    if value is None:
+        return "null"
+    return orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
+
+
+def required(path: Path, detail: str = "") -> FieldError:
+    """A value that must be there is not."""
+    return FieldError("required", path, detail)
+
+
+def invalid(path: Path, value: Any, detail: str) -> FieldError:
+    """A value breaks a rule."""
+    return FieldError("invalid", path, detail, value)
+
+
+def forbidden(path: Path, detail: str) -> FieldError:
+    """A value must not be there."""
+    return FieldError("forbidden", path, detail)
+
+
+def duplicate(path: Path, value: Any) -> FieldError:
+    """A value that must be unique is there twice."""
+    return FieldError("duplicate", path, "", value)
+
+
+def not_supported(path: Path, value: Any, allowed: Sequence[str]) -> FieldError:
+    """A value is none of those allowed."""
+    names = ", ".join(f'"{one}"' for one in sorted(allowed))
+    return FieldError("not supported", path, f"supported values: {names}", value)
+
+
+def too_long(path: Path, limit: int) -> FieldError:
+    """A value has too many bytes."""
+    return FieldError("too long", path, f"may not be more than {limit} bytes")
+
+
+def too_many(path: Path, count: int, limit: int) -> FieldError:
+    """A list has too many items."""
+    return FieldError("too many", path, f"must have at most {limit} items")
+
+
+def not_found(path: Path, value: Any) -> FieldError:
+    """A value refers to something that is not there."""
+    return FieldError("not found", path, "", value)
+
+
+class APIError(Exception):
+    """Base of all errors about objects."""
+
+
+class InvalidObject(APIError):
+    """An object breaks rules; `errors` is never empty."""
+
+    def __init__(self, *, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> None:
+        texts = list(dict.fromkeys(str(error) for error in errors))
+        listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+        qualified = f"{kind}.{group}" if group else kind
+        super().__init__(f'{qualified} "{name}" is invalid: {listed}')
+        self.group = group
+        self.kind = kind
+        self.name = name
+        self.errors = tuple(errors)
+
+
+class BadObject(APIError):
+    """A body, option or selector that makes no sense as a whole; the message is for the client."""
+
+
+class NotRegistered(APIError):
+    """A group, version or kind this server does not know."""
+
+
+class ConversionFailed(APIError):
+    """A value does not fit the version asked for."""

@@ -1,0 +1,128 @@
+"""What a group and a resource are, as data: names, versions, scope, verbs, subresources.
+
+Routes, discovery, OpenAPI, tables and authorization attributes are derived from these. Nothing
+here imports a type: discovery and start-up read resources without loading a single declaration.
+Mirrors APIGroup and APIResource of meta/v1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+class GroupVersion(NamedTuple):
+    """An API group and version; the core group's name is empty."""
+
+    group: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @classmethod
+    def parse(cls, api_version: str) -> GroupVersion:
+        """Read an `apiVersion`. Raises ValueError on more than one slash."""
+        group, slash, version = api_version.rpartition("/")
+        if "/" in group or (slash and not group):
+            raise ValueError(f"unexpected GroupVersion string: {api_version}")
+        return cls(group, version)
+
+    def with_kind(self, kind: str) -> GroupVersionKind:
+        """The kind of that name in this group and version."""
+        return GroupVersionKind(self.group, self.version, kind)
+
+
+class GroupVersionKind(NamedTuple):
+    """What an object says it is."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def group_version(self) -> GroupVersion:
+        """The group and version, without the kind."""
+        return GroupVersion(self.group, self.version)
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.version}, Kind={self.kind}"
+
+
+HUB = "__internal"
+"""The version name of a group's hub, never seen by a client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subresource:
+    """A path below one object: `status`, `scale`, `finalize`."""
+
+    name: str
+    verbs: tuple[str, ...] = ("get", "patch", "update")
+    kind: GroupVersionKind | None = None
+    """The kind of its body where that is not the resource's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One resource of a group, in all versions that serve it."""
+
+    group: str
+    name: str
+    kind: str
+    namespaced: bool
+    versions: tuple[str, ...]
+    """Served versions, the preferred one first."""
+    storage_version: str
+    storage_prefix: str = ""
+    """Below the root of all keys; the name where empty."""
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    subresources: tuple[Subresource, ...] = ()
+    selectable_fields: tuple[str, ...] = ()
+    """Beside metadata.name and metadata.namespace."""
+    field_aliases: tuple[tuple[str, str], ...] = ()
+    """Old names of selectable fields: (alias, field)."""
+    stored: bool = True
+    """False for kinds that are only answered: reviews, bindings."""
+
+    @property
+    def prefix(self) -> str:
+        """Key segment(s) under which the objects are stored."""
+        return self.storage_prefix or self.name
+
+    @property
+    def singular_name(self) -> str:
+        """What discovery calls one of them."""
+        return self.singular or self.kind.lower()
+
+    @property
+    def qualified_name(self) -> str:
+        """`pods` or `deployments.apps`, as messages name a resource."""
+        return f"{self.name}.{self.group}" if self.group else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """One API group: the package that declares it, and its versions, preferred first.
+
+    The package has one module a version (`v1`), `resources` (RESOURCES), and where there is
+    something to say `internal` (hub types), `conversion` (CONVERSIONS), `defaults` (DEFAULTS),
+    `validation` (VALIDATIONS), `strategies` (STRATEGIES) and `columns` (COLUMNS): one literal
+    table each, loaded at first use.
+    """
+
+    name: str
+    package: str
+    versions: tuple[str, ...]
+    kinds_without_resource: tuple[str, ...] = ()
+    """Kinds that no resource of the group names: subresource bodies, options."""
+
+    @property
+    def group_versions(self) -> tuple[GroupVersion, ...]:
+        """All versions, preferred first."""
+        return tuple(GroupVersion(self.name, version) for version in self.versions)

@@ -1,0 +1,1 @@
+"""meta/v1: what every kind shares."""

@@ -1,0 +1,91 @@
+"""Reading metadata of an object tree: the accessors that every layer uses.
+
+Knows ObjectMeta's names and nothing of any kind. Reading never changes the tree; `metadata_of`
+is the one accessor that may add an empty `metadata`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kapiserver.api.group import GroupVersion, GroupVersionKind
+from kapiserver.api.types import Tree
+
+_EMPTY: Mapping[str, Any] = {}
+
+
+def metadata_of(obj: Tree) -> Tree:
+    """The object's metadata, to change; added when missing."""
+    found = obj.get("metadata")
+    if not isinstance(found, dict):
+        found = obj["metadata"] = {}
+    return found
+
+
+def _meta(obj: Tree) -> Mapping[str, Any]:
+    return obj.get("metadata") or _EMPTY
+
+
+def name_of(obj: Tree) -> str:
+    """`metadata.name`, or ""."""
+    return _meta(obj).get("name") or ""
+
+
+def namespace_of(obj: Tree) -> str:
+    """`metadata.namespace`, or ""."""
+    return _meta(obj).get("namespace") or ""
+
+
+def uid_of(obj: Tree) -> str:
+    """`metadata.uid`, or ""."""
+    return _meta(obj).get("uid") or ""
+
+
+def resource_version_of(obj: Tree) -> str:
+    """`metadata.resourceVersion`, or ""."""
+    return _meta(obj).get("resourceVersion") or ""
+
+
+def labels_of(obj: Tree) -> Mapping[str, str]:
+    """`metadata.labels`, or an empty mapping."""
+    return _meta(obj).get("labels") or _EMPTY
+
+
+def annotations_of(obj: Tree) -> Mapping[str, str]:
+    """`metadata.annotations`, or an empty mapping."""
+    return _meta(obj).get("annotations") or _EMPTY
+
+
+def finalizers_of(obj: Tree) -> list[str]:
+    """`metadata.finalizers`, or an empty list."""
+    return _meta(obj).get("finalizers") or []
+
+
+def generation_of(obj: Tree) -> int:
+    """`metadata.generation`, or 0."""
+    return _meta(obj).get("generation") or 0
+
+
+def is_terminating(obj: Tree) -> bool:
+    """Whether deletion was asked for and is not done."""
+    return bool(_meta(obj).get("deletionTimestamp"))
+
+
+def kind_of(obj: Tree) -> GroupVersionKind:
+    """What the object says it is; parts that it does not say are empty.
+
+    Raises ValueError for an `apiVersion` with two slashes.
+    """
+    version = GroupVersion.parse(obj.get("apiVersion") or "")
+    return version.with_kind(obj.get("kind") or "")
+
+
+def value_at(obj: Tree, *path: str) -> Any:
+    """The value below nested keys, or None where one is missing or no object."""
+    found: Any = obj
+    for name in path:
+        if not isinstance(found, dict):
+            return None
+        found = found.get(name)
+    return found

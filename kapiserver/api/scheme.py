@@ -1,0 +1,103 @@
+"""The immutable lookup from names to types, resources and behaviour.
+
+Built from `groups.py`; a group's modules load when they are first asked for, so making a Scheme
+costs nothing and does not grow with the number of kinds. Knows no bytes and no store. Mirrors
+runtime.Scheme of k8s.io/apimachinery, less the codecs.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from kapiserver.api.errors import NotRegistered
+from kapiserver.api.group import HUB, Group, GroupVersion, GroupVersionKind, Resource
+from kapiserver.api.groups import GROUPS, META
+from kapiserver.api.strategy import Strategy
+from kapiserver.api.types import Kind, list_type
+
+
+class Scheme:
+    """All groups of one server."""
+
+    def __init__(self, groups: Sequence[Group] = GROUPS) -> None:
+        self.groups = tuple(groups)
+        self._by_name = {group.name: group for group in groups}
+
+    def group(self, name: str) -> Group:
+        """The group of that name. Raises NotRegistered."""
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise NotRegistered(f"group {name!r} is not served") from None
+
+    def serves(self, version: GroupVersion) -> bool:
+        """Whether the group has that version."""
+        group = self._by_name.get(version.group)
+        return group is not None and version.version in group.versions
+
+    @functools.cache  # noqa: B019 - one Scheme lives as long as its server
+    def resources(self, group: str) -> tuple[Resource, ...]:
+        """The group's resources, in the order discovery shows them."""
+        found: tuple[Resource, ...] = _module(self.group(group), "resources").RESOURCES
+        return found
+
+    def resource(self, version: GroupVersion, name: str) -> Resource:
+        """The resource of that plural name. Raises NotRegistered."""
+        for resource in self.resources(version.group):
+            if resource.name == name and version.version in resource.versions:
+                return resource
+        raise NotRegistered(f"{name} is not a resource of {version}")
+
+    @functools.cache  # noqa: B019
+    def type_of(self, kind: GroupVersionKind) -> type[Kind]:
+        """The type of a kind, lists and meta/v1 kinds of every group included, and hub types for
+        the version `__internal`. Raises NotRegistered."""
+        found = self._declared(kind)
+        if found is None and kind.kind.endswith("List"):
+            item = self._declared(kind._replace(kind=kind.kind.removesuffix("List")))
+            found = list_type(item) if item else None
+        if found is None:
+            found = getattr(_module(META, "v1"), kind.kind, None)
+        if not (isinstance(found, type) and issubclass(found, Kind)):
+            raise NotRegistered(
+                f'no kind "{kind.kind}" is registered for version "{kind.group_version}"'
+            )
+        return found
+
+    def hub_version(self, group: str) -> GroupVersion:
+        """The version in which the group's objects are handled: its only one, or `__internal`."""
+        versions = self.group(group).versions
+        return GroupVersion(group, versions[0] if len(versions) == 1 else HUB)
+
+    def strategy(self, resource: Resource, subresource: str = "") -> Strategy:
+        """How writes of a resource, or of one of its subresources, behave."""
+        module = _module(self.group(resource.group), "strategies")
+        key = f"{resource.name}/{subresource}" if subresource else resource.name
+        found: Strategy = module.STRATEGIES[key]
+        return found
+
+    def table(self, group: str, module: str, name: str) -> Any:
+        """A literal table of a group package: `table("apps", "columns", "COLUMNS")`."""
+        return getattr(_module(self.group(group), module), name)
+
+    def _declared(self, kind: GroupVersionKind) -> type[Kind] | None:
+        group = self._by_name.get(kind.group)
+        if group is None:
+            return None
+        if kind.version == HUB:
+            version = "internal" if len(group.versions) > 1 else group.versions[0]
+        elif kind.version in group.versions:
+            version = kind.version
+        else:
+            return None
+        found = vars(_module(group, version)).get(kind.kind)
+        is_kind = isinstance(found, type) and issubclass(found, Kind)
+        return found if is_kind else None
+
+
+def _module(group: Group, name: str) -> Any:
+    return importlib.import_module(f"kapiserver.api.{group.package}.{name}")
+

@@ -1,0 +1,1 @@
+"""One handler per verb, none per kind."""

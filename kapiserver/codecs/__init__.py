@@ -1,0 +1,1 @@
+"""Bytes to objects and back. Knows no store and no HTTP."""

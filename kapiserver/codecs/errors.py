@@ -1,0 +1,67 @@
+"""What can go wrong between bytes and objects, without a word about HTTP.
+
+    CodecError
+    |-- Malformed            the bytes are not of their format
+    |-- MissingKind          no kind or apiVersion, and no default for it
+    |-- WrongValue           a value of the wrong JSON type for its field, or out of its range
+    |-- TooLarge             deeper, longer or more than the bound
+    |-- UnsupportedEncoding  an envelope with an encoding or content type nobody here reads
+    |-- NotEncodable         an object that has no form in this media type
+    |-- NotAcceptable        none of the media types asked for is offered
+    `-- UnsupportedMediaType the body's media type is not read here
+
+`apiserver/errors.py` maps each to a Status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class CodecError(Exception):
+    """Base of all codec errors; the message is for the client."""
+
+
+class Malformed(CodecError):
+    """The bytes are not of their format."""
+
+
+class MissingKind(CodecError):
+    """No kind or apiVersion, and no default for it."""
+
+
+class WrongValue(CodecError):
+    """A value of the wrong JSON type for its field, or out of its range."""
+
+
+class TooLarge(CodecError):
+    """Deeper, longer or more than the bound."""
+
+
+class UnsupportedEncoding(CodecError):
+    """An envelope with an encoding or content type nobody here reads."""
+
+
+class NotEncodable(CodecError):
+    """An object that has no form in this media type."""
+
+
+class NotAcceptable(CodecError):
+    """None of the media types asked for is offered."""
+
+    def __init__(self, offered: Sequence[str]) -> None:
+        super().__init__(
+            "only the following media types are accepted: " + ", ".join(offered)
+        )
+        self.offered = tuple(offered)
+
+
+class UnsupportedMediaType(CodecError):
+    """The body's media type is not read here."""
+
+    def __init__(self, offered: Sequence[str]) -> None:
+        super().__init__(
+            "the body of the request was in an unknown format - accepted media types include: "
+            + ", ".join(offered)
+        )
+        self.offered = tuple(offered)

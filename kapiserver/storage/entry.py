@@ -1,0 +1,5 @@
+"""One revision of one object, with its encodings (being built)."""
+
+
+class Entry:
+    """One revision of one object."""

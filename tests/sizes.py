@@ -32,9 +32,8 @@ def offenders(path: Path) -> list[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > FUNCTION_LINES:
-                found.append(
-                    f"{path}:{node.lineno}: {node.name} has {length} lines, at most {FUNCTION_LINES}"
-                )
+                where = f"{path}:{node.lineno}: {node.name}"
+                found.append(f"{where} has {length} lines, at most {FUNCTION_LINES}")
     return found
 
 

@@ -35,7 +35,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "type invalid": ("FieldValueTypeInvalid", "Invalid value"),
     "internal": ("InternalError", "Internal error"),
 }
-_WITHOUT_VALUE = ("required", "forbidden", "too long", "too many", "internal")
+_WITHOUT_VALUE = ("required", "forbidden", "too long", "type invalid", "internal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def too_long(path: Path, limit: int) -> FieldError:
 
 def too_many(path: Path, count: int, limit: int) -> FieldError:
     """A list has too many items."""
-    return FieldError("too many", path, f"must have at most {limit} items")
+    return FieldError("too many", path, f"must have at most {limit} items", count)
 
 
 def not_found(path: Path, value: Any) -> FieldError:

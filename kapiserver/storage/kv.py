@@ -42,7 +42,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The answer to one get: the pair, or None where there is no such key, and the revision read."""
+    """The answer to one get: the pair (None where there is no such key) and the revision read."""
 
     item: KeyValue | None
     revision: Revision

@@ -47,4 +47,5 @@ $(VENV)/.installed: $(VENV)/bin/pip pyproject.toml
 $(VENV)/.tests-installed: $(VENV)/.installed
 	@echo "Installing the test and lint tools into $(VENV) ..."
 	@$(BIN)/pip install -q --disable-pip-version-check --no-warn-script-location -e ".[test,lint]"
+	@$(BIN)/python tests/e2e/binaries.py $(VENV)/tools
 	@touch $@

@@ -1,0 +1,118 @@
+"""A small HTTP/1.1 client for load: keep-alive connections on asyncio, nothing more."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import orjson
+
+JSON = "application/json"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The server under load."""
+
+    host: str
+    port: int
+    token: str
+    ca_file: str
+    pids: list[int]
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.host}:{self.port}"
+
+    def tls(self) -> ssl.SSLContext:
+        """A client context that trusts the server's CA."""
+        context = ssl.create_default_context(cafile=self.ca_file)
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One response, with the seconds to its first byte of the body."""
+
+    status: int
+    body: bytes
+
+
+class Connection:
+    """One keep-alive connection; one request at a time."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    async def open(self, context: ssl.SSLContext) -> "Connection":
+        self.reader, self.writer = await asyncio.open_connection(
+            self.target.host, self.target.port, ssl=context, limit=1 << 22
+        )
+        return self
+
+    async def request(
+        self, method: str, path: str, body: object = None, *, accept: str = JSON
+    ) -> Answer:
+        """Send one request (a body is sent as JSON) and read its answer."""
+        head = (
+            f"{method} {path} HTTP/1.1\r\nHost: {self.target.host}:{self.target.port}\r\n"
+            f"User-Agent: bench\r\nAccept: {accept}\r\n"
+            f"Authorization: Bearer {self.target.token}\r\n"
+        )
+        data = b""
+        if body is not None:
+            data = body if isinstance(body, bytes) else orjson.dumps(body)
+            head += f"Content-Type: {JSON}\r\nContent-Length: {len(data)}\r\n"
+        self.writer.write(head.encode() + b"\r\n" + data)
+        lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        headers = {
+            name.lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in lines[1:] if line)
+        }
+        if headers.get("transfer-encoding", "").lower() == "chunked":
+            return Answer(int(lines[0].split()[1]), await self._chunks())
+        length = int(headers.get("content-length", "0"))
+        return Answer(int(lines[0].split()[1]), await self.reader.readexactly(length))
+
+    async def _chunks(self) -> bytes:
+        found = []
+        while size := int((await self.reader.readline()).split(b";")[0], 16):
+            found.append(await self.reader.readexactly(size))
+            await self.reader.readexactly(2)
+        await self.reader.readline()
+        return b"".join(found)
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+@asynccontextmanager
+async def connections(target: Target, count: int) -> AsyncIterator[list[Connection]]:
+    """So many open connections."""
+    context = target.tls()
+    opened = await asyncio.gather(*[Connection(target).open(context) for _ in range(count)])
+    try:
+        yield list(opened)
+    finally:
+        for one in opened:
+            one.close()
+
+
+async def spread(
+    over: list[Connection],
+    items: Iterable[Item],
+    work: Callable[[Connection, Item], Awaitable[None]],
+) -> None:
+    """Do the work for every item, one at a time on each connection."""
+    waiting = iter(items)
+
+    async def run(connection: Connection) -> None:
+        for item in waiting:
+            await work(connection, item)
+
+    await asyncio.gather(*[run(one) for one in over])

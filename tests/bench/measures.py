@@ -1,0 +1,212 @@
+"""What is measured: one coroutine a measure, each returning named figures of one window.
+
+CPU is the server's own, in the unit that its name says. Throughput is bounded by this client,
+which is Python too: judge by the server's CPU for each request, not by requests a second.
+"""
+
+import asyncio
+import itertools
+import os
+import statistics
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import orjson
+
+from tests.bench.client import Connection, Target, connections, spread
+from tests.bench.objects import configmap, create_pod, ensure_namespace, path
+from tests.bench.processes import Window, resident_mib
+
+Figures = dict[str, float]
+_LISTED = "bench-list"
+_WATCHED = "bench-watch"
+_HERE = Path(__file__).parent
+
+
+async def _loop(
+    target: Target,
+    count: int,
+    seconds: float,
+    send: Callable[[Connection], Awaitable[None]],
+) -> Figures:
+    """Requests one after another on each of `count` connections, for so many seconds."""
+    latencies: list[float] = []
+    async with connections(target, count) as opened:
+
+        async def run(connection: Connection, until: float) -> None:
+            while (begin := time.perf_counter()) < until:
+                await send(connection)
+                latencies.append(time.perf_counter() - begin)
+
+        until = time.perf_counter() + 0.5
+        await asyncio.gather(*[run(one, until) for one in opened])
+        latencies.clear()
+        with Window(target.pids) as window:
+            until = time.perf_counter() + seconds
+            await asyncio.gather(*[run(one, until) for one in opened])
+    latencies.sort()
+    return {
+        "per s": len(latencies) / window.wall,
+        "server us": window.server / len(latencies) * 1e6,
+        "p50 ms": latencies[len(latencies) // 2] * 1e3,
+        "p99 ms": latencies[int(len(latencies) * 0.99)] * 1e3,
+    }
+
+
+async def get(target: Target, seconds: float, *, resource: str, accept: str, count: int) -> Figures:
+    """GET of one object."""
+    async with connections(target, 1) as (connection,):
+        await ensure_namespace(connection)
+        await connection.request("POST", path("configmaps"), configmap("one"))
+        await create_pod(connection, 7, name="one")
+
+    async def send(connection: Connection) -> None:
+        answer = await connection.request("GET", path(resource, "one"), accept=accept)
+        assert answer.status == 200, answer
+
+    return await _loop(target, count, seconds, send)
+
+
+async def create(target: Target, seconds: float, *, count: int) -> Figures:
+    """Create of ConfigMaps of 1 KB."""
+    async with connections(target, 1) as (connection,):
+        await ensure_namespace(connection)
+    template = orjson.dumps(configmap("@NAME@"))
+    numbers = itertools.count(time.time_ns())
+
+    async def send(connection: Connection) -> None:
+        body = template.replace(b"@NAME@", b"c-%d" % next(numbers))
+        answer = await connection.request("POST", path("configmaps"), body)
+        assert answer.status == 201, answer
+
+    return await _loop(target, count, seconds, send)
+
+
+async def put(target: Target, seconds: float, *, count: int) -> Figures:
+    """Unconditional PUT round 200 ConfigMaps of 1 KB, with a change in each."""
+    async with connections(target, 16) as opened:
+        await ensure_namespace(opened[0])
+
+        async def make(connection: Connection, number: int) -> None:
+            await connection.request("POST", path("configmaps"), configmap(f"put-{number}"))
+
+        await spread(opened, range(200), make)
+    numbers = itertools.count()
+
+    async def send(connection: Connection) -> None:
+        number = next(numbers)
+        body = configmap(f"put-{number % 200}")
+        body["data"]["level"] = f"{time.time_ns()}"
+        answer = await connection.request("PUT", path("configmaps", f"put-{number % 200}"), body)
+        assert answer.status == 200, answer
+
+    return await _loop(target, count, seconds, send)
+
+
+async def seed_pods(target: Target, count: int) -> Figures:
+    """Create pods and their status; what is there already stays."""
+    async with connections(target, 16) as opened:
+        await ensure_namespace(opened[0], _LISTED)
+
+        async def make(connection: Connection, number: int) -> None:
+            await create_pod(connection, number, namespace=_LISTED)
+
+        with Window(target.pids) as window:
+            await spread(opened, range(count), make)
+    return {"writes per s": 2 * count / window.wall, "server us": window.server / count / 2 * 1e6}
+
+
+def _continue_token(body: bytes) -> str:
+    return orjson.loads(body)["metadata"].get("continue", "")
+
+
+async def list_pods(target: Target, _: float, *, accept: str, query: str) -> Figures:
+    """LIST of all seeded pods, whole; or in pages (JSON only) when the query has a limit."""
+    async with connections(target, 1) as (connection,):
+        place = path("pods", namespace=_LISTED) + query
+        size = 0
+        with Window(target.pids) as window:
+            token = ""
+            while True:
+                more = f"&continue={token}" if token else ""
+                answer = await connection.request("GET", place + more, accept=accept)
+                assert answer.status == 200, answer.body[:300]
+                size += len(answer.body)
+                token = _continue_token(answer.body) if "limit=" in query else ""
+                if not token:
+                    break
+    return {"wall s": window.wall, "server s": window.server, "MB": size / 1e6}
+
+
+@asynccontextmanager
+async def _watchers(
+    target: Target, count: int, seconds: float
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    program = _HERE / "watchfan"
+    source = _HERE / "watchfan.c"
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        build = await asyncio.create_subprocess_exec(
+            "gcc", "-O2", "-o", str(program), str(source), "-lssl", "-lcrypto"
+        )
+        assert await build.wait() == 0, "watchfan needs gcc and OpenSSL's headers (libssl-dev)"
+    async with connections(target, 1) as (connection,):
+        await ensure_namespace(connection, _WATCHED)
+        for number in range(10):
+            body = configmap(f"w-{number}")
+            await connection.request("POST", path("configmaps", namespace=_WATCHED), body)
+        answer = await connection.request("GET", path("configmaps", namespace=_WATCHED))
+    revision = orjson.loads(answer.body)["metadata"]["resourceVersion"]
+    place = f"{path('configmaps', namespace=_WATCHED)}?watch=1&resourceVersion={revision}"
+    process = await asyncio.create_subprocess_exec(
+        program, target.host, str(target.port), place, str(count), str(seconds), target.ca_file,
+        stdout=asyncio.subprocess.PIPE, env={**os.environ, "TOKEN": target.token},
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"READY\n"
+    yield process
+    await process.wait()
+
+
+async def watch(target: Target, seconds: float, *, count: int, rate: int) -> Figures:
+    """So many watchers of one namespace, so many PUTs a second in it (open loop)."""
+    async with _watchers(target, count, seconds) as process, connections(target, 8) as opened:
+        free: asyncio.Queue[Connection] = asyncio.Queue()
+        for one in opened:
+            free.put_nowait(one)
+
+        async def change(number: int) -> None:
+            connection = await free.get()
+            body = configmap(f"w-{number % 10}")
+            body["data"]["level"] = f"TS={time.time_ns()};"
+            place = path("configmaps", f"w-{number % 10}", namespace=_WATCHED)
+            await connection.request("PUT", place, body)
+            free.put_nowait(connection)
+
+        with Window(target.pids) as window:
+            begin = time.perf_counter()
+            tasks = []
+            for number in range(int(rate * seconds)):
+                await asyncio.sleep(max(0.0, begin + number / rate - time.perf_counter()))
+                tasks.append(asyncio.create_task(change(number)))
+            await asyncio.sleep(max(0.0, begin + seconds - time.perf_counter()))
+        await asyncio.gather(*tasks)
+        assert process.stdout is not None
+        seen = orjson.loads(await process.stdout.readline())
+    return {
+        "server us": window.server / max(1, seen["events"]) * 1e6,
+        "delivered %": 100 * seen["events"] / (count * rate * seconds),
+        "p50 ms": seen["p50_us"] / 1e3,
+        "p99 ms": seen["p99_us"] / 1e3,
+    }
+
+
+def memory(target: Target) -> Figures:
+    """Resident memory now."""
+    return {"MiB": resident_mib(target.pids)}
+
+
+def median(rows: list[Figures]) -> Figures:
+    """The median of each figure."""
+    return {name: statistics.median(row[name] for row in rows) for name in rows[0]}

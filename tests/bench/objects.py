@@ -1,0 +1,161 @@
+"""The objects that the drivers create: a ConfigMap of 1 KB and a Pod as a Deployment's replica."""
+
+import orjson
+
+from tests.bench.client import Connection
+
+NAMESPACE = "bench"
+
+
+def configmap(name: str, size: int = 1024) -> dict:
+    """A ConfigMap whose compact JSON has `size` bytes."""
+    found = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": {"app": "bench", "tier": "backend"}},
+        "data": {"app.properties": "", "level": "info"},
+    }
+    found["data"]["app.properties"] = ("key=value;" * 400)[: size - len(orjson.dumps(found))]
+    return found
+
+
+def _toleration(condition: str) -> dict:
+    return {
+        "key": f"node.kubernetes.io/{condition}",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 300,
+    }
+
+
+def _container(app: str) -> dict:
+    return {
+        "name": "app",
+        "image": f"registry.example.com/shop/{app}:1.4.2",
+        "imagePullPolicy": "IfNotPresent",
+        "args": ["--listen=:8080", "--log-level=info"],
+        "env": [
+            {"name": "DB_HOST", "value": "db.shop.svc"},
+            {"name": "DB_PORT", "value": "5432"},
+        ],
+        "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}],
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "128Mi"},
+            "limits": {"cpu": "500m", "memory": "256Mi"},
+        },
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/app"}],
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+    }
+
+
+def pod(number: int, name: str = "") -> dict:
+    """A Pod of about 5 KB JSON once it has a status."""
+    app = f"app-{number % 50:02d}"
+    owner = f"{app}-{(number % 50) * 2654435761 & 0xFFFFFFFF:08x}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name or f"pod-{number:05d}",
+            "labels": {
+                "app.kubernetes.io/name": app,
+                "app.kubernetes.io/part-of": "shop",
+                "pod-template-hash": owner[-8:],
+                "tier": "backend",
+            },
+            "annotations": {
+                "prometheus.io/scrape": "true",
+                "prometheus.io/port": "9090",
+                "checksum/config": f"{number % 50:064x}",
+            },
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": owner,
+                    "uid": f"00000000-0000-4000-8000-{number % 50:012d}",
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": {
+            "nodeName": f"node-{number % 200:03d}",
+            "restartPolicy": "Always",
+            "dnsPolicy": "ClusterFirst",
+            "schedulerName": "default-scheduler",
+            "terminationGracePeriodSeconds": 30,
+            "securityContext": {},
+            "serviceAccountName": "default",
+            "enableServiceLinks": True,
+            "volumes": [
+                {"name": "config", "configMap": {"name": f"{app}-config", "defaultMode": 420}}
+            ],
+            "tolerations": [_toleration("not-ready"), _toleration("unreachable")],
+            "containers": [_container(app)],
+        },
+    }
+
+
+def pod_status(number: int) -> dict:
+    """The status that a kubelet would have written."""
+    moment = "2026-01-02T03:04:05Z"
+    address = f"10.2.{number // 250 % 250}.{number % 250 + 1}"
+    conditions = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+    return {
+        "phase": "Running",
+        "conditions": [
+            {"type": one, "status": "True", "lastProbeTime": None, "lastTransitionTime": moment}
+            for one in conditions
+        ],
+        "hostIP": f"10.1.{number % 200}.1",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "startTime": moment,
+        "qosClass": "Burstable",
+        "containerStatuses": [
+            {
+                "name": "app",
+                "state": {"running": {"startedAt": moment}},
+                "lastState": {},
+                "ready": True,
+                "started": True,
+                "restartCount": 0,
+                "image": f"registry.example.com/shop/app-{number % 50:02d}:1.4.2",
+                "imageID": f"registry.example.com/shop/app@sha256:{number % 50:064x}",
+                "containerID": f"containerd://{number:064x}",
+            }
+        ],
+    }
+
+
+def path(resource: str, name: str = "", *, namespace: str = NAMESPACE) -> str:
+    """The URL path of a resource of the core group, or of one object."""
+    found = f"/api/v1/namespaces/{namespace}/{resource}"
+    return f"{found}/{name}" if name else found
+
+
+async def ensure_namespace(connection: Connection, name: str = NAMESPACE) -> None:
+    """Create the namespace unless it is there."""
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    answer = await connection.request("POST", "/api/v1/namespaces", body)
+    if answer.status not in (201, 409):
+        raise SystemExit(f"namespace {name}: {answer.status} {answer.body[:200]!r}")
+
+
+async def create_pod(
+    connection: Connection, number: int, *, namespace: str = NAMESPACE, name: str = ""
+) -> None:
+    """Create a pod, then write its status as a kubelet would; nothing if it is there."""
+    body = pod(number, name)
+    answer = await connection.request("POST", path("pods", namespace=namespace), body)
+    if answer.status == 409:
+        return
+    if answer.status != 201:
+        raise SystemExit(f"pod {number}: {answer.status} {answer.body[:300]!r}")
+    body["status"] = pod_status(number)
+    place = path("pods", body["metadata"]["name"], namespace=namespace) + "/status"
+    answer = await connection.request("PUT", place, body)
+    if answer.status != 200:
+        raise SystemExit(f"status of pod {number}: {answer.status} {answer.body[:300]!r}")

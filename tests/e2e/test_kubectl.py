@@ -1,0 +1,217 @@
+"""A real kubectl, unmodified, does its daily work."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import Kubectl, Server
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+  labels: {app: web}
+spec:
+  containers:
+  - name: main
+    image: nginx:1.27
+    ports: [{containerPort: 80}]
+    resources: {requests: {cpu: 100m}}
+"""
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      containers:
+      - {name: main, image: "nginx:1.27"}
+"""
+
+
+def test_create_get_in_every_output(kubectl: Kubectl) -> None:
+    """A created pod shows in the table, wide, as JSON, as YAML, by name and by JSONPath."""
+    assert kubectl("create", "-f", "-", stdin=POD) == "pod/web created\n"
+    header, row = kubectl("get", "pods").splitlines()
+    assert header.split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
+    assert row.split()[:4] == ["web", "0/1", "Pending", "0"]
+    wide = kubectl("get", "pods", "-o", "wide").splitlines()[0]
+    assert wide.split()[5:7] == ["IP", "NODE"]
+    assert (
+        json.loads(kubectl("get", "pod", "web", "-o", "json"))["status"]["qosClass"] == "Burstable"
+    )
+    assert yaml.safe_load(kubectl("get", "pod", "web", "-o", "yaml"))["kind"] == "Pod"
+    assert kubectl("get", "pods", "-o", "name") == "pod/web\n"
+    assert (
+        kubectl("get", "pod", "web", "-o", "jsonpath={.spec.containers[0].image}") == "nginx:1.27"
+    )
+
+
+def test_create_is_validated(kubectl: Kubectl) -> None:
+    """An unknown field is refused before the create, and a broken rule by it, naming the field."""
+    unknown = kubectl("create", "-f", "-", stdin=POD.replace("image:", "imagee:"), fails=True)
+    assert 'unknown field "spec.containers[0].imagee"' in unknown
+    broken = kubectl("create", "-f", "-", stdin=POD.replace("name: web", "name: Web_"), fails=True)
+    assert 'The Pod "Web_" is invalid' in broken
+    again = kubectl("create", "-f", "-", stdin=POD) and kubectl(
+        "create", "-f", "-", stdin=POD, fails=True
+    )
+    assert 'pods "web" already exists' in again
+
+
+def test_describe(kubectl: Kubectl) -> None:
+    """describe shows a pod, a deployment, a service, a config map, a secret, a node, a namespace."""
+    kubectl("create", "-f", "-", stdin=POD)
+    kubectl("create", "-f", "-", stdin=DEPLOYMENT)
+    kubectl("create", "configmap", "settings", "--from-literal=a=1")
+    kubectl("create", "secret", "generic", "keys", "--from-literal=b=2")
+    assert re.search(r"Status:\s+Pending", kubectl("describe", "pod", "web"))
+    assert re.search(r"Replicas:\s+2 desired", kubectl("describe", "deployment", "shop"))
+    assert "a:\n----\n1\n" in kubectl("describe", "configmap", "settings")
+    assert re.search(r"b:\s+1 bytes", kubectl("describe", "secret", "keys"))
+    assert "default" in kubectl("describe", "serviceaccount", "default")
+
+
+def test_label_annotate_patch(kubectl: Kubectl) -> None:
+    """Labels and annotations come and go; all three patch types change an object."""
+    kubectl("create", "-f", "-", stdin=POD)
+    kubectl("label", "pod", "web", "tier=front")
+    assert kubectl("get", "pods", "-l", "tier=front", "-o", "name") == "pod/web\n"
+    assert kubectl("get", "pods", "-l", "tier!=front", "-o", "name") == ""
+    assert "already has a value" in kubectl("label", "pod", "web", "tier=back", fails=True)
+    kubectl("label", "pod", "web", "tier-")
+    kubectl("annotate", "pod", "web", "note=one")
+    kubectl("annotate", "--overwrite", "pod", "web", "note=two")
+    patches = (
+        ("strategic", '{"spec":{"containers":[{"name":"main","image":"nginx:1.28"}]}}'),
+        ("merge", '{"metadata":{"labels":{"merge":"yes"}}}'),
+        ("json", '[{"op":"add","path":"/metadata/labels/json","value":"yes"}]'),
+    )
+    for kind, patch in patches:
+        kubectl("patch", "pod", "web", "--type", kind, "-p", patch)
+    found = json.loads(kubectl("get", "pod", "web", "-o", "json"))
+    assert found["metadata"]["labels"] == {"app": "web", "json": "yes", "merge": "yes"}
+    assert found["metadata"]["annotations"]["note"] == "two"
+    assert [one["image"] for one in found["spec"]["containers"]] == ["nginx:1.28"]
+
+
+def test_edit_by_replace(kubectl: Kubectl) -> None:
+    """replace takes back what get wrote; a stale copy is refused."""
+    kubectl("create", "configmap", "settings", "--from-literal=a=1")
+    stale = kubectl("get", "configmap", "settings", "-o", "yaml")
+    kubectl("replace", "-f", "-", stdin=stale.replace('a: "1"', 'a: "2"'))
+    conflict = kubectl("replace", "-f", "-", stdin=stale.replace('a: "1"', 'a: "3"'), fails=True)
+    assert "the object has been modified" in conflict
+    assert kubectl("get", "configmap", "settings", "-o", "jsonpath={.data.a}") == "2"
+
+
+def test_apply(kubectl: Kubectl) -> None:
+    """Client-side apply creates, leaves alone and changes, with a strategic merge patch."""
+    assert kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/shop created\n"
+    assert kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/shop unchanged\n"
+    changed = DEPLOYMENT.replace("1.27", "1.28")
+    assert kubectl("apply", "-f", "-", stdin=changed) == "deployment.apps/shop configured\n"
+    image = "jsonpath={.spec.template.spec.containers[0].image}"
+    assert kubectl("get", "deployment", "shop", "-o", image) == "nginx:1.28"
+
+
+def test_scale_and_restart(kubectl: Kubectl) -> None:
+    """scale goes through the scale subresource, rollout restart annotates the template; both
+    raise the generation."""
+    kubectl("create", "-f", "-", stdin=DEPLOYMENT)
+    kubectl("scale", "deployment", "shop", "--replicas=5")
+    kubectl("rollout", "restart", "deployment", "shop")
+    found = json.loads(kubectl("get", "deployment", "shop", "-o", "json"))
+    assert found["spec"]["replicas"] == 5
+    assert (
+        "kubectl.kubernetes.io/restartedAt" in found["spec"]["template"]["metadata"]["annotations"]
+    )
+    assert found["metadata"]["generation"] == 3
+    row = kubectl("get", "deployments").splitlines()[1].split()
+    assert row[:4] == ["shop", "0/5", "0", "0"]
+    refused = kubectl(
+        "scale", "deployment", "shop", "--replicas=1", "--current-replicas=9", fails=True
+    )
+    assert "Expected replicas to be 9" in refused
+
+
+def test_delete(kubectl: Kubectl) -> None:
+    """delete takes an object, a list by label, and says when there is none."""
+    for name in ("a", "b", "c"):
+        kubectl("create", "configmap", name)
+        kubectl("label", "configmap", name, "set=one")
+    assert "deleted" in kubectl("delete", "configmap", "a")
+    kubectl("delete", "configmaps", "-l", "set=one")
+    assert "set=one" not in kubectl("get", "configmaps", "--show-labels")
+    assert "not found" in kubectl("delete", "configmap", "a", fails=True)
+
+
+def test_chunks(kubectl: Kubectl) -> None:
+    """A list in chunks of two is the whole list, in order."""
+    names = [f"item-{number}" for number in range(7)]
+    for name in names:
+        kubectl("create", "configmap", name)
+    found = kubectl("get", "configmaps", "--chunk-size=2", "-o", "name").splitlines()
+    assert [one for one in found if "item" in one] == [f"configmap/{name}" for name in names]
+
+
+def test_field_selectors_and_sorting(kubectl: Kubectl) -> None:
+    """Field selectors filter, an unknown one is an error, --sort-by sorts."""
+    kubectl("create", "-f", "-", stdin=POD)
+    assert kubectl("get", "pods", "--field-selector", "status.phase=Pending", "-o", "name")
+    assert kubectl("get", "pods", "--field-selector", "status.phase=Running", "-o", "name") == ""
+    unknown = kubectl("get", "pods", "--field-selector", "spec.colour=red", fails=True)
+    assert "field label not supported: spec.colour" in unknown
+    kubectl("get", "pods", "--sort-by", ".metadata.name")
+
+
+def test_watch(server: Server, kubectl: Kubectl, kubectl_program: Path, namespace: str) -> None:
+    """get --watch shows what is there, then what changes."""
+    kubectl("create", "configmap", "first")
+    command = [kubectl_program, "--kubeconfig", server.kubeconfig, "-n", namespace]
+    watching = subprocess.Popen(
+        [*command, "get", "configmaps", "--field-selector", "metadata.name!=kube-root-ca.crt"]
+        + ["--watch", "--no-headers", "--output-watch-events"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert watching.stdout is not None
+    with watching.stdout as lines:
+        assert lines.readline().split()[:2] == ["ADDED", "first"]
+        kubectl("create", "configmap", "second")
+        assert lines.readline().split()[:2] == ["ADDED", "second"]
+        kubectl("label", "configmap", "second", "a=b")
+        assert lines.readline().split()[:2] == ["MODIFIED", "second"]
+        kubectl("delete", "configmap", "first")
+        assert lines.readline().split()[:2] == ["DELETED", "first"]
+        watching.terminate()
+    watching.wait()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("api-resources",),
+        ("api-versions",),
+        ("version",),
+        ("cluster-info",),
+        ("explain", "pod.spec.containers"),
+        ("explain", "deployment", "--recursive"),
+        ("get", "all"),
+        ("get", "pods,configmaps,secrets", "-A"),
+        ("get", "--raw", "/readyz?verbose"),
+    ],
+    ids=" ".join,
+)
+def test_asks_about_the_server(kubectl: Kubectl, arguments: tuple[str, ...]) -> None:
+    """What kubectl asks to learn about the server is answered."""
+    kubectl(*arguments)

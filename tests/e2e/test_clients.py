@@ -1,0 +1,157 @@
+"""The Python clients that people use, unmodified: create, list, watch, delete with each."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.e2e.programs import Server
+
+
+@pytest.fixture
+def kubeconfig(server: Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The server's kubeconfig, where clients look for it."""
+    monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
+    return str(server.kubeconfig)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    # The clients' own deprecations are not ours to fail on.
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def test_kubernetes(kubeconfig: str, namespace: str) -> None:
+    """The official client."""
+    with _quiet():
+        from kubernetes import client, config, watch
+
+        with client.ApiClient(config.load_kube_config(kubeconfig) or None) as api:
+            core = client.CoreV1Api(api)
+            made = core.create_namespaced_config_map(
+                namespace,
+                client.V1ConfigMap(metadata=client.V1ObjectMeta(name="one"), data={"a": "1"}),
+            )
+            assert made.metadata.uid
+            listed = core.list_namespaced_config_map(namespace)
+            assert "one" in [item.metadata.name for item in listed.items]
+            seen = []
+            core.delete_namespaced_config_map("one", namespace)
+            stream = watch.Watch().stream(
+                core.list_namespaced_config_map,
+                namespace,
+                resource_version=listed.metadata.resource_version,
+                timeout_seconds=5,
+            )
+            for event in stream:
+                seen.append((event["type"], event["object"].metadata.name))
+                break
+            assert seen == [("DELETED", "one")]
+            with pytest.raises(client.ApiException) as missing:
+                core.read_namespaced_config_map("one", namespace)
+            assert missing.value.status == 404
+
+
+def test_kubernetes_dynamic(kubeconfig: str, namespace: str) -> None:
+    """The official client's dynamic part, which lives on discovery."""
+    with _quiet():
+        from kubernetes import config, dynamic
+
+        api = dynamic.DynamicClient(config.new_client_from_config(kubeconfig))
+        deployments = api.resources.get(api_version="apps/v1", kind="Deployment")
+        body = {
+            "metadata": {"name": "web"},
+            "spec": {
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {
+                    "metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+                },
+            },
+        }
+        made = deployments.create(body=body, namespace=namespace)
+        assert made.spec.strategy.type == "RollingUpdate"
+        patched = deployments.patch(
+            name="web",
+            namespace=namespace,
+            body={"spec": {"replicas": 3}},
+            content_type="application/merge-patch+json",
+        )
+        assert patched.spec.replicas == 3
+        assert deployments.delete(name="web", namespace=namespace).status == "Success"
+
+
+def test_kubernetes_asyncio(kubeconfig: str, namespace: str) -> None:
+    """kubernetes-asyncio."""
+
+    async def work() -> None:
+        from kubernetes_asyncio import client, config, watch
+
+        await config.load_kube_config(kubeconfig)
+        async with client.ApiClient() as api:
+            core = client.CoreV1Api(api)
+            body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name="one"))
+            await core.create_namespaced_config_map(namespace, body)
+            listed = await core.list_namespaced_config_map(namespace)
+            assert "one" in [item.metadata.name for item in listed.items]
+            await core.delete_namespaced_config_map("one", namespace)
+            async with watch.Watch().stream(
+                core.list_namespaced_config_map,
+                namespace,
+                resource_version=listed.metadata.resource_version,
+                timeout_seconds=5,
+            ) as stream:
+                async for event in stream:
+                    assert event["type"] == "DELETED"
+                    break
+
+    with _quiet():
+        asyncio.run(work())
+
+
+def test_lightkube(kubeconfig: str, namespace: str) -> None:
+    """lightkube."""
+    with _quiet():
+        from lightkube import Client, KubeConfig
+        from lightkube.models.meta_v1 import ObjectMeta
+        from lightkube.resources.core_v1 import ConfigMap
+
+        api = Client(config=KubeConfig.from_file(kubeconfig), namespace=namespace)
+        api.create(ConfigMap(metadata=ObjectMeta(name="one"), data={"a": "1"}))
+        assert "one" in [item.metadata.name for item in api.list(ConfigMap)]
+        for event, item in api.watch(ConfigMap, fields={"metadata.name": "one"}):
+            assert (event, item.data) == ("ADDED", {"a": "1"})
+            break
+        api.patch(ConfigMap, "one", {"data": {"b": "2"}})
+        assert api.get(ConfigMap, "one").data == {"a": "1", "b": "2"}
+        api.delete(ConfigMap, "one")
+
+
+def test_kr8s(kubeconfig: str, namespace: str) -> None:
+    """kr8s."""
+
+    async def work() -> None:
+        import kr8s.asyncio
+        from kr8s.asyncio.objects import ConfigMap
+
+        api = await kr8s.asyncio.api(kubeconfig=kubeconfig)
+        body = {"metadata": {"name": "one", "namespace": namespace}, "data": {"a": "1"}}
+        made = await ConfigMap(body, api=api)
+        await made.create()
+        names = [item.name async for item in api.get("configmaps", namespace=namespace)]
+        assert "one" in names
+        async for event, item in api.watch("configmaps", namespace=namespace):
+            assert event == "ADDED"
+            assert item.namespace == namespace
+            break
+        await made.patch({"data": {"b": "2"}})
+        assert made.raw["data"] == {"a": "1", "b": "2"}
+        await made.delete()
+        assert not await made.exists()
+
+    with _quiet():
+        asyncio.run(work())

@@ -1,0 +1,294 @@
+"""What names, keys and numbers may look like, with the message for each that does not.
+
+Every check takes a value and returns the messages that kube-apiserver gives for it; an empty list
+means that it is fine. Checks are linear in the length of the value: no backtracking on a hostile
+one. Knows no field and no kind. Mirrors k8s.io/apimachinery/pkg/util/validation.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import string
+from collections.abc import Callable
+from typing import TypeAlias
+
+Check: TypeAlias = Callable[[str], list[str]]
+"""A check of one string: the messages against it."""
+
+_LOWER = frozenset(string.ascii_lowercase)
+_DIGITS = frozenset(string.digits)
+_LOWER_OR_DIGIT = _LOWER | _DIGITS
+_LETTERS = frozenset(string.ascii_letters)
+_ALPHANUMERIC = _LETTERS | _DIGITS
+_LABEL = _LOWER_OR_DIGIT | {"-"}
+_QUALIFIED = _ALPHANUMERIC | set("-_.")
+_C_IDENTIFIER = _ALPHANUMERIC | {"_"}
+_HTTP_HEADER = _ALPHANUMERIC | {"-"}
+
+LABEL_MAX = 63
+SUBDOMAIN_MAX = 253
+PORT_NAME_MAX = 15
+
+_LABEL_REGEX = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN_REGEX = rf"{_LABEL_REGEX}(\.{_LABEL_REGEX})*"
+_DNS1035_REGEX = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_QUALIFIED_REGEX = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+
+EMPTY = "must be non-empty"
+
+
+def _regex_message(words: str, regex: str, *examples: str) -> str:
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{words} (e.g. {shown}regex used for validation is '{regex}')"
+
+
+_NOT_LABEL = _regex_message(
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+    "and must start and end with an alphanumeric character",
+    _LABEL_REGEX,
+    "my-name",
+    "123-abc",
+)
+_NOT_SUBDOMAIN = _regex_message(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' "
+    "or '.', and must start and end with an alphanumeric character",
+    _SUBDOMAIN_REGEX,
+    "example.com",
+)
+_NOT_WILDCARD = _regex_message(
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, "
+    "which must consist of lower case alphanumeric characters, '-' or '.' and end with an "
+    "alphanumeric character",
+    rf"\*\.{_SUBDOMAIN_REGEX}",
+    "*.example.com",
+)
+_NOT_DNS1035 = _regex_message(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character",
+    _DNS1035_REGEX,
+    "my-name",
+    "abc-123",
+)
+_NOT_QUALIFIED = _regex_message(
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character",
+    _QUALIFIED_REGEX,
+    "MyName",
+    "my.name",
+    "123-abc",
+)
+_NOT_LABEL_VALUE = _regex_message(
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+    "'.', and must start and end with an alphanumeric character",
+    f"({_QUALIFIED_REGEX})?",
+    "MyValue",
+    "my_value",
+    "12345",
+)
+_NOT_C_IDENTIFIER = _regex_message(
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of "
+    "alphanumeric characters or '_'",
+    "[A-Za-z_][A-Za-z0-9_]*",
+    "my_name",
+    "MY_NAME",
+    "MyName",
+)
+_NOT_CONFIG_KEY = _regex_message(
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    "[-._a-zA-Z0-9]+",
+    "key.name",
+    "KEY_NAME",
+    "key-name",
+)
+_NOT_HTTP_HEADER = _regex_message(
+    "a valid HTTP header must consist of alphanumeric characters or '-'",
+    "[-A-Za-z0-9]+",
+    "X-Header-Name",
+)
+_NOT_PERCENT = _regex_message(
+    "a valid percent string must be a numeric string followed by an ending '%'",
+    "[0-9]+%",
+    "1%",
+    "93%",
+)
+_NOT_ENV_NAME = (
+    "a valid environment variable name must consist only of printable ASCII characters other "
+    "than '='"
+)
+_NOT_PORT_CHARACTERS = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
+
+
+def max_length(limit: int) -> str:
+    """The message for a value of more than `limit` bytes."""
+    return f"must be no more than {limit} bytes"
+
+
+def inclusive_range(low: int, high: int) -> str:
+    """The message for a number outside `low..high`."""
+    return f"must be between {low} and {high}, inclusive"
+
+
+def _bytes(value: str) -> int:
+    return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+
+
+def _spelled(
+    value: str, first: frozenset[str], inner: frozenset[str], last: frozenset[str]
+) -> bool:
+    return bool(value) and value[0] in first and value[-1] in last and inner.issuperset(value)
+
+
+def _is_label(value: str) -> bool:
+    return _spelled(value, _LOWER_OR_DIGIT, _LABEL, _LOWER_OR_DIGIT)
+
+
+def _is_subdomain(value: str) -> bool:
+    return all(_is_label(part) for part in value.split("."))
+
+
+def _checked(value: str, limit: int, *, fits: bool, message: str) -> list[str]:
+    found = [max_length(limit)] if _bytes(value) > limit else []
+    if not fits:
+        found.append(message)
+    return found
+
+
+def dns1123_label(value: str) -> list[str]:
+    """One label of a DNS name: names of namespaces, containers, volumes."""
+    return _checked(value, LABEL_MAX, fits=_is_label(value), message=_NOT_LABEL)
+
+
+def dns1123_subdomain(value: str) -> list[str]:
+    """Dotted labels: the name of most objects."""
+    return _checked(value, SUBDOMAIN_MAX, fits=_is_subdomain(value), message=_NOT_SUBDOMAIN)
+
+
+def wildcard_subdomain(value: str) -> list[str]:
+    """A subdomain behind `*.`."""
+    fits = value.startswith("*.") and _is_subdomain(value[2:])
+    return _checked(value, SUBDOMAIN_MAX, fits=fits, message=_NOT_WILDCARD)
+
+
+def dns1035_label(value: str) -> list[str]:
+    """A label that begins with a letter: names of services (before 1.34)."""
+    fits = _spelled(value, _LOWER, _LABEL, _LOWER_OR_DIGIT)
+    return _checked(value, LABEL_MAX, fits=fits, message=_NOT_DNS1035)
+
+
+def qualified_name(value: str) -> list[str]:
+    """A label key: a name with an optional subdomain prefix and a slash."""
+    parts = value.split("/")
+    if len(parts) > 2:
+        return [
+            f"a qualified name {_NOT_QUALIFIED} with an optional DNS subdomain prefix and '/' "
+            "(e.g. 'example.com/MyName')"
+        ]
+    found: list[str] = []
+    name = parts[-1]
+    if len(parts) == 2:
+        if not parts[0]:
+            found.append(f"prefix part {EMPTY}")
+        else:
+            found.extend(f"prefix part {message}" for message in dns1123_subdomain(parts[0]))
+    if not name:
+        found.append(f"name part {EMPTY}")
+    elif _bytes(name) > LABEL_MAX:
+        found.append(f"name part {max_length(LABEL_MAX)}")
+    if not _spelled(name, _ALPHANUMERIC, _QUALIFIED, _ALPHANUMERIC):
+        found.append(f"name part {_NOT_QUALIFIED}")
+    return found
+
+
+def label_value(value: str) -> list[str]:
+    """The value of a label."""
+    fits = not value or _spelled(value, _ALPHANUMERIC, _QUALIFIED, _ALPHANUMERIC)
+    return _checked(value, LABEL_MAX, fits=fits, message=_NOT_LABEL_VALUE)
+
+
+def c_identifier(value: str) -> list[str]:
+    """A name as in C."""
+    fits = _spelled(value, _LETTERS | {"_"}, _C_IDENTIFIER, _C_IDENTIFIER)
+    return [] if fits else [_NOT_C_IDENTIFIER]
+
+
+def env_name(value: str) -> list[str]:
+    """The name of an environment variable: printable ASCII but `=`."""
+    found = [] if value else [f"environment variable name {EMPTY}"]
+    if not all(" " <= character <= "~" and character != "=" for character in value):
+        found.append(_NOT_ENV_NAME)
+    return found
+
+
+def config_key(value: str) -> list[str]:
+    """A key of a ConfigMap or Secret: a file name."""
+    fits = bool(value) and _QUALIFIED.issuperset(value)
+    found = _checked(value, SUBDOMAIN_MAX, fits=fits, message=_NOT_CONFIG_KEY)
+    if value in (".", ".."):
+        found.append(f"must not be '{value}'")
+    elif value.startswith(".."):
+        found.append("must not start with '..'")
+    return found
+
+
+def http_header_name(value: str) -> list[str]:
+    """The name of an HTTP header."""
+    return [] if value and _HTTP_HEADER.issuperset(value) else [_NOT_HTTP_HEADER]
+
+
+def percent(value: str) -> list[str]:
+    """Digits and a percent sign."""
+    digits = value.removesuffix("%")
+    fits = digits != value and bool(digits) and _DIGITS.issuperset(digits)
+    return [] if fits else [_NOT_PERCENT]
+
+
+def port_name(value: str) -> list[str]:
+    """An IANA service name."""
+    found = [max_length(PORT_NAME_MAX)] if _bytes(value) > PORT_NAME_MAX else []
+    if not (value and _LABEL.issuperset(value)):
+        found.append(_NOT_PORT_CHARACTERS)
+    if not any(character in _LOWER for character in value):
+        found.append("must contain at least one letter (a-z)")
+    if "--" in value:
+        found.append("must not contain consecutive hyphens")
+    if value and (value[0] == "-" or value[-1] == "-"):
+        found.append("must not begin or end with a hyphen")
+    return found
+
+
+def port_number(value: int) -> list[str]:
+    """A TCP or UDP port."""
+    return [] if 1 <= value <= 65535 else [inclusive_range(1, 65535)]
+
+
+def is_ip(value: str) -> bool:
+    """Whether the text is an IPv4 or IPv6 address without a zone."""
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return False
+    return "%" not in value
+
+
+def ip(value: str) -> list[str]:
+    """An IP address."""
+    return [] if is_ip(value) else ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+
+
+# The names of objects, by kind.
+
+
+def path_segment(value: str) -> list[str]:
+    """Anything that can stand in a URL path."""
+    if value in (".", ".."):
+        return [f"may not be '{value}'"]
+    return [f"may not contain '{illegal}'" for illegal in ("/", "%") if illegal in value]
+
+
+def without_generate_suffix(check: Check) -> Check:
+    """The check of `generateName`: a trailing hyphen is the place of the random suffix."""
+    return lambda value: check(_mask_trailing_hyphen(value))
+
+
+def _mask_trailing_hyphen(value: str) -> str:
+    return value[:-2] + "a" if len(value) > 1 and value.endswith("-") else value

@@ -1,0 +1,414 @@
+"""Label and field selectors: their text, and whether an object is selected.
+
+A Selection is made once per request and asked once per object or event, so its requirements are
+compiled to closures over two mappings: the object's labels and its selectable fields. Knows no
+HTTP and no kind. Mirrors k8s.io/apimachinery/pkg/labels and pkg/fields, messages included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from kapiserver.api import names
+from kapiserver.api.errors import BadObject
+from kapiserver.api.group import Resource
+
+Operator: TypeAlias = Literal["in", "notin", "=", "==", "!=", "exists", "!", "gt", "lt"]
+_Match: TypeAlias = Callable[[Mapping[str, str]], bool]
+
+_BINARY: dict[str, Operator] = {
+    "in": "in", "notin": "notin", "=": "=", "==": "==", "!=": "!=", ">": "gt", "<": "lt",
+}  # fmt: skip
+_SPECIAL = frozenset("=!(),><")
+_SPACE = frozenset(" \t\r\n")
+_INT64_MAX = 2**63 - 1
+_MAX_LENGTH = 128 * 1024
+_ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label; `values` are sorted and unique."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.operator == "exists":
+            return self.key
+        if self.operator == "!":
+            return f"!{self.key}"
+        if self.operator in ("in", "notin"):
+            return f"{self.key} {self.operator} ({','.join(self.values)})"
+        sign = {"gt": ">", "lt": "<"}.get(self.operator, self.operator)
+        return f"{self.key}{sign}{self.values[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTerm:
+    """One condition on one field."""
+
+    name: str
+    value: str
+    equal: bool
+
+    def __str__(self) -> str:
+        escaped = self.value.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")
+        return f"{self.name}{'=' if self.equal else '!='}{escaped}"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a list or watch is narrowed to: all label and all field requirements must hold."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[FieldTerm, ...] = ()
+    _labels: _Match | None = field(init=False, repr=False, compare=False)
+    _fields: _Match | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        label_tests = [_label_test(one) for one in self.labels]
+        field_tests = [_field_test(one) for one in self.fields]
+        object.__setattr__(self, "_labels", _all(label_tests))
+        object.__setattr__(self, "_fields", _all(field_tests))
+
+    def matches(self, labels: Mapping[str, str], fields: Mapping[str, str]) -> bool:
+        """Whether an object with these labels and selectable fields is selected."""
+        if self._labels is not None and not self._labels(labels):
+            return False
+        return self._fields is None or self._fields(fields)
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is left out."""
+        return not self.labels and not self.fields
+
+    @property
+    def name(self) -> str | None:
+        """The only name that can match, where `metadata.name=x` says so."""
+        return self._only("metadata.name")
+
+    @property
+    def namespace(self) -> str | None:
+        """The only namespace that can match, where `metadata.namespace=x` says so."""
+        return self._only("metadata.namespace")
+
+    def _only(self, name: str) -> str | None:
+        for term in self.fields:
+            if term.equal and term.name == name:
+                return term.value
+        return None
+
+    @property
+    def label_text(self) -> str:
+        """The label selector in its canonical form."""
+        return ",".join(map(str, self.labels))
+
+    @property
+    def field_text(self) -> str:
+        """The field selector in its canonical form."""
+        return ",".join(map(str, self.fields))
+
+    def __str__(self) -> str:
+        return "&".join(text for text in (self.label_text, self.field_text) if text)
+
+
+def parse(label_text: str, field_text: str, resource: Resource | None = None) -> Selection:
+    """Read both selectors of a request; `resource` says which fields can be selected by.
+
+    Raises BadObject.
+    """
+    labels = parse_labels(label_text) if label_text else ()
+    terms = parse_fields(field_text) if field_text else ()
+    if resource is not None:
+        terms = tuple(_resolved(term, resource) for term in terms)
+    return Selection(labels, terms) if labels or terms else EVERYTHING
+
+
+def parse_labels(text: str) -> tuple[Requirement, ...]:
+    """Read a label selector; requirements come sorted by key. Raises BadObject."""
+    if len(text) > _MAX_LENGTH:
+        raise BadObject(f"selector is longer than {_MAX_LENGTH} characters")
+    found = _LabelParser(_tokens(text)).requirements()
+    return tuple(sorted(found, key=lambda requirement: requirement.key))
+
+
+def parse_fields(text: str) -> tuple[FieldTerm, ...]:
+    """Read a field selector; terms come sorted by their text. Raises BadObject."""
+    terms = []
+    for part in sorted(_split_terms(text)):
+        if not part:
+            continue
+        for index in range(len(part)):
+            sign = next((s for s in ("!=", "==", "=") if part.startswith(s, index)), "")
+            if sign:
+                value = _unescaped(part[index + len(sign) :])
+                terms.append(FieldTerm(part[:index], value, sign != "!="))
+                break
+        else:
+            raise BadObject(f"invalid selector: '{text}'; can't understand '{part}'")
+    return tuple(terms)
+
+
+def requirement(key: str, operator: Operator, values: tuple[str, ...] = ()) -> Requirement:
+    """A checked requirement. Raises BadObject, worded as labels.NewRequirement."""
+    found = [f"key: Invalid value: {_quoted(key)}: {m}" for m in _joined(names.qualified_name(key))]
+    if operator in ("gt", "lt"):
+        found.extend(
+            f"values[{i}]: Invalid value: {_quoted(value)}: "
+            "for 'Gt', 'Lt' operators, the value must be an integer"
+            for i, value in enumerate(values)
+            if _int64(value) is None
+        )
+    found.extend(
+        f"values[{i}][{key}]: Invalid value: {_quoted(value)}: {message}"
+        for i, value in enumerate(values)
+        for message in _joined(names.label_value(value))
+    )
+    if found:
+        unique = list(dict.fromkeys(found))
+        raise BadObject(unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]")
+    return Requirement(key, operator, values)
+
+
+def _joined(messages: list[str]) -> list[str]:
+    return ["; ".join(messages)] if messages else []
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _int64(text: str) -> int | None:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 64):
+        return None
+    value = int(text)
+    return value if -_INT64_MAX - 1 <= value <= _INT64_MAX else None
+
+
+# Tokens of a label selector: words, keywords and signs; "" is the end.
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: Literal["word", "sign", "end"]
+    text: str
+
+    @property
+    def is_word(self) -> bool:
+        return self.kind == "word"
+
+    @property
+    def begins(self) -> bool:
+        return self.kind == "word" or self.text == "!"
+
+
+def _tokens(text: str) -> list[_Token]:
+    text, found, at = text.split("\0", 1)[0], [], 0
+    while at < len(text):
+        begin, character = at, text[at]
+        if character in _SPACE:
+            at += 1
+        elif character in _SPECIAL:
+            at += 2 if text[at : at + 2] in ("==", "!=") else 1
+            found.append(_Token("sign", text[begin:at]))
+        else:
+            while at < len(text) and text[at] not in _SPECIAL and text[at] not in _SPACE:
+                at += 1
+            found.append(_Token("word", text[begin:at]))
+    return [*found, _Token("end", "")]
+
+
+class _LabelParser:
+    """Recursive descent over tokens, with the messages of labels.Parser."""
+
+    def __init__(self, tokens: list[_Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    def _next(self) -> _Token:
+        return self._tokens[min(self._at, len(self._tokens) - 1)]
+
+    def _take(self) -> _Token:
+        token = self._next()
+        self._at += 1
+        return token
+
+    def requirements(self) -> list[Requirement]:
+        found: list[Requirement] = []
+        while self._next().kind != "end":
+            if not self._next().begins:
+                raise BadObject(
+                    f"found '{self._next().text}', expected: !, identifier, or 'end of string'"
+                )
+            try:
+                found.append(self._requirement())
+            except BadObject as error:
+                raise BadObject(f"unable to parse requirement: {error}") from None
+            token = self._take()
+            if token.kind == "end":
+                break
+            if token.text != ",":
+                raise BadObject(f"found '{token.text}', expected: ',' or 'end of string'")
+            if not self._next().begins:
+                raise BadObject(f"found '{self._next().text}', expected: identifier after ','")
+        return found
+
+    def _requirement(self) -> Requirement:
+        token = self._take()
+        absent = token.text == "!"
+        if absent:
+            token = self._take()
+        if not token.is_word:
+            raise BadObject(f"found '{token.text}', expected: identifier")
+        key = token.text
+        for messages in _joined(names.qualified_name(key)):
+            raise BadObject(f"<nil>: Invalid value: {_quoted(key)}: {messages}")
+        if absent:
+            return requirement(key, "!")
+        if self._next().kind == "end" or self._next().text == ",":
+            return requirement(key, "exists")
+        sign = self._take().text
+        operator = _BINARY.get(sign)
+        if operator is None:
+            raise BadObject(f"found '{sign}', expected: in, notin, =, ==, !=, gt, lt")
+        values = self._values() if operator in ("in", "notin") else {self._exact_value()}
+        return requirement(key, operator, tuple(sorted(values)))
+
+    def _exact_value(self) -> str:
+        if self._next().kind == "end" or self._next().text == ",":
+            return ""
+        token = self._take()
+        if not token.is_word:
+            raise BadObject(f"found '{token.text}', expected: identifier")
+        return token.text
+
+    def _values(self) -> set[str]:
+        token = self._take()
+        if token.text != "(":
+            raise BadObject(f"found '{token.text}' expected: '('")
+        token = self._next()
+        if token.text == ")":
+            self._take()
+            return {""}
+        if not token.is_word and token.text != ",":
+            raise BadObject(f"found '{token.text}', expected: ',', ')' or identifier")
+        found = self._identifiers()
+        self._take()  # the closing parenthesis, before which the list has stopped
+        return found
+
+    def _identifiers(self) -> set[str]:
+        found: set[str] = set()
+        while True:
+            token = self._take()
+            if token.is_word:
+                found.add(token.text)
+                if self._next().text == ")":
+                    return found
+                if self._next().text != ",":
+                    raise BadObject(f"found '{self._next().text}', expected: ',' or ')'")
+            elif token.text == ",":
+                if not found:
+                    found.add("")
+                if self._next().text == ")":
+                    return found | {""}
+                if self._next().text == ",":
+                    self._take()
+                    found.add("")
+            else:
+                raise BadObject(f"found '{token.text}', expected: ',', or identifier")
+
+
+def _split_terms(text: str) -> list[str]:
+    if len(text) > _MAX_LENGTH:
+        raise BadObject(f"selector is longer than {_MAX_LENGTH} characters")
+    terms, begin, escaped = [], 0, False
+    for index, character in enumerate(text):
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character == ",":
+            terms.append(text[begin:index])
+            begin = index + 1
+    return [*terms, text[begin:]]
+
+
+def _unescaped(text: str) -> str:
+    found, escaped = [], False
+    for character in text:
+        if escaped:
+            if character not in "\\,=":
+                raise BadObject(f"invalid field selector: invalid escape sequence: \\{character}")
+            found.append(character)
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character in ",=":
+            raise BadObject(
+                f"invalid field selector: unescaped character in value: {ord(character)}"
+            )
+        else:
+            found.append(character)
+    if escaped:
+        raise BadObject("invalid field selector: invalid escape sequence: \\")
+    return "".join(found)
+
+
+def _resolved(term: FieldTerm, resource: Resource) -> FieldTerm:
+    # Kinds with fields of their own name them in a function with its own message; all others
+    # share the default one, which accepts a namespace even for cluster-scoped kinds.
+    name = dict(resource.field_aliases).get(term.name, term.name)
+    own = bool(resource.selectable_fields or resource.field_aliases)
+    if name in resource.selectable_fields or name == "metadata.name":
+        return FieldTerm(name, term.value, term.equal)
+    if name == "metadata.namespace" and (resource.namespaced or not own):
+        return FieldTerm(name, term.value, term.equal)
+    if own:
+        raise BadObject(f"field label not supported: {term.name}")
+    known = ", ".join(f'"{one}"' for one in _ALWAYS_SELECTABLE)
+    raise BadObject(f"{_quoted(term.name)} is not a known field selector: only {known}")
+
+
+# Compilation.
+
+
+def _all(tests: list[_Match]) -> _Match | None:
+    if len(tests) <= 1:
+        return tests[0] if tests else None
+    return lambda found: all(test(found) for test in tests)
+
+
+def _field_test(term: FieldTerm) -> _Match:
+    name, value = term.name, term.value
+    if term.equal:
+        return lambda fields: fields.get(name, "") == value
+    return lambda fields: fields.get(name, "") != value
+
+
+def _label_test(one: Requirement) -> _Match:
+    key, wanted = one.key, frozenset(one.values)
+    if one.operator in ("=", "=="):
+        value = one.values[0]
+        return lambda labels: labels.get(key) == value
+    if one.operator == "in":
+        return lambda labels: labels.get(key) in wanted
+    if one.operator in ("notin", "!="):
+        return lambda labels: labels.get(key) not in wanted
+    if one.operator == "exists":
+        return lambda labels: key in labels
+    if one.operator == "!":
+        return lambda labels: key not in labels
+    bound = _int64(one.values[0]) or 0
+    if one.operator == "gt":
+        return lambda labels: (value := _int64(labels.get(key, ""))) is not None and value > bound
+    return lambda labels: (value := _int64(labels.get(key, ""))) is not None and value < bound
+
+
+EVERYTHING = Selection()
+"""Leaves nothing out."""

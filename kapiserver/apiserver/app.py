@@ -1,0 +1,55 @@
+"""Everything one server is made of, put together in one function.
+
+Knows no socket: `server.py` gives it one. Layers below know no configuration: it ends here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.filters import FILTERS
+from kapiserver.apiserver.health import Health
+from kapiserver.apiserver.routes import route
+from kapiserver.storage.clock import Clock, SystemClock
+from kapiserver.storage.kv import KV
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class App:
+    """A server's parts and the way of a request through them."""
+
+    server: Server
+    kv: KV
+    handle: Handler
+
+
+async def build_app(config: Config, *, clock: Clock | None = None) -> App:
+    """Make everything a server needs. Raises StorageError when its store does not open."""
+    from kapiserver.codecs.factory import CodecFactory
+    from kapiserver.storage.backends import open_store
+    from kapiserver.storage.stores import Stores
+
+    clock = clock or SystemClock()
+    scheme = Scheme()
+    codecs = CodecFactory(scheme)
+    kv = await open_store(config.storage)
+    server = Server(
+        config=config,
+        scheme=scheme,
+        codecs=codecs,
+        stores=Stores(kv, scheme, codecs, clock),
+        clock=clock,
+        health=Health(),
+    )
+    return App(server=server, kv=kv, handle=compose(server))
+
+
+def compose(server: Server) -> Handler:
+    """The filters around the routes, the first in the list outermost."""
+    handle = route(server)
+    for filter_ in reversed(FILTERS):
+        handle = filter_(server, handle)
+    return handle

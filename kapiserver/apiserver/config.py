@@ -1,0 +1,49 @@
+"""One server's settings, as one frozen value; the command line makes it at the edge.
+
+Nothing below `cli.py` reads a flag or the environment. Names are those of kube-apiserver's flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+BODY_LIMIT = 3 * 1024 * 1024
+"""Bytes of a request body, as kube-apiserver's MaxRequestBodyBytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """How one server listens, stores and bounds; the defaults suit a test.
+
+    secure_port     None: no HTTPS; 0: a free port
+    insecure_port   None: no plain HTTP; 0: a free port; always on the loopback
+    cert_dir        None: a temporary directory, gone with the server
+    storage         `sqlite:PATH`, `sqlite::memory:` or `etcd:` with `etcd_servers`
+    """
+
+    bind_address: str = "127.0.0.1"
+    secure_port: int | None = 0
+    insecure_port: int | None = None
+    cert_dir: Path | None = None
+    tls_cert_file: Path | None = None
+    tls_private_key_file: Path | None = None
+    client_ca_file: Path | None = None
+    token_auth_file: Path | None = None
+    anonymous_auth: bool = True
+    kubeconfig_out: Path | None = None
+    storage: str = "sqlite::memory:"
+    etcd_servers: tuple[str, ...] = ()
+    etcd_prefix: str = "/registry"
+    runtime_config: Mapping[str, str] = field(default_factory=dict)
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    event_ttl: int = 3600
+    service_cluster_ip_range: str = "10.0.0.0/24"
+    max_requests_inflight: int = 400
+    max_mutating_requests_inflight: int = 200
+    request_timeout: float = 60.0
+    min_request_timeout: int = 1800
+    shutdown_timeout: float = 10.0
+    body_limit: int = BODY_LIMIT
+    verbosity: int = 0

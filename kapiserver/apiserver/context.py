@@ -1,0 +1,40 @@
+"""What one server is made of: the parts that handlers and filters work with.
+
+Made once by `app.build_app`; nothing here reads flags or the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.health import Health
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.respond import Answer
+from kapiserver.storage.clock import Clock
+
+if TYPE_CHECKING:
+    from kapiserver.codecs.factory import CodecFactory
+    from kapiserver.storage.stores import Stores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """One server's parts."""
+
+    config: Config
+    scheme: Scheme
+    codecs: CodecFactory
+    stores: Stores
+    clock: Clock
+    health: Health
+
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Answer]]
+"""Answers a request, or raises one of the errors of `errors.TABLE`."""
+
+Filter: TypeAlias = Callable[[Server, Handler], Handler]
+"""Wraps what comes after it; made once per server."""

@@ -1,0 +1,42 @@
+"""Turns every error into a Status; one that nobody expected is logged and told as a 500.
+
+Mirrors filters/wrap.go (WithPanicRecovery) and responsewriters/status.go of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.errors import status_of
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.respond import Answer, Response
+from kapiserver.apiserver.status import status
+from kapiserver.apiserver.status_answer import answer_status
+
+_log = logging.getLogger(__name__)
+
+
+def answer_errors(server: Server, after: Handler) -> Handler:
+    """Never let an error past; tell the client no internal detail."""
+
+    async def handle(request: Request) -> Answer:
+        try:
+            return await after(request)
+        except Exception as error:
+            return answer_error(server, request, error)
+
+    return handle
+
+
+def answer_error(server: Server, request: Request, error: Exception) -> Response:
+    """The Status of an error, in the best encoding that the client takes."""
+    tree = status_of(error, request.info)
+    if tree is None:
+        _log.error(
+            "%s %s failed (audit-id %s)",
+            request.method, request.path, request.audit_id, exc_info=error,
+        )  # fmt: skip
+        message = "This request caused apiserver to panic. Look in the logs for details."
+        tree = status(code=500, reason="InternalError", message=message)
+    return answer_status(server, request, tree)

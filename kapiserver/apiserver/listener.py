@@ -1,0 +1,327 @@
+"""Where HTTP bytes meet requests and answers: the only module that speaks the HTTP library.
+
+aiohttp's low-level server reads; we write ourselves: an answer of known bytes in one call, slices
+as the client takes them, streams straight to the transport. Knows no Kubernetes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Iterable
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Any, cast
+
+from aiohttp import web
+
+from kapiserver.apiserver.context import Handler
+from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
+from kapiserver.apiserver.request import (
+    Certificate,
+    Request,
+    parse_query,
+    unquote_path,
+)
+from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.respond import Headers, Response, Stream
+
+LINE_LIMIT = 128 * 1024
+"""Bytes of a request line: long label selectors fit."""
+FIELD_LIMIT = 64 * 1024
+FIELD_COUNT = 128
+LINGER_SECONDS = 5.0
+
+_LAST_CHUNK = b"0\r\n\r\n"
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_REASONS = {status.value: status.phrase for status in HTTPStatus}
+
+
+class _Sent:
+    """What aiohttp wants of a response; by then everything is written."""
+
+    __slots__ = ("keep_alive",)
+
+    def __init__(self, *, keep_alive: bool) -> None:
+        self.keep_alive = keep_alive
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        pass
+
+    async def write_eof(self) -> None:
+        pass
+
+
+_KEEP = cast(web.StreamResponse, _Sent(keep_alive=True))
+_CLOSE = cast(web.StreamResponse, _Sent(keep_alive=False))
+
+
+class _Connection(web.RequestHandler):
+    """One client's connection."""
+
+    __slots__ = ("_certificate", "stream")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.stream: StreamSink | None = None
+        self._certificate: Certificate | bool | None = True
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The client's certificate, read once a connection."""
+        if self._certificate is True:
+            self._certificate = _certificate(self.transport)
+        return cast("Certificate | None", self._certificate)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        if self.stream is not None:
+            self.stream.close()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,  # noqa: ARG002 - aiohttp's signature
+        message: str | None = None,  # noqa: ARG002
+    ) -> web.StreamResponse:
+        """What is no HTTP at all gets Go's answer, and nothing of what we think of it."""
+        text = f"{status} {_REASONS[status]}"
+        transport = request.transport
+        if transport is not None:
+            transport.write(
+                f"HTTP/1.1 {text}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+                f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}".encode()
+            )
+        return _CLOSE
+
+
+class StreamSink:
+    """The client's end of a stream: takes whole frames, writes them as chunks at once."""
+
+    __slots__ = ("_chunked", "_head", "_transport", "done")
+
+    def __init__(self, transport: asyncio.WriteTransport, head: bytes, *, chunked: bool) -> None:
+        self._transport = transport
+        self._head = head
+        self._chunked = chunked
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def started(self) -> bool:
+        """Whether the head went out."""
+        return not self._head
+
+    def write(self, frames: bytes) -> None:
+        """One or more whole frames of the stream."""
+        if self.done.done():
+            return
+        if self._chunked:
+            frames = b"%x\r\n%b\r\n" % (len(frames), frames)
+        if self._head:
+            frames, self._head = self._head + frames, b""
+        self._transport.write(frames)
+
+    def start(self) -> None:
+        """Send the head where no frame has."""
+        if self._head and not self.done.done():
+            self._transport.write(self._head)
+            self._head = b""
+
+    def backlog(self) -> int:
+        """Bytes written and not yet taken by the client's connection."""
+        return self._transport.get_write_buffer_size()
+
+    def close(self) -> None:
+        """Nothing more will be written."""
+        if not self.done.done():
+            self.done.set_result(None)
+
+
+class Listener(web.Server):
+    """Serves `handle` on every connection that a socket accepts."""
+
+    def __init__(
+        self, handle: Handler, answer_error: Callable[[Request, Exception], Response]
+    ) -> None:
+        super().__init__(
+            self._serve,
+            access_log=None,
+            max_line_size=LINE_LIMIT,
+            max_field_size=FIELD_LIMIT,
+            max_headers=FIELD_COUNT,
+            auto_decompress=False,
+            lingering_time=LINGER_SECONDS,
+        )
+        self._handle = handle
+        self._answer_error = answer_error
+        self._streams: set[StreamSink] = set()
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+    def end_streams(self) -> None:
+        """End every open stream cleanly."""
+        for stream in tuple(self._streams):
+            stream.close()
+
+    async def _serve(self, raw: web.BaseRequest) -> web.StreamResponse:
+        connection = cast(_Connection, raw.protocol)
+        request = _request(raw, connection)
+        answer = await self._handle(request)
+        if isinstance(answer, Stream):
+            return await self._stream(raw, connection, request, answer)
+        return await _respond(raw, answer)
+
+    async def _stream(
+        self, raw: web.BaseRequest, connection: _Connection, request: Request, answer: Stream
+    ) -> web.StreamResponse:
+        transport = raw.transport
+        if transport is None:
+            return _CLOSE
+        chunked = raw.version >= (1, 1)
+        sink = StreamSink(transport, _stream_head(answer, chunked=chunked), chunked=chunked)
+        connection.stream = sink
+        self._streams.add(sink)
+        try:
+            running = await answer.open(sink)
+            try:
+                sink.start()
+                await _ended(sink, answer.timeout)
+            finally:
+                running.cancel()
+        except Exception as error:
+            if sink.started:
+                raise
+            return await _respond(raw, self._failed(request, answer, error))
+        finally:
+            sink.close()
+            self._streams.discard(sink)
+            connection.stream = None
+        if raw.transport is None or not chunked:
+            return _CLOSE
+        slow = transport.get_write_buffer_size() > 0
+        transport.write(_LAST_CHUNK)
+        return _CLOSE if slow or not raw.keep_alive else _KEEP
+
+    def _failed(self, request: Request, answer: Stream, error: Exception) -> Response:
+        instead = self._answer_error(request, error)
+        instead.headers.extend(answer.headers)
+        return instead
+
+
+async def _ended(sink: StreamSink, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds or None):
+            await sink.done
+
+
+def _request(raw: web.BaseRequest, connection: _Connection) -> Request:
+    target = raw.raw_path
+    if not target.startswith("/"):  # absolute form: a proxy's way to ask
+        _, _, rest = target.partition("://")
+        target = "/" + rest.partition("/")[2]
+    quoted, _, text = target.partition("?")
+    path = unquote_path(quoted)
+    query = parse_query(text)
+    return Request(
+        method=raw.method,
+        path=path,
+        query=query,
+        headers=raw.headers,
+        info=parse_request_info(raw.method, path, query),
+        read_body=functools.partial(_read_body, raw),
+        remote=raw.remote or "",
+        certificate=connection.certificate,
+    )
+
+
+async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
+    if raw.content_length is not None and raw.content_length > limit:
+        raise BodyTooLarge(limit)
+    if raw.headers.get("Expect", "").lower() == "100-continue" and raw.transport is not None:
+        raw.transport.write(_CONTINUE)
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        while piece := await raw.content.readany():
+            size += len(piece)
+            if size > limit:
+                raise BodyTooLarge(limit)
+            pieces.append(piece)
+    except web.RequestPayloadError:
+        raise BadRequest("unexpected EOF") from None
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+async def _respond(raw: web.BaseRequest, answer: Response) -> web.StreamResponse:
+    transport = raw.transport
+    if transport is None:
+        return _CLOSE
+    without_body = raw.method == "HEAD" or answer.status in (204, 304)
+    if isinstance(answer.body, bytes):
+        head = _head(raw, answer, f"Content-Length: {len(answer.body)}\r\n")
+        transport.write(head if without_body else head + answer.body)
+        await raw.writer.drain()
+    elif answer.length is not None:
+        transport.write(_head(raw, answer, f"Content-Length: {answer.length}\r\n"))
+        if not without_body:
+            await _write_slices(raw, answer.body)
+    elif raw.version >= (1, 1):
+        transport.write(_head(raw, answer, "Transfer-Encoding: chunked\r\n"))
+        if not without_body:
+            await _write_slices(raw, (b"%x\r\n%b\r\n" % (len(s), s) for s in answer.body))
+            transport.write(_LAST_CHUNK)
+    else:
+        transport.write(_head(raw, answer, ""))
+        await _write_slices(raw, answer.body)
+        return _CLOSE
+    return _KEEP if raw.keep_alive else _CLOSE
+
+
+async def _write_slices(raw: web.BaseRequest, slices: Iterable[bytes]) -> None:
+    for piece in slices:
+        if raw.transport is None:
+            raise ConnectionResetError
+        raw.transport.write(piece)
+        # A client that takes all at once never makes drain() wait: let others run all the same.
+        await raw.writer.drain()
+        await asyncio.sleep(0)
+
+
+def _head(raw: web.BaseRequest, answer: Response, framing: str) -> bytes:
+    close = "" if raw.keep_alive else "Connection: close\r\n"
+    return _head_lines(answer.status, answer.media_type, answer.headers, framing + close)
+
+
+def _stream_head(answer: Stream, *, chunked: bool) -> bytes:
+    framing = "Transfer-Encoding: chunked\r\n" if chunked else "Connection: close\r\n"
+    return _head_lines(answer.status, answer.media_type, answer.headers, framing)
+
+
+def _head_lines(status: int, media_type: str, headers: Headers, framing: str) -> bytes:
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    return (
+        f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}\r\n{lines}"
+        f"Content-Type: {media_type}\r\n{_date(int(time.time()))}{framing}\r\n"
+    ).encode()
+
+
+@functools.lru_cache(maxsize=2)
+def _date(second: int) -> str:
+    return f"Date: {formatdate(second, usegmt=True)}\r\n"
+
+
+def _certificate(transport: asyncio.BaseTransport | None) -> Certificate | None:
+    """The subject of the client's certificate, which TLS has verified against our client CAs."""
+    shown = transport.get_extra_info("peercert") if transport is not None else None
+    if not shown:
+        return None
+    parts = [part for relative in shown.get("subject", ()) for part in relative]
+    names = [value for key, value in parts if key == "commonName"]
+    return Certificate(
+        common_name=names[-1] if names else "",
+        organizations=tuple(value for key, value in parts if key == "organizationName"),
+    )

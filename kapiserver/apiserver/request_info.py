@@ -1,0 +1,118 @@
+"""What a request asks for, read from its method, path and query alone.
+
+Pure: no HTTP library, no scheme, no store; a path that names an unknown group or resource parses
+like any other. Mirrors apiserver/pkg/endpoints/request/requestinfo.go of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kapiserver.api.group import GroupVersion
+
+_VERBS = {
+    "GET": "get",
+    "HEAD": "get",
+    "POST": "create",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
+_OF_COLLECTIONS = {"get": "list", "delete": "deletecollection"}
+_OLD_PREFIXES = ("watch", "proxy")
+"""Path segments before the resource that older clients put in place of a verb."""
+_OF_NAMESPACE_ITSELF = ("status", "finalize")
+_LONG_RUNNING = ("attach", "exec", "proxy", "log", "portforward")
+
+
+NO_VERSION = GroupVersion("", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestInfo:
+    """What a request asks for; every part that it does not name is empty.
+
+    verb        of a resource request: get list watch create update patch delete deletecollection
+                (or `proxy`); of others the method in lower case
+    resource    plural name as the path has it; empty: not a resource request
+    trailing    path segments below the subresource
+    """
+
+    path: str
+    verb: str
+    prefix: str = ""
+    version: GroupVersion = NO_VERSION
+    namespace: str = ""
+    resource: str = ""
+    name: str = ""
+    subresource: str = ""
+    trailing: tuple[str, ...] = ()
+
+    @property
+    def is_resource_request(self) -> bool:
+        """Whether it is about objects rather than discovery, health or the like."""
+        return bool(self.resource)
+
+    @property
+    def is_long_running(self) -> bool:
+        """Whether it may outlive the request timeout and is not counted as in flight."""
+        return self.verb in ("watch", "proxy") or self.subresource in _LONG_RUNNING
+
+
+def parse_request_info(method: str, path: str, query: Mapping[str, Sequence[str]]) -> RequestInfo:
+    """Read a request; `path` is unquoted and begins with a slash. Never raises."""
+    other = RequestInfo(path=path, verb=method.lower())
+    parts = [part for part in path.split("/") if part]
+    if not parts or parts[0] not in ("api", "apis"):
+        return other
+    prefix = parts[0]
+    has_group = prefix == "apis"
+    head = 3 if has_group else 2
+    if len(parts) <= head:
+        return other
+    version = GroupVersion(parts[1] if has_group else "", parts[head - 1])
+    rest = parts[head:]
+    verb = _VERBS.get(method, "")
+    if rest[0] in _OLD_PREFIXES:
+        if len(rest) < 2:
+            return other
+        verb, rest = rest[0], rest[1:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+        if len(rest) > 2 and rest[2] not in _OF_NAMESPACE_ITSELF:
+            rest = rest[2:]
+    name = rest[1] if len(rest) > 1 else ""
+    if not name and verb in _OF_COLLECTIONS:
+        verb = _OF_COLLECTIONS[verb]
+        if verb == "list":
+            if _asks_to_watch(query):
+                verb = "watch"
+            name = _name_selected(query)
+    return RequestInfo(
+        path=path,
+        verb=verb,
+        prefix=prefix,
+        version=version,
+        namespace=namespace,
+        resource=rest[0],
+        name=name,
+        subresource=rest[2] if len(rest) > 2 else "",
+        trailing=tuple(rest[3:]),
+    )
+
+
+def _asks_to_watch(query: Mapping[str, Sequence[str]]) -> bool:
+    # As Go's conversion of query parameters has it: whatever is not false is true, "" included.
+    values = query.get("watch")
+    return values is not None and values[0].lower() not in ("0", "false")
+
+
+def _name_selected(query: Mapping[str, Sequence[str]]) -> str:
+    """The name of `fieldSelector=metadata.name=x`, which authorization may be granted for."""
+    for term in (query.get("fieldSelector") or [""])[0].split(","):
+        field, equals, value = term.partition("=")
+        if equals and field.strip() == "metadata.name":
+            return value.removeprefix("=")
+    return ""

@@ -1,0 +1,69 @@
+"""From a request to what answers it: paths that are no resource, then the verb's handler.
+
+Routes of resources are not listed: they follow from the scheme, one lookup each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from kapiserver.api.errors import NotRegistered
+from kapiserver.api.group import Resource
+from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.respond import Answer, page_not_found
+
+VerbHandler: TypeAlias = Callable[[Server, Request], Awaitable[Answer]]
+
+
+def route(server: Server) -> Handler:
+    """What stands behind the filters."""
+    from kapiserver.apiserver.handlers import HANDLERS
+
+    async def handle(request: Request) -> Answer:
+        info = request.info
+        if not info.is_resource_request:
+            return page_not_found()
+        if not _has_group(server, info.prefix, info.version.group):
+            return page_not_found()
+        allowed = verbs_at(server, request)
+        if info.verb not in allowed:
+            raise MethodNotAllowed
+        handler: VerbHandler = HANDLERS[info.verb]
+        return await handler(server, request)
+
+    return handle
+
+
+def _has_group(server: Server, prefix: str, name: str) -> bool:
+    # The core group is served below /api, all others below /apis.
+    known = any(group.name == name for group in server.scheme.groups)
+    return known and (prefix == "api") == (name == "")
+
+
+def resource_of(server: Server, request: Request) -> Resource:
+    """The resource of a request. Raises UnknownResource."""
+    try:
+        return server.scheme.resource(request.info.version, request.info.resource)
+    except NotRegistered:
+        raise UnknownResource from None
+
+
+def verbs_at(server: Server, request: Request) -> tuple[str, ...]:
+    """The verbs that the request's path takes. Raises UnknownResource where there is no such."""
+    info = request.info
+    resource = resource_of(server, request)
+    if info.trailing:
+        raise UnknownResource
+    if info.subresource:
+        for subresource in resource.subresources:
+            if subresource.name == info.subresource:
+                return subresource.verbs
+        raise UnknownResource
+    if resource.namespaced and info.name and not info.namespace and info.verb != "list":
+        raise UnknownResource
+    if not resource.namespaced and info.namespace and resource.name != "namespaces":
+        raise UnknownResource
+    return resource.verbs

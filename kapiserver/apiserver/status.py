@@ -1,0 +1,55 @@
+"""Status trees: the body of every error answer, in meta/v1's key order. Knows no exception."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kapiserver.api.types import Tree
+
+SUCCESS = "Success"
+FAILURE = "Failure"
+
+
+def status(
+    *,
+    code: int,
+    message: str,
+    reason: str = "",
+    details: Tree | None = None,
+    outcome: str = FAILURE,
+) -> Tree:
+    """A Status; `details` as `details()` makes them, None: no details at all."""
+    tree: Tree = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": outcome}
+    if message:
+        tree["message"] = message
+    if reason:
+        tree["reason"] = reason
+    if details is not None:
+        tree["details"] = details
+    tree["code"] = code
+    return tree
+
+
+def details(
+    *,
+    name: str = "",
+    group: str = "",
+    kind: str = "",
+    uid: str = "",
+    causes: Sequence[Tree] = (),
+    retry_after: int = 0,
+) -> Tree:
+    """StatusDetails: what is empty is left out."""
+    parts: Tree = {"name": name, "group": group, "kind": kind, "uid": uid}
+    tree: Tree = {key: value for key, value in parts.items() if value}
+    if causes:
+        tree["causes"] = list(causes)
+    if retry_after:
+        tree["retryAfterSeconds"] = retry_after
+    return tree
+
+
+def cause(*, reason: str, message: str, field: str = "") -> Tree:
+    """One StatusCause."""
+    tree: Tree = {"reason": reason, "message": message}
+    return tree | {"field": field} if field else tree

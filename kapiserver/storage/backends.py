@@ -1,0 +1,36 @@
+"""The storage backends, by the word before the colon in `--storage`.
+
+To add one: a module in this package that keeps the contract of `storage/kv.py`, and one line in
+`BACKENDS`. A backend's module is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from kapiserver.storage.clock import Clock, SystemClock
+from kapiserver.storage.kv import KV
+
+MEMORY = ":memory:"
+
+
+async def _sqlite(where: str, clock: Clock) -> KV:
+    from kapiserver.storage.local import open_local
+
+    return await open_local(None if where == MEMORY else Path(where), clock=clock)
+
+
+BACKENDS: dict[str, Callable[[str, Clock], Awaitable[KV]]] = {
+    "sqlite": _sqlite,  # sqlite:PATH, sqlite::memory:
+}
+
+
+async def open_store(spec: str, *, clock: Clock | None = None) -> KV:
+    """Open the store that a `--storage` flag names, for the running event loop. Raises ValueError
+    for an unknown or incomplete one, StoreLocked, Corrupt, Unavailable."""
+    name, _, where = spec.partition(":")
+    if name not in BACKENDS or not where:
+        known = ", ".join(f"{each}:..." for each in BACKENDS)
+        raise ValueError(f"--storage={spec}: want one of {known}")
+    return await BACKENDS[name](where, clock or SystemClock())

@@ -1,0 +1,104 @@
+"""A watch of the embedded store: history first, then what happens, nothing lost or doubled.
+
+A watch has one cursor, the revision up to which its sink has seen everything. While it is behind
+the store, it reads the log in steps; in the turn of the loop in which it has caught up it goes
+live, and takes the batches that `LocalStore` shows to all. Knows no SQL and no thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from kapiserver.storage.errors import Compacted, StorageError
+from kapiserver.storage.kv import Event, Revision, Sink
+from kapiserver.storage.sqlite import Changes
+
+STEP = 500
+"""Changes read from the log at once."""
+
+_log = logging.getLogger(__name__)
+
+
+class Source(Protocol):
+    """The store that is watched."""
+
+    @property
+    def revision(self) -> Revision:
+        """The newest revision that the watches have been shown."""
+
+    async def changes(self, prefix: str, after: Revision, until: Revision, limit: int) -> Changes:
+        """Part of the history. Raises Compacted, Unavailable."""
+
+    def forget(self, watch: LocalWatch) -> None:
+        """Show the watch nothing any more."""
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back after this turn of the loop."""
+
+
+class LocalWatch:
+    """One running watch; made by `LocalStore.watch`."""
+
+    def __init__(self, source: Source, prefix: str, after: Revision, sink: Sink) -> None:
+        self._source = source
+        self._prefix = prefix
+        self._cursor = after
+        self._sink = sink
+        self._live = after >= source.revision
+        self._asked = False
+        self._over = False
+
+    def cancel(self) -> None:
+        self.end(None)
+
+    def request_progress(self) -> None:
+        self._asked = True
+        if self._live:
+            self._source.call_soon(self._progress)
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Take a batch that has just become durable."""
+        if not self._live:
+            return
+        prefix, cursor = self._prefix, self._cursor
+        seen = [e for e in events if e.key.startswith(prefix) and e.revision > cursor]
+        self._cursor = max(cursor, events[-1].revision)
+        if seen:
+            self._deliver(seen)
+
+    async def replay(self) -> None:
+        """Show the history after the cursor, then go live."""
+        try:
+            while not self._over and self._cursor < self._source.revision:
+                until = self._source.revision
+                changes = await self._source.changes(self._prefix, self._cursor, until, STEP)
+                self._cursor = changes.until
+                if changes.events and not self._over:
+                    self._deliver(changes.events)
+        except StorageError as error:
+            self.end(error)
+            return
+        self._live = True
+        if self._asked:
+            self._progress()
+
+    def end(self, error: StorageError | None) -> None:
+        """End the watch and tell its sink why."""
+        if self._over:
+            return
+        self._over = True
+        self._source.forget(self)
+        if isinstance(error, Compacted):
+            _log.debug("watch of %s ended: %s", self._prefix, error)
+        self._sink.closed(error)
+
+    def _deliver(self, events: Sequence[Event]) -> None:
+        self._sink.events(events)
+
+    def _progress(self) -> None:
+        if self._asked and not self._over:
+            self._asked = False
+            # A cursor ahead of the store is a promise about nothing that has happened.
+            self._sink.progress(min(self._cursor, self._source.revision))

@@ -1,0 +1,378 @@
+"""The SQL of the embedded store: revisions of bytes in one SQLite file, or in memory.
+
+One `Database` is one connection and is used by one thread at a time. This module knows no event
+loop and starts no thread: `storage/local.py` does, and makes a `KV` of it.
+
+    log      every version of every key, one row a revision; value NULL: the key was deleted.
+             `previous` is the revision of the version that this one replaced, 0 where none
+    current  which revision each living key is at; small rows, so counting is fast
+    expiry   when the version of a revision runs out; a stale row is dropped when it falls due
+    state    one row: below which revision history is forgotten
+
+The newest revision is the log's last row id. Compaction never deletes the row of the revision it
+is asked to keep, so the counter survives it, and a restart.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kapiserver.storage.errors import (
+    Compacted,
+    Conflict,
+    Corrupt,
+    FutureRevision,
+    KeyExists,
+    StorageError,
+    StoreLocked,
+    Unavailable,
+)
+from kapiserver.storage.kv import Event, KeyValue, Page, Read, Revision
+
+EMPTY = Revision(1)
+WAL_LIMIT = 32 << 20
+"""Bytes: a longer write-ahead log is copied back and cut off even if that has to wait."""
+
+_LAYOUT = 1
+_SCHEMA = f"""
+CREATE TABLE log (
+    revision INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    deleted INTEGER NOT NULL,
+    previous INTEGER NOT NULL,
+    value BLOB
+);
+CREATE INDEX log_by_key ON log (key, revision, deleted);
+CREATE TABLE current (key TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE expiry (revision INTEGER PRIMARY KEY, at REAL NOT NULL);
+CREATE INDEX expiry_by_time ON expiry (at);
+CREATE TABLE state (compacted INTEGER NOT NULL);
+INSERT INTO state VALUES (0);
+PRAGMA user_version = {_LAYOUT};
+"""
+_NEWEST = "SELECT max(revision) FROM log"
+_COMPACTED = "SELECT compacted FROM state"
+_CURRENT = """
+SELECT log.revision, log.value FROM current JOIN log ON log.revision = current.revision
+WHERE current.key = ?
+"""
+_AT_REVISION = """
+SELECT revision, value FROM log WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1
+"""
+_PAGE = """
+SELECT current.key, log.value, log.revision
+FROM current CROSS JOIN log ON log.revision = current.revision
+WHERE current.key >= ? AND current.key < ? ORDER BY current.key LIMIT ?
+"""
+_COUNT = "SELECT count(*) FROM current WHERE key > ? AND key < ?"
+# `deleted` is a bare column beside max(): SQLite takes it from the row that has the maximum.
+_PAGE_AT_REVISION = """
+SELECT newest.key, log.value, log.revision FROM (
+    SELECT key, max(revision) AS revision, deleted FROM log INDEXED BY log_by_key
+    WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key HAVING NOT deleted
+    ORDER BY key LIMIT ?
+) AS newest CROSS JOIN log ON log.revision = newest.revision ORDER BY newest.key
+"""
+_COUNT_AT_REVISION = """
+SELECT count(*) FROM (
+    SELECT max(revision), deleted FROM log INDEXED BY log_by_key
+    WHERE key > ? AND key < ? AND revision <= ? GROUP BY key HAVING NOT deleted
+)
+"""
+_CHANGES = """
+SELECT log.key, log.revision, log.value, before.value
+FROM log LEFT JOIN log AS before ON before.revision = log.previous
+WHERE log.revision > ? AND log.revision <= ? AND log.key >= ? AND log.key < ?
+ORDER BY log.revision LIMIT ?
+"""
+_LAST_KEY = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write, which happens if the key's revision is `expected` (0: the key must be absent).
+
+    value    None deletes
+    expires  seconds since the epoch, 0: never
+    """
+
+    key: str
+    value: bytes | None
+    expected: int
+    expires: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Part of the history: nothing up to and including `until` is left out."""
+
+    events: Sequence[Event]
+    until: Revision
+
+
+class Lock:
+    """The right to be the one process that uses a file; it goes with the process."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises StoreLocked."""
+        # An empty database held in an exclusive transaction: SQLite's own lock, portable.
+        self._held = sqlite3.connect(
+            f"{path}.lock", timeout=0, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._held.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            self._held.close()
+            raise StoreLocked(
+                f"{path} is in use by another kapiserver: stop it, or choose another --storage"
+            ) from error
+
+    def release(self) -> None:
+        """Let another process have the file. Idempotent."""
+        self._held.close()
+
+
+def lock(path: Path) -> Lock:
+    """Make sure that the file `path` exists, readable by its owner only, and take its lock.
+    Raises StoreLocked, Unavailable."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        return Lock(path)
+    except (OSError, sqlite3.Error) as error:
+        raise Unavailable(f"cannot open {path}: {error}") from error
+
+
+class Database:
+    """One connection to a store, and the SQL that runs on it."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Open the file, or a new store in memory; make its tables where they are missing.
+        Raises Corrupt, Unavailable."""
+        self._path = path
+        self._wal = f"{path}-wal"
+        with _storage_errors():
+            self._sql = sqlite3.connect(
+                ":memory:" if path is None else path,
+                timeout=10,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+        try:
+            with _storage_errors():
+                self._prepare()
+        except StorageError:
+            self._sql.close()
+            raise
+
+    def _prepare(self) -> None:
+        run = self._sql.execute
+        layout = run("PRAGMA user_version").fetchone()[0]
+        if layout > _LAYOUT:
+            raise Corrupt(f"{self._path} was written by a newer kapiserver (layout {layout})")
+        if self._path is not None:
+            if not layout:
+                run("PRAGMA auto_vacuum = INCREMENTAL")
+            run("PRAGMA journal_mode = WAL")
+            run("PRAGMA synchronous = FULL")
+            run(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
+        if not layout:
+            self._sql.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
+
+    def close(self) -> None:
+        """Close the connection. Idempotent."""
+        self._sql.close()
+
+    def revision(self) -> Revision:
+        """The newest revision."""
+        with _storage_errors():
+            return Revision(self._sql.execute(_NEWEST).fetchone()[0] or EMPTY)
+
+    def compacted(self) -> Revision:
+        """The oldest revision that can be read; 0 where nothing was ever forgotten."""
+        with _storage_errors():
+            return Revision(self._sql.execute(_COMPACTED).fetchone()[0])
+
+    def get(self, key: str, revision: Revision | None) -> Read:
+        """Read one key. Raises Compacted, FutureRevision."""
+        with self._snapshot(revision) as snapshot:
+            if revision is None:
+                row = self._sql.execute(_CURRENT, (key,)).fetchone()
+            else:
+                row = self._sql.execute(_AT_REVISION, (key, revision)).fetchone()
+            if row is None or row[1] is None:
+                return Read(None, snapshot)
+            return Read(KeyValue(key, row[1], Revision(row[0])), snapshot)
+
+    def page(self, prefix: str, start: str, limit: int, revision: Revision | None) -> Page:
+        """Read part of a range. Raises Compacted, FutureRevision."""
+        first, end = max(prefix, start), end_of(prefix)
+        with self._snapshot(revision) as snapshot:
+            past = () if revision is None else (revision,)
+            query = _PAGE if revision is None else _PAGE_AT_REVISION
+            rows = self._sql.execute(query, (first, end, *past, limit or -1)).fetchall()
+            remaining = 0
+            if limit and len(rows) == limit:
+                query = _COUNT if revision is None else _COUNT_AT_REVISION
+                remaining = self._sql.execute(query, (rows[-1][0], end, *past)).fetchone()[0]
+        return Page([KeyValue(*row) for row in rows], snapshot, remaining)
+
+    def changes(self, prefix: str, after: Revision, until: Revision, limit: int) -> Changes:
+        """Read the changes below `prefix` in (after, until], the first `limit` of them. Raises
+        Compacted."""
+        with self._snapshot(None):
+            self._check_kept(after)
+            rows = self._sql.execute(
+                _CHANGES, (after, until, prefix, end_of(prefix), limit)
+            ).fetchall()
+        events = [Event(*row) for row in rows]
+        return Changes(events, events[-1].revision if len(events) == limit else until)
+
+    def apply(self, writes: Sequence[Write]) -> list[Event | StorageError]:
+        """Do the writes in one transaction; when this returns they are durable. The answer to
+        each is its event, or KeyExists or Conflict. Raises Unavailable, Corrupt: none was done."""
+        with self._transaction():
+            revision = self.revision()
+            outcomes: list[Event | StorageError] = []
+            for write in writes:
+                outcome = self._apply_one(write, Revision(revision + 1))
+                outcomes.append(outcome)
+                if isinstance(outcome, Event):
+                    revision = outcome.revision
+        return outcomes
+
+    def _apply_one(self, write: Write, revision: Revision) -> Event | StorageError:
+        run = self._sql.execute
+        key, value = write.key, write.value
+        at, before = run(_CURRENT, (key,)).fetchone() or (0, None)
+        if at != write.expected:
+            if write.expected == 0:
+                return KeyExists(key)
+            return Conflict(key, expected=write.expected, current=at or None)
+        run("INSERT INTO log VALUES (?, ?, ?, ?, ?)", (revision, key, value is None, at, value))
+        if value is None:
+            run("DELETE FROM current WHERE key = ?", (key,))
+            run("DELETE FROM expiry WHERE revision = ?", (at,))
+        elif at:
+            run("UPDATE current SET revision = ? WHERE key = ?", (revision, key))
+        else:
+            run("INSERT INTO current VALUES (?, ?)", (key, revision))
+        if write.expires:
+            run("INSERT INTO expiry VALUES (?, ?)", (revision, write.expires))
+        return Event(key, revision, value, before)
+
+    def expiring(self, now: float, limit: int) -> list[Write]:
+        """The deletes of what has run out by `now`, the first `limit` of them; what was written
+        again since is forgotten."""
+        due = "SELECT revision FROM expiry WHERE at <= ? ORDER BY at LIMIT ?"
+        alive = "SELECT key, revision FROM current JOIN log USING (key, revision)"
+        with self._transaction():
+            revisions = [row[0] for row in self._sql.execute(due, (now, limit))]
+            writes = []
+            for revision in revisions:
+                row = self._sql.execute(f"{alive} WHERE log.revision = ?", (revision,)).fetchone()
+                if row is None:
+                    self._sql.execute("DELETE FROM expiry WHERE revision = ?", (revision,))
+                else:
+                    writes.append(Write(row[0], None, revision))
+        return writes
+
+    def next_expiry(self) -> float:
+        """When the next value runs out, in seconds since the epoch; infinite for never."""
+        with _storage_errors():
+            at = self._sql.execute("SELECT min(at) FROM expiry").fetchone()[0]
+        return float("inf") if at is None else float(at)
+
+    def compact(self, revision: Revision, step: int) -> Revision:
+        """Forget one step of what only revisions before `revision` can see, in one short
+        transaction, and say up to where that is done. Call again until it is `revision`."""
+        with self._transaction():
+            done = self.compacted()
+            until = Revision(min(revision, done + step))
+            if until <= done:
+                return done
+            self._sql.execute(
+                "DELETE FROM log WHERE revision IN "
+                "(SELECT previous FROM log WHERE revision > ? AND revision <= ? AND previous > 0)",
+                (done, until),
+            )
+            self._sql.execute(
+                "DELETE FROM log WHERE revision >= ? AND revision < ? AND deleted", (done, until)
+            )
+            self._sql.execute("UPDATE state SET compacted = ?", (until,))
+        return until
+
+    def shrink(self, pages: int) -> bool:
+        """Give up to that many free pages back to the file system; False when none is free."""
+        with _storage_errors():
+            free = self._sql.execute("PRAGMA freelist_count").fetchone()[0]
+            if self._path is None or not free:
+                return False
+            # Each row fetched is one page given back.
+            self._sql.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+        return bool(free > pages)
+
+    def tidy(self) -> None:
+        """Cut off a write-ahead log that readers have kept from starting over."""
+        if self._path is not None and os.stat(self._wal).st_size > WAL_LIMIT:
+            with _storage_errors():
+                self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def _check_kept(self, revision: Revision) -> None:
+        oldest = self.compacted()
+        if revision < oldest:
+            raise Compacted(revision, oldest=oldest)
+
+    @contextmanager
+    def _snapshot(self, revision: Revision | None) -> Iterator[Revision]:
+        """Read several times from one state of the store; yields the revision read."""
+        with _storage_errors():
+            self._sql.execute("BEGIN")
+            try:
+                newest = self.revision()
+                if revision is None:
+                    yield newest
+                else:
+                    if revision > newest:
+                        raise FutureRevision(revision, current=newest)
+                    self._check_kept(revision)
+                    yield revision
+            finally:
+                self._sql.execute("ROLLBACK")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with _storage_errors():
+            self._sql.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._sql.execute("COMMIT")
+            except BaseException:
+                if self._sql.in_transaction:
+                    self._sql.execute("ROLLBACK")
+                raise
+
+
+def end_of(prefix: str) -> str:
+    """The first key after all that begin with `prefix`, by code point."""
+    for at in range(len(prefix) - 1, -1, -1):
+        point = ord(prefix[at])
+        if point < 0x10FFFF:
+            # Surrogates are no characters: the one after U+D7FF is U+E000.
+            return prefix[:at] + chr(0xE000 if point == 0xD7FF else point + 1)
+    return _LAST_KEY
+
+
+@contextmanager
+def _storage_errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise Unavailable(f"sqlite: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise Corrupt(f"sqlite: {error}") from error

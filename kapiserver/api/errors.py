@@ -4,6 +4,8 @@
     |-- InvalidObject      an object breaks rules: a list of FieldErrors
     |-- BadObject          a body, option or selector that makes no sense as a whole
     |-- NotRegistered      a group, version or kind this server does not know
+    |-- PatchFailed        a patch that does not apply to the object
+    |-- PatchTooLong       a patch of more operations than the bound
     `-- ConversionFailed   a value does not fit the version asked for
 
 A FieldError is data, not an exception: validation collects all of them. Mirrors
@@ -158,3 +160,11 @@ class NotRegistered(APIError):
 
 class ConversionFailed(APIError):
     """A value does not fit the version asked for."""
+
+
+class PatchFailed(APIError):
+    """A patch that does not apply to the object; the message is for the log, not the client."""
+
+
+class PatchTooLong(APIError):
+    """A patch of more operations than the bound; the message is for the client."""

@@ -1,0 +1,36 @@
+"""JSON merge patch (RFC 7396) on trees.
+
+Knows no type: what comes out is checked by whoever decodes it. Mirrors jsonpatch.MergePatch as
+kube-apiserver calls it.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.errors import BadObject
+from kapiserver.api.types import Tree, Value
+from kapiserver.api.wording import json_type
+
+
+def read(patch: Value) -> Tree:
+    """Check that a decoded body is a merge patch. Raises BadObject."""
+    if patch is None:
+        raise BadObject("Invalid JSON Patch")
+    if not isinstance(patch, dict):
+        raise BadObject(
+            f"error decoding patch: json: cannot unmarshal {json_type(patch)} "
+            "into Go value of type map[string]interface {}"
+        )
+    return patch
+
+
+def apply(target: Value, patch: Value) -> Value:
+    """The target after the patch; neither argument is changed, parts of both may be shared."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = apply(merged.get(key), value)
+    return merged

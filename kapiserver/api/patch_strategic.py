@@ -1,0 +1,337 @@
+"""Strategic merge patch: a merge patch that knows which lists are merged, and by which key.
+
+Driven by the declarations: `merge` (the key, "" for scalars) and `patch` ("replace") of a field.
+Where no type is known (maps of strings, free JSON) objects are merged and lists replaced. Pure:
+neither the object nor the patch is changed. Mirrors apimachinery/pkg/util/strategicpatch with
+the options of the server (parallel lists merged, unmatched nulls ignored).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from kapiserver.api.errors import BadObject, PatchFailed
+from kapiserver.api.types import Leaf, ListOf, MapOf, Message, Shape, Tree, Type, Value
+from kapiserver.api.wording import go_type, go_value, json_type
+
+_DIRECTIVE = "$patch"
+_RETAIN_KEYS = "$retainKeys"
+_ORDER = "$setElementOrder/"
+_DELETE_FROM = "$deleteFromPrimitiveList/"
+
+_BAD_ORDER = "invalid patch format of setElementOrder list"
+_BAD_PRIMITIVES = "invalid patch format of primitive list"
+_BAD_RETAIN_KEYS = "invalid patch format of retainKeys"
+
+_Schema: TypeAlias = "type[Type] | MapOf | None"
+"""What is known of an object: its type, that it is a map, or nothing."""
+
+
+def read(patch: Value) -> Tree:
+    """Check that a decoded body is a strategic merge patch. Raises BadObject."""
+    if patch is None:
+        return {}
+    if not isinstance(patch, dict):
+        raise BadObject(
+            f"json: cannot unmarshal {json_type(patch)} "
+            "into Go value of type map[string]interface {}"
+        )
+    return patch
+
+
+def apply(target: Tree, patch: Tree, type_: type[Type]) -> Tree:
+    """The target, an object of that type, after the patch. Raises BadObject for a patch that
+    makes no sense, PatchFailed for one that cannot be applied."""
+    try:
+        return _merge_map(target, patch, type_)
+    except RecursionError:
+        raise PatchFailed("the patch is nested too deeply") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """How the value of one field is merged; `key` None: lists are replaced."""
+
+    below: _Schema = None
+    key: str | None = None
+    replace: bool = False
+
+
+_FREE = _Rule()
+
+
+@functools.cache
+def _rules(type_: Any) -> Mapping[str, _Rule]:
+    found = {}
+    for flat in type_.flat_fields():
+        declaration = flat.field.declaration
+        strategies = (declaration.patch or "").split(",")
+        found[flat.field.name] = _Rule(
+            below=_below(flat.field.shape),
+            key=declaration.merge,
+            replace="replace" in strategies,
+        )
+    return found
+
+
+def _below(shape: Shape) -> _Schema:
+    match shape:
+        case Message(type_) if not issubclass(type_, Leaf):
+            return type_
+        case ListOf(item):
+            return _below(item)
+        case MapOf():
+            return shape
+        case _:
+            return None
+
+
+def _rule(schema: _Schema, name: str) -> _Rule:
+    if isinstance(schema, MapOf):
+        return _Rule(below=_below(schema.value))
+    if schema is None:
+        return _FREE
+    owner: Any = schema  # mypy takes no class for hashable
+    return _rules(owner).get(name, _FREE)
+
+
+def _merge_map(target: Tree, patch: Tree, schema: _Schema) -> Tree:
+    if _DIRECTIVE in patch:
+        return _replaced_map(patch)
+    merged = _retained(target, patch)
+    handled = {_RETAIN_KEYS}
+    for key, order in patch.items():
+        if key.startswith(_ORDER):
+            name = key.removeprefix(_ORDER)
+            handled |= {key, name}
+            _merge_ordered(merged, patch, name, order, _rule(schema, name))
+    for key, value in patch.items():
+        if key in handled:
+            continue
+        if key.startswith(_DELETE_FROM):
+            _delete_from(merged, key.removeprefix(_DELETE_FROM), value)
+        elif value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merge(merged.get(key), value, _rule(schema, key))
+    return merged
+
+
+def _merge(target: Value, value: Value, rule: _Rule) -> Value:
+    if isinstance(target, dict) and isinstance(value, dict) and not rule.replace:
+        return _merge_map(target, value, rule.below)
+    if isinstance(target, list) and isinstance(value, list) and rule.key is not None:
+        return _merge_list(target, value, rule.key, rule.below)
+    return _without_directives(value)
+
+
+def _replaced_map(patch: Tree) -> Tree:
+    match patch[_DIRECTIVE]:
+        case "replace":
+            return {key: value for key, value in patch.items() if key != _DIRECTIVE}
+        case "delete":
+            return {}
+        case directive:
+            raise _unknown_directive(directive, patch)
+
+
+def _retained(target: Tree, patch: Tree) -> Tree:
+    """A copy of the target, less what a `$retainKeys` does not name."""
+    if _RETAIN_KEYS not in patch:
+        return dict(target)
+    names = patch[_RETAIN_KEYS]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise BadObject(_BAD_RETAIN_KEYS)
+    kept = set(names)
+    for key, value in patch.items():
+        is_directive = key.startswith((_ORDER, _DELETE_FROM)) or key == _RETAIN_KEYS
+        if value is not None and not is_directive and key not in kept:
+            raise BadObject(_BAD_RETAIN_KEYS)
+    return {key: value for key, value in target.items() if key in kept}
+
+
+def _delete_from(merged: Tree, name: str, values: Value) -> None:
+    if not isinstance(values, list):
+        raise BadObject(_BAD_PRIMITIVES)
+    current = merged.get(name)
+    if isinstance(current, list):
+        gone = {_identity(value) for value in values}
+        merged[name] = [value for value in current if _scalar_identity(value) not in gone]
+
+
+def _merge_ordered(merged: Tree, patch: Tree, name: str, order: Value, rule: _Rule) -> None:
+    """Merge a list and bring it into the order that `$setElementOrder` gives."""
+    if not isinstance(order, list):
+        raise _wrong_type([], order)
+    current, changes = merged.get(name), patch.get(name)
+    for side in (current, changes):
+        if side is not None and not isinstance(side, list):
+            raise _wrong_type([], side)
+    key = rule.key or ""
+    if current is None and changes is None:
+        if name in patch:
+            merged.pop(name, None)
+        return
+    _check_order(changes or [], order, key)
+    if current is None:
+        result = _without_directives(changes)
+    elif changes is None:
+        result = current
+    elif rule.key is None:
+        result = _without_directives(changes)
+    else:
+        result = _merge_list(current, changes, key, rule.below)
+    merged[name] = _in_order(result, wanted=order, live=current or [], key=key)
+
+
+def _check_order(changes: Sequence[Value], order: Sequence[Value], key: str) -> None:
+    """The patch's items must stand in the given order among each other."""
+    if not changes or not order:
+        return
+    places = iter([_item_identity(item, key) for item in order])
+    for item in changes:
+        if isinstance(item, dict) and _DIRECTIVE in item:
+            continue
+        wanted = _item_identity(item, key)
+        if not any(place == wanted for place in places):
+            raise BadObject(
+                f"The order in patch list:\n{go_value(list(changes))}\n doesn't match "
+                f"$setElementOrder list:\n{go_value(list(order))}\n"
+            )
+
+
+def _merge_list(
+    target: Sequence[Value], patch: Sequence[Value], key: str, schema: _Schema
+) -> list[Value]:
+    if not target and not patch:
+        return []
+    if not _all_objects(target, patch):
+        merged = list({_identity(item): item for item in (*target, *patch)}.values())
+        return _in_order(merged, wanted=patch, live=target, key="")
+    if not key:
+        raise BadObject("cannot merge lists without merge key for type struct")
+    changes = [item for item in patch if _DIRECTIVE not in item]
+    directives = [item for item in patch if _DIRECTIVE in item]
+    if _replaces(directives):
+        return [_without_directives(item) for item in changes]
+    gone = {_item_identity(item, key) for item in directives}
+    kept = [item for item in target if _identity(item.get(key)) not in gone]
+    positions: dict[Any, int] = {}
+    for position, item in enumerate(kept):
+        positions.setdefault(_identity(item.get(key)), position)
+    for item in changes:
+        place = _item_identity(item, key)
+        if place in positions:
+            kept[positions[place]] = _merge_map(kept[positions[place]], item, schema)
+        else:
+            positions[place] = len(kept)
+            kept.append(_without_directives(item))
+    return _in_order(kept, wanted=changes, live=target, key=key)
+
+
+def _replaces(directives: Sequence[Tree]) -> bool:
+    """Whether an item asks for the whole list to be replaced; all others must ask for deletion."""
+    for item in directives:
+        if item[_DIRECTIVE] == "merge":
+            raise BadObject("merging lists cannot yet be specified in the patch")
+        if item[_DIRECTIVE] not in ("replace", "delete"):
+            raise _unknown_directive(item[_DIRECTIVE], item)
+    return any(item[_DIRECTIVE] == "replace" for item in directives)
+
+
+def _in_order(
+    merged: Sequence[Value], *, wanted: Sequence[Value], live: Sequence[Value], key: str
+) -> list[Value]:
+    """Items that `wanted` names in its order; the others where the live list has them: an item
+    of the live list goes before a wanted one that it preceded there."""
+    ranks = _ranks(wanted, key)
+    places = _ranks(live, key)
+    named = [item for item in merged if _item_identity(item, key) in ranks]
+    named.sort(key=lambda item: ranks[_item_identity(item, key)])
+    others = [item for item in merged if _item_identity(item, key) not in ranks]
+    result: list[Value] = []
+    pending = iter(named)
+    upcoming = next(pending, None)
+    for other in others:
+        place = places.get(_item_identity(other, key))
+        while upcoming is not None:
+            rival = places.get(_item_identity(upcoming, key))
+            if place is not None and rival is not None and place < rival:
+                break
+            result.append(upcoming)
+            upcoming = next(pending, None)
+        result.append(other)
+    if upcoming is not None:
+        result.append(upcoming)
+    return [*result, *pending]
+
+
+def _ranks(items: Iterable[Value], key: str) -> dict[Any, int]:
+    ranks: dict[Any, int] = {}
+    for rank, item in enumerate(items):
+        ranks.setdefault(_item_identity(item, key), rank)
+    return ranks
+
+
+def _all_objects(*lists: Sequence[Value]) -> bool:
+    """Whether the items are objects; all must be of one type, and none a list."""
+    kinds = {type(item) for items in lists for item in items}
+    if list in kinds:
+        raise PatchFailed("lists of lists are not supported")
+    if len(kinds) > 1:
+        shown = " ".join(go_value(list(items)) for items in lists)
+        raise BadObject(f"list element types are not identical: [{shown}]")
+    return kinds == {dict}
+
+
+def _item_identity(item: Value, key: str) -> Any:
+    if not key:
+        return _identity(item)
+    if not isinstance(item, dict):
+        raise _wrong_type({}, item)
+    if key not in item:
+        raise BadObject(f"map: {go_value(item)} does not contain declared merge key: {key}")
+    return _identity(item[key])
+
+
+def _identity(value: Value) -> Any:
+    """What makes two scalars equal in Go: 1, 1.0 and true are three."""
+    if isinstance(value, dict | list):
+        raise BadObject(f"{go_value(value)} cannot be compared as a merge key")
+    return _scalar_identity(value)
+
+
+def _scalar_identity(value: Value) -> Any:
+    return (type(value), value) if not isinstance(value, dict | list) else id(value)
+
+
+def _without_directives(value: Value) -> Value:
+    """The value of a patch taken as it is: no nulls in objects, no directives."""
+    if isinstance(value, dict):
+        return {
+            key: _without_directives(below)
+            for key, below in value.items()
+            if below is not None and not _is_directive(key)
+        }
+    if isinstance(value, list):
+        return [
+            _without_directives(item)
+            for item in value
+            if not (isinstance(item, dict) and _DIRECTIVE in item)
+        ]
+    return value
+
+
+def _is_directive(key: str) -> bool:
+    return key in (_DIRECTIVE, _RETAIN_KEYS) or key.startswith((_ORDER, _DELETE_FROM))
+
+
+def _unknown_directive(directive: Value, patch: Tree) -> BadObject:
+    return BadObject(f"unknown patch type: {go_value(directive)} in map: {go_value(patch)}")
+
+
+def _wrong_type(expected: Value, actual: Value) -> BadObject:
+    return BadObject(f"expected a {go_type(expected)}, but received a {go_type(actual)}")

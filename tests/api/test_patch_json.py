@@ -1,0 +1,99 @@
+"""RFC 6902 on trees: operations, bounds, words."""
+
+import copy
+
+import pytest
+
+from kapiserver.api import patch_json
+from kapiserver.api.errors import BadObject, PatchFailed, PatchTooLong
+
+DOC = {"list": [1, 2], "map": {"a/b": "slash", "m~n": "tilde"}, "text": "x", "yes": True}
+
+APPLIES = [
+    ([{"op": "add", "path": "/list/-", "value": 3}], "list", [1, 2, 3]),
+    ([{"op": "add", "path": "/list/0", "value": 0}], "list", [0, 1, 2]),
+    ([{"op": "replace", "path": "/map/a~1b", "value": 1}], "map", {"a/b": 1, "m~n": "tilde"}),
+    ([{"op": "remove", "path": "/map/m~0n"}], "map", {"a/b": "slash"}),
+    ([{"op": "move", "from": "/text", "path": "/moved"}], "moved", "x"),
+    ([{"op": "copy", "from": "/map", "path": "/copied"},
+      {"op": "remove", "path": "/copied/m~0n"}], "copied", {"a/b": "slash"}),
+    ([{"op": "test", "path": "/text", "value": "x"}], "text", "x"),
+    ([{"op": "test", "path": "/missing", "value": None}], "text", "x"),
+    ([{"op": "test", "path": "/missing/below"}], "text", "x"),
+]  # fmt: skip
+
+FAILS = [
+    {"op": "test", "path": "/yes", "value": 1},
+    {"op": "test", "path": "/text", "value": None},
+    {"op": "remove", "path": "/missing"},
+    {"op": "replace", "path": "/missing", "value": 1},
+    {"op": "add", "path": "/missing/below", "value": 1},
+    {"op": "add", "path": "/list/9", "value": 1},
+    {"op": "add", "path": "/list/x", "value": 1},
+    {"op": "add", "path": "/text/x", "value": 1},
+    {"op": "add", "path": "no-slash", "value": 1},
+    {"op": "add", "path": "/no-value"},
+    {"op": "copy", "path": "/no-from"},
+    {"op": "move", "from": "/map", "path": "/map/below"},
+    {"op": "grow", "path": "/map"},
+    {"path": "/map"},
+    {"op": "remove"},
+    {},
+]
+
+
+@pytest.mark.parametrize(("operations", "member", "expected"), APPLIES)
+def test_applies(operations, member, expected):
+    """Each operation does what RFC 6902 says and changes neither argument."""
+    document, patch = copy.deepcopy(DOC), copy.deepcopy(operations)
+    assert patch_json.apply(document, patch_json.read(patch))[member] == expected
+    assert document == DOC
+    assert patch == operations
+
+
+@pytest.mark.parametrize("operation", FAILS)
+def test_fails(operation):
+    """An operation that does not fit the document fails as a whole."""
+    with pytest.raises(PatchFailed):
+        patch_json.apply(DOC, patch_json.read([operation]))
+
+
+@pytest.mark.parametrize(
+    ("patch", "message"),
+    [
+        ({}, "cannot unmarshal object into Go value of type []handlers.jsonPatchOp"),
+        (["x"], "cannot unmarshal string into Go value of type handlers.jsonPatchOp"),
+        ([{"op": 1}],
+         "cannot unmarshal number into Go struct field jsonPatchOp.op of type string"),
+    ],
+)  # fmt: skip
+def test_refuses(patch, message):
+    """A body of another shape is refused in Go's words."""
+    with pytest.raises(BadObject, match=r"^error decoding patch: json: ") as caught:
+        patch_json.read(patch)
+    assert str(caught.value).endswith(message)
+
+
+def test_many_operations():
+    """10,000 operations are taken, one more is not."""
+    one = {"op": "add", "path": "/text", "value": "y"}
+    assert patch_json.read([one] * 10_000)
+    with pytest.raises(PatchTooLong) as caught:
+        patch_json.read([one] * 10_001)
+    assert str(caught.value) == (
+        "Request entity too large: The allowed maximum operations in a JSON patch is 10000, "
+        "got 10001"
+    )
+
+
+def test_copies_are_bounded():
+    """Copies that double the document end at 3 MiB."""
+    bomb = [{"op": "copy", "from": "/map", "path": f"/map/{n}"} for n in range(40)]
+    with pytest.raises(PatchFailed, match="exceeding the limit"):
+        patch_json.apply(DOC, bomb)
+
+
+def test_unknown_members():
+    """Members that the RFC does not name are strict errors with their place."""
+    operations = [{"op": "test", "path": "", "oops": 1}]
+    assert patch_json.unknown_fields(operations) == ['json patch unknown field "[0].oops"']

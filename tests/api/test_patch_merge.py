@@ -1,0 +1,48 @@
+"""RFC 7396: its own table of cases, and what is no merge patch."""
+
+import pytest
+
+from kapiserver.api import patch_merge
+from kapiserver.api.errors import BadObject
+
+CASES = [
+    ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+    ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+    ({"a": "b"}, {"a": None}, {}),
+    ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+    ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+    ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
+    ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+    ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+    (["a", "b"], ["c", "d"], ["c", "d"]),
+    ({"a": "b"}, ["c"], ["c"]),
+    ({"a": "foo"}, "bar", "bar"),
+    ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+    ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
+    ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+]
+
+
+@pytest.mark.parametrize(("target", "patch", "expected"), CASES)
+def test_applies(target, patch, expected):
+    """A patch does what RFC 7396 says and changes neither argument."""
+    before = repr((target, patch))
+    assert patch_merge.apply(target, patch) == expected
+    assert repr((target, patch)) == before
+
+
+@pytest.mark.parametrize(
+    ("patch", "message"),
+    [
+        (None, "Invalid JSON Patch"),
+        ([], "error decoding patch: json: cannot unmarshal array into Go value of type "
+             "map[string]interface {}"),
+        (True, "error decoding patch: json: cannot unmarshal bool into Go value of type "
+               "map[string]interface {}"),
+    ],
+)  # fmt: skip
+def test_refuses(patch, message):
+    """Only an object is a merge patch."""
+    with pytest.raises(BadObject) as caught:
+        patch_merge.read(patch)
+    assert str(caught.value) == message

@@ -14,3 +14,6 @@ GROUPS = (
 
 META = Group(name="meta.k8s.io", package="meta", versions=("v1",))
 """Kinds that every group shares: Status, DeleteOptions, Table, ... Spoken, never stored."""
+
+DISCOVERY = Group(name="apidiscovery.k8s.io", package="apidiscovery", versions=("v2",))
+"""Kinds of aggregated discovery. Spoken, never stored, and no group that discovery shows."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import HUB, Group, GroupVersion, GroupVersionKind, Resource
-from kapiserver.api.groups import GROUPS, META
+from kapiserver.api.groups import DISCOVERY, GROUPS, META
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Kind, list_type
 
@@ -58,7 +58,7 @@ class Scheme:
         found = self._declared(kind)
         if found is None and kind.kind.endswith("List"):
             item = self._declared(kind._replace(kind=kind.kind.removesuffix("List")))
-            found = list_type(item) if item else None
+            found = list_type(item) if item and item.listed else None
         if found is None:
             found = getattr(_module(META, "v1"), kind.kind, None)
         if not (isinstance(found, type) and issubclass(found, Kind)):
@@ -84,7 +84,9 @@ class Scheme:
         return getattr(_module(self.group(group), module), name)
 
     def _declared(self, kind: GroupVersionKind) -> type[Kind] | None:
-        group = self._by_name.get(kind.group)
+        group = self._by_name.get(kind.group) or (
+            DISCOVERY if kind.group == DISCOVERY.name else None
+        )
         if group is None:
             return None
         if kind.version == HUB:
@@ -93,9 +95,12 @@ class Scheme:
             version = kind.version
         else:
             return None
-        found = vars(_module(group, version)).get(kind.kind)
-        is_kind = isinstance(found, type) and issubclass(found, Kind)
-        return found if is_kind else None
+        module = _module(group, version)
+        found = vars(module).get(kind.kind)
+        if not (isinstance(found, type) and issubclass(found, Kind)):
+            return None
+        # Not a kind of another group that the module imports.
+        return found if found.__module__.startswith(module.__name__) else None
 
 
 def _module(group: Group, name: str) -> Any:

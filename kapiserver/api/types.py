@@ -22,6 +22,7 @@ This module knows no wire format, no group and no kind. Mirrors the struct tags 
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import types
 import typing
@@ -54,7 +55,7 @@ class Declaration:
     enum: tuple[str, ...]
     keys: tuple[str, ...]
     set: bool
-    atomic: bool
+    atomic: bool | None
     merge: str | None
     patch: str | None
 
@@ -73,7 +74,7 @@ def field(
     enum: tuple[str, ...] = (),
     keys: tuple[str, ...] = (),
     set: bool = False,
-    atomic: bool = False,
+    atomic: bool | None = None,
     merge: str | None = None,
     patch: str | None = None,
 ) -> Any:
@@ -91,8 +92,8 @@ def field(
     enum        the values allowed
     keys        a list merged by these keys in server-side apply (list type map)
     set         a list of unique scalars in server-side apply (list type set)
-    atomic      a struct or map replaced as a whole in server-side apply; lists are so unless
-                `keys` or `set` say otherwise
+    atomic      a struct or map replaced as a whole in server-side apply, or not so although its
+                type says it (False); lists are so unless `keys` or `set` say otherwise
     merge       merge key of a list in a strategic merge patch ("" for a list of scalars)
     patch       other strategies of strategic merge patch, comma separated: "retainKeys", "replace"
     """
@@ -120,6 +121,8 @@ class Type:
 
     atomic: ClassVar[bool] = False
     """Replaced as a whole in server-side apply (structType atomic)."""
+    wire: ClassVar[bool] = True
+    """Whether it has a Protobuf form; Table has none, and its fields no number."""
 
     @classmethod
     def fields(cls) -> tuple[Field, ...]:
@@ -140,6 +143,8 @@ class Leaf(Type):
 
     openapi: ClassVar[Tree] = {}
     """The value's schema in OpenAPI v3."""
+    package: ClassVar[str] = ""
+    """The IDL's package where it is not that of the module."""
 
     @classmethod
     def canonical(cls, value: Value) -> Value:
@@ -162,6 +167,9 @@ class Leaf(Type):
 
 class Kind(Type):
     """A type with `kind` and `apiVersion`, which stand first in JSON and not at all in protobuf."""
+
+    listed: ClassVar[bool] = True
+    """Whether there is a list kind of it; False for options, reviews and other single answers."""
 
 
 @functools.cache
@@ -214,7 +222,10 @@ STRING = Scalar("string")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A declared field with its annotation read. `number` is None for kind and apiVersion."""
+    """A declared field with its annotation read.
+
+    `number` is None for what is not on the wire: kind, apiVersion, fields of types without one.
+    """
 
     attribute: str
     name: str
@@ -284,25 +295,28 @@ def _read_annotation(owner: type[Type], attribute: str, annotation: Any) -> tupl
 
 @functools.cache
 def _fields(cls: Any) -> tuple[Field, ...]:
-    found = list(_TYPE_META) if issubclass(cls, Kind) else []
-    for attribute, text in cls.__dict__.get("__annotations__", {}).items():
-        declaration = cls.__dict__.get(attribute)
-        if not isinstance(declaration, Declaration):
-            continue
-        shape, pointer = _read_annotation(cls, attribute, text)
-        name = declaration.json or attribute.rstrip("_")
-        found.append(
-            Field(
-                attribute=attribute,
-                name=name,
-                number=declaration.number,
-                proto=declaration.proto or name,
-                shape=shape,
-                pointer=pointer,
-                declaration=declaration,
-            )
-        )
-    return tuple(found)
+    own = [_field(base, name) for base in reversed(cls.__mro__) for name in _declared(base)]
+    return (*(_TYPE_META if issubclass(cls, Kind) else ()), *own)
+
+
+def _declared(cls: type) -> list[str]:
+    names = inspect.get_annotations(cls)
+    return [name for name in names if isinstance(cls.__dict__.get(name), Declaration)]
+
+
+def _field(owner: type[Type], attribute: str) -> Field:
+    declaration = owner.__dict__[attribute]
+    shape, pointer = _read_annotation(owner, attribute, inspect.get_annotations(owner)[attribute])
+    name = declaration.json or attribute.rstrip("_")
+    return Field(
+        attribute=attribute,
+        name=name,
+        number=declaration.number if owner.wire else None,
+        proto=declaration.proto or name,
+        shape=shape,
+        pointer=pointer,
+        declaration=declaration,
+    )
 
 
 @functools.cache

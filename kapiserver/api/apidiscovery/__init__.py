@@ -1,0 +1,1 @@
+"""apidiscovery.k8s.io: aggregated discovery."""

@@ -1,0 +1,158 @@
+"""What the kubelet does to a container: probes and lifecycle hooks."""
+
+from __future__ import annotations
+
+from kapiserver.api.leaves import IntOrString
+from kapiserver.api.types import Type, field, int32, int64
+
+
+class Probe(Type):
+    """A health check that is repeated while the container runs."""
+
+    handler: ProbeHandler = field(1, inline=True)
+    initialDelaySeconds: int32 = field(2)
+    timeoutSeconds: int32 = field(3)
+    periodSeconds: int32 = field(4)
+    successThreshold: int32 = field(5)
+    failureThreshold: int32 = field(6)
+    terminationGracePeriodSeconds: int64 | None = field(7)
+
+
+class ProbeHandler(Type):
+    """The one action a probe takes."""
+
+    exec: ExecAction | None = field(1)
+    httpGet: HTTPGetAction | None = field(2)
+    tcpSocket: TCPSocketAction | None = field(3)
+    grpc: GRPCAction | None = field(4)
+
+
+class Lifecycle(Type):
+    """What is done right after a container starts and right before it stops."""
+
+    postStart: LifecycleHandler | None = field(1)
+    preStop: LifecycleHandler | None = field(2)
+    stopSignal: str | None = field(
+        3,
+        enum=(
+            "SIGABRT",
+            "SIGALRM",
+            "SIGBUS",
+            "SIGCHLD",
+            "SIGCLD",
+            "SIGCONT",
+            "SIGFPE",
+            "SIGHUP",
+            "SIGILL",
+            "SIGINT",
+            "SIGIO",
+            "SIGIOT",
+            "SIGKILL",
+            "SIGPIPE",
+            "SIGPOLL",
+            "SIGPROF",
+            "SIGPWR",
+            "SIGQUIT",
+            "SIGSEGV",
+            "SIGSTKFLT",
+            "SIGSTOP",
+            "SIGSYS",
+            "SIGTERM",
+            "SIGTRAP",
+            "SIGTSTP",
+            "SIGTTIN",
+            "SIGTTOU",
+            "SIGURG",
+            "SIGUSR1",
+            "SIGUSR2",
+            "SIGVTALRM",
+            "SIGWINCH",
+            "SIGXCPU",
+            "SIGXFSZ",
+            "SIGRTMIN",
+            "SIGRTMIN+1",
+            "SIGRTMIN+2",
+            "SIGRTMIN+3",
+            "SIGRTMIN+4",
+            "SIGRTMIN+5",
+            "SIGRTMIN+6",
+            "SIGRTMIN+7",
+            "SIGRTMIN+8",
+            "SIGRTMIN+9",
+            "SIGRTMIN+10",
+            "SIGRTMIN+11",
+            "SIGRTMIN+12",
+            "SIGRTMIN+13",
+            "SIGRTMIN+14",
+            "SIGRTMIN+15",
+            "SIGRTMAX-14",
+            "SIGRTMAX-13",
+            "SIGRTMAX-12",
+            "SIGRTMAX-11",
+            "SIGRTMAX-10",
+            "SIGRTMAX-9",
+            "SIGRTMAX-8",
+            "SIGRTMAX-7",
+            "SIGRTMAX-6",
+            "SIGRTMAX-5",
+            "SIGRTMAX-4",
+            "SIGRTMAX-3",
+            "SIGRTMAX-2",
+            "SIGRTMAX-1",
+            "SIGRTMAX",
+        ),
+    )
+
+
+class LifecycleHandler(Type):
+    """The one action a lifecycle hook takes."""
+
+    exec: ExecAction | None = field(1)
+    httpGet: HTTPGetAction | None = field(2)
+    tcpSocket: TCPSocketAction | None = field(3)
+    sleep: SleepAction | None = field(4)
+
+
+class ExecAction(Type):
+    """Runs a command inside the container."""
+
+    command: list[str] = field(1)
+
+
+class HTTPGetAction(Type):
+    """Makes an HTTP GET request."""
+
+    path: str = field(1)
+    port: IntOrString = field(2)
+    host: str = field(3)
+    scheme: str = field(4, enum=("HTTP", "HTTPS"))
+    httpHeaders: list[HTTPHeader] = field(5)
+    protocol: str | None = field(6, enum=("HTTP1", "HTTP2"))
+
+
+class HTTPHeader(Type):
+    """A header to send along."""
+
+    name: str = field(1, always=True)
+    value: str = field(2, always=True)
+
+
+class TCPSocketAction(Type):
+    """Opens a TCP connection."""
+
+    port: IntOrString = field(1)
+    host: str = field(2)
+
+
+class GRPCAction(Type):
+    """Calls the gRPC health service."""
+
+    port: int32 = field(1, always=True)
+    service: str | None = field(2, always=True, default="")
+    mode: str | None = field(3, enum=("Plaintext", "TLS"))
+
+
+class SleepAction(Type):
+    """Waits."""
+
+    seconds: int64 = field(1, always=True)

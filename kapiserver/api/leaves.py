@@ -1,0 +1,423 @@
+"""The values that are messages on the wire: times, durations, int-or-string, raw JSON.
+
+Each Leaf says how its value reads (`canonical`) and which message carries it; Quantity, the
+longest of them, has a module of its own (`quantity`). Knows no field that uses them. Mirrors
+meta/v1 Time, MicroTime, Duration, FieldsV1 and Verbs, util/intstr and runtime.RawExtension of
+k8s.io/apimachinery, down to the words of their errors.
+
+`canonical(None)`, for a value that is absent or null, is the zero value: None for times and raw
+JSON, `0` for IntOrString, `"0s"` for Duration, `"0"` for Quantity.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import re
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
+
+import orjson
+
+from kapiserver.api.quantity import Quantity
+from kapiserver.api.types import Leaf, Tree, Value, field, int32, int64
+
+__all__ = [
+    "Duration",
+    "FieldsV1",
+    "IntOrString",
+    "MicroTime",
+    "Quantity",
+    "RawExtension",
+    "StringList",
+    "Time",
+]
+
+_META = "k8s.io.apimachinery.pkg.apis.meta.v1"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND = timedelta(seconds=1)
+_CACHED = 4096
+
+
+def _json_type(value: Value) -> str:
+    # What encoding/json calls a value in its errors.
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return f"number {value}" if isinstance(value, float) else "number"
+    return {str: "string", list: "array", dict: "object"}.get(type(value), "null")
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    word = _json_type(value).partition(" ")[0]
+    raise ValueError(f"json: cannot unmarshal {word} into Go value of type string")
+
+
+# --- times
+
+_RFC3339 = "2006-01-02T15:04:05Z07:00"
+_RFC3339_MICRO = "2006-01-02T15:04:05.000000Z07:00"
+
+# (element of Go's layout, expression that takes it off the front of the text)
+_DATE = (
+    ("2006", re.compile(r"\d{4}")),
+    ("-", re.compile("-")),
+    ("01", re.compile(r"\d\d")),
+    ("-", re.compile("-")),
+    ("02", re.compile(r"\d\d")),
+    ("T", re.compile("T")),
+    ("15", re.compile(r"\d\d?")),
+    (":", re.compile(":")),
+    ("04", re.compile(r"\d\d")),
+    (":", re.compile(":")),
+    ("05", re.compile(r"\d\d")),
+)
+_ZONE = ("Z07:00", re.compile(r"Z|[+-]\d\d:\d\d"))
+_LAYOUTS = {
+    _RFC3339: (*_DATE, ("", re.compile(r"(?:[.,]\d+)?")), _ZONE),
+    _RFC3339_MICRO: (*_DATE, (".000000", re.compile(r"[.,]\d{6}")), _ZONE),
+}
+
+
+def _quoted(text: str) -> str:
+    return orjson.dumps(text).decode()
+
+
+def _parse_time(text: str, layout: str) -> datetime:
+    # Element by element, since Go's error names the one that does not fit.
+    rest, parts = text, []
+    for element, expression in _LAYOUTS[layout]:
+        found = expression.match(rest)
+        if found is None:
+            raise ValueError(
+                f"parsing time {_quoted(text)} as {_quoted(layout)}: "
+                f"cannot parse {_quoted(rest)} as {_quoted(element)}"
+            )
+        parts.append(found[0])
+        rest = rest[found.end() :]
+    if rest:
+        raise ValueError(f"parsing time {_quoted(text)}: extra text: {_quoted(rest)}")
+    return _moment(text, parts)
+
+
+def _moment(text: str, parts: list[str]) -> datetime:
+    year, month, day, hour, minute, second = (int(parts[i]) for i in range(0, 12, 2))
+    fraction, zone = parts[11][1:], parts[12]
+    limits = (
+        ("month", 1 <= month <= 12),
+        ("hour", hour < 24),
+        ("minute", minute < 60),
+        ("second", second < 60),
+    )
+    for name, fits in limits:
+        if not fits:
+            raise ValueError(f"parsing time {_quoted(text)}: {name} out of range")
+    offset = timedelta()
+    if zone != "Z":
+        offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
+        offset = -offset if zone[0] == "-" else offset
+    micros = int(fraction[:6].ljust(6, "0")) if fraction else 0
+    try:
+        return datetime(year, month, day, hour, minute, second, micros, tzinfo=UTC) - offset
+    except (ValueError, OverflowError):
+        raise ValueError(f"parsing time {_quoted(text)}: day out of range") from None
+
+
+def _seconds_text(moment: datetime) -> str | None:
+    text = moment.strftime("%m-%dT%H:%M:%SZ")
+    text = f"{moment.year:04}-{text}"
+    return None if text == "0001-01-01T00:00:00Z" else text
+
+
+def _micros_text(moment: datetime) -> str | None:
+    seconds = _seconds_text(moment)
+    if seconds is None and not moment.microsecond:
+        return None
+    head = seconds or "0001-01-01T00:00:00Z"
+    return f"{head[:-1]}.{moment.microsecond:06}Z"
+
+
+@functools.lru_cache(_CACHED)
+def _canonical_time(text: str) -> str | None:
+    return _seconds_text(_parse_time(text, _RFC3339))
+
+
+@functools.lru_cache(_CACHED)
+def _canonical_micro_time(text: str) -> str | None:
+    return _micros_text(_parse_time(text, _RFC3339_MICRO))
+
+
+def _since_epoch(seconds: int, nanos: int = 0) -> datetime:
+    try:
+        return _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
+    except OverflowError:
+        raise ValueError(f"time: {seconds} seconds since 1970 is no date") from None
+
+
+class Time(Leaf):
+    """A moment in whole seconds: `2006-01-02T15:04:05Z`; the zero time is None."""
+
+    package: ClassVar[str] = _META
+    openapi: ClassVar[Tree] = {"type": "string", "format": "date-time"}
+
+    # Pointers: the zero time is an empty message.
+    seconds: int64 | None = field(1, doc="Seconds since 1970 in UTC.")
+    nanos: int32 | None = field(2, doc="Written as zero and ignored.")
+
+    @classmethod
+    def canonical(cls, value: Value) -> str | None:
+        return None if value is None else _canonical_time(_text(value))
+
+    @classmethod
+    def to_message(cls, value: Value) -> Tree:
+        if value is None:
+            return {}
+        moment = datetime.fromisoformat(value)
+        return {"seconds": (moment - _EPOCH) // _SECOND, "nanos": 0}
+
+    @classmethod
+    def from_message(cls, message: Tree) -> Value:
+        return _seconds_text(_since_epoch(message.get("seconds", 0))) if message else None
+
+
+class MicroTime(Leaf):
+    """A moment in microseconds: `2006-01-02T15:04:05.000000Z`; the zero time is None."""
+
+    package: ClassVar[str] = _META
+    openapi: ClassVar[Tree] = {"type": "string", "format": "date-time"}
+
+    seconds: int64 | None = field(1, doc="Seconds since 1970 in UTC.")
+    nanos: int32 | None = field(2, doc="The rest in nanoseconds, whole microseconds.")
+
+    @classmethod
+    def canonical(cls, value: Value) -> str | None:
+        return None if value is None else _canonical_micro_time(_text(value))
+
+    @classmethod
+    def to_message(cls, value: Value) -> Tree:
+        if value is None:
+            return {}
+        moment = datetime.fromisoformat(value)
+        return {"seconds": (moment - _EPOCH) // _SECOND, "nanos": moment.microsecond * 1000}
+
+    @classmethod
+    def from_message(cls, message: Tree) -> Value:
+        if not message:
+            return None
+        return _micros_text(_since_epoch(message.get("seconds", 0), message.get("nanos", 0)))
+
+
+# --- durations
+
+_NANOS = {
+    "ns": 1,
+    "us": 10**3,
+    "\N{MICRO SIGN}s": 10**3,
+    "\N{GREEK SMALL LETTER MU}s": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_DURATION_PART = re.compile(r"(\d{0,40})(?:\.(\d{0,40}))?([^\d.]*)")
+_LONGEST = 2**63
+
+
+def _parse_duration(text: str) -> int:
+    sign = -1 if text.startswith("-") else 1
+    rest = text[1:] if text[:1] in ("-", "+") and text else text
+    if rest == "0":
+        return 0
+    invalid = ValueError(f"time: invalid duration {_quoted(text)}")
+    if not rest:
+        raise invalid
+    total = 0
+    while rest:
+        found = _DURATION_PART.match(rest)
+        if found is None or not (found[1] or found[2]):
+            raise invalid
+        whole, fraction, unit = found[1], found[2] or "", found[3]
+        if not unit:
+            raise ValueError(f"time: missing unit in duration {_quoted(text)}")
+        if unit not in _NANOS:
+            raise ValueError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
+        total += int(whole or "0") * _NANOS[unit]
+        total += int(fraction or "0") * _NANOS[unit] // 10 ** len(fraction)
+        if total > _LONGEST - (sign > 0):
+            raise invalid
+        rest = rest[found.end() :]
+    return sign * total
+
+
+def _decimal(nanos: int, unit: str) -> str:
+    whole, rest = divmod(nanos, _NANOS[unit])
+    digits = len(str(_NANOS[unit])) - 1
+    fraction = f"{rest:0{digits}}".rstrip("0") if digits else ""
+    return f"{whole}.{fraction}{unit}" if fraction else f"{whole}{unit}"
+
+
+def _format_duration(nanos: int) -> str:
+    sign, nanos = ("-", -nanos) if nanos < 0 else ("", nanos)
+    if nanos == 0:
+        return "0s"
+    if nanos < _NANOS["s"]:
+        units = ("ns", "\N{MICRO SIGN}s", "ms")
+        unit = max((one for one in units if nanos >= _NANOS[one]), key=_NANOS.__getitem__)
+        return sign + _decimal(nanos, unit)
+    minutes, below = divmod(nanos, _NANOS["m"])
+    hours, minutes = divmod(minutes, 60)
+    text = _decimal(below, "s")
+    if hours or minutes:
+        text = f"{minutes}m{text}"
+    return f"{sign}{hours}h{text}" if hours else sign + text
+
+
+@functools.lru_cache(_CACHED)
+def _canonical_duration(text: str) -> str:
+    return _format_duration(_parse_duration(text))
+
+
+class Duration(Leaf):
+    """A length of time as Go writes it: `1h2m3s`, `1.5s`, `0s`."""
+
+    package: ClassVar[str] = _META
+    openapi: ClassVar[Tree] = {"type": "string"}
+
+    duration: int64 = field(1, doc="Nanoseconds.")
+
+    @classmethod
+    def canonical(cls, value: Value) -> str:
+        return "0s" if value is None else _canonical_duration(_text(value))
+
+    @classmethod
+    def to_message(cls, value: Value) -> Tree:
+        return {"duration": _parse_duration(value) if value is not None else 0}
+
+    @classmethod
+    def from_message(cls, message: Tree) -> Value:
+        return _format_duration(message.get("duration", 0))
+
+
+# --- numbers or names
+
+
+class IntOrString(Leaf):
+    """An int32 or a string, as a port by number or name."""
+
+    package: ClassVar[str] = "k8s.io.apimachinery.pkg.util.intstr"
+    openapi: ClassVar[Tree] = {
+        "format": "int-or-string",
+        "oneOf": [{"type": "integer"}, {"type": "string"}],
+    }
+
+    type: int64 = field(1, doc="0: the number counts; 1: the string.")
+    intVal: int32 = field(2)
+    strVal: str = field(3)
+
+    @classmethod
+    def canonical(cls, value: Value) -> int | str:
+        if isinstance(value, str):
+            return value
+        if value is None:
+            return 0
+        fits = isinstance(value, int) and not isinstance(value, bool)
+        if fits and -(2**31) <= value < 2**31:
+            number: int = value
+            return number
+        words = f"number {value}" if fits else _json_type(value)
+        raise ValueError(f"json: cannot unmarshal {words} into Go value of type int32")
+
+    @classmethod
+    def to_message(cls, value: Value) -> Tree:
+        if isinstance(value, str):
+            return {"type": 1, "intVal": 0, "strVal": value}
+        return {"type": 0, "intVal": value or 0, "strVal": ""}
+
+    @classmethod
+    def from_message(cls, message: Tree) -> Value:
+        kept = "strVal" if message.get("type") == 1 else "intVal"
+        return message.get(kept, "" if kept == "strVal" else 0)
+
+
+# --- raw JSON
+
+
+def _json_bytes(value: Value) -> str:
+    return base64.b64encode(orjson.dumps(value)).decode()
+
+
+def _from_json_bytes(text: str) -> Value:
+    try:
+        return orjson.loads(base64.b64decode(text)) if text else None
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"raw bytes are not JSON: {error}") from None
+
+
+class RawExtension(Leaf):
+    """Any JSON, kept as it came; None when there is none."""
+
+    package: ClassVar[str] = "k8s.io.apimachinery.pkg.runtime"
+    openapi: ClassVar[Tree] = {"type": "object"}
+
+    raw: bytes | None = field(1, doc="JSON text, or an object in its Protobuf envelope.")
+
+    @classmethod
+    def canonical(cls, value: Value) -> Value:
+        return value
+
+    @classmethod
+    def to_message(cls, value: Value) -> Tree:
+        return {} if value is None else {"raw": _json_bytes(value)}
+
+    @classmethod
+    def from_message(cls, message: Tree) -> Value:
+        return _from_json_bytes(message.get("raw") or "")
+
+
+class FieldsV1(Leaf):
+    """A set of fields as a tree of `f:`, `k:`, `v:` and `i:` keys, for server-side apply."""
+
+    package: ClassVar[str] = _META
+    openapi: ClassVar[Tree] = {"type": "object"}
+
+    Raw: bytes | None = field(1, doc="The set as JSON text.")
+
+    @classmethod
+    def canonical(cls, value: Value) -> Value:
+        return value
+
+    @classmethod
+    def to_message(cls, value: Value) -> Tree:
+        return {} if value is None else {"Raw": _json_bytes(value)}
+
+    @classmethod
+    def from_message(cls, message: Tree) -> Value:
+        return _from_json_bytes(message.get("Raw") or "")
+
+
+class StringList(Leaf):
+    """A bare list of strings in JSON that is a message of its own on the wire; None when nil."""
+
+    package: ClassVar[str] = _META
+    openapi: ClassVar[Tree] = {"type": "array", "items": {"type": "string"}}
+
+    items: list[str] = field(1)
+
+    @classmethod
+    def canonical(cls, value: Value) -> Value:
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            word = _json_type(value).partition(" ")[0]
+            raise ValueError(f"json: cannot unmarshal {word} into Go value of type []string")
+        return ["" if one is None else _text(one) for one in value]
+
+    @classmethod
+    def to_message(cls, value: Value) -> Tree:
+        return {"items": value or []}
+
+    @classmethod
+    def from_message(cls, message: Tree) -> Value:
+        return message.get("items") or []

@@ -1,0 +1,204 @@
+"""Quantity: a fixed-point number with a suffix, `500m`, `1536Mi`, `12e6`.
+
+Knows no resource. Mirrors k8s.io/apimachinery/pkg/api/resource, its quirks included: a text that
+looks canonical enough is kept as it came (`1.500`, `+5Gi`), anything else is written with the
+largest suffix that needs no fraction; finer than nano rounds away from zero; binary values end
+at 2^63-1.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import ClassVar, Literal
+
+from kapiserver.api.types import Leaf, Tree, Value, field
+
+Format = Literal["DecimalSI", "DecimalExponent", "BinarySI"]
+
+_DECIMAL = {
+    "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
+}  # fmt: skip
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY_SUFFIX = {exponent: suffix for suffix, exponent in _BINARY.items()} | {0: ""}
+
+_SCANNER = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+_NANO = -9
+_MAX_INT64 = 2**63 - 1
+_INT64_DIGITS = 18
+_MAX_DIGITS = 4000
+"""Far beyond any quantity, and below what Python refuses to read as an int."""
+_MAX_EXPONENT = 2**31 - 1
+
+_WRONG_FORM = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+_WRONG_NUMBER = "unable to parse numeric part of quantity"
+_WRONG_SUFFIX = "unable to parse quantity's suffix"
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """`mantissa * 10**scale`, and the way in which it was written."""
+
+    mantissa: int
+    scale: int
+    format: Format
+    text: str = ""
+    """The text it was read from, where that is written again unchanged."""
+
+    def __str__(self) -> str:
+        return self.text or _written(self)
+
+    @property
+    def decimal(self) -> Decimal:
+        """The exact value, for comparing and adding."""
+        return Decimal(self.mantissa).scaleb(self.scale, _EXACT)
+
+
+_EXACT = Context(prec=_MAX_DIGITS, Emax=999_999_999_999, Emin=-999_999_999_999)
+
+
+@dataclass(frozen=True, slots=True)
+class _Suffix:
+    base: int
+    exponent: int
+    format: Format
+
+
+def _suffix(text: str) -> _Suffix:
+    if text in _DECIMAL:
+        return _Suffix(10, _DECIMAL[text], "DecimalSI")
+    if text in _BINARY:
+        return _Suffix(2, _BINARY[text], "BinarySI")
+    if text[0] not in "eE" or len(text) > 20:
+        raise ValueError(_WRONG_SUFFIX)
+    try:
+        exponent = int(text[1:])
+    except ValueError:
+        raise ValueError(_WRONG_SUFFIX) from None
+    if abs(exponent) > _MAX_EXPONENT:
+        raise ValueError(_WRONG_SUFFIX)
+    return _Suffix(10, exponent, "DecimalExponent")
+
+
+@functools.lru_cache(4096)
+def parse(text: str) -> Amount:
+    """Read a quantity. Raises ValueError in the words of resource.ParseQuantity."""
+    found = _SCANNER.fullmatch(text)
+    if found is None or not text:
+        raise ValueError(_WRONG_FORM)
+    sign, whole, fraction = found[1], found[2] or "0", found[3] or ""
+    suffix = _suffix(found[4])
+    digits = whole + fraction
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(_WRONG_NUMBER)
+    value = int(sign + digits)
+    small = _small(value, digits, fraction, suffix, text)
+    if small is not None:
+        return small
+    if suffix.base == 10:
+        return _rounded(value, suffix.exponent - len(fraction), suffix.format)
+    return _binary(value << suffix.exponent, len(fraction))
+
+
+def _small(value: int, digits: str, fraction: str, suffix: _Suffix, text: str) -> Amount | None:
+    # What Go keeps in an int64. Only these may keep their text, so the border is Go's.
+    scale = -len(fraction) + (suffix.exponent if suffix.base == 10 else 0)
+    if suffix.base == 10:
+        if len(digits) > _INT64_DIGITS or scale < _NANO:
+            return None
+        kept = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+        return Amount(value, scale, suffix.format, text if kept else "")
+    if fraction or 15 - len(digits) - suffix.exponent * 3 // 10 - 1 < 0:
+        return None
+    if abs(value) << suffix.exponent > _MAX_INT64:
+        return None
+    kept = abs(value) & 7 != 0
+    return Amount(value << suffix.exponent, 0, "BinarySI", text if kept else "")
+
+
+def _rounded(value: int, scale: int, form: Format) -> Amount:
+    # Nothing is finer than a nano; what would be rounds away from zero.
+    drop = _NANO - scale
+    if drop <= 0 or value == 0:
+        return Amount(value, scale, form)
+    sign = -1 if value < 0 else 1
+    left = 1 if drop > _MAX_DIGITS else -(-abs(value) // 10**drop)
+    return Amount(sign * left, _NANO, form)
+
+
+def _binary(value: int, places: int) -> Amount:
+    exact = _rounded(value, -places, "BinarySI")
+    whole = 10**-exact.scale
+    size = abs(exact.mantissa)
+    if size > _MAX_INT64 * whole:
+        return Amount(_MAX_INT64 if value > 0 else -_MAX_INT64, 0, "BinarySI")
+    form: Format = "DecimalSI" if 0 < size < whole else "BinarySI"
+    return Amount(exact.mantissa, exact.scale, form)
+
+
+def _written(amount: Amount) -> str:
+    if amount.mantissa == 0:
+        return "0"
+    if amount.format == "BinarySI":
+        text = _written_binary(amount)
+        if text is not None:
+            return text
+    mantissa, exponent = amount.mantissa, amount.scale
+    while mantissa % 10 == 0:
+        mantissa, exponent = mantissa // 10, exponent + 1
+    above = exponent % 3
+    mantissa, exponent = mantissa * 10**above, exponent - above
+    if amount.format != "DecimalExponent" and exponent in _DECIMAL_SUFFIX:
+        return f"{mantissa}{_DECIMAL_SUFFIX[exponent]}"
+    # DecimalSI has no suffix beyond E; Go falls back to an exponent.
+    return f"{mantissa}e{exponent}" if exponent else str(mantissa)
+
+
+def _written_binary(amount: Amount) -> str | None:
+    # None where a binary suffix would need rounding, or says nothing.
+    whole, rest = divmod(amount.mantissa, 10**-amount.scale)
+    if rest or -1024 < whole < 1024:
+        return None
+    exponent = 0
+    while whole % 1024 == 0:
+        whole, exponent = whole // 1024, exponent + 10
+    return f"{whole}{_BINARY_SUFFIX[exponent]}"
+
+
+@functools.lru_cache(4096)
+def _canonical(text: str) -> str:
+    return str(parse(text))
+
+
+class Quantity(Leaf):
+    """An amount of a resource: `500m`, `1536Mi`, `3`."""
+
+    package: ClassVar[str] = "k8s.io.apimachinery.pkg.api.resource"
+    openapi: ClassVar[Tree] = {"oneOf": [{"type": "string"}, {"type": "number"}]}
+
+    string: str = field(1)
+
+    @classmethod
+    def canonical(cls, value: Value) -> str:
+        if isinstance(value, str):
+            return _canonical(value.strip() if len(value) <= 2 * _MAX_DIGITS else value)
+        if value is None:
+            return "0"
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(_WRONG_FORM)
+        if isinstance(value, int) and abs(value) > _MAX_INT64:
+            return str(Amount(value, 0, "DecimalSI"))
+        return _canonical(repr(value))
+
+    @classmethod
+    def to_message(cls, value: Value) -> Tree:
+        return {"string": value if value is not None else "0"}
+
+    @classmethod
+    def from_message(cls, message: Tree) -> Value:
+        return _canonical(message.get("string") or "0")

@@ -3,6 +3,7 @@
     CodecError
     |-- Malformed            the bytes are not of their format
     |-- MissingKind          no kind or apiVersion, and no default for it
+    |-- UnknownKind          a kind, or a version of it, that the scheme does not have
     |-- WrongValue           a value of the wrong JSON type for its field, or out of its range
     |-- TooLarge             deeper, longer or more than the bound
     |-- UnsupportedEncoding  an envelope with an encoding or content type nobody here reads
@@ -17,9 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kapiserver.api.group import GroupVersionKind
+
 
 class CodecError(Exception):
     """Base of all codec errors; the message is for the client."""
+
+    kind: GroupVersionKind | None = None
+    """What the bytes said they were, defaults applied, when that much could be read."""
 
 
 class Malformed(CodecError):
@@ -28,6 +34,10 @@ class Malformed(CodecError):
 
 class MissingKind(CodecError):
     """No kind or apiVersion, and no default for it."""
+
+
+class UnknownKind(CodecError):
+    """A kind, or a version of it, that the scheme does not have."""
 
 
 class WrongValue(CodecError):
@@ -50,9 +60,7 @@ class NotAcceptable(CodecError):
     """None of the media types asked for is offered."""
 
     def __init__(self, offered: Sequence[str]) -> None:
-        super().__init__(
-            "only the following media types are accepted: " + ", ".join(offered)
-        )
+        super().__init__("only the following media types are accepted: " + ", ".join(offered))
         self.offered = tuple(offered)
 
 

@@ -1,0 +1,123 @@
+"""From a parsed document to an object of a declared type: what JSON, YAML and CBOR share.
+
+Finds the kind in the document, completes it from the defaults, finds the type in the scheme and
+reads the tree by it. Knows no bytes but to show them in a message. Mirrors the middle of Decode
+in k8s.io/apimachinery/pkg/runtime/serializer/json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kapiserver.api.errors import NotRegistered
+from kapiserver.api.group import GroupVersion, GroupVersionKind
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Value
+from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind, WrongValue
+from kapiserver.codecs.serializer import Decoded
+from kapiserver.codecs.shape import read_tree
+
+_HEAD = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+    'Kind string "json:\\"kind,omitempty\\"" }'
+)
+_MAX_SHOWN = 1024
+
+
+def plain_strict_errors(unknown: list[str]) -> tuple[str, ...]:
+    """The strict errors of a format in which nothing else can be wrong."""
+    return tuple(f'unknown field "{path}"' for path in unknown)
+
+
+def build(
+    scheme: Scheme,
+    document: Value,
+    *,
+    defaults: GroupVersionKind | None,
+    source: bytes,
+    strict: Callable[[list[str]], tuple[str, ...]] = plain_strict_errors,
+) -> Decoded:
+    """Read a document as the kind it names.
+
+    source      the bytes it was read from, for messages
+    strict      makes the strict errors, given the paths of the unknown fields
+
+    Raises MissingKind, UnknownKind, WrongValue, each with `kind` as far as it is known.
+    """
+    kind = complete(kind_of_document(document), defaults)
+    try:
+        require(kind, source)
+        unknown: list[str] = []
+        tree = read_tree(type_of(scheme, kind), {} if document is None else document, unknown)
+        tree["kind"], tree["apiVersion"] = kind.kind, str(kind.group_version)
+        return Decoded(object=tree, kind=kind, strict_errors=strict(unknown))
+    except CodecError as error:
+        error.kind = kind
+        raise
+
+
+def kind_of_document(document: Value) -> GroupVersionKind:
+    """What a document says it is; parts that it does not say are empty. Raises WrongValue."""
+    if document is None:
+        return GroupVersionKind("", "", "")
+    if not isinstance(document, dict):
+        raise WrongValue(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal "
+            f"{_go_name(document)} into Go value of type {_HEAD}"
+        )
+    for name in ("apiVersion", "kind"):
+        value = document.get(name)
+        if value is not None and not isinstance(value, str):
+            raise WrongValue(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal "
+                f"{_go_name(value)} into Go struct field .{name} of type string"
+            )
+    version = document.get("apiVersion") or ""
+    try:
+        found = GroupVersion.parse(version) if version != "/" else GroupVersion("", "")
+    except ValueError as error:
+        raise WrongValue(str(error)) from None
+    return found.with_kind(document.get("kind") or "")
+
+
+def complete(kind: GroupVersionKind, defaults: GroupVersionKind | None) -> GroupVersionKind:
+    """The kind, with what it leaves out taken from the defaults; never another group."""
+    if defaults is None:
+        return kind
+    if not kind.kind:
+        kind = kind._replace(kind=defaults.kind)
+    if not kind.version and kind.group in ("", defaults.group):
+        kind = kind._replace(group=defaults.group, version=defaults.version)
+    return kind
+
+
+def require(kind: GroupVersionKind, source: bytes) -> None:
+    """Raise MissingKind unless both the kind and its version are known."""
+    for name, value in (("Kind", kind.kind), ("apiVersion", kind.version)):
+        if not value:
+            shown = source[:_MAX_SHOWN].decode("utf-8", "replace")
+            raise MissingKind(f"Object '{name}' is missing in '{shown}'")
+
+
+def type_of(scheme: Scheme, kind: GroupVersionKind) -> type:
+    """The type of a kind that a client named. Raises UnknownKind."""
+    try:
+        if kind.version == "__internal":
+            raise NotRegistered(
+                f'no kind "{kind.kind}" is registered for version "{kind.group_version}"'
+            )
+        return scheme.type_of(kind)
+    except NotRegistered as error:
+        raise UnknownKind(str(error)) from None
+
+
+def _go_name(value: Value) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, dict):
+        return "object"
+    return "string"

@@ -1,0 +1,189 @@
+"""JSON as kube-apiserver reads and writes it.
+
+The fast parser does the work; what it refuses is looked at again by `json_text`, which accepts
+what Go accepts and words the error as Go does otherwise. Writing follows Go's encoder: `<>&` and
+the line separators escaped, floats in Go's notation, a newline after the compact form and none
+after the indented one. Knows no other format. Mirrors
+k8s.io/apimachinery/pkg/runtime/serializer/json.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import orjson
+
+from kapiserver.api.group import GroupVersionKind
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree, Value
+from kapiserver.codecs import json_text
+from kapiserver.codecs.document import build
+from kapiserver.codecs.errors import Malformed, NotEncodable, TooLarge, WrongValue
+from kapiserver.codecs.go_numbers import float_text
+from kapiserver.codecs.serializer import Decoded
+
+_INT64 = range(-(1 << 63), 1 << 63)
+_UNREADABLE = "couldn't get version/kind; json parse error: "
+# A float after a key, or in a list. Text may look like one; then the slow way does no harm.
+_FLOAT = re.compile(rb'(?:":|[\[,])\s*-?[0-9]+[.e]')
+_ESCAPED = (
+    (b"<", b"\\u003c"),
+    (b">", b"\\u003e"),
+    (b"&", b"\\u0026"),
+    (b"\xe2\x80\xa8", b"\\u2028"),
+    (b"\xe2\x80\xa9", b"\\u2029"),
+)
+
+
+class JSONSerializer:
+    """The compact form, as it goes over the wire and into the store."""
+
+    identifier = "json"
+
+    def __init__(self, scheme: Scheme) -> None:
+        self._scheme = scheme
+
+    def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
+        """Read one object. Raises CodecError."""
+        try:
+            document = read_document(data)
+        except (Malformed, WrongValue) as error:
+            raise type(error)(_UNREADABLE + str(error)) from None
+
+        def order(unknown: list[str]) -> tuple[str, ...]:
+            return _strict_errors(data, document, unknown)
+
+        return build(self._scheme, document, defaults=defaults, source=data, strict=order)
+
+    def encode(self, obj: Tree) -> bytes:
+        """Write one object, with a newline after it. Raises NotEncodable."""
+        return write_document(obj) + b"\n"
+
+    def recognizes(self, data: bytes) -> bool:
+        """Whether the first byte that is no space opens an object."""
+        return data[:64].lstrip(b" \t\r\n")[:1] == b"{"
+
+
+class PrettyJSONSerializer(JSONSerializer):
+    """The same, indented by two for human eyes."""
+
+    identifier = "json-pretty"
+
+    def encode(self, obj: Tree) -> bytes:
+        """Write one object, indented, without a newline after it. Raises NotEncodable."""
+        return write_document(obj, option=orjson.OPT_INDENT_2)
+
+
+def read_document(data: bytes) -> Value:
+    """Read any JSON text; of a key that repeats the last value counts, as in Go.
+
+    Raises Malformed in the words of Go, TooLarge, WrongValue for a number beyond a float.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        json_text.check(data)
+    # Well-formed for Go: invalid UTF-8, lone surrogates or numbers out of range.
+    text = data.decode("utf-8", "replace")
+    try:
+        value = json.loads(text, parse_float=_float, parse_int=_int)
+    except RecursionError:
+        raise TooLarge("exceeded max depth") from None
+    return _without_surrogates(value)
+
+
+def write_document(value: Value, *, option: int = 0) -> bytes:
+    """Write any JSON value as Go does. Raises NotEncodable."""
+    text = _dump(value, option)
+    if _FLOAT.search(text):
+        text = _dump(_with_go_floats(value), option)
+    for plain, escaped in _ESCAPED:
+        if plain in text:
+            text = text.replace(plain, escaped)
+    return text
+
+
+def _dump(value: Value, option: int) -> bytes:
+    try:
+        return orjson.dumps(value, option=option)
+    except orjson.JSONEncodeError as error:
+        if "Recursion" in str(error):
+            raise TooLarge("exceeded max depth") from None
+        if "surrogates" in str(error):
+            return _dump(_without_surrogates(value), option)
+        raise NotEncodable(f"json: unsupported value: {error}") from None
+
+
+def _with_go_floats(value: Value) -> Value:
+    if isinstance(value, dict):
+        return {name: _with_go_floats(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_go_floats(item) for item in value]
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise NotEncodable(f"json: unsupported value: {value}")
+        return orjson.Fragment(float_text(value).encode())
+    return value
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise WrongValue(f"json: cannot unmarshal number {text} into Go value of type float64")
+    return value
+
+
+def _int(text: str) -> int | float:
+    # More digits than an int64 has: Go's free JSON takes it for a float.
+    if len(text) > 20:
+        return _float(text)
+    value = int(text)
+    return value if value in _INT64 else float(text)
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in value)
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
+    return value
+
+
+def _strict_errors(data: bytes, document: Value, unknown: list[str]) -> tuple[str, ...]:
+    """The unknown and duplicate fields in the order of the text."""
+    if not unknown and not _may_repeat(data, document):
+        return ()
+    if len(unknown) <= 1 and not _may_repeat(data, document):
+        return tuple(f'unknown field "{path}"' for path in unknown)
+    findings = json_text.find_keys(data, unknown)
+    known = dict.fromkeys(unknown)
+    ordered = [*findings.ordered, *(path for path in known if path not in findings.ordered)]
+    texts = []
+    for path in ordered:
+        if path in known:
+            texts.append(f'unknown field "{path}"')
+        elif not any(path.startswith((f"{one}.", f"{one}[")) for one in known):
+            texts.append(f'duplicate field "{path}"')
+    return tuple(texts[: json_text.MAX_REPORTED])
+
+
+def _may_repeat(data: bytes, document: Value) -> bool:
+    """Whether a key may repeat somewhere; certain when it says no.
+
+    The parser dropped what repeats, colon and all: every key has one, and a colon within text
+    stands there as itself unless it is spelled as an escape.
+    """
+    if b"\\u003a" in data or b"\\u003A" in data:
+        return True
+    try:
+        written = orjson.dumps(document)
+    except orjson.JSONEncodeError as error:
+        if "Recursion" in str(error):
+            raise TooLarge("exceeded max depth") from None
+        return True
+    return data.count(b":") != written.count(b":")

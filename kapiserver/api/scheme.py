@@ -10,13 +10,18 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
+from kapiserver.api.columns import DEFAULT_COLUMNS, Columns
+from kapiserver.api.defaulting import Defaults, DefaultTable, compile_defaults
 from kapiserver.api.errors import NotRegistered
+from kapiserver.api.fields import Extractor, extractor
 from kapiserver.api.group import HUB, Group, GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.groups import DISCOVERY, GROUPS, META
+from kapiserver.api.objects import kind_of
 from kapiserver.api.strategy import Strategy
-from kapiserver.api.types import Kind, list_type
+from kapiserver.api.types import Kind, Tree, list_type
 
 
 class Scheme:
@@ -25,6 +30,7 @@ class Scheme:
     def __init__(self, groups: Sequence[Group] = GROUPS) -> None:
         self.groups = tuple(groups)
         self._by_name = {group.name: group for group in groups}
+        self._defaults: dict[GroupVersionKind, Defaults] = {}
 
     def group(self, name: str) -> Group:
         """The group of that name. Raises NotRegistered."""
@@ -57,7 +63,7 @@ class Scheme:
         the version `__internal`. Raises NotRegistered."""
         found = self._declared(kind)
         if found is None and kind.kind.endswith("List"):
-            item = self._declared(kind._replace(kind=kind.kind.removesuffix("List")))
+            item: Any = self._declared(kind._replace(kind=kind.kind.removesuffix("List")))
             found = list_type(item) if item and item.listed else None
         if found is None:
             found = getattr(_module(META, "v1"), kind.kind, None)
@@ -77,6 +83,42 @@ class Scheme:
         module = _module(self.group(resource.group), "strategies")
         key = f"{resource.name}/{subresource}" if subresource else resource.name
         found: Strategy = module.STRATEGIES[key]
+        return found
+
+    @functools.cache  # noqa: B019
+    def fields(self, resource: Resource) -> Extractor:
+        """What reads the selectable fields of the resource's objects, in the hub version."""
+        return extractor(resource, self._optional_table(resource.group, "fields", "FIELDS"))
+
+    def default(self, obj: Tree) -> None:
+        """Fill in, in place, what a client left out of an object in a served version: the
+        declared defaults and those that the group's functions decide. Kinds without a type are
+        left alone."""
+        kind = kind_of(obj)
+        apply = self._defaults.get(kind)
+        if apply is None:
+            apply = self._defaults[kind] = compile_defaults(
+                self.type_of(kind), self._default_functions(kind.group)
+            )
+        apply(obj)
+
+    @functools.cache  # noqa: B019
+    def columns(self, resource: Resource) -> Columns:
+        """The columns of the resource's tables; their cells read the hub version."""
+        found = self._optional_table(resource.group, "columns", "COLUMNS").get(resource.kind)
+        return found if found is not None else DEFAULT_COLUMNS
+
+    def _default_functions(self, group: str) -> DefaultTable:
+        # Types of core stand in those of many groups, with their own defaults.
+        return {
+            **self._optional_table("", "defaults", "DEFAULTS"),
+            **self._optional_table(group, "defaults", "DEFAULTS"),
+        }
+
+    def _optional_table(self, group: str, module: str, name: str) -> dict[Any, Any]:
+        if find_spec(f"kapiserver.api.{self.group(group).package}.{module}") is None:
+            return {}
+        found: dict[Any, Any] = self.table(group, module, name)
         return found
 
     def table(self, group: str, module: str, name: str) -> Any:
@@ -105,4 +147,3 @@ class Scheme:
 
 def _module(group: Group, name: str) -> Any:
     return importlib.import_module(f"kapiserver.api.{group.package}.{name}")
-

@@ -3,11 +3,21 @@
 A strategy is pure: trees in, trees changed in place or lists of FieldErrors out; no clock, no
 random, no store. What needs those (uid, times, allocation) is done around it. Trees are in the
 group's hub version. Mirrors rest.RESTCreateStrategy and its siblings in k8s.io/apiserver.
+
+    Strategy         an ordinary kind without a status
+    SpecStrategy     a kind with a spec and a status: writes of the object leave the status alone
+    StatusStrategy   the `status` subresource of either
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from kapiserver.api import names
 from kapiserver.api.errors import FieldError
+from kapiserver.api.objects import finalizers_of, generation_of, metadata_of
 from kapiserver.api.types import Tree
 
 
@@ -21,6 +31,10 @@ class Strategy:
     generate_name_max = 63
     """Names made from `metadata.generateName` are cut to this length."""
 
+    def check_name(self, name: str) -> list[str]:
+        """The messages against `metadata.name`; empty when it is fine."""
+        return names.dns1123_subdomain(name)
+
     def prepare_for_create(self, obj: Tree) -> None:
         """Drop what a client must not set and fill what the kind decides."""
 
@@ -28,11 +42,11 @@ class Strategy:
         """The same for an update: keep what an update of the object must not change."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        """The rules for a new object."""
+        """The rules for a new object, beside those of its metadata."""
         return []
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        """The rules for a changed one."""
+        """The rules for a changed one, beside those of its metadata."""
         return []
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
@@ -45,3 +59,76 @@ class Strategy:
     def grace_period(self, obj: Tree, asked: int | None) -> int:
         """Seconds between asking for deletion and the object's end; 0: at once."""
         return 0
+
+    def begin_deletion(self, obj: Tree) -> None:
+        """Mark an object whose deletion was asked for and which waits for its finalizers."""
+
+    def pending_finalizers(self, obj: Tree) -> list[str]:
+        """What still holds back an object whose deletion was asked for."""
+        return finalizers_of(obj)
+
+
+class SpecStrategy(Strategy):
+    """A kind with a spec and a status: the status is the controller's, not the client's.
+
+    empty_status   the canonical tree of a status nobody has written yet
+    generations    `metadata.generation` counts the changes of the spec, from 1
+    """
+
+    empty_status: Mapping[str, Any] = {}
+    generations = True
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        obj["status"] = copy.deepcopy(dict(self.empty_status))
+        if self.generations:
+            metadata_of(obj)["generation"] = 1
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        keep(new, old, "status")
+        if self.generations and self.counts_as_change(new, old):
+            metadata_of(new)["generation"] = generation_of(old) + 1
+
+    def counts_as_change(self, new: Tree, old: Tree) -> bool:
+        """Whether an update begins a new generation."""
+        return bool(new.get("spec") != old.get("spec"))
+
+
+class StatusStrategy(Strategy):
+    """Writes of `/status`: the reverse, nothing but the status and metadata changes.
+
+    kind            the strategy of the object itself
+    keeps           parts of the object that stay as stored
+    keeps_metadata  parts of its metadata that do
+    """
+
+    def __init__(
+        self,
+        kind: Strategy,
+        *,
+        keeps: tuple[str, ...] = ("spec",),
+        keeps_metadata: tuple[str, ...] = (),
+    ) -> None:
+        self.kind = kind
+        self.keeps = keeps
+        self.keeps_metadata = keeps_metadata
+        self.allow_unconditional_update = kind.allow_unconditional_update
+
+    def check_name(self, name: str) -> list[str]:
+        return self.kind.check_name(name)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        for part in self.keeps:
+            keep(new, old, part)
+        for part in self.keeps_metadata:
+            keep(metadata_of(new), metadata_of(old), part)
+
+    def pending_finalizers(self, obj: Tree) -> list[str]:
+        return self.kind.pending_finalizers(obj)
+
+
+def keep(new: Tree, old: Tree, part: str) -> None:
+    """Give `new` the part of `old`, or none where `old` has none. `old` is not shared with it."""
+    if part in old:
+        new[part] = copy.deepcopy(old[part])
+    else:
+        new.pop(part, None)

@@ -1,0 +1,47 @@
+"""The quality of service class of a pod: who is evicted first when a node runs out of memory.
+
+Mirrors ComputePodQOS of pkg/apis/core/v1/helper/qos.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from kapiserver.api.objects import value_at
+from kapiserver.api.quantity import parse
+from kapiserver.api.types import Tree
+
+QualityOfService: TypeAlias = Literal["BestEffort", "Burstable", "Guaranteed"]
+
+_COUNTED = ("cpu", "memory")
+
+
+def quality_of_service(pod: Tree) -> QualityOfService:
+    """The class of a defaulted pod; requests stand beside their limits."""
+    spec = pod.get("spec") or {}
+    if spec.get("resources"):
+        requirements = [spec["resources"]]
+    else:
+        containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+        requirements = [container.get("resources") or {} for container in containers]
+    requests = [_amounts(value_at(one, "requests")) for one in requirements]
+    limits = [_amounts(value_at(one, "limits")) for one in requirements]
+    if not any(requests) and not any(limits):
+        return "BestEffort"
+    guaranteed = all(
+        len(limit) == len(_COUNTED) and request == limit
+        for request, limit in zip(requests, limits, strict=True)
+    )
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _amounts(quantities: Any) -> dict[str, Any]:
+    found = {}
+    for name in _COUNTED:
+        try:
+            amount = parse((quantities or {}).get(name) or "0").decimal
+        except ValueError:  # validation says so later
+            continue
+        if amount > 0:
+            found[name] = amount
+    return found

@@ -1,0 +1,99 @@
+"""The resources of the core group, in discovery's order. Knows no type."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kapiserver.api.group import ALL_VERBS, Resource, Subresource
+
+_core = partial(Resource, group="", versions=("v1",), storage_version="v1")
+_STATUS = Subresource(name="status")
+
+RESOURCES = (
+    _core(
+        name="configmaps",
+        kind="ConfigMap",
+        namespaced=True,
+        short_names=("cm",),
+    ),
+    _core(
+        name="events",
+        kind="Event",
+        namespaced=True,
+        short_names=("ev",),
+        selectable_fields=(
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ),
+    ),
+    _core(
+        name="namespaces",
+        kind="Namespace",
+        namespaced=False,
+        short_names=("ns",),
+        verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
+        subresources=(Subresource(name="finalize", verbs=("update",)), _STATUS),
+        selectable_fields=("status.phase",),
+        field_aliases=(("name", "metadata.name"),),
+    ),
+    _core(
+        name="nodes",
+        kind="Node",
+        namespaced=False,
+        storage_prefix="minions",
+        short_names=("no",),
+        subresources=(_STATUS,),
+        selectable_fields=("spec.unschedulable",),
+    ),
+    _core(
+        name="pods",
+        kind="Pod",
+        namespaced=True,
+        short_names=("po",),
+        categories=("all",),
+        subresources=(Subresource(name="ephemeralcontainers"), _STATUS),
+        selectable_fields=(
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ),
+        field_aliases=(("spec.host", "spec.nodeName"),),
+    ),
+    _core(
+        name="secrets",
+        kind="Secret",
+        namespaced=True,
+        selectable_fields=("type",),
+    ),
+    _core(
+        name="serviceaccounts",
+        kind="ServiceAccount",
+        namespaced=True,
+        short_names=("sa",),
+    ),
+    _core(
+        name="services",
+        kind="Service",
+        namespaced=True,
+        storage_prefix="services/specs",
+        short_names=("svc",),
+        categories=("all",),
+        subresources=(_STATUS,),
+        selectable_fields=("spec.clusterIP", "spec.type"),
+    ),
+)

@@ -1,0 +1,230 @@
+"""How writes of the core group behave: one class per kind that has something to say."""
+
+from __future__ import annotations
+
+import copy
+
+from kapiserver.api import names
+from kapiserver.api.core import v1
+from kapiserver.api.core.quality_of_service import quality_of_service
+from kapiserver.api.objects import finalizers_of, metadata_of, name_of, value_at
+from kapiserver.api.order import settle
+from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, keep
+from kapiserver.api.types import Tree
+
+NAMESPACE_FINALIZER = "kubernetes"
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+
+class ConfigMapStrategy(Strategy):
+    """Plain data."""
+
+
+class SecretStrategy(Strategy):
+    """An update that leaves the type out means the old one."""
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        if not new.get("type") and old.get("type"):
+            new["type"] = old["type"]
+
+
+class EventStrategy(Strategy):
+    """Written in passing: by PUT too."""
+
+    allow_create_on_update = True
+
+
+class ServiceAccountStrategy(Strategy):
+    """Secrets are listed by name alone."""
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        for index, reference in enumerate(obj.get("secrets") or ()):
+            obj["secrets"][index] = {"name": reference["name"]} if reference.get("name") else {}
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        self.prepare_for_create(new)
+
+
+class NamespaceStrategy(SpecStrategy):
+    """Its own finalizers, in the spec, hold it until its content is gone."""
+
+    empty_status = {"phase": "Active"}
+    generations = False
+
+    def check_name(self, name: str) -> list[str]:
+        return names.dns1123_label(name)
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        super().prepare_for_create(obj)
+        found = (obj.get("spec") or {}).get("finalizers") or []
+        if NAMESPACE_FINALIZER not in found:
+            found = [*found, NAMESPACE_FINALIZER]
+        obj["spec"] = {"finalizers": found}
+        settle(obj, v1.Namespace)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        keep(new, old, "spec")
+        keep(new, old, "status")
+
+    def canonicalize(self, obj: Tree) -> None:
+        name = name_of(obj)
+        labels = metadata_of(obj).get("labels") or {}
+        if name and labels.get(NAMESPACE_LABEL) != name:
+            metadata_of(obj)["labels"] = dict(sorted({**labels, NAMESPACE_LABEL: name}.items()))
+
+    def begin_deletion(self, obj: Tree) -> None:
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+
+    def pending_finalizers(self, obj: Tree) -> list[str]:
+        return [*(value_at(obj, "spec", "finalizers") or ()), *finalizers_of(obj)]
+
+
+class NodeStrategy(SpecStrategy):
+    """The kubelet registers its node with a status, so create accepts one."""
+
+    generations = False
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        """Everything is as the kubelet says."""
+
+
+class PodStrategy(SpecStrategy):
+    """Begins as Pending; ends in its own time, which the kubelet says is over."""
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        super().prepare_for_create(obj)
+        status: Tree = {"phase": "Pending"}
+        if value_at(obj, "spec", "schedulingGates"):
+            status["conditions"] = [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "lastProbeTime": None,
+                    "lastTransitionTime": None,
+                    "reason": "SchedulingGated",
+                    "message": "Scheduling is blocked due to non-empty scheduling gates",
+                }
+            ]
+        status["qosClass"] = quality_of_service(obj)
+        obj["status"] = status
+
+    def grace_period(self, obj: Tree, asked: int | None) -> int:
+        # A pod that no kubelet knows, or that has ended, needs no time to end.
+        if not value_at(obj, "spec", "nodeName"):
+            return 0
+        if value_at(obj, "status", "phase") in ("Failed", "Succeeded"):
+            return 0
+        period = asked
+        if period is None:
+            period = value_at(obj, "spec", "terminationGracePeriodSeconds") or 0
+        return 1 if period < 0 else period
+
+
+class PodStatusStrategy(StatusStrategy):
+    """The kubelet's and the scheduler's reports."""
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        quality = value_at(old, "status", "qosClass")
+        if quality and not value_at(new, "status", "qosClass"):
+            new["status"]["qosClass"] = quality
+
+
+class EphemeralContainersStrategy(Strategy):
+    """Writes of `pods/ephemeralcontainers`: nothing but that list changes."""
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        wanted = copy.deepcopy(value_at(new, "spec", "ephemeralContainers"))
+        version = metadata_of(new).get("resourceVersion")
+        for part in ("metadata", "spec", "status"):
+            keep(new, old, part)
+        if version:
+            metadata_of(new)["resourceVersion"] = version
+        if wanted is None:
+            new["spec"].pop("ephemeralContainers", None)
+        else:
+            new["spec"]["ephemeralContainers"] = wanted
+            settle(new["spec"], v1.PodSpec)
+        if new["spec"] != old.get("spec"):
+            metadata_of(new)["generation"] = (metadata_of(old).get("generation") or 0) + 1
+
+
+class ServiceStrategy(SpecStrategy):
+    """Addresses and ports once given stay, even where an update leaves them out."""
+
+    allow_create_on_update = True
+    generations = False
+    empty_status = {"loadBalancer": {}}
+
+    def check_name(self, name: str) -> list[str]:
+        return names.dns1123_label(name)
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        super().prepare_for_create(obj)
+        spec = obj.setdefault("spec", {})
+        _align_cluster_ips(spec, {})
+        settle(spec, v1.ServiceSpec)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        spec, before = new.setdefault("spec", {}), old.get("spec") or {}
+        _keep_allocated(spec, before)
+        _align_cluster_ips(spec, before)
+        settle(spec, v1.ServiceSpec)
+
+
+def _align_cluster_ips(new: Tree, old: Tree) -> None:
+    # Old clients know only `clusterIP`: what they change there holds for the list too.
+    first, listed = new.get("clusterIP") or "", new.get("clusterIPs") or []
+    before, listed_before = old.get("clusterIP") or "", old.get("clusterIPs") or []
+    if not before:
+        if first and not listed:
+            new["clusterIPs"] = [first]
+        return
+    if first == before:
+        return
+    if not first and listed == listed_before:
+        new.pop("clusterIPs", None)
+    elif first and listed == listed_before:
+        new["clusterIPs"] = [first]
+
+
+def _keep_allocated(new: Tree, old: Tree) -> None:
+    if "ExternalName" in (new.get("type"), old.get("type")):
+        return
+    if not new.get("clusterIP") and not new.get("clusterIPs") and old.get("clusterIP"):
+        for name in ("clusterIP", "clusterIPs"):
+            keep(new, old, name)
+    has_ports = ("NodePort", "LoadBalancer")
+    if new.get("type") in has_ports and old.get("type") in has_ports:
+        given = {
+            (p.get("protocol"), p.get("port")): p.get("nodePort") for p in old.get("ports") or ()
+        }
+        used = {port.get("nodePort") for port in new.get("ports") or ()}
+        for port in new.get("ports") or ():
+            number = given.get((port.get("protocol"), port.get("port")))
+            if number and not port.get("nodePort") and number not in used:
+                port["nodePort"] = number
+
+
+_NAMESPACE = NamespaceStrategy()
+_NODE = NodeStrategy()
+_POD = PodStrategy()
+_SERVICE = ServiceStrategy()
+
+STRATEGIES: dict[str, Strategy] = {
+    "configmaps": ConfigMapStrategy(),
+    "events": EventStrategy(),
+    "namespaces": _NAMESPACE,
+    "namespaces/finalize": StatusStrategy(_NAMESPACE, keeps=("status",)),
+    "namespaces/status": StatusStrategy(_NAMESPACE),
+    "nodes": _NODE,
+    "nodes/status": StatusStrategy(_NODE),
+    "pods": _POD,
+    "pods/ephemeralcontainers": EphemeralContainersStrategy(),
+    "pods/status": PodStatusStrategy(_POD, keeps_metadata=("deletionTimestamp", "ownerReferences")),
+    "secrets": SecretStrategy(),
+    "serviceaccounts": ServiceAccountStrategy(),
+    "services": _SERVICE,
+    "services/status": StatusStrategy(_SERVICE),
+}

@@ -1,0 +1,69 @@
+"""The documents at the root say nothing that is not so."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "kapiserver"
+
+
+def _modules() -> list[str]:
+    return sorted(
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if path.name != "__init__.py"
+    )
+
+
+def _named_paths(text: str) -> set[str]:
+    """What stands in backquotes and looks like a path of the project."""
+    quoted = re.findall(r"`([^`\s]+)`", text)
+    return {one.rstrip("/") for one in quoted if re.fullmatch(r"[\w./*-]+(\.py|/)", one)}
+
+
+def test_paths_in_architecture_exist() -> None:
+    """Every path that ARCHITECTURE.md names is there."""
+    for name in _named_paths((ROOT / "ARCHITECTURE.md").read_text()):
+        found = (ROOT / name).exists() or (PACKAGE / name).exists()
+        assert found, f"ARCHITECTURE.md names {name}, which is not there"
+
+
+def test_every_module_is_named() -> None:
+    """ARCHITECTURE.md names every module, or the folder of a group, handlers or filters."""
+    named = _named_paths((ROOT / "ARCHITECTURE.md").read_text())
+    folders = [one for one in named if "/" in one and not one.endswith(".py")]
+    for module in _modules():
+        covered = module in named or any(module.startswith(f"{one}/") for one in folders)
+        assert covered, f"ARCHITECTURE.md does not name {module}"
+
+
+@pytest.mark.parametrize("name", ["api", "codecs", "storage", "apiserver"])
+def test_links_at_the_root(name: str) -> None:
+    """The customer's top-level names are links to the packages."""
+    assert (ROOT / name).resolve() == PACKAGE / name
+
+
+def test_readme_names_the_commands() -> None:
+    """README's two commands are targets of the Makefile."""
+    makefile = (ROOT / "Makefile").read_text()
+    readme = (ROOT / "README.md").read_text()
+    for target in ("run", "test"):
+        assert re.search(rf"^{target}:", makefile, re.M)
+        assert f"make {target}" in readme
+
+
+def test_dependencies_have_lower_bounds() -> None:
+    """Every run-time dependency says the oldest version it works with."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert all(">=" in one for one in project["dependencies"])
+
+
+def test_compose_file() -> None:
+    """docker-compose.yml is valid YAML with both services, and each says how it is healthy."""
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    assert set(services) == {"kapiserver", "etcd"}
+    assert all("healthcheck" in service for service in services.values())

@@ -1,5 +1,147 @@
-"""One revision of one object, with its encodings (being built)."""
+"""One revision of one object: its stored bytes, and what has been made of them so far.
+
+Everything derived (tree, labels, selectable fields, encodings) is made at first use, at most
+once, and shared by all who ask; trees are never changed. Derived things can be dropped at any
+time by the byte budget of `storage/encodings.py` and are then made again. Knows no media type and
+no kind: its `Origin` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.storage.kv import Revision
+
+
+class ObjectKey(NamedTuple):
+    """One object of a resource; the namespace is empty for cluster-scoped ones."""
+
+    namespace: str
+    name: str
+
+
+class Form(NamedTuple):
+    """One encoding of an object: in which version, in which medium (json, yaml, protobuf, cbor)."""
+
+    version: GroupVersion
+    media: str
+
+
+class Selectable(NamedTuple):
+    """What selectors see of an object."""
+
+    labels: Mapping[str, str]
+    fields: Mapping[str, str]
+
+
+class Origin(Protocol):
+    """What an entry's derived things are made by: the resource's codecs and the budget."""
+
+    def key(self, path: str) -> ObjectKey:
+        """The object stored under a key of the store."""
+
+    def tree(self, entry: Entry) -> Tree:
+        """Decode the stored bytes: hub version, with the entry's resourceVersion."""
+
+    def selectable(self, entry: Entry) -> Selectable:
+        """Extract what selectors see, without decoding the rest where that is possible."""
+
+    def encode(self, entry: Entry, form: Form) -> bytes:
+        """Encode the object, as it stands as an item of a list."""
+
+    def used(self, entry: Entry, added: int) -> None:
+        """Something derived was used, after `added` bytes of it were made."""
 
 
 class Entry:
-    """One revision of one object."""
+    """One revision of one object.
+
+    path        its key in the store
+    value       the stored bytes, without a resourceVersion
+    revision    that wrote it; 0 for a dry run's outcome that was never written
+    """
+
+    __slots__ = ("_encoded", "_selectable", "_tree", "origin", "path", "revision", "value")
+
+    def __init__(
+        self,
+        origin: Origin,
+        path: str,
+        value: bytes,
+        revision: Revision,
+        *,
+        tree: Tree | None = None,
+    ) -> None:
+        self.origin = origin
+        self.path = path
+        self.value = value
+        self.revision = revision
+        self._tree = tree
+        self._selectable: Selectable | None = None
+        self._encoded: dict[Form, bytes] | None = None
+
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name."""
+        return self.origin.key(self.path)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """`metadata.labels`."""
+        return self.selectable.labels
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """What field selectors see, `metadata.name` included."""
+        return self.selectable.fields
+
+    @property
+    def selectable(self) -> Selectable:
+        """Labels and fields."""
+        found = self._selectable
+        if found is None:
+            found = self._selectable = self.origin.selectable(self)
+        return found
+
+    @property
+    def known_tree(self) -> Tree | None:
+        """The tree if it is at hand. Shared."""
+        return self._tree
+
+    def tree(self) -> Tree:
+        """The object in the hub version, with its resourceVersion. Shared: never change it."""
+        found = self._tree
+        if found is None:
+            found = self._tree = self.origin.tree(self)
+            self.origin.used(self, len(self.value) * TREE_COST)
+        return found
+
+    def encoded(self, form: Form) -> bytes:
+        """The object in one form, as it stands in a list: JSON without a line end, a bare
+        protobuf message without the envelope, CBOR without the self-describing tag."""
+        made = self._encoded
+        found = made.get(form) if made is not None else None
+        if found is None:
+            found = self.origin.encode(self, form)
+        else:
+            self.origin.used(self, 0)
+        return found
+
+    def keep(self, form: Form, data: bytes) -> None:
+        """Remember an encoding; the origin calls it for those that cost something to make."""
+        if self._encoded is None:
+            self._encoded = {}
+        self._encoded[form] = data
+        self.origin.used(self, len(data))
+
+    def forget(self) -> None:
+        """Drop everything derived that is large."""
+        self._tree = None
+        self._encoded = None
+
+
+TREE_COST = 8
+"""Bytes of memory that a tree takes for each byte of its stored form, about."""

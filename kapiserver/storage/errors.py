@@ -7,7 +7,14 @@
     |-- FutureRevision     the revision asked for does not exist yet
     |-- Unavailable        the backend does not answer
     |-- Corrupt            a stored value cannot be read
-    `-- StoreLocked        another process owns the file
+    |-- StoreLocked        another process owns the file
+    `-- ObjectError        about objects, not keys; names resource, group and object
+        |-- NotFound               no such object
+        |-- AlreadyExists          an object of that name is there
+        |-- ObjectConflict         a precondition does not hold, or the object moved on
+        |-- Expired                a resource version or continue token is too old
+        |-- ResourceVersionTooLarge  it is newer than everything written
+        `-- BadQuery               a resource version or continue token that makes no sense
 
 `apiserver/errors.py` maps each to a Status.
 """
@@ -66,3 +73,91 @@ class Corrupt(StorageError):
 
 class StoreLocked(StorageError):
     """Another process owns the file."""
+
+
+class ObjectError(StorageError):
+    """Base of the errors about objects; the message is for the client.
+
+    `resource` is the plural name (in a precondition's conflict the kind), `name` may be empty.
+    """
+
+    def __init__(self, message: str, *, resource: str, group: str, name: str = "") -> None:
+        super().__init__(message)
+        self.resource = resource
+        self.group = group
+        self.name = name
+
+
+def _qualified(resource: str, group: str) -> str:
+    return f"{resource}.{group}" if group else resource
+
+
+class NotFound(ObjectError):
+    """No such object: 404 NotFound."""
+
+    def __init__(self, *, resource: str, group: str, name: str) -> None:
+        message = f'{_qualified(resource, group)} "{name}" not found'
+        super().__init__(message, resource=resource, group=group, name=name)
+
+
+class AlreadyExists(ObjectError):
+    """An object of that name is there: 409 AlreadyExists.
+
+    retry_after  seconds, 0: not given; 1 when no unique name was found for a generateName
+    """
+
+    def __init__(
+        self, *, resource: str, group: str, name: str, detail: str = "", retry_after: int = 0
+    ) -> None:
+        message = f'{_qualified(resource, group)} "{name}" already exists'
+        if detail == TERMINATING:
+            message = f"{TERMINATING}: {message}"
+        elif detail:
+            message = f"{message}, {detail}"
+        super().__init__(message, resource=resource, group=group, name=name)
+        self.retry_after = retry_after
+
+
+TERMINATING = "object is being deleted"
+NO_UNIQUE_NAME = "the server was not able to generate a unique name for the object"
+MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
+
+class ObjectConflict(ObjectError):
+    """A precondition does not hold, or the object moved on: 409 Conflict."""
+
+    def __init__(self, detail: str = MODIFIED, *, resource: str, group: str, name: str) -> None:
+        message = (
+            f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {detail}'
+        )
+        super().__init__(message, resource=resource, group=group, name=name)
+
+
+class Expired(ObjectError):
+    """A resource version or continue token is too old: 410 Expired.
+
+    continue_token  goes into the Status' metadata.continue: continues at the newest version
+    """
+
+    def __init__(
+        self, message: str, *, resource: str, group: str, continue_token: str = ""
+    ) -> None:
+        super().__init__(message, resource=resource, group=group)
+        self.continue_token = continue_token
+
+
+class ResourceVersionTooLarge(ObjectError):
+    """A resource version newer than everything written: 504 Timeout, retryAfterSeconds 1, one
+    cause `ResourceVersionTooLarge: Too large resource version`."""
+
+    def __init__(self, revision: int, *, current: int, resource: str, group: str) -> None:
+        message = f"Timeout: Too large resource version: {revision}, current: {current}"
+        super().__init__(message, resource=resource, group=group)
+        self.revision = revision
+        self.current = current
+
+
+class BadQuery(ObjectError):
+    """A resource version or continue token that makes no sense: 400 BadRequest."""

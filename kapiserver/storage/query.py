@@ -5,31 +5,18 @@ Knows no HTTP: names here are those of ListOptions and DeleteOptions, values are
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
 
-from kapiserver.api.group import GroupVersion
 from kapiserver.api.selectors import EVERYTHING, Selection
 from kapiserver.api.types import Tree
-from kapiserver.storage.entry import Entry
+from kapiserver.storage.entry import Entry, Form, ObjectKey
 from kapiserver.storage.kv import Revision
 
-Match: TypeAlias = Literal["", "Exact", "NotOlderThan"]
+__all__ = ["Form", "ObjectKey"]
 
-
-class ObjectKey(NamedTuple):
-    """One object of a resource; the namespace is empty for cluster-scoped ones."""
-
-    namespace: str
-    name: str
-
-
-class Form(NamedTuple):
-    """One encoding of an object: in which version, in which medium (json, yaml, protobuf, cbor)."""
-
-    version: GroupVersion
-    media: str
+EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +26,7 @@ class ListQuery:
     namespace: str = ""
     selection: Selection = EVERYTHING
     resource_version: str = ""
-    match: Match = ""
+    match: str = ""
     limit: int = 0
     continue_token: str = ""
 
@@ -54,6 +41,29 @@ class Listing:
     remaining: int | None = None
 
 
+class Framer(Protocol):
+    """How a watch's events become frames of its stream.
+
+    Framers with equal `identity` write equal frames: each event is framed once for all watches
+    that share it. `ResourceStore.framer(form, ...)` makes the ordinary ones; tables bring their
+    own.
+    """
+
+    @property
+    def identity(self) -> Hashable:
+        """What frames look like."""
+
+    def event(self, kind: EventType, entry: Entry) -> bytes:
+        """One whole frame."""
+
+    def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
+        """A frame that says: everything up to `revision` was sent (annotated with
+        `k8s.io/initial-events-end` after the initial events)."""
+
+    def error(self, error: Exception) -> bytes:
+        """The frame that ends a stream: an ERROR event with the error's Status."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchQuery:
     """A watch of a namespace, or of all, in one form.
@@ -63,11 +73,12 @@ class WatchQuery:
     bookmarks       allowWatchBookmarks
     """
 
-    form: Form
+    framer: Framer
     namespace: str = ""
     selection: Selection = EVERYTHING
     resource_version: str = ""
-    match: Match = ""
+    match: str = ""
+    continue_token: str = ""
     initial_events: bool | None = None
     bookmarks: bool = False
 
@@ -80,6 +91,9 @@ class WatchSink(Protocol):
 
     def backlog(self) -> int:
         """Bytes written and not yet taken by the client's connection."""
+
+    async def drained(self) -> None:
+        """Return when the backlog is small (at once when it is), or the client has gone."""
 
     def close(self) -> None:
         """Nothing more will be written."""
@@ -99,7 +113,7 @@ class DeleteQuery:
 
     grace_period_seconds: int | None = None
     propagation_policy: Literal["Orphan", "Background", "Foreground"] | None = None
-    preconditions: Preconditions = field(default_factory=Preconditions)
+    preconditions: Preconditions = Preconditions()
     dry_run: bool = False
 
 
@@ -113,7 +127,10 @@ class Written:
 
 
 Admit: TypeAlias = Callable[[Tree | None, Tree | None], Awaitable[None]]
-"""Admission: (new, old) in the hub version; may change `new`, raises to refuse."""
+"""Admission: (new, old) in the hub version; may change `new`, must not change `old` (it is
+shared), raises to refuse. `new` is None on delete, `old` on create."""
 
-Change: TypeAlias = Callable[[Tree], Tree]
-"""What an update does: the current object (a copy, in the hub version) to the wanted one."""
+Change: TypeAlias = Callable[[Tree | None], Tree | Awaitable[Tree]]
+"""What an update does: the current object (hub version, shared: not to be changed) to the wanted
+one, a tree of its own that the store may change. None: there is no such object and the update may
+create it. Called again when the object moved on."""

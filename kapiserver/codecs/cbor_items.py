@@ -68,7 +68,7 @@ class ItemEnd:
         if inside:
             self._due.append(inside)
             if len(self._due) > MAX_DEPTH + 1:
-                raise TooLarge("cbor: exceeded max nested level")
+                raise Malformed("cbor: exceeded max nested level")
         return True
 
     @staticmethod

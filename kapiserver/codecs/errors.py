@@ -5,7 +5,7 @@
     |-- MissingKind          no kind or apiVersion, and no default for it
     |-- UnknownKind          a kind, or a version of it, that the scheme does not have
     |-- WrongValue           a value of the wrong JSON type for its field, or out of its range
-    |-- TooLarge             deeper, longer or more than the bound
+    |-- TooLarge             longer than the bound
     |-- UnsupportedEncoding  an envelope with an encoding or content type nobody here reads
     |-- NotEncodable         an object that has no form in this media type
     |-- NotAcceptable        none of the media types asked for is offered
@@ -45,7 +45,7 @@ class WrongValue(CodecError):
 
 
 class TooLarge(CodecError):
-    """Deeper, longer or more than the bound."""
+    """Longer than the bound. (Too deep is Malformed: so it is in Go.)"""
 
 
 class UnsupportedEncoding(CodecError):

@@ -91,7 +91,7 @@ def read_document(data: bytes) -> Value:
     try:
         value = json.loads(text, parse_float=_float, parse_int=_int)
     except RecursionError:
-        raise TooLarge("exceeded max depth") from None
+        raise Malformed("exceeded max depth") from None
     return _without_surrogates(value)
 
 
@@ -111,7 +111,7 @@ def _dump(value: Value, option: int) -> bytes:
         return orjson.dumps(value, option=option)
     except orjson.JSONEncodeError as error:
         if "Recursion" in str(error):
-            raise TooLarge("exceeded max depth") from None
+            raise Malformed("exceeded max depth") from None
         if "surrogates" in str(error):
             return _dump(_without_surrogates(value), option)
         raise NotEncodable(f"json: unsupported value: {error}") from None
@@ -184,6 +184,6 @@ def _may_repeat(data: bytes, document: Value) -> bool:
         written = orjson.dumps(document)
     except orjson.JSONEncodeError as error:
         if "Recursion" in str(error):
-            raise TooLarge("exceeded max depth") from None
+            raise Malformed("exceeded max depth") from None
         return True
     return data.count(b":") != written.count(b":")

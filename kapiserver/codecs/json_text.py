@@ -139,7 +139,7 @@ class _Scanner:
 
     def _open(self, mark: bytes) -> None:
         if len(self.levels) >= MAX_DEPTH:
-            raise TooLarge("exceeded max depth")
+            raise Malformed("exceeded max depth")
         level = _Level(keys=set() if mark == b"{" else None)
         self.levels.append(level)
         closing = b"}" if mark == b"{" else b"]"

@@ -1,0 +1,71 @@
+"""The bytes of an object in the store: Protobuf for declared kinds, CBOR and JSON read as well.
+
+Values carry their encoding in their first bytes, mixed freely: `k8s\\0` Protobuf in its envelope,
+`d9d9f7` CBOR, `{` JSON. Knows no key and no revision. Mirrors the storage codec of
+k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.codecs.codec import Codec, VersioningCodec
+from kapiserver.codecs.errors import Malformed
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, MediaType
+from kapiserver.codecs.serializer import Serializer
+
+AT_REST = (PROTOBUF, CBOR, JSON)
+"""What a stored value may be, by its first bytes."""
+
+
+def media_at_rest(codecs: CodecFactory, data: bytes) -> MediaType:
+    """The encoding of a stored value. Raises Malformed when it is none of those."""
+    for media in AT_REST:
+        if codecs.serializer_for(media).recognizes(data):
+            return media
+    raise Malformed("the stored value is in no encoding that is known here")
+
+
+def encode_at_rest(codecs: CodecFactory, obj: Tree) -> bytes:
+    """The stored value of an object in its storage version; equal objects give equal bytes.
+
+    Raises NotEncodable.
+    """
+    return codecs.serializer_for(PROTOBUF).encode(obj)
+
+
+def decode_at_rest(codecs: CodecFactory, data: bytes) -> Tree:
+    """The object of a stored value, in the version it was stored in, nothing defaulted.
+
+    Raises CodecError.
+    """
+    return _serializer_of(codecs, data).decode(data).object
+
+
+def storage_codec(codecs: CodecFactory, version: GroupVersion) -> Codec:
+    """Writes objects in that version, and reads stored values into the hub, defaulted."""
+    return _StorageCodec(codecs, version)
+
+
+class _StorageCodec(VersioningCodec):
+    def __init__(self, codecs: CodecFactory, version: GroupVersion) -> None:
+        super().__init__(codecs.scheme, _AtRestSerializer(codecs), encode_version=version)
+
+
+class _AtRestSerializer:
+    identifier = "at-rest"
+
+    def __init__(self, codecs: CodecFactory) -> None:
+        self._codecs = codecs
+        self.decode = codecs.universal_deserializer.decode
+
+    def encode(self, obj: Tree) -> bytes:
+        return encode_at_rest(self._codecs, obj)
+
+    def recognizes(self, data: bytes) -> bool:
+        return any(self._codecs.serializer_for(one).recognizes(data) for one in AT_REST)
+
+
+def _serializer_of(codecs: CodecFactory, data: bytes) -> Serializer:
+    return codecs.serializer_for(media_at_rest(codecs, data))

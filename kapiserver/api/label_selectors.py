@@ -93,5 +93,5 @@ def validate_labels(labels: dict[str, str] | None, path: Path) -> list[FieldErro
     found: list[FieldError] = []
     for key, value in (labels or {}).items():
         found.extend(validate_label_key(key, path))
-        found.extend(invalid(path[key], value, message) for message in names.label_value(value))
+        found.extend(invalid(path, value, message) for message in names.label_value(value))
     return found

@@ -1,0 +1,205 @@
+"""The rules for `metadata`, the same for every kind: of a new object and of a changed one.
+
+Knows no kind but by what it is told: whether it is namespaced, and how its names are spelled.
+Errors come in kube-apiserver's order. Mirrors pkg/api/validation/objectmeta.go of
+k8s.io/apimachinery and what pkg/apis/core adds to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kapiserver.api import names
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long
+from kapiserver.api.label_selectors import validate_labels
+from kapiserver.api.objects import finalizers_of, is_terminating
+from kapiserver.api.types import Tree
+
+ANNOTATIONS_MAX = 256 * 1024
+"""Bytes of all annotation keys and values together."""
+_MANAGER_MAX = 128
+_SUBRESOURCE_MAX = 256
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+IMMUTABLE = "field is immutable"
+NEGATIVE = "must be greater than or equal to 0"
+
+_PATH = Path("metadata")
+
+
+def validate_new(obj: Tree, *, namespaced: bool, check: names.Check) -> list[FieldError]:
+    """The rules for a new object's metadata; `check` is the kind's rule for its names."""
+    return _validate(obj.get("metadata") or {}, namespaced, check)
+
+
+def validate_changed(new: Tree, old: Tree, *, namespaced: bool) -> list[FieldError]:
+    """The rules for a changed object's metadata, the resourceVersion already taken over."""
+    meta, before = new.get("metadata") or {}, old.get("metadata") or {}
+    found = _validate(meta, namespaced, names.path_segment)
+    if is_terminating(old):
+        extra = sorted(set(finalizers_of(new)) - set(finalizers_of(old)))
+        if extra:
+            listed = ", ".join(f'"{one}"' for one in extra)
+            found.append(
+                forbidden(
+                    _PATH / "finalizers",
+                    "no new finalizers can be added if the object is being deleted, "
+                    f"found new finalizers []string{{{listed}}}",
+                )
+            )
+    if not meta.get("resourceVersion"):
+        found.append(invalid(_PATH / "resourceVersion", "", "must be specified for an update"))
+    generation = meta.get("generation") or 0
+    if generation < (before.get("generation") or 0):
+        found.append(invalid(_PATH / "generation", generation, "must not be decremented"))
+    for name, zero in _UNCHANGING:
+        found.extend(immutable(meta.get(name) or zero, before.get(name) or zero, _PATH / name))
+    return found
+
+
+_UNCHANGING: tuple[tuple[str, Any], ...] = (
+    ("name", ""),
+    ("namespace", ""),
+    ("uid", ""),
+    ("creationTimestamp", None),
+    ("deletionTimestamp", None),
+    ("deletionGracePeriodSeconds", None),
+)
+
+
+def immutable(new: Any, old: Any, path: Path) -> list[FieldError]:
+    """A value that must stay as it was."""
+    return [] if new == old else [invalid(path, new, IMMUTABLE)]
+
+
+def not_negative(value: int, path: Path) -> list[FieldError]:
+    """A number that must not be below zero."""
+    return [] if value >= 0 else [invalid(path, value, NEGATIVE)]
+
+
+def _validate(meta: Tree, namespaced: bool, check: names.Check) -> list[FieldError]:
+    found: list[FieldError] = []
+    generate, name = meta.get("generateName") or "", meta.get("name") or ""
+    if generate:
+        prefix = names.without_generate_suffix(check)
+        found.extend(invalid(_PATH / "generateName", generate, text) for text in prefix(generate))
+    if name:
+        found.extend(invalid(_PATH / "name", name, text) for text in check(name))
+    else:
+        found.append(required(_PATH / "name", "name or generateName is required"))
+    found.extend(_validate_namespace(meta.get("namespace") or "", namespaced))
+    found.extend(not_negative(meta.get("generation") or 0, _PATH / "generation"))
+    found.extend(validate_labels(meta.get("labels"), _PATH / "labels"))
+    found.extend(validate_annotations(meta.get("annotations"), _PATH / "annotations"))
+    found.extend(_validate_owners(meta.get("ownerReferences") or (), _PATH / "ownerReferences"))
+    found.extend(_validate_finalizers(meta.get("finalizers") or [], _PATH / "finalizers"))
+    found.extend(_validate_managed_fields(meta.get("managedFields") or (), _PATH / "managedFields"))
+    for index, finalizer in enumerate(meta.get("finalizers") or ()):
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            found.append(invalid((_PATH / "finalizers")[index], finalizer, detail))
+    return found
+
+
+def _validate_namespace(namespace: str, namespaced: bool) -> list[FieldError]:
+    path = _PATH / "namespace"
+    if not namespaced:
+        return [forbidden(path, "not allowed on this type")] if namespace else []
+    if not namespace:
+        return [required(path)]
+    return [invalid(path, namespace, text) for text in names.dns1123_label(namespace)]
+
+
+def validate_annotations(annotations: Mapping[str, str] | None, path: Path) -> list[FieldError]:
+    """The rules for a map of annotations: keys are qualified names, in any case."""
+    if not annotations:
+        return []
+    found = [
+        invalid(path, key, text)
+        for key in annotations
+        for text in names.qualified_name(key.lower())
+    ]
+    if sum(_bytes(key) + _bytes(value) for key, value in annotations.items()) > ANNOTATIONS_MAX:
+        found.append(too_long(path, ANNOTATIONS_MAX))
+    return found
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _validate_owners(owners: Sequence[Tree], path: Path) -> list[FieldError]:
+    found: list[FieldError] = []
+    controller = ""
+    for owner in owners:
+        found.extend(_validate_owner(owner, path))
+        if not owner.get("controller"):
+            continue
+        current = f"{owner.get('kind') or ''}/{owner.get('name') or ''}"
+        if controller:
+            detail = (
+                'Only one reference can have Controller set to true. Found "true" in references '
+                f"for {controller} and {current}"
+            )
+            found.append(invalid(path, list(owners), detail))
+        else:
+            controller = current
+    return found
+
+
+def _validate_owner(owner: Tree, path: Path) -> list[FieldError]:
+    found: list[FieldError] = []
+    version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
+    if version.count("/") > 1 or not version.rpartition("/")[2]:
+        found.append(invalid(path / "apiVersion", version, "version must not be empty"))
+    found.extend(
+        invalid(path / name, "", "must not be empty")
+        for name in ("kind", "name", "uid")
+        if not owner.get(name)
+    )
+    if (version, kind) == ("v1", "Event"):
+        detail = "/v1, Kind=Event is disallowed from being an owner"
+        found.append(invalid(path, owner, detail))
+    return found
+
+
+def _validate_finalizers(finalizers: list[str], path: Path) -> list[FieldError]:
+    found = [
+        invalid(path, finalizer, text)
+        for finalizer in finalizers
+        for text in names.qualified_name(finalizer)
+    ]
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        found.append(invalid(path, finalizers, detail))
+    return found
+
+
+def _validate_managed_fields(entries: Sequence[Tree], path: Path) -> list[FieldError]:
+    found: list[FieldError] = []
+    for index, entry in enumerate(entries):
+        at = path[index]
+        operation = entry.get("operation") or ""
+        if operation not in ("Apply", "Update"):
+            found.append(invalid(at / "operation", operation, "must be `Apply` or `Update`"))
+        fields_type = entry.get("fieldsType") or "FieldsV1"
+        if fields_type != "FieldsV1":
+            found.append(invalid(at / "fieldsType", fields_type, "must be `FieldsV1`"))
+        found.extend(validate_field_manager(entry.get("manager") or "", at / "manager"))
+        if _bytes(entry.get("subresource") or "") > _SUBRESOURCE_MAX:
+            found.append(too_long(at / "subresource", _SUBRESOURCE_MAX))
+    return found
+
+
+def validate_field_manager(manager: str, path: Path) -> list[FieldError]:
+    """The rules for the name of a field manager."""
+    found: list[FieldError] = []
+    if _bytes(manager) > _MANAGER_MAX:
+        found.append(too_long(path, _MANAGER_MAX))
+    position = 0
+    for character in manager[: _MANAGER_MAX + 1]:
+        if not character.isprintable():
+            detail = f"invalid character U+{ord(character):04X} (at position {position})"
+            found.append(invalid(path, manager, detail))
+        position += _bytes(character)
+    return found

@@ -18,7 +18,7 @@ apimachinery/pkg/api/errors. Knows no HTTP library and no handler.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from kapiserver.api import errors as api
@@ -47,10 +47,19 @@ class Unauthorized(ServerError):
 class Forbidden(ServerError):
     """Refused by authorization or admission; `reason` without the words about who and what."""
 
-    def __init__(self, reason: str, *, resource: str = "", group: str = "", name: str = "") -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        resource: str = "",
+        group: str = "",
+        name: str = "",
+        causes: Sequence[Tree] = (),
+    ) -> None:
         self.resource = resource
         self.group = group
         self.name = name
+        self.causes = tuple(causes)
         qualified = f"{resource}.{group}" if group else resource
         if not qualified:
             message = f"forbidden: {reason}"
@@ -156,7 +165,7 @@ def _invalid(error: Exception, info: RequestInfo) -> Tree:
 
 def _forbidden(error: Exception, info: RequestInfo) -> Tree:
     assert isinstance(error, Forbidden)
-    about = details(name=error.name, group=error.group, kind=error.resource)
+    about = details(name=error.name, group=error.group, kind=error.resource, causes=error.causes)
     return status(code=403, reason="Forbidden", message=str(error), details=about)
 
 
@@ -176,13 +185,10 @@ def _exists(error: Exception, info: RequestInfo) -> Tree:
     return status(code=409, reason="AlreadyExists", message=message, details=_target(info))
 
 
-_MODIFIED = (
-    "the object has been modified; please apply your changes to the latest version and try again"
-)
-
-
 def _conflict(error: Exception, info: RequestInfo) -> Tree:
-    message = f'Operation cannot be fulfilled on {_qualified(info)} "{info.name}": {_MODIFIED}'
+    message = (
+        f'Operation cannot be fulfilled on {_qualified(info)} "{info.name}": {storage.MODIFIED}'
+    )
     return status(code=409, reason="Conflict", message=message, details=_target(info))
 
 
@@ -191,6 +197,40 @@ def _internal(error: Exception, info: RequestInfo) -> Tree:
     return status(
         code=500, reason="InternalError", message=str(error), details=details(causes=causes)
     )
+
+
+def _object(code: int, reason: str) -> ToStatus:
+    """An error that names its object."""
+
+    def to_status(error: Exception, info: RequestInfo) -> Tree:
+        assert isinstance(error, storage.ObjectError)
+        retry_after = error.retry_after if isinstance(error, storage.AlreadyExists) else 0
+        about = details(
+            name=error.name, group=error.group, kind=error.resource, retry_after=retry_after
+        )
+        return status(code=code, reason=reason, message=str(error), details=about)
+
+    return to_status
+
+
+def _expired(error: Exception, info: RequestInfo) -> Tree:
+    assert isinstance(error, storage.Expired)
+    tree = status(code=410, reason="Expired", message=str(error))
+    if error.continue_token:
+        tree["metadata"] = {"continue": error.continue_token}
+    return tree
+
+
+def _too_new(error: Exception, info: RequestInfo) -> Tree:
+    words = "Too large resource version"
+    causes = [cause(reason="ResourceVersionTooLarge", message=words)]
+    about = details(causes=causes, retry_after=1)
+    return status(code=504, reason="Timeout", message=str(error), details=about)
+
+
+def _patch_failed(error: Exception, info: RequestInfo) -> Tree:
+    message = "the server rejected our request due to an error in our request"
+    return status(code=422, reason="Invalid", message=message, details={})
 
 
 _BAD_REQUEST = _plain(400, "BadRequest")
@@ -213,6 +253,8 @@ TABLE: dict[type[Exception], ToStatus] = {
     api.BadObject: _BAD_REQUEST,
     api.NotRegistered: _BAD_REQUEST,
     api.ConversionFailed: _BAD_REQUEST,
+    api.PatchFailed: _patch_failed,
+    api.PatchTooLong: _plain(413, "RequestEntityTooLarge"),
     # codecs
     codecs.Malformed: _BAD_REQUEST,
     codecs.MissingKind: _BAD_REQUEST,
@@ -230,6 +272,12 @@ TABLE: dict[type[Exception], ToStatus] = {
     storage.Unavailable: _NOT_NOW,
     storage.Corrupt: _fixed(500, "InternalError", "Internal error occurred: unreadable object"),
     storage.StoreLocked: _NOT_NOW,
+    storage.NotFound: _object(404, "NotFound"),
+    storage.AlreadyExists: _object(409, "AlreadyExists"),
+    storage.ObjectConflict: _object(409, "Conflict"),
+    storage.Expired: _expired,
+    storage.ResourceVersionTooLarge: _too_new,
+    storage.BadQuery: _BAD_REQUEST,
 }
 """A class without a line here takes that of its nearest base."""
 

@@ -39,20 +39,25 @@ _SECOND = timedelta(seconds=1)
 _CACHED = 4096
 
 
+_JSON_TYPES: dict[type, str] = {
+    bool: "bool",
+    int: "number",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+
+
 def _json_type(value: Value) -> str:
     # What encoding/json calls a value in its errors.
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return f"number {value}" if isinstance(value, float) else "number"
-    return {str: "string", list: "array", dict: "object"}.get(type(value), "null")
+    return _JSON_TYPES.get(type(value), "null")
 
 
 def _text(value: Value) -> str:
     if isinstance(value, str):
         return value
-    word = _json_type(value).partition(" ")[0]
-    raise ValueError(f"json: cannot unmarshal {word} into Go value of type string")
+    raise ValueError(f"json: cannot unmarshal {_json_type(value)} into Go value of type string")
 
 
 # --- times
@@ -302,6 +307,8 @@ class Duration(Leaf):
 
 # --- numbers or names
 
+_INT32 = range(-(2**31), 2**31)
+
 
 class IntOrString(Leaf):
     """An int32 or a string, as a port by number or name."""
@@ -322,11 +329,10 @@ class IntOrString(Leaf):
             return value
         if value is None:
             return 0
-        fits = isinstance(value, int) and not isinstance(value, bool)
-        if fits and -(2**31) <= value < 2**31:
-            number: int = value
-            return number
-        words = f"number {value}" if fits else _json_type(value)
+        if type(value) is int and value in _INT32:
+            return value
+        words = _json_type(value)
+        words = f"number {value}" if words == "number" else words
         raise ValueError(f"json: cannot unmarshal {words} into Go value of type int32")
 
     @classmethod
@@ -410,7 +416,7 @@ class StringList(Leaf):
         if value is None:
             return None
         if not isinstance(value, list):
-            word = _json_type(value).partition(" ")[0]
+            word = _json_type(value)
             raise ValueError(f"json: cannot unmarshal {word} into Go value of type []string")
         return ["" if one is None else _text(one) for one in value]
 

@@ -14,8 +14,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from kapiserver.api.columns import DEFAULT_COLUMNS, Columns
+from kapiserver.api.conversion import Conversion
 from kapiserver.api.defaulting import Defaults, DefaultTable, compile_defaults
-from kapiserver.api.errors import NotRegistered
+from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.fields import Extractor, extractor
 from kapiserver.api.group import HUB, Group, GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.groups import DISCOVERY, GROUPS, META
@@ -78,6 +79,46 @@ class Scheme:
         versions = self.group(group).versions
         return GroupVersion(group, versions[0] if len(versions) == 1 else HUB)
 
+    def kinds(self, version: GroupVersion) -> tuple[type[Kind], ...]:
+        """The kinds that a group declares in a version, in the order of their module; list kinds
+        are not among them."""
+        found = (self._declared(version.with_kind(name)) for name in self._names(version))
+        return tuple(kind for kind in found if kind is not None)
+
+    def convert(self, obj: Tree, version: GroupVersion) -> Tree:
+        """The object in another version of its group, the hub included; itself where it is in
+        that version already. The result may share parts with the object: copy before changing.
+
+        Raises NotRegistered and ConversionFailed.
+        """
+        kind = kind_of(obj)
+        if kind.group_version == version:
+            return obj
+        source, target = self.type_of(kind), self.type_of(version.with_kind(kind.kind))
+        if source is not target:
+            if kind.group != version.group:
+                raise ConversionFailed(f"{kind} does not convert to {version}")
+            conversion = self.conversion(kind.group)
+            if HUB not in (kind.version, version.version):
+                hub = self.type_of(kind._replace(version=HUB))
+                obj, source = conversion.between(source, hub)(obj), hub
+            obj = conversion.between(source, target)(obj)
+        return {**obj, "apiVersion": str(version)}
+
+    @functools.cache  # noqa: B019
+    def conversion(self, group: str) -> Conversion:
+        """All ways between a group's versions and its hub.
+
+        Raises TypeError for a difference between versions that no function answers for.
+        """
+        conversion = Conversion(self._optional_table(group, "conversion", "CONVERSIONS"))
+        for version in self.group(group).group_versions:
+            for kind in self.kinds(version):
+                hub = self.type_of(GroupVersionKind(group, HUB, kind.__name__))
+                conversion.between(kind, hub)
+                conversion.between(hub, kind)
+        return conversion
+
     def strategy(self, resource: Resource, subresource: str = "") -> Strategy:
         """How writes of a resource, or of one of its subresources, behave."""
         module = _module(self.group(resource.group), "strategies")
@@ -124,6 +165,10 @@ class Scheme:
     def table(self, group: str, module: str, name: str) -> Any:
         """A literal table of a group package: `table("apps", "columns", "COLUMNS")`."""
         return getattr(_module(self.group(group), module), name)
+
+    def _names(self, version: GroupVersion) -> list[str]:
+        module = _module(self.group(version.group), version.version)
+        return [name for name, found in vars(module).items() if isinstance(found, type)]
 
     def _declared(self, kind: GroupVersionKind) -> type[Kind] | None:
         group = self._by_name.get(kind.group) or (

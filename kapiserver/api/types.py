@@ -127,12 +127,14 @@ class Type:
     @classmethod
     def fields(cls) -> tuple[Field, ...]:
         """The fields as declared, embedded structs unopened."""
-        return _fields(cls)
+        found: Any = cls
+        return _fields(found)
 
     @classmethod
     def flat_fields(cls) -> tuple[FlatField, ...]:
         """The fields as JSON shows them, in its key order: embedded structs opened."""
-        return _flat_fields(cls)
+        found: Any = cls
+        return _flat_fields(found)
 
 
 class Leaf(Type):
@@ -178,7 +180,7 @@ def list_type(item: Any) -> type[Kind]:
     from kapiserver.api.meta.v1 import ListMeta  # meta is declared in this form itself
 
     namespace = {
-        "__annotations__": {"metadata": ListMeta, "items": list[item]},  # type: ignore[valid-type]
+        "__annotations__": {"metadata": ListMeta, "items": list[item]},
         "__module__": item.__module__,
         "__doc__": f"A list of {item.__name__} objects.",
         "metadata": field(1),

@@ -1,0 +1,256 @@
+"""What the core group fills in, beside the defaults that its types declare.
+
+One function per type, each for one occurrence; the walk over an object is `api/defaulting.py`'s.
+Mirrors pkg/apis/core/v1/defaults.go and the normalizing parts of its conversion.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kapiserver.api.core import v1
+from kapiserver.api.core.images import tag_of
+from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.order import settle
+from kapiserver.api.quantity import Amount, parse
+from kapiserver.api.types import Tree, Type
+
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+_MILLI = -3
+_MODE = 0o644
+_VOLUME_SOURCES = frozenset(flat.field.name for flat in v1.VolumeSource.flat_fields())
+
+
+def _fill(obj: Tree, **values: Any) -> None:
+    # Zero counts as missing: for what is no pointer in Go.
+    for name, value in values.items():
+        if not obj.get(name):
+            obj[name] = value
+
+
+def _fill_missing(obj: Tree, **values: Any) -> None:
+    # For pointers: a zero that was given stays.
+    for name, value in values.items():
+        if obj.get(name) is None:
+            obj[name] = value
+
+
+def _round_up(resources: Tree | None) -> None:
+    # Nothing is counted finer than in thousandths.
+    for name, text in (resources or {}).items():
+        try:
+            amount = parse(text)
+        except ValueError:
+            continue
+        if amount.scale < _MILLI and resources is not None:
+            unit = 10 ** (_MILLI - amount.scale)
+            sign = -1 if amount.mantissa < 0 else 1
+            whole, rest = divmod(abs(amount.mantissa), unit)
+            if rest:
+                rounded = Amount(sign * (whole + 1), _MILLI, amount.format)
+                resources[name] = str(rounded)
+
+
+def _pod(pod: Tree) -> None:
+    spec = pod.get("spec") or {}
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        resources = container.get("resources") or {}
+        if resources.get("limits"):
+            requests = resources.get("requests") or {}
+            filled = dict(sorted({**resources["limits"], **requests}.items()))
+            resources["requests"] = filled
+        if spec.get("hostNetwork"):
+            for port in container.get("ports") or ():
+                _fill(port, hostPort=port.get("containerPort") or 0)
+                settle(port, v1.ContainerPort)
+    _fill_missing(spec, enableServiceLinks=True)
+
+
+def _pod_spec(spec: Tree) -> None:
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    _fill(
+        spec,
+        dnsPolicy="ClusterFirst",
+        restartPolicy="Always",
+        schedulerName="default-scheduler",
+    )
+    _fill_missing(spec, securityContext={}, terminationGracePeriodSeconds=30)
+    _round_up(spec.get("overhead"))
+
+
+def _pod_status(status: Tree) -> None:
+    # Old clients know one address, new ones a list whose first is that one.
+    first, listed = status.get("podIP"), status.get("podIPs")
+    if first and not listed:
+        status["podIPs"] = [{"ip": first}]
+    elif listed and not first:
+        status["podIP"] = listed[0].get("ip") or ""
+
+
+def _container(container: Tree) -> None:
+    if not container.get("imagePullPolicy"):
+        container["imagePullPolicy"] = _pull_policy(container.get("image"))
+    _fill(
+        container,
+        terminationMessagePath="/dev/termination-log",
+        terminationMessagePolicy="File",
+    )
+
+
+def _pull_policy(image: str | None) -> str:
+    return "Always" if tag_of(image or "") == "latest" else "IfNotPresent"
+
+
+def _image_volume(source: Tree) -> None:
+    if not source.get("pullPolicy"):
+        source["pullPolicy"] = _pull_policy(source.get("reference"))
+
+
+def _resources(requirements: Tree) -> None:
+    _round_up(requirements.get("limits"))
+    _round_up(requirements.get("requests"))
+
+
+def _volume(volume: Tree) -> None:
+    if not any(volume.get(name) is not None for name in _VOLUME_SOURCES):
+        volume["emptyDir"] = {}
+
+
+def _probe(probe: Tree) -> None:
+    _fill(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
+
+
+def _http_get(action: Tree) -> None:
+    _fill(action, path="/", scheme="HTTP")
+
+
+def _default_mode(source: Tree) -> None:
+    _fill_missing(source, defaultMode=_MODE)
+
+
+def _service(service: Tree) -> None:
+    spec = service.setdefault("spec", {})
+    _fill(spec, sessionAffinity="None", type="ClusterIP")
+    kind = spec["type"]
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    if spec["sessionAffinity"] == "ClientIP":
+        config = spec.get("sessionAffinityConfig") or {}
+        if (config.get("clientIP") or {}).get("timeoutSeconds") is None:
+            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10800}}
+    for port in spec.get("ports") or ():
+        _fill(port, protocol="TCP")
+        if not port.get("targetPort"):
+            port["targetPort"] = port.get("port") or 0
+        settle(port, v1.ServicePort)
+    reachable = kind in ("LoadBalancer", "NodePort") or (
+        kind == "ClusterIP" and spec.get("externalIPs")
+    )
+    if reachable:
+        _fill(spec, externalTrafficPolicy="Cluster")
+    if kind in ("ClusterIP", "LoadBalancer", "NodePort"):
+        _fill_missing(spec, internalTrafficPolicy="Cluster")
+    if kind == "LoadBalancer":
+        _fill_missing(spec, allocateLoadBalancerNodePorts=True)
+        balancer = (service.get("status") or {}).get("loadBalancer") or {}
+        for ingress in balancer.get("ingress") or ():
+            if ingress.get("ip"):
+                _fill_missing(ingress, ipMode="VIP")
+                settle(ingress, v1.LoadBalancerIngress)
+    settle(spec, v1.ServiceSpec)
+
+
+def _secret(secret: Tree) -> None:
+    _fill(secret, type="Opaque")
+    plain = secret.pop("stringData", None)
+    if plain:
+        encoded = {key: _base64(value) for key, value in plain.items()}
+        secret["data"] = dict(sorted({**(secret.get("data") or {}), **encoded}.items()))
+
+
+def _base64(text: str) -> str:
+    from base64 import b64encode  # most objects are no secrets
+
+    return b64encode(text.encode("utf-8", "surrogatepass")).decode()
+
+
+def _namespace(namespace: Tree) -> None:
+    metadata = namespace.get("metadata") or {}
+    name, labels = metadata.get("name"), metadata.get("labels") or {}
+    if name and NAMESPACE_LABEL not in labels:
+        metadata["labels"] = dict(sorted({**labels, NAMESPACE_LABEL: name}.items()))
+
+
+def _node_status(status: Tree) -> None:
+    if status.get("allocatable") is None and status.get("capacity"):
+        status["allocatable"] = dict(status["capacity"])
+    _round_up(status.get("capacity"))
+    _round_up(status.get("allocatable"))
+
+
+def _limit_range_item(item: Tree) -> None:
+    if item.get("type") == "Container":
+        limits = {**(item.get("max") or {}), **(item.get("default") or {})}
+        requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
+        for name, found in (("default", limits), ("defaultRequest", requests)):
+            if found:
+                item[name] = dict(sorted(found.items()))
+    for name in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):
+        _round_up(item.get(name))
+
+
+def _persistent_volume_spec(spec: Tree) -> None:
+    _fill(spec, persistentVolumeReclaimPolicy="Retain")
+    _fill_missing(spec, volumeMode="Filesystem")
+
+
+def _replication_controller(controller: Tree) -> None:
+    spec = controller.get("spec") or {}
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if labels:
+        _fill(spec, selector=dict(labels))
+        _fill(controller.setdefault("metadata", {}), labels=dict(labels))
+    settle(spec, v1.ReplicationControllerSpec)
+
+
+def _just(**values: Any) -> DefaultFunction:
+    return lambda obj: _fill(obj, **values)
+
+
+def _just_missing(**values: Any) -> DefaultFunction:
+    return lambda obj: _fill_missing(obj, **values)
+
+
+DEFAULTS: dict[type[Type], DefaultFunction] = {
+    v1.ConfigMapVolumeSource: _default_mode,
+    v1.Container: _container,
+    v1.DownwardAPIVolumeSource: _default_mode,
+    v1.EphemeralContainerCommon: _container,
+    v1.HTTPGetAction: _http_get,
+    v1.HostPathVolumeSource: _just_missing(type=""),
+    v1.ImageVolumeSource: _image_volume,
+    v1.LimitRangeItem: _limit_range_item,
+    v1.Namespace: _namespace,
+    v1.NamespaceStatus: _just(phase="Active"),
+    v1.NodeStatus: _node_status,
+    v1.ObjectFieldSelector: _just(apiVersion="v1"),
+    v1.PersistentVolumeClaimSpec: _just_missing(volumeMode="Filesystem"),
+    v1.PersistentVolumeClaimStatus: _just(phase="Pending"),
+    v1.PersistentVolumeSpec: _persistent_volume_spec,
+    v1.PersistentVolumeStatus: _just(phase="Pending"),
+    v1.Pod: _pod,
+    v1.PodSpec: _pod_spec,
+    v1.PodStatus: _pod_status,
+    v1.Probe: _probe,
+    v1.ProjectedVolumeSource: _default_mode,
+    v1.ReplicationController: _replication_controller,
+    v1.ResourceRequirements: _resources,
+    v1.Secret: _secret,
+    v1.SecretVolumeSource: _default_mode,
+    v1.Service: _service,
+    v1.ServiceAccountTokenProjection: _just_missing(expirationSeconds=3600),
+    v1.Volume: _volume,
+    v1.VolumeResourceRequirements: _resources,
+}

@@ -1,0 +1,96 @@
+"""The tables of the autoscaling group; they read the hub version.
+
+Mirrors printHorizontalPodAutoscaler of pkg/printers/internalversion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from kapiserver.api.columns import AGE, NAME, NONE, UNKNOWN, UNSET, Cell, Column, Columns, number
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+
+_SHOWN = 2
+_SOURCES = {
+    "ContainerResource": "containerResource",
+    "External": "external",
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+}
+
+
+def _reference(autoscaler: Tree, _: datetime) -> str:
+    target = value_at(autoscaler, "spec", "scaleTargetRef") or {}
+    return f"{target.get('kind') or ''}/{target.get('name') or ''}"
+
+
+def _min_pods(autoscaler: Tree, _: datetime) -> Cell:
+    found = value_at(autoscaler, "spec", "minReplicas")
+    return UNSET if found is None else str(found)
+
+
+def _targets(autoscaler: Tree, _: datetime) -> str:
+    metrics: Sequence[Tree] = value_at(autoscaler, "spec", "metrics") or ()
+    if not metrics:
+        return NONE
+    states: Sequence[Tree] = value_at(autoscaler, "status", "currentMetrics") or ()
+    shown = [
+        _metric(metric, states[index] if index < len(states) else {})
+        for index, metric in enumerate(metrics[:_SHOWN])
+    ]
+    more = f" + {len(metrics) - _SHOWN} more..." if len(metrics) > _SHOWN else ""
+    return ", ".join(shown) + more
+
+
+def _metric(metric: Tree, state: Tree) -> str:
+    type_ = metric.get("type") or ""
+    source = _SOURCES.get(type_)
+    if source is None:
+        return "<unknown type>"
+    target: Tree = value_at(metric, source, "target") or {}
+    current: Tree = value_at(state, source, "current") or {}
+    average = target.get("averageValue")
+    if type_ == "Pods":
+        return f"{_or_unknown(current.get('averageValue'))}/{average or 0}"
+    if type_ in ("Object", "External"):
+        if average is not None:
+            return f"{_or_unknown(current.get('averageValue'))}/{average} (avg)"
+        return f"{_or_unknown(current.get('value'))}/{target.get('value') or 0}"
+    name = value_at(metric, source, "name") or ""
+    if average is not None:
+        return f"{name}: {_or_unknown(current.get('averageValue'))}/{average}"
+    wanted = target.get("averageUtilization")
+    goal = "<auto>" if wanted is None else f"{wanted}%"
+    used = current.get("averageUtilization")
+    return f"{name}: {UNKNOWN if used is None else f'{used}%'}/{goal}"
+
+
+def _or_unknown(value: Any) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+COLUMNS: dict[str, Columns] = {
+    "HorizontalPodAutoscaler": Columns(
+        (
+            NAME,
+            Column("Reference", _reference, "What it scales."),
+            Column("Targets", _targets, "Metrics as they are and as they should be."),
+            Column("MinPods", _min_pods, "The fewest pods there may be."),
+            Column("MaxPods", number("spec", "maxReplicas"), "The most pods there may be."),
+            Column("Replicas", number("status", "currentReplicas"), "Pods there are."),
+            AGE,
+        )
+    ),
+    "Scale": Columns(
+        (
+            Column("Name", NAME.cell, NAME.description),
+            Column("Desired", number("spec", "replicas"), "Pods wanted.", type="integer"),
+            Column("Available", number("status", "replicas"), "Pods there are.", type="integer"),
+            AGE,
+        )
+    ),
+}

@@ -1,0 +1,213 @@
+"""The tables of the core group.
+
+Mirrors pkg/printers/internalversion of Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from kapiserver.api.columns import (
+    AGE,
+    NAME,
+    NONE,
+    UNKNOWN,
+    CellOf,
+    Column,
+    Columns,
+    labels_text,
+    name,
+    since,
+    text,
+)
+from kapiserver.api.core.pod_columns import POD_COLUMNS
+from kapiserver.api.objects import labels_of, value_at
+from kapiserver.api.types import Tree
+
+_ROLE_PREFIX = "node-role.kubernetes.io/"
+_ROLE = "kubernetes.io/role"
+
+
+def _count(*keys: str) -> CellOf:
+    return lambda obj, _: sum(len(obj.get(key) or ()) for key in keys)
+
+
+# Services.
+
+
+def _cluster_ip(service: Tree, _: datetime) -> str:
+    found: Sequence[str] = value_at(service, "spec", "clusterIPs") or ()
+    return found[0] if found else NONE
+
+
+def _external_ip(service: Tree, _: datetime) -> str:
+    spec = service.get("spec") or {}
+    given = list(spec.get("externalIPs") or ())
+    match spec.get("type"):
+        case "ClusterIP" | "NodePort":
+            return ",".join(given) or NONE
+        case "LoadBalancer":
+            ingress = value_at(service, "status", "loadBalancer", "ingress") or ()
+            balanced = sorted(
+                {one.get("ip") or one.get("hostname") or "" for one in ingress} - {""}
+            )
+            return ",".join(balanced + given) or "<pending>"
+        case "ExternalName":
+            return spec.get("externalName") or ""
+    return UNKNOWN
+
+
+def _ports(service: Tree, _: datetime) -> str:
+    shown = []
+    for port in value_at(service, "spec", "ports") or ():
+        node = f":{port['nodePort']}" if port.get("nodePort") else ""
+        shown.append(f"{port.get('port') or 0}{node}/{port.get('protocol') or ''}")
+    return ",".join(shown) or NONE
+
+
+def _selector(service: Tree, _: datetime) -> str:
+    return labels_text(value_at(service, "spec", "selector"))
+
+
+# Nodes.
+
+
+def _node_status(node: Tree, _: datetime) -> str:
+    conditions = value_at(node, "status", "conditions") or ()
+    ready = next((one.get("status") for one in conditions if one.get("type") == "Ready"), None)
+    found = "Unknown" if ready is None else "Ready" if ready == "True" else "NotReady"
+    unschedulable = value_at(node, "spec", "unschedulable")
+    return f"{found},SchedulingDisabled" if unschedulable else found
+
+
+def _roles(node: Tree, _: datetime) -> str:
+    found = set()
+    for key, value in labels_of(node).items():
+        if key.startswith(_ROLE_PREFIX):
+            found.add(key.removeprefix(_ROLE_PREFIX))
+        elif key == _ROLE:
+            found.add(value)
+    return ",".join(sorted(found - {""})) or NONE
+
+
+def _address(type_: str) -> CellOf:
+    def cell(node: Tree, _: datetime) -> str:
+        for one in value_at(node, "status", "addresses") or ():
+            if one.get("type") == type_:
+                return one.get("address") or ""
+        return NONE
+
+    return cell
+
+
+def _node_info(name: str, *, empty: str = UNKNOWN) -> CellOf:
+    return text("status", "nodeInfo", name, empty=empty)
+
+
+# Events.
+
+
+def _first_seen(event: Tree, now: datetime) -> str:
+    return since(event.get("firstTimestamp") or event.get("eventTime"), now)
+
+
+def _last_seen(event: Tree, now: datetime) -> str:
+    if event.get("series") is not None:
+        return since(event["series"].get("lastObservedTime"), now)
+    if event.get("lastTimestamp"):
+        return since(event["lastTimestamp"], now)
+    return _first_seen(event, now)
+
+
+def _times(event: Tree, _: datetime) -> int:
+    if event.get("series") is not None:
+        return event["series"].get("count") or 0
+    return event.get("count") or 1
+
+
+def _target(event: Tree, _: datetime) -> str:
+    kind = (value_at(event, "involvedObject", "kind") or "").lower()
+    target = value_at(event, "involvedObject", "name")
+    return f"{kind}/{target}" if target else kind
+
+
+def _source(event: Tree, _: datetime) -> str:
+    component = value_at(event, "source", "component") or event.get("reportingComponent") or ""
+    host = value_at(event, "source", "host") or event.get("reportingInstance")
+    return f"{component}, {host}" if host else component
+
+
+COLUMNS: dict[str, Columns] = {
+    "ConfigMap": Columns(
+        (NAME, Column("Data", _count("data", "binaryData"), "Number of entries."), AGE)
+    ),
+    "Event": Columns(
+        (
+            Column("Last Seen", _last_seen, "Time since it was last seen."),
+            Column("Type", text("type"), "Normal or Warning."),
+            Column("Reason", text("reason"), "Why, in one word for programs."),
+            Column("Object", _target, "The object it is about."),
+            Column(
+                "Subobject",
+                text("involvedObject", "fieldPath"),
+                "The part of the object it is about.",
+                priority=1,
+            ),
+            Column("Source", _source, "Who reported it.", priority=1),
+            Column(
+                "Message",
+                lambda event, _: (event.get("message") or "").strip(),
+                "Why, for people.",
+            ),
+            Column("First Seen", _first_seen, "Time since it was first seen.", priority=1),
+            Column("Count", _times, "How often it was seen.", priority=1),
+            Column("Name", name, NAME.description, format="name", priority=1),
+        )
+    ),
+    "Namespace": Columns(
+        (NAME, Column("Status", text("status", "phase"), "Active or Terminating."), AGE)
+    ),
+    "Node": Columns(
+        (
+            NAME,
+            Column("Status", _node_status, "Whether it takes pods."),
+            Column("Roles", _roles, "Roles that its labels give it."),
+            AGE,
+            Column("Version", _node_info("kubeletVersion", empty=""), "Version of its kubelet."),
+            Column("Internal-IP", _address("InternalIP"), "Address in the cluster.", priority=1),
+            Column("External-IP", _address("ExternalIP"), "Address from outside.", priority=1),
+            Column("OS-Image", _node_info("osImage"), "Its operating system.", priority=1),
+            Column("Kernel-Version", _node_info("kernelVersion"), "Its kernel.", priority=1),
+            Column(
+                "Container-Runtime",
+                _node_info("containerRuntimeVersion"),
+                "What runs its containers.",
+                priority=1,
+            ),
+        )
+    ),
+    "Pod": POD_COLUMNS,
+    "Secret": Columns(
+        (
+            NAME,
+            Column("Type", text("type"), "What the entries are for."),
+            Column("Data", _count("data"), "Number of entries."),
+            AGE,
+        )
+    ),
+    "Service": Columns(
+        (
+            NAME,
+            Column("Type", text("spec", "type"), "How it is reached."),
+            Column("Cluster-IP", _cluster_ip, "Address in the cluster."),
+            Column("External-IP", _external_ip, "Addresses from outside."),
+            Column("Port(s)", _ports, "Ports, with the nodes' ports where there are any."),
+            AGE,
+            Column("Selector", _selector, "Labels of the pods behind it.", priority=1),
+        )
+    ),
+    "ServiceAccount": Columns(
+        (NAME, Column("Secrets", _count("secrets"), "Number of secrets it may use."), AGE)
+    ),
+}

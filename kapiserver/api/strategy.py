@@ -28,6 +28,8 @@ class Strategy:
     """PUT of a name that is not there creates it."""
     allow_unconditional_update = True
     """PUT without a resourceVersion overwrites."""
+    graceful = False
+    """Deletion first marks the object with a grace period, even one of 0 seconds."""
     generate_name_max = 63
     """Names made from `metadata.generateName` are cut to this length."""
 

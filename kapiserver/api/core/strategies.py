@@ -91,6 +91,8 @@ class NodeStrategy(SpecStrategy):
 class PodStrategy(SpecStrategy):
     """Begins as Pending; ends in its own time, which the kubelet says is over."""
 
+    graceful = True
+
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
         status: Tree = {"phase": "Pending"}

@@ -1,0 +1,299 @@
+"""CBOR as Kubernetes reads and writes it (KEP-4222, RFC 8949).
+
+Written: the self-described prefix, names and text as byte strings, keys in the order of their
+encoded bytes, the shortest float that is exact: equal trees give equal bytes, in answers and in
+the store. Read: text or byte strings alike; duplicate keys, invalid UTF-8 in text, integers
+beyond int64, NaN, infinities, undefined and other simple values are errors; no tag becomes
+anything but JSON-shaped values. Byte strings that are not UTF-8 go through unchanged (as lone
+surrogates in the tree). Knows no other format.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import io
+import math
+import struct
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from kapiserver.api.group import GroupVersionKind
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree, Value
+from kapiserver.codecs.cbor_items import MAX_DEPTH
+from kapiserver.codecs.document import build
+from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
+from kapiserver.codecs.serializer import Decoded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SELF_DESCRIBED = b"\xd9\xd9\xf7"
+"""Tag 55799: says "CBOR" and nothing else."""
+
+_MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
+_FALSE, _TRUE, _NULL = b"\xf4", b"\xf5", b"\xf6"
+_BYTES, _ARRAY, _MAP = 0x40, 0x80, 0xA0
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class CBORSerializer:
+    """One object as a self-described data item."""
+
+    identifier = "cbor"
+
+    def __init__(self, scheme: Scheme) -> None:
+        self._scheme = scheme
+
+    def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
+        """Read one object. Raises CodecError."""
+        return build(self._scheme, read_document(data), defaults=defaults, source=data)
+
+    def encode(self, obj: Tree) -> bytes:
+        """Write one object, deterministically. Raises NotEncodable."""
+        return SELF_DESCRIBED + write_document(obj)
+
+    def recognizes(self, data: bytes) -> bool:
+        """Whether the data describes itself as CBOR."""
+        return data.startswith(SELF_DESCRIBED)
+
+
+def read_document(data: bytes) -> Value:
+    """Read exactly one data item as a JSON-shaped value. Raises Malformed, WrongValue."""
+    import cbor2  # at first use: start-up is short without it
+
+    stream = io.BytesIO(data.removeprefix(SELF_DESCRIBED))
+    decoder = cbor2.CBORDecoder(
+        stream,
+        semantic_decoders=_tags(),
+        tag_hook=_unknown_tag,
+        max_depth=MAX_DEPTH,
+        read_size=len(data) or 1,
+        allow_duplicate_keys=False,
+        strict_hashable_types=True,
+    )
+    try:
+        item = decoder.decode()
+    except (cbor2.CBORError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        raise _reading_error(error) from None
+    if stream.tell() != len(stream.getbuffer()):
+        raise Malformed("cbor: there is data after the first data item")
+    return _plain(item)
+
+
+def write_document(value: Value) -> bytes:
+    """Write one JSON-shaped value, without the prefix. Raises NotEncodable."""
+    parts: list[bytes] = []
+    try:
+        _write(value, parts.append)
+    except RecursionError:
+        raise NotEncodable("cbor: exceeded max nested level") from None
+    return b"".join(parts)
+
+
+def _reading_error(error: BaseException) -> Malformed | WrongValue:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, Malformed | WrongValue):
+            return cause
+        cause = cause.__cause__
+    return Malformed(f"cbor: {error}")
+
+
+def _plain(value: Any) -> Value:
+    """The JSON-shaped form of what the library read."""
+    kind = type(value)
+    if kind is bytes:
+        return value.decode("utf-8", "surrogateescape")
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is dict:
+        plain = {
+            key.decode("utf-8", "surrogateescape") if type(key) is bytes else key: (
+                item
+                if type(item) is str
+                else item.decode("utf-8", "surrogateescape")
+                if type(item) is bytes
+                else _plain(item)
+            )
+            for key, item in value.items()
+        }
+        if len(plain) != len(value):
+            raise Malformed("cbor: found duplicate map key")
+        return plain
+    if kind is list:
+        return [_plain(item) for item in value]
+    if kind is int:
+        if not _MIN_INT64 <= value <= _MAX_INT64:
+            raise WrongValue(f"cbor: cannot unmarshal {value} into int64: integer overflow")
+        return value
+    return _plain_rare(value)
+
+
+def _plain_rare(value: Any) -> Value:
+    if type(value) is float:
+        if not math.isfinite(value):
+            raise WrongValue(f"cbor: {value} is not allowed: JSON has no such number")
+        return value
+    # Inside tags the library hands out what cannot be changed.
+    if isinstance(value, tuple) and type(value) is tuple:
+        return [_plain(item) for item in value]
+    if hasattr(value, "items"):
+        return _plain(dict(value.items()))
+    raise WrongValue(f"cbor: cannot unmarshal {type(value).__name__}: JSON has no such value")
+
+
+# Tags ---------------------------------------------------------------------------------------------
+
+def _content(value: Any, _immutable: bool) -> Any:
+    return value
+
+
+def _unknown_tag(tag: Any, _immutable: bool) -> Any:
+    return tag.value
+
+
+def _time_text(value: Any, _immutable: bool) -> Any:
+    if not isinstance(value, str | bytes):
+        raise WrongValue("cbor: tag 0 must enclose a text string")
+    return value
+
+
+def _epoch_time(value: Any, _immutable: bool) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise WrongValue("cbor: tag 1 must enclose a number")
+    try:
+        moment = _EPOCH + timedelta(seconds=value)
+    except (OverflowError, ValueError):
+        raise WrongValue("cbor: tag 1 encloses a time out of range") from None
+    text = moment.strftime("%Y-%m-%dT%H:%M:%S")
+    fraction = f".{moment.microsecond:06d}".rstrip("0") if moment.microsecond else ""
+    return f"{text}{fraction}Z".rjust(len("0000-00-00T00:00:00Z") + len(fraction), "0")
+
+
+def _big_number(_value: Any, _immutable: bool) -> Any:
+    raise WrongValue("cbor: bignums are not allowed: JSON has no such number")
+
+
+def _as_base64url(value: Any, _immutable: bool) -> Any:
+    return base64.urlsafe_b64encode(value).rstrip(b"=") if isinstance(value, bytes) else value
+
+
+def _as_base64(value: Any, _immutable: bool) -> Any:
+    return base64.b64encode(value) if isinstance(value, bytes) else value
+
+
+def _as_base16(value: Any, _immutable: bool) -> Any:
+    return value.hex().encode() if isinstance(value, bytes) else value
+
+
+_READ_TAGS: dict[int, Callable[[Any, bool], Any]] = {
+    0: _time_text,
+    1: _epoch_time,
+    2: _big_number,
+    3: _big_number,
+    21: _as_base64url,
+    22: _as_base64,
+    23: _as_base16,
+}
+# The library would make rich, shared or compiled values of these.
+_RICH_TAGS = (4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100, 256, 258, 260, 261, 1004, 43000, 55799)
+
+
+@functools.cache
+def _tags() -> Mapping[int, Callable[[Any, bool], Any]]:
+    return dict.fromkeys(_RICH_TAGS, _content) | _READ_TAGS
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+
+def _head(major: int, argument: int) -> bytes:
+    if argument < 24:
+        return bytes((major | argument,))
+    if argument < 0x100:
+        return bytes((major | 24, argument))
+    if argument < 0x10000:
+        return struct.pack(">BH", major | 25, argument)
+    if argument < 0x100000000:
+        return struct.pack(">BI", major | 26, argument)
+    return struct.pack(">BQ", major | 27, argument)
+
+
+_TEXT_HEADS = [_head(_BYTES, length) for length in range(256)]
+
+
+def _text(value: str) -> bytes:
+    try:
+        data = value.encode()
+    except UnicodeEncodeError:
+        data = _odd_text(value)
+    length = len(data)
+    return (_TEXT_HEADS[length] if length < 256 else _head(_BYTES, length)) + data
+
+
+def _odd_text(value: str) -> bytes:
+    try:
+        return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "replace")
+
+
+@functools.lru_cache(maxsize=4096)
+def _name(value: str) -> bytes:
+    return _text(value)
+
+
+def _write(value: Value, put: Callable[[bytes], None]) -> None:
+    kind = type(value)
+    if kind is str:
+        put(_text(value))
+    elif kind is dict:
+        put(_head(_MAP, len(value)))
+        # Names are unique, so that values are never compared.
+        for name, item in sorted([(_key(key), item) for key, item in value.items()]):
+            put(name)
+            if type(item) is str:
+                put(_text(item))
+            else:
+                _write(item, put)
+    elif kind is list:
+        put(_head(_ARRAY, len(value)))
+        for item in value:
+            _write(item, put)
+    else:
+        put(_scalar(value))
+
+
+def _key(key: Any) -> bytes:
+    if type(key) is not str:
+        raise NotEncodable(f"cbor: map key {key!r} is no string")
+    return _name(key) if len(key) < 64 else _text(key)
+
+
+def _scalar(value: Value) -> bytes:
+    if value is None:
+        return _NULL
+    if isinstance(value, bool):
+        return _TRUE if value else _FALSE
+    if isinstance(value, int):
+        if not _MIN_INT64 <= value <= _MAX_INT64:
+            raise NotEncodable(f"cbor: {value} overflows int64")
+        return _head(0x00, value) if value >= 0 else _head(0x20, -1 - value)
+    if isinstance(value, float):
+        return _float(value)
+    raise NotEncodable(f"cbor: unsupported value: {type(value).__name__}")
+
+
+def _float(value: float) -> bytes:
+    if not math.isfinite(value):
+        raise NotEncodable(f"cbor: unsupported value: {value}")
+    for head, form in ((b"\xf9", ">e"), (b"\xfa", ">f")):
+        try:
+            data = struct.pack(form, value)
+        except OverflowError:
+            continue
+        if struct.unpack(form, data)[0] == value:
+            return head + data
+    return b"\xfb" + struct.pack(">d", value)

@@ -123,6 +123,8 @@ class Type:
     """Replaced as a whole in server-side apply (structType atomic)."""
     wire: ClassVar[bool] = True
     """Whether it has a Protobuf form; Table has none, and its fields no number."""
+    package: ClassVar[str] = ""
+    """The IDL's package where it is not that of the module."""
 
     @classmethod
     def fields(cls) -> tuple[Field, ...]:
@@ -145,8 +147,6 @@ class Leaf(Type):
 
     openapi: ClassVar[Tree] = {}
     """The value's schema in OpenAPI v3."""
-    package: ClassVar[str] = ""
-    """The IDL's package where it is not that of the module."""
 
     @classmethod
     def canonical(cls, value: Value) -> Value:

@@ -1,0 +1,192 @@
+"""`make generate`: tags for new fields, and the `.proto` files from the declarations.
+
+A field declared without a number gets the next free one of its message, written back into the
+source. A tag that changed, or that another field had before, is an error and nothing is written.
+Tags of fields that are gone stay reserved. The functions are pure, text in and text out; only
+`main` reads and writes files, those of this very package: it is a tool for developers and nothing
+imports it but tests.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kapiserver.api.idl import (
+    ProtoFile,
+    directory,
+    package_of_module,
+    proto_files,
+    text,
+    wire_fields,
+)
+from kapiserver.api.scheme import Scheme
+
+ROOT = Path(__file__).parent
+PROTO = ROOT / "proto"
+
+_MESSAGE = re.compile(r"^message (\w+) \{$")
+_FIELD = re.compile(r"^  (?:optional|repeated|map<).* (\w+) = (\d+);$")
+_RESERVED = re.compile(r"^  reserved (\d+); // (\w+)$")
+
+
+class TagError(Exception):
+    """A tag changed or came back; the message lists every one."""
+
+
+@dataclass(slots=True)
+class Tags:
+    """Tags of one message as a `.proto` file has them: field by number."""
+
+    live: dict[int, str] = field(default_factory=dict)
+    reserved: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def next_free(self) -> int:
+        """One above all that were ever used."""
+        return max((*self.live, *self.reserved), default=0) + 1
+
+
+def read_tags(proto: str) -> dict[str, Tags]:
+    """The tags of all messages of a file that `idl.text` wrote."""
+    found: dict[str, Tags] = {}
+    tags = Tags()
+    for line in proto.splitlines():
+        if message := _MESSAGE.match(line):
+            tags = found[message[1]] = Tags()
+        elif declared := _FIELD.match(line):
+            tags.live[int(declared[2])] = declared[1]
+        elif gone := _RESERVED.match(line):
+            tags.reserved[int(gone[1])] = gone[2]
+    return found
+
+
+# --- new numbers in the source
+
+
+def number_fields(source: str, before: dict[str, Tags]) -> str:
+    """The source of a module with a number for each `field()` that has none.
+
+    `before` are the tags of the module's package as last generated.
+    """
+    edits: list[tuple[int, int, str]] = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef) and not _is_off_wire(node):
+            edits += _new_numbers(node, before.get(node.name, Tags()))
+    lines = source.splitlines(keepends=True)
+    for row, column, number in sorted(edits, reverse=True):
+        line = lines[row - 1].encode()
+        rest = line[column:]
+        comma = b"" if rest.startswith(b")") else b", "
+        lines[row - 1] = (line[:column] + number.encode() + comma + rest).decode()
+    return "".join(lines)
+
+
+def _is_off_wire(node: ast.ClassDef) -> bool:
+    return any(
+        isinstance(line, ast.Assign) and ast.unparse(line) == "wire = False" for line in node.body
+    )
+
+
+def _calls(node: ast.ClassDef) -> Iterator[ast.Call]:
+    for line in node.body:
+        call = line.value if isinstance(line, ast.AnnAssign) else None
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "field":
+            yield call
+
+
+def _new_numbers(node: ast.ClassDef, before: Tags) -> list[tuple[int, int, str]]:
+    numbers = [ast.literal_eval(call.args[0]) for call in _calls(node) if call.args]
+    free = max(before.next_free, *(number + 1 for number in numbers), 1)
+    edits = []
+    for call in _calls(node):
+        if not call.args:
+            where = (call.func.end_lineno or 0, (call.func.end_col_offset or 0) + 1)
+            edits.append((*where, str(free)))
+            free += 1
+    return edits
+
+
+# --- the files
+
+
+def generate(file: ProtoFile, before: str) -> str:
+    """The file's text, given what was generated last. Raises TagError."""
+    reserved: dict[str, dict[int, str]] = {}
+    broken: list[str] = []
+    old_tags = read_tags(before)
+    for message in file.messages:
+        name = message.__name__
+        old = old_tags.get(name, Tags())
+        numbers = {f.proto: f.number or 0 for f in wire_fields(message)}
+        broken += [f"{name}.{problem}" for problem in _broken(numbers, old)]
+        gone = {number: one for number, one in old.live.items() if one not in numbers}
+        reserved[name] = {**old.reserved, **gone}
+    if broken:
+        raise TagError("\n".join(f"{file.package}: {problem}" for problem in broken))
+    return text(file, reserved)
+
+
+def _broken(numbers: dict[str, int], old: Tags) -> Iterator[str]:
+    was = {name: number for number, name in old.live.items()}
+    used: dict[int, str] = {}
+    for name, number in numbers.items():
+        if not number:
+            yield f"{name} has no tag"
+        elif number in used:
+            yield f"{name} has the tag of {used[number]}: {number}"
+        elif name in was and was[name] != number:
+            yield f"{name} had the tag {was[name]}, not {number}"
+        elif name not in was and number in {**old.live, **old.reserved}:
+            before = {**old.live, **old.reserved}[number]
+            yield f"{name} takes the tag {number}, which {before} had"
+        used[number] = name
+
+
+def generated() -> dict[Path, str]:
+    """All files as they should be, by path below `proto/`. Raises TagError."""
+    found = {}
+    for file in proto_files(Scheme()):
+        path = PROTO / file.path
+        before = path.read_text() if path.exists() else ""
+        found[path] = generate(file, before)
+    return found
+
+
+def _number_sources() -> list[Path]:
+    changed = []
+    for path in sorted((*ROOT.glob("*/v*.py"), *ROOT.glob("*/v*/*.py"))):
+        module = ".".join(("kapiserver", "api", *path.relative_to(ROOT).with_suffix("").parts))
+        before = PROTO / directory(package_of_module(module)) / "generated.proto"
+        source = path.read_text()
+        numbered = number_fields(source, read_tags(before.read_text()) if before.exists() else {})
+        if numbered != source:
+            path.write_text(numbered)
+            changed.append(path)
+    return changed
+
+
+def main() -> int:
+    """Number new fields, then write all files; 1 when a tag is broken."""
+    # Before any of those modules is imported: what is read below has the new numbers.
+    for path in _number_sources():
+        print(f"numbered {path.relative_to(ROOT)}")  # noqa: T201
+    try:
+        files = generated()
+    except TagError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 1
+    for path, content in files.items():
+        if not path.exists() or path.read_text() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+            print(f"wrote {path.relative_to(ROOT)}")  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

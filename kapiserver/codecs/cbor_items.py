@@ -5,7 +5,7 @@ Reads heads and lengths only, builds no values and knows no meaning. Sans-io.
 
 from __future__ import annotations
 
-from kapiserver.codecs.errors import Malformed, TooLarge
+from kapiserver.codecs.errors import Malformed
 
 MAX_DEPTH = 250
 """Levels of containers and tags."""

@@ -21,7 +21,7 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
 from kapiserver.codecs import json_text
 from kapiserver.codecs.document import build
-from kapiserver.codecs.errors import Malformed, NotEncodable, TooLarge, WrongValue
+from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
 from kapiserver.codecs.go_numbers import float_text
 from kapiserver.codecs.serializer import Decoded
 

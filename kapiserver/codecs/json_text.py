@@ -10,7 +10,7 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from kapiserver.codecs.errors import Malformed, TooLarge
+from kapiserver.codecs.errors import Malformed
 
 MAX_DEPTH = 250
 """Levels of objects and arrays in any format: what every walk here does without running out."""

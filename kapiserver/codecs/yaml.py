@@ -1,0 +1,420 @@
+"""YAML as sigs.k8s.io/yaml reads and writes it.
+
+Reading goes from the parser's events straight to JSON-shaped values, as YAML to JSON does: names
+become text, whole floats become integers, dates stay text. Depth is bounded, and what aliases
+stand for is counted before it is copied. Writing sorts the keys and quotes what would be read as
+something else. Knows no other format. The library is loaded at first use.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from kapiserver.api.group import GroupVersionKind
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree, Value
+from kapiserver.codecs.document import build, plain_strict_errors
+from kapiserver.codecs.errors import Malformed, NotEncodable
+from kapiserver.codecs.go_numbers import float_text
+from kapiserver.codecs.json_text import MAX_DEPTH, MAX_REPORTED
+from kapiserver.codecs.serializer import Decoded
+from kapiserver.codecs.yaml_scalars import MERGE, needs_quotes, resolve, resolve_tagged
+
+_MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
+_FREE_ALIASES = 100
+_FREE_NODES = 1000
+# Go's yaml: up to 400,000 nodes nearly all may come from aliases, beyond 4 million a tenth.
+_FEW_NODES, _MANY_NODES = 400_000, 4_000_000
+_LARGE_RATIO, _SMALL_RATIO = 0.99, 0.10
+_WIDTH = (1 << 31) - 1
+_MAX_DOCUMENTS = 10_000
+
+
+class YAMLSerializer:
+    """One object as a YAML document."""
+
+    identifier = "yaml"
+
+    def __init__(self, scheme: Scheme) -> None:
+        self._scheme = scheme
+
+    def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
+        """Read the first document; what follows it is not looked at. Raises CodecError."""
+        document = next(_documents(data), _EMPTY)
+
+        def strict(unknown: list[str]) -> tuple[str, ...]:
+            repeated = document.duplicates
+            texts = ("yaml: unmarshal errors:\n" + "\n".join(repeated),) if repeated else ()
+            return texts + plain_strict_errors(unknown)
+
+        return build(self._scheme, document.value, defaults=defaults, source=data, strict=strict)
+
+    def encode(self, obj: Tree) -> bytes:
+        """Write one object, its keys sorted. Raises NotEncodable."""
+        return write_document(obj)
+
+    def recognizes(self, data: bytes) -> bool:
+        """Whether it may be text at all: nearly any text is YAML."""
+        return b"\0" not in data[:1024]
+
+
+@dataclass(slots=True)
+class Document:
+    """One document. `duplicates` are lines for a message, such as `  line 3: key "a" ...`."""
+
+    value: Value = None
+    duplicates: list[str] = field(default_factory=list)
+
+
+_EMPTY = Document()
+
+
+def read_document(data: bytes) -> Value:
+    """The first document as a JSON-shaped value; None when there is none. Raises Malformed."""
+    return next(_documents(data), _EMPTY).value
+
+
+def read_documents(data: bytes) -> list[Value]:
+    """All documents that are not empty. Raises Malformed."""
+    found = []
+    for document in _documents(data):
+        if document.value is not None:
+            found.append(document.value)
+        if len(found) > _MAX_DOCUMENTS:
+            raise Malformed("yaml: too many documents")
+    return found
+
+
+def write_document(value: Value) -> bytes:
+    """Write one JSON-shaped value. Raises NotEncodable."""
+    yaml = _library()
+    events = [
+        yaml.StreamStartEvent(encoding="utf-8"),
+        yaml.DocumentStartEvent(explicit=False),
+        *_written(value, yaml, 0),
+        yaml.DocumentEndEvent(explicit=False),
+        yaml.StreamEndEvent(),
+    ]
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    try:
+        text = yaml.emit(events, Dumper=dumper, width=_WIDTH, allow_unicode=True)
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise NotEncodable(f"yaml: {error}") from None
+    return text if isinstance(text, bytes) else str(text).encode()
+
+
+@functools.cache
+def _library() -> Any:
+    import yaml  # at first use: start-up is short without it
+
+    return yaml
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Node:
+    """A finished value: how many nodes and how many levels it has."""
+
+    value: Value
+    nodes: int = 1
+    height: int = 0
+
+
+@dataclass(slots=True)
+class _Open:
+    """A collection whose end has not come yet."""
+
+    anchor: str | None
+    items: list[_Node] | None
+    """Of a sequence; None in a mapping."""
+    entries: dict[str, Value] = field(default_factory=dict)
+    merges: list[Value] = field(default_factory=list)
+    key: str | None = None
+    merging: bool = False
+    nodes: int = 1
+    height: int = 0
+
+
+def _documents(data: bytes) -> Iterator[Document]:
+    yaml = _library()
+    try:
+        reader: _Reader | None = None
+        for event in yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            name = type(event).__name__
+            if name == "DocumentStartEvent":
+                reader = _Reader()
+            elif name == "DocumentEndEvent" and reader is not None:
+                yield reader.document
+                reader = None
+            elif reader is not None:
+                reader.take(name, event)
+    except yaml.YAMLError as error:
+        raise Malformed(_go_text(error)) from None
+    except UnicodeError:
+        raise Malformed("yaml: invalid UTF-8 text") from None
+
+
+def _go_text(error: Any) -> str:
+    """A parser's error in the words of Go's yaml, which is the same parser."""
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None)
+    mark, context = (getattr(error, name, None) for name in ("problem_mark", "context_mark"))
+    line = 0
+    if mark is not None and mark.line:
+        line = mark.line + (type(error).__name__ == "ScannerError")
+    elif context is not None:
+        line = context.line
+    where = f"line {line}: " if line else ""
+    return f"yaml: {where}{problem or 'unknown problem parsing YAML content'}"
+
+
+class _Reader:
+    """Builds one document from its events."""
+
+    def __init__(self) -> None:
+        self.document = Document()
+        self._open: list[_Open] = []
+        self._anchors: dict[str, _Node] = {}
+        self._nodes = 0
+        self._aliased = 0
+
+    def take(self, name: str, event: Any) -> None:
+        """Take the next event. Raises Malformed."""
+        self._nodes += 1
+        if name == "ScalarEvent":
+            self._scalar(event)
+        elif name == "AliasEvent":
+            self._put(self._alias(event.anchor), event)
+        elif name in ("MappingStartEvent", "SequenceStartEvent"):
+            if len(self._open) >= MAX_DEPTH:
+                raise Malformed(f"yaml: exceeded max depth of {MAX_DEPTH}")
+            items: list[_Node] | None = [] if name == "SequenceStartEvent" else None
+            self._open.append(_Open(event.anchor, items))
+        elif name in ("MappingEndEvent", "SequenceEndEvent"):
+            done = self._open.pop()
+            node = _Node(_collected(done), done.nodes, done.height + 1)
+            self._keep(done.anchor, node)
+            self._put(node, event)
+
+    def _scalar(self, event: Any) -> None:
+        merging = event.value == MERGE and event.implicit[0] and self._awaits_key()
+        if event.tag is not None and event.tag != "!":
+            value = resolve_tagged(event.tag, event.value)
+        else:
+            value = resolve(event.value) if event.implicit[0] and not event.style else event.value
+        if merging:
+            self._open[-1].merging = True
+            self._open[-1].key = MERGE
+            return
+        node = _Node(_as_json(value))
+        self._keep(event.anchor, node)
+        self._put(node, event)
+
+    def _awaits_key(self) -> bool:
+        return bool(self._open) and self._open[-1].items is None and self._open[-1].key is None
+
+    def _keep(self, anchor: str | None, node: _Node) -> None:
+        if anchor is not None:
+            self._anchors[anchor] = node
+
+    def _alias(self, anchor: str) -> _Node:
+        if any(one.anchor == anchor for one in self._open):
+            raise Malformed(f"yaml: anchor '{anchor}' value contains itself")
+        node = self._anchors.get(anchor)
+        if node is None:
+            raise Malformed(f"yaml: unknown anchor '{anchor}' referenced")
+        self._nodes += node.nodes
+        self._aliased += node.nodes
+        if (
+            self._aliased > _FREE_ALIASES
+            and self._nodes > _FREE_NODES
+            and self._aliased / self._nodes > _allowed_ratio(self._nodes)
+        ):
+            raise Malformed("yaml: document contains excessive aliasing")
+        if len(self._open) + node.height > MAX_DEPTH:
+            raise Malformed(f"yaml: exceeded max depth of {MAX_DEPTH}")
+        return _Node(_copy(node.value), node.nodes, node.height)
+
+    def _put(self, node: _Node, event: Any) -> None:
+        if not self._open:
+            self.document.value = node.value
+            return
+        parent = self._open[-1]
+        parent.nodes += node.nodes
+        parent.height = max(parent.height, node.height)
+        if parent.items is not None:
+            parent.items.append(node)
+        elif parent.key is None:
+            parent.key = _key_text(node.value)
+        elif parent.merging:
+            parent.merges.extend(_merged(node.value))
+            parent.key, parent.merging = None, False
+        else:
+            self._set(parent, parent.key, node, event)
+            parent.key = None
+
+    def _set(self, parent: _Open, key: str, node: _Node, event: Any) -> None:
+        duplicates = self.document.duplicates
+        if key in parent.entries and len(duplicates) < MAX_REPORTED:
+            line = event.start_mark.line + 1
+            duplicates.append(f'  line {line}: key "{key}" already set in map')
+        parent.entries[key] = node.value
+
+
+def _collected(done: _Open) -> Value:
+    if done.items is not None:
+        return [node.value for node in done.items]
+    if not done.merges:
+        return done.entries
+    # The mapping's own entries win over what it merges, earlier merges over later ones.
+    merged: Tree = {}
+    for source in reversed(done.merges):
+        merged.update(source)
+    return {**merged, **done.entries}
+
+
+def _merged(value: Value) -> list[Value]:
+    sources = value if isinstance(value, list) else [value]
+    if not all(isinstance(source, dict) for source in sources):
+        raise Malformed("yaml: map merge requires map or sequence of maps as the value")
+    return sources
+
+
+def _allowed_ratio(nodes: int) -> float:
+    if nodes <= _FEW_NODES:
+        return _LARGE_RATIO
+    if nodes >= _MANY_NODES:
+        return _SMALL_RATIO
+    share = (nodes - _FEW_NODES) / (_MANY_NODES - _FEW_NODES)
+    return _LARGE_RATIO - (_LARGE_RATIO - _SMALL_RATIO) * share
+
+
+def _copy(value: Value) -> Value:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copy(item) for item in value]
+    return value
+
+
+def _as_json(value: Value) -> Value:
+    """A scalar after its way through Go's JSON: whole floats come back as integers."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            text = "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
+            raise Malformed(f"json: unsupported value: {text}")
+        if value.is_integer() and _MIN_INT64 <= value <= _MAX_INT64:
+            return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value > _MAX_INT64:
+        return float(value)
+    return value
+
+
+def _key_text(value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return float_text(value)
+    kind = "[]interface {}" if isinstance(value, list) else "map[interface {}]interface {}"
+    if value is None:
+        kind = "nil"
+    raise Malformed(f"unsupported map key of type: {kind}")
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+
+def _written(value: Value, yaml: Any, depth: int) -> Iterator[Any]:
+    if depth > MAX_DEPTH:
+        raise NotEncodable("yaml: exceeded max depth")
+    if isinstance(value, dict):
+        yield yaml.MappingStartEvent(None, None, True, flow_style=False)
+        for key in sorted(value, key=functools.cmp_to_key(_compare_keys)):
+            yield _text_event(key, yaml)
+            yield from _written(value[key], yaml, depth + 1)
+        yield yaml.MappingEndEvent()
+    elif isinstance(value, list):
+        yield yaml.SequenceStartEvent(None, None, True, flow_style=False)
+        for item in value:
+            yield from _written(item, yaml, depth + 1)
+        yield yaml.SequenceEndEvent()
+    elif isinstance(value, str):
+        yield _text_event(value, yaml)
+    else:
+        yield yaml.ScalarEvent(None, None, (True, False), _scalar_text(value))
+
+
+def _text_event(text: str, yaml: Any) -> Any:
+    text = text.encode("utf-8", "replace").decode() if not text.isascii() else text
+    style = "|" if "\n" in text else '"' if needs_quotes(text) else None
+    return yaml.ScalarEvent(None, None, (True, True), text, style=style)
+
+
+def _scalar_text(value: Value) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _float_text(value)
+    return str(value)
+
+
+def _float_text(value: float) -> str:
+    """A float after its way through JSON into YAML: whole ones as integers, others as Go's %g."""
+    if not math.isfinite(value):
+        raise NotEncodable(f"json: unsupported value: {value}")
+    if value.is_integer() and _MIN_INT64 <= value <= _MAX_INT64:
+        return str(int(value))
+    digits, _, exponent = repr(value).partition("e")
+    if exponent:
+        return f"{digits.removesuffix('.0')}e{exponent[0]}{exponent[1:].rjust(2, '0')}"
+    return digits
+
+
+def _compare_keys(left: str, right: str) -> int:
+    """Go's yaml: letters after anything else, digits by the number they spell."""
+    for at, (one, other) in enumerate(zip(left, right, strict=False)):
+        if one == other:
+            continue
+        if one.isalpha() and other.isalpha():
+            return -1 if one < other else 1
+        if one.isalpha() or other.isalpha():
+            return -1 if other.isalpha() else 1
+        return _compare_digits(left, right, at)
+    return len(left) - len(right)
+
+
+def _compare_digits(left: str, right: str, at: int) -> int:
+    lead = ""
+    if "0" in (left[at], right[at]):
+        before = at
+        while before > 0 and left[before - 1] in _DIGITS:
+            before -= 1
+        lead = "1" if left[before:at].strip("0") else ""
+    digits = [_digits(text, at) for text in (left, right)]
+    numbers = [int(lead + one or "0") for one in digits]
+    for first, second in (numbers, [len(one) for one in digits]):
+        if first != second:
+            return -1 if first < second else 1
+    return -1 if left[at] < right[at] else 1
+
+
+_DIGITS = "0123456789"
+_LONGEST_NUMBER = 400
+
+
+def _digits(text: str, at: int) -> str:
+    end = at
+    while end < len(text) and text[end] in _DIGITS and end - at < _LONGEST_NUMBER:
+        end += 1
+    return text[at:end]

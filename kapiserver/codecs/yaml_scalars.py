@@ -1,0 +1,101 @@
+"""What an unquoted YAML scalar means, and which strings therefore need quotes.
+
+YAML 1.1 as Go's yaml (v2, which sigs.k8s.io/yaml carries) resolves it: `yes`, `on` and `y` are
+booleans, `010` is octal, `1_000` a number, a date stays text. Pure; knows no document.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+
+from kapiserver.codecs.errors import Malformed
+
+Scalar = str | int | float | bool | None
+
+_WORDS: dict[str, Scalar] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
+}
+MERGE = "<<"
+_INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
+_TIMESTAMP = re.compile(
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+    r"(?:(?:[Tt]| )[0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
+_MAX_DIGITS = 400
+_CORE = "tag:yaml.org,2002:"
+
+
+def resolve(text: str) -> Scalar:
+    """The value of an unquoted scalar without a tag. Dates and what is nothing else are text."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if not text or text[0] not in "+-.0123456789" or _TIMESTAMP.fullmatch(text):
+        return text
+    plain = text.replace("_", "") if text[0] != "." else text
+    if len(plain) > _MAX_DIGITS:
+        return text
+    if _INT.fullmatch(plain):
+        value = _integer(plain)
+        if -(1 << 63) <= value < (1 << 64):
+            return value
+    if _FLOAT.fullmatch(plain):
+        number = float(plain)
+        return number if abs(number) != float("inf") else text
+    return text
+
+
+def resolve_tagged(tag: str, text: str) -> Scalar:
+    """The value of a scalar with a tag. Raises Malformed when it is not of it."""
+    short = tag.removeprefix(_CORE)
+    if short == "binary":
+        try:
+            return base64.b64decode(text).decode("utf-8", "surrogateescape")
+        except (binascii.Error, ValueError):
+            raise Malformed("yaml: !!binary value contains invalid base64 data") from None
+    if short not in ("int", "float", "bool", "null"):
+        return text
+    value = resolve(text)
+    if short == "float" and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if _TAGS.get(type(value)) != short:
+        raise Malformed(f"yaml: cannot decode !!{_tag_of(value)} `{text}` as a !!{short}")
+    return value
+
+
+def needs_quotes(text: str) -> bool:
+    """Whether a string would be read as something else without quotes."""
+    if text == MERGE or text in _WORDS:
+        return True
+    if not text or text[0] not in "+-.0123456789":
+        return False
+    if _TIMESTAMP.fullmatch(text) or _BASE_60.fullmatch(text):
+        return True
+    return not isinstance(resolve(text), str)
+
+
+_TAGS: dict[type, str] = {int: "int", float: "float", bool: "bool", type(None): "null", str: "str"}
+
+
+def _tag_of(value: Scalar) -> str:
+    return _TAGS[type(value)]
+
+
+def _integer(text: str) -> int:
+    sign = -1 if text[0] == "-" else 1
+    digits = text.lstrip("+-").lower()
+    if digits[:2] in ("0x", "0b", "0o"):
+        return sign * int(digits[2:], {"x": 16, "b": 2, "o": 8}[digits[1]])
+    if digits[0] == "0" and len(digits) > 1:
+        return sign * int(digits, 8)
+    return sign * int(digits)

@@ -8,13 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.authentication import Authentication, read_tokens
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.routes import route
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.kv import KV
+from kapiserver.storage.stores import Stores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,22 +31,30 @@ class App:
 
 
 async def build_app(config: Config, *, clock: Clock | None = None) -> App:
-    """Make everything a server needs. Raises StorageError when its store does not open."""
-    from kapiserver.codecs.factory import CodecFactory
-    from kapiserver.storage.backends import open_store
-    from kapiserver.storage.stores import Stores
+    """Make everything a server needs.
 
+    Raises BadTokenFile and OSError for a file that is no good, StorageError and ValueError for a
+    store that does not open.
+    """
     clock = clock or SystemClock()
+    tokens = read_tokens(config.token_auth_file) if config.token_auth_file else {}
     scheme = Scheme()
     codecs = CodecFactory(scheme)
-    kv = await open_store(config.storage)
+    kv = await open_store(config.storage, clock=clock)
+
+    async def storage_answers() -> None:
+        await kv.current_revision()
+
+    health = Health()
+    health.alive["storage"] = storage_answers
     server = Server(
         config=config,
         scheme=scheme,
         codecs=codecs,
         stores=Stores(kv, scheme, codecs, clock),
         clock=clock,
-        health=Health(),
+        health=health,
+        authentication=Authentication(tokens=tokens, anonymous=config.anonymous_auth),
     )
     return App(server=server, kv=kv, handle=compose(server))
 

@@ -6,10 +6,12 @@ Made once by `app.build_app`; nothing here reads flags or the environment.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.authentication import Authentication
+from kapiserver.apiserver.authorization import Authorizer, always_allow
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.request import Request
@@ -30,7 +32,9 @@ class Server:
     codecs: CodecFactory
     stores: Stores
     clock: Clock
-    health: Health
+    health: Health = field(default_factory=Health)
+    authentication: Authentication = field(default_factory=Authentication)
+    authorize: Authorizer = always_allow
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Answer]]

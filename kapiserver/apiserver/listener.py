@@ -16,12 +16,14 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
 from kapiserver.apiserver.request import (
     Certificate,
     Request,
+    User,
     parse_query,
     unquote_path,
 )
@@ -84,8 +86,8 @@ class _Connection(web.RequestHandler):
         self,
         request: web.BaseRequest,
         status: int = 500,
-        exc: BaseException | None = None,  # noqa: ARG002 - aiohttp's signature
-        message: str | None = None,  # noqa: ARG002
+        exc: BaseException | None = None,
+        message: str | None = None,
     ) -> web.StreamResponse:
         """What is no HTTP at all gets Go's answer, and nothing of what we think of it."""
         text = f"{status} {_REASONS[status]}"
@@ -101,10 +103,18 @@ class _Connection(web.RequestHandler):
 class StreamSink:
     """The client's end of a stream: takes whole frames, writes them as chunks at once."""
 
-    __slots__ = ("_chunked", "_head", "_transport", "done")
+    __slots__ = ("_chunked", "_head", "_transport", "_writer", "done")
 
-    def __init__(self, transport: asyncio.WriteTransport, head: bytes, *, chunked: bool) -> None:
+    def __init__(
+        self,
+        transport: asyncio.WriteTransport,
+        writer: AbstractStreamWriter,
+        head: bytes,
+        *,
+        chunked: bool,
+    ) -> None:
         self._transport = transport
+        self._writer = writer
         self._head = head
         self._chunked = chunked
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -134,6 +144,11 @@ class StreamSink:
         """Bytes written and not yet taken by the client's connection."""
         return self._transport.get_write_buffer_size()
 
+    async def drained(self) -> None:
+        """Return when the client has taken most of it, or has gone."""
+        with contextlib.suppress(ConnectionError):
+            await self._writer.drain()
+
     def close(self) -> None:
         """Nothing more will be written."""
         if not self.done.done():
@@ -141,10 +156,15 @@ class StreamSink:
 
 
 class Listener(web.Server):
-    """Serves `handle` on every connection that a socket accepts."""
+    """Serves `handle` on every connection that a socket accepts; `user` is who asks before
+    authentication knows better."""
 
     def __init__(
-        self, handle: Handler, answer_error: Callable[[Request, Exception], Response]
+        self,
+        handle: Handler,
+        answer_error: Callable[[Request, Exception], Response],
+        *,
+        user: User,
     ) -> None:
         super().__init__(
             self._serve,
@@ -156,6 +176,7 @@ class Listener(web.Server):
             lingering_time=LINGER_SECONDS,
         )
         self._handle = handle
+        self._user = user
         self._answer_error = answer_error
         self._streams: set[StreamSink] = set()
 
@@ -169,7 +190,7 @@ class Listener(web.Server):
 
     async def _serve(self, raw: web.BaseRequest) -> web.StreamResponse:
         connection = cast(_Connection, raw.protocol)
-        request = _request(raw, connection)
+        request = _request(raw, connection, self._user)
         answer = await self._handle(request)
         if isinstance(answer, Stream):
             return await self._stream(raw, connection, request, answer)
@@ -182,7 +203,8 @@ class Listener(web.Server):
         if transport is None:
             return _CLOSE
         chunked = raw.version >= (1, 1)
-        sink = StreamSink(transport, _stream_head(answer, chunked=chunked), chunked=chunked)
+        head = _stream_head(answer, chunked=chunked)
+        sink = StreamSink(transport, raw.writer, head, chunked=chunked)
         connection.stream = sink
         self._streams.add(sink)
         try:
@@ -218,7 +240,7 @@ async def _ended(sink: StreamSink, seconds: float) -> None:
             await sink.done
 
 
-def _request(raw: web.BaseRequest, connection: _Connection) -> Request:
+def _request(raw: web.BaseRequest, connection: _Connection, user: User) -> Request:
     target = raw.raw_path
     if not target.startswith("/"):  # absolute form: a proxy's way to ask
         _, _, rest = target.partition("://")
@@ -235,6 +257,7 @@ def _request(raw: web.BaseRequest, connection: _Connection) -> Request:
         read_body=functools.partial(_read_body, raw),
         remote=raw.remote or "",
         certificate=connection.certificate,
+        user=user,
     )
 
 

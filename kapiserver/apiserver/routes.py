@@ -10,7 +10,9 @@ from typing import TypeAlias
 
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import Resource
+from kapiserver.apiserver import discovery, openapi
 from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.documents import health, paths, version
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer, page_not_found
@@ -25,16 +27,34 @@ def route(server: Server) -> Handler:
     async def handle(request: Request) -> Answer:
         info = request.info
         if not info.is_resource_request:
-            return page_not_found()
+            return await _answer_path(server, request)
         if not _has_group(server, info.prefix, info.version.group):
             return page_not_found()
-        allowed = verbs_at(server, request)
-        if info.verb not in allowed:
+        if info.verb not in verbs_at(server, request):
             raise MethodNotAllowed
         handler: VerbHandler = HANDLERS[info.verb]
         return await handler(server, request)
 
     return handle
+
+
+PATHS: dict[str, VerbHandler] = {
+    "": paths,
+    "api": discovery.answer,
+    "apis": discovery.answer,
+    "openapi": openapi.answer,
+    "version": version,
+    "healthz": health,
+    "livez": health,
+    "readyz": health,
+}
+"""What answers a path that is no resource, by its first segment."""
+
+
+async def _answer_path(server: Server, request: Request) -> Answer:
+    first = request.path.strip("/").partition("/")[0]
+    answer = PATHS.get(first)
+    return await answer(server, request) if answer is not None else page_not_found()
 
 
 def _has_group(server: Server, prefix: str, name: str) -> bool:

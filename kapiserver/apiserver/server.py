@@ -7,19 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import socket
+import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from kapiserver.apiserver.app import App, build_app
+from kapiserver.apiserver.authentication import UNSECURED
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.controllers import start_controllers
 from kapiserver.apiserver.filters.recovery import answer_error
+from kapiserver.apiserver.kubeconfig import write_kubeconfig
 from kapiserver.apiserver.listener import Listener
+from kapiserver.apiserver.request import ANONYMOUS, User
+from kapiserver.apiserver.tls import Credentials, credentials
 from kapiserver.storage.clock import Clock
 
 LOOPBACK = "127.0.0.1"
+_EVERYWHERE = ("", "0.0.0.0", "::")
+BACKLOG = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +36,8 @@ class Running:
     url             HTTPS where it is served, else plain HTTP
     insecure_url    plain HTTP, "" where it is off
     ca_file         signs the certificate of `url`; None without HTTPS
-    kubeconfig      of an administrator, ready for kubectl
+    kubeconfig      of an administrator, ready for kubectl; None without HTTPS
+    credentials     certificates, as files; None without HTTPS
     """
 
     app: App
@@ -37,26 +45,99 @@ class Running:
     insecure_url: str = ""
     ca_file: Path | None = None
     kubeconfig: Path | None = None
+    credentials: Credentials | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Endpoint:
+    """One listening socket."""
+
+    sockets: asyncio.Server
+    listener: Listener
+
+    @property
+    def port(self) -> int:
+        port: int = self.sockets.sockets[0].getsockname()[1]
+        return port
 
 
 @asynccontextmanager
 async def serve(config: Config, *, clock: Clock | None = None) -> AsyncIterator[Running]:
-    """Run a server until the block ends, then drain it."""
-    app = await build_app(config, clock=clock)
-    listener = Listener(app.handle, functools.partial(answer_error, app.server))
-    loop = asyncio.get_running_loop()
-    endpoint = await loop.create_server(listener, LOOPBACK, config.insecure_port or 0)
-    port = _port(endpoint.sockets[0])
-    url = f"http://{LOOPBACK}:{port}"
-    try:
-        yield Running(app=app, url=url, insecure_url=url)
-    finally:
-        endpoint.close()
-        listener.end_streams()
-        await listener.shutdown(config.shutdown_timeout)
-        await app.kv.close()
+    """Run a server until the block ends, then drain it: /readyz fails, no new connections, watches
+    end, writes in flight finish, all within `config.shutdown_timeout` seconds.
+
+    Raises what `build_app` does, NotOurs, and OSError for a port that is taken.
+    """
+    async with AsyncExitStack() as stack:
+        folder = config.cert_dir or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="kapiserver-"))
+        )
+        made = credentials(config, folder) if config.secure_port is not None else None
+        ca_text = made.ca.read_text() if made is not None else ""
+        app = await build_app(config, clock=clock)
+        stack.push_async_callback(app.kv.close)
+        endpoints: list[_Endpoint] = []
+        stack.push_async_callback(_drain, app, endpoints)
+        insecure_url = ""
+        if config.insecure_port is not None:
+            plain = await _plain(config, app)
+            endpoints.append(plain)
+            insecure_url = f"http://{LOOPBACK}:{plain.port}"
+        controllers = await start_controllers(app.server, ca_text=ca_text)
+        stack.push_async_callback(controllers.stop)
+        app.server.health.started = True
+        if made is None:
+            yield Running(app=app, url=insecure_url, insecure_url=insecure_url)
+            return
+        secure = await _secure(config, app, made)
+        endpoints.append(secure)
+        url = f"https://{_reached(config.bind_address)}:{secure.port}"
+        kubeconfig = config.kubeconfig_out or folder / "kubeconfig"
+        write_kubeconfig(kubeconfig, url=url, made=made)
+        yield Running(
+            app=app,
+            url=url,
+            insecure_url=insecure_url,
+            ca_file=made.ca,
+            kubeconfig=kubeconfig,
+            credentials=made,
+        )
 
 
-def _port(opened: socket.socket) -> int:
-    port: int = opened.getsockname()[1]
-    return port
+def _listener(app: App, user: User) -> Listener:
+    return Listener(app.handle, functools.partial(answer_error, app.server), user=user)
+
+
+async def _plain(config: Config, app: App) -> _Endpoint:
+    listener = _listener(app, UNSECURED)
+    sockets = await asyncio.get_running_loop().create_server(
+        listener, LOOPBACK, config.insecure_port, backlog=BACKLOG
+    )
+    return _Endpoint(sockets=sockets, listener=listener)
+
+
+async def _secure(config: Config, app: App, made: Credentials) -> _Endpoint:
+    listener = _listener(app, ANONYMOUS)
+    sockets = await asyncio.get_running_loop().create_server(
+        listener,
+        config.bind_address or None,
+        config.secure_port or 0,
+        ssl=made.server_context(),
+        backlog=BACKLOG,
+    )
+    return _Endpoint(sockets=sockets, listener=listener)
+
+
+def _reached(bind_address: str) -> str:
+    """The host that clients on this machine put into their URL."""
+    host = LOOPBACK if bind_address in _EVERYWHERE else bind_address
+    return f"[{host}]" if ":" in host else host
+
+
+async def _drain(app: App, endpoints: list[_Endpoint]) -> None:
+    app.server.health.draining = True
+    for endpoint in endpoints:
+        endpoint.sockets.close()
+        endpoint.listener.end_streams()
+    seconds = app.server.config.shutdown_timeout
+    await asyncio.gather(*(endpoint.listener.shutdown(seconds) for endpoint in endpoints))

@@ -1,0 +1,49 @@
+"""Who may do what: the attributes of a request and the seam where an authorizer decides.
+
+Mirrors apiserver/pkg/authorization/authorizer of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kapiserver.apiserver.request import Request, User
+from kapiserver.apiserver.request_info import RequestInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What an authorizer says; `reason` is for the client."""
+
+    allowed: bool
+    reason: str = ""
+
+
+Authorizer: TypeAlias = Callable[[User, RequestInfo], Awaitable[Decision]]
+"""The attributes are those of the request info: verb, group, resource, name, ... or a path."""
+
+_ALLOWED = Decision(allowed=True)
+
+
+async def always_allow(user: User, info: RequestInfo) -> Decision:
+    """Everybody may do everything (`--authorization-mode=AlwaysAllow`)."""
+    return _ALLOWED
+
+
+def refusal(request: Request, decision: Decision) -> str:
+    """What a refused user is told, in kube-apiserver's words."""
+    info, name = request.info, request.user.name
+    if not info.is_resource_request:
+        return f'User "{name}" cannot {info.verb} path "{info.path}"' + _why(decision)
+    resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
+    where = f' in the namespace "{info.namespace}"' if info.namespace else " at the cluster scope"
+    return (
+        f'User "{name}" cannot {info.verb} resource "{resource}" in API group '
+        f'"{info.version.group}"{where}{_why(decision)}'
+    )
+
+
+def _why(decision: Decision) -> str:
+    return f": {decision.reason}" if decision.reason else ""

@@ -1,0 +1,239 @@
+"""The command line: flags in, one frozen Config out. The only module that reads flags.
+
+Names are kube-apiserver's where it has the flag. What a command needs is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kapiserver import __version__
+from kapiserver.apiserver.config import Config
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.server import Running
+
+DEFAULTS = Config()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if options.verbose:
+            raise
+        sys.stderr.write(f"kapiserver: {error}\n")
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kapiserver", description="A Kubernetes API server in Python."
+    )
+    parser.add_argument("--version", action="version", version=f"kapiserver {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_serve(commands.add_parser("serve", help="serve the Kubernetes API"))
+    _add_recode(commands.add_parser("recode", help="write one object in another encoding"))
+    return parser
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_serve)
+    add = parser.add_argument
+    serving = parser.add_argument_group("serving")
+    serving.add_argument("--bind-address", default="127.0.0.1", metavar="IP")
+    serving.add_argument(
+        "--secure-port", type=_port, default=6443, metavar="PORT", help="HTTPS; 0: a free one"
+    )
+    serving.add_argument(
+        "--insecure-port", type=_port, metavar="PORT",
+        help="plain HTTP on the loopback, everybody an administrator; off unless given",
+    )  # fmt: skip
+    serving.add_argument(
+        "--cert-dir", type=Path, metavar="DIR", help="own CA and certificates, made when missing"
+    )
+    serving.add_argument("--tls-cert-file", type=Path, metavar="FILE")
+    serving.add_argument("--tls-private-key-file", type=Path, metavar="FILE")
+    serving.add_argument(
+        "--service-cluster-ip-range", default=DEFAULTS.service_cluster_ip_range, metavar="CIDR"
+    )
+    serving.add_argument(
+        "--kubeconfig-out", type=Path, metavar="FILE", help="an administrator's kubeconfig"
+    )
+    users = parser.add_argument_group("authentication")
+    users.add_argument("--client-ca-file", type=Path, metavar="FILE")
+    users.add_argument(
+        "--token-auth-file", type=Path, metavar="FILE", help='CSV: token,user,uid,"group1,group2"'
+    )
+    users.add_argument("--anonymous-auth", type=_bool, default=True, metavar="BOOL")
+    _add_storage(parser.add_argument_group("storage"))
+    _add_bounds(parser.add_argument_group("bounds"))
+    add("-v", "--verbose", action="count", default=0, help="log each request; -vv: all there is")
+
+
+def _add_storage(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--data-dir", type=Path, default=Path(".data"), metavar="DIR",
+        help="where everything is kept that has no flag of its own",
+    )  # fmt: skip
+    group.add_argument(
+        "--storage", metavar="SPEC", help="sqlite:PATH (default, below --data-dir), sqlite::memory:"
+    )
+    group.add_argument("--etcd-servers", type=_list, default=(), metavar="URL,...")
+    group.add_argument("--etcd-prefix", default=DEFAULTS.etcd_prefix, metavar="PATH")
+    group.add_argument("--event-ttl", type=_seconds, default=3600.0, metavar="DURATION")
+
+
+def _add_bounds(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--max-requests-inflight", type=int, default=DEFAULTS.max_requests_inflight, metavar="N"
+    )
+    group.add_argument(
+        "--max-mutating-requests-inflight", type=int, metavar="N",
+        default=DEFAULTS.max_mutating_requests_inflight,
+    )  # fmt: skip
+    group.add_argument(
+        "--request-timeout", type=_seconds, default=DEFAULTS.request_timeout, metavar="DURATION"
+    )
+    group.add_argument(
+        "--min-request-timeout", type=int, default=DEFAULTS.min_request_timeout, metavar="SECONDS",
+        help="watches last this long, or up to twice as long",
+    )  # fmt: skip
+
+
+def _add_recode(parser: argparse.ArgumentParser) -> None:
+    media = "json, yaml, protobuf, cbor or a media type"
+    parser.set_defaults(command=_recode, verbose=0)
+    parser.add_argument("--from", dest="from_", metavar="MEDIA", help=f"{media}; else recognised")
+    parser.add_argument("--to", required=True, metavar="MEDIA", help=media)
+
+
+def config_of(options: argparse.Namespace) -> Config:
+    """The settings that flags say. Raises ValueError for flags that do not go together."""
+    if (options.tls_cert_file is None) != (options.tls_private_key_file is None):
+        raise ValueError("--tls-cert-file and --tls-private-key-file go together")
+    data: Path = options.data_dir
+    storage = options.storage or f"sqlite:{data / 'kapiserver.db'}"
+    if options.etcd_servers:
+        if options.storage:
+            raise ValueError("--storage and --etcd-servers exclude each other")
+        storage = f"etcd:{','.join(options.etcd_servers)}"
+    names = Config.__dataclass_fields__.keys() & vars(options).keys()
+    given = {name: getattr(options, name) for name in names}
+    return replace(
+        Config(**given),
+        storage=storage,
+        cert_dir=options.cert_dir or data / "certificates",
+        kubeconfig_out=options.kubeconfig_out or data / "kubeconfig",
+        event_ttl=int(options.event_ttl),
+        verbosity=options.verbose,
+    )
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from kapiserver.apiserver import logs
+
+    config = config_of(options)
+    logs.set_up(config.verbosity)
+    options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_until_told(config))
+    return 0
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+async def _until_told(config: Config) -> None:
+    """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once."""
+    from kapiserver.apiserver.server import serve
+
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises instead
+            loop.add_signal_handler(number, _tell, told, number)
+    async with serve(config) as running:
+        sys.stdout.write(_greeting(running))
+        sys.stdout.flush()
+        # What start-up made lives as long as the process: no collection need look at it again.
+        gc.collect()
+        gc.freeze()
+        await told.wait()
+
+
+def _tell(told: asyncio.Event, number: signal.Signals) -> None:
+    if told.is_set():
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+    told.set()
+
+
+def _greeting(running: Running) -> str:
+    lines = [f"kapiserver {__version__} serves {running.url}"]
+    if running.insecure_url and running.insecure_url != running.url:
+        lines.append(f"and, for administrators on this machine, {running.insecure_url}")
+    if running.kubeconfig is not None:
+        lines.append(f"  export KUBECONFIG={running.kubeconfig.resolve()}")
+        lines.append("  kubectl get namespaces")
+    return "\n".join(lines) + "\n"
+
+
+def _recode(options: argparse.Namespace) -> int:
+    from kapiserver.api.scheme import Scheme
+    from kapiserver.codecs.factory import CodecFactory
+    from kapiserver.codecs.recode import recode
+
+    data = sys.stdin.buffer.read()
+    written = recode(data, options.from_, options.to, codecs=CodecFactory(Scheme()))
+    sys.stdout.buffer.write(written)
+    return 0
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise ValueError(text)
+    return number
+
+
+def _bool(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()] if text else True
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _seconds(text: str) -> float:
+    from kapiserver.apiserver.durations import parse_duration
+
+    seconds = parse_duration(text)
+    if seconds is None:
+        raise ValueError(f"{text} is no duration")
+    return seconds
+
+
+if __name__ == "__main__":
+    sys.exit(main())

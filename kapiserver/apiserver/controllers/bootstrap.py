@@ -1,0 +1,39 @@
+"""Objects that every cluster has before its first request: the system namespaces.
+
+Mirrors kube-apiserver's system namespaces controller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.storage.errors import AlreadyExists
+
+CORE = GroupVersion("", "v1")
+SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+async def create_system_namespaces(server: Server) -> None:
+    """Create those that are missing."""
+    await asyncio.gather(*(create(server, "namespaces", _namespace(n)) for n in SYSTEM_NAMESPACES))
+
+
+def _namespace(name: str) -> Tree:
+    return {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}
+
+
+async def create(server: Server, resource: str, tree: Tree) -> None:
+    """Create an object of the core group, given as a client would write it; one that is there
+    stays as it is. Raises StorageError."""
+    decoded = server.codecs.universal_decoder().decode(orjson.dumps(tree))
+    store = server.stores.of(server.scheme.resource(CORE, resource))
+    namespace = tree["metadata"].get("namespace", "")
+    try:
+        await store.create(decoded.object, namespace=namespace)
+    except AlreadyExists:
+        return

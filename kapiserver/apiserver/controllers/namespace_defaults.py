@@ -1,0 +1,187 @@
+"""Every namespace has a ServiceAccount `default` and a ConfigMap `kube-root-ca.crt`.
+
+A watch of each of the three kinds names the namespaces to look at; one task looks. Mirrors
+kube-controller-manager's serviceaccount and root-ca-cert-publisher controllers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from kapiserver.api.objects import is_terminating
+from kapiserver.api.selectors import parse
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.controllers.bootstrap import CORE, create
+from kapiserver.storage.entry import Entry, ObjectKey
+from kapiserver.storage.errors import NotFound, StorageError
+from kapiserver.storage.kv import Revision
+from kapiserver.storage.objects import ResourceStore, Watching
+from kapiserver.storage.query import EventType, WatchQuery
+
+ROOT_CA = "kube-root-ca.crt"
+ACCOUNT = "default"
+_DESCRIPTION = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
+    "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is "
+    "guaranteed across distributions of Kubernetes clusters."
+)
+_AGAIN_SECONDS = 1.0
+_WATCHED = (
+    ("namespaces", ""),
+    ("serviceaccounts", f"metadata.name={ACCOUNT}"),
+    ("configmaps", f"metadata.name={ROOT_CA}"),
+)
+
+_log = logging.getLogger(__name__)
+
+
+class _NamespaceNames:
+    """Frames that say which namespace an event is about."""
+
+    identity = "namespace names"
+
+    def event(self, kind: EventType, entry: Entry) -> bytes:
+        key = entry.key
+        return f"{key.namespace or key.name}\n".encode()
+
+    def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
+        return b""
+
+    def error(self, error: Exception) -> bytes:
+        return b""
+
+
+class _Inbox:
+    """Takes the frames of one watch; begins the watch again when it ends."""
+
+    def __init__(self, controller: NamespaceDefaults, resource: str, selector: str) -> None:
+        self._controller = controller
+        self.resource = resource
+        self.selector = selector
+
+    def write(self, frames: bytes) -> None:
+        self._controller.look_at(frames.decode().split())
+
+    def backlog(self) -> int:
+        return 0
+
+    async def drained(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._controller.watch_again(self)
+
+
+class NamespaceDefaults:
+    """The loop; `start` it once, `stop` it once."""
+
+    def __init__(self, server: Server, *, ca_text: str) -> None:
+        self._server = server
+        self._ca_text = ca_text
+        self._due: dict[str, None] = {}
+        self._inboxes: dict[_Inbox, None] = {
+            _Inbox(self, resource, selector): None for resource, selector in _WATCHED
+        }
+        self._unwatched: list[_Inbox] = list(self._inboxes)
+        self._watches: dict[_Inbox, Watching] = {}
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin the watches; the work is done in a task of its own."""
+        await self._watch()
+        self._task = asyncio.create_task(self._run(), name="namespace-defaults")
+
+    async def stop(self) -> None:
+        """End the watches and the task, what it is in the middle of included."""
+        self._stopping = True
+        self._wake.set()
+        for watching in self._watches.values():
+            watching.cancel()
+        if self._task is not None:
+            await self._task
+
+    def look_at(self, namespaces: list[str]) -> None:
+        """Something happened there."""
+        self._due.update(dict.fromkeys(namespaces))
+        self._wake.set()
+
+    def watch_again(self, inbox: _Inbox) -> None:
+        """A watch ended by itself."""
+        self._watches.pop(inbox, None)
+        self._unwatched.append(inbox)
+        self._wake.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            if self._stopping:
+                return
+            try:
+                await self._watch()
+                while self._due and not self._stopping:
+                    namespace = next(iter(self._due))
+                    await self._complete(namespace)
+                    self._due.pop(namespace, None)
+            except Exception as error:
+                _log.warning("namespace defaults: %s; trying again", error)
+                self._server.clock.call_later(_AGAIN_SECONDS, self._wake.set)
+
+    async def _watch(self) -> None:
+        while self._unwatched:
+            inbox = self._unwatched[-1]
+            resource = self._server.scheme.resource(CORE, inbox.resource)
+            query = WatchQuery(
+                framer=_NamespaceNames(), selection=parse("", inbox.selector, resource)
+            )
+            self._watches[inbox] = await self._store(inbox.resource).watch(query, inbox)
+            self._unwatched.remove(inbox)
+
+    def _store(self, resource: str) -> ResourceStore:
+        return self._server.stores.of(self._server.scheme.resource(CORE, resource))
+
+    async def _complete(self, name: str) -> None:
+        """Create what the namespace lacks; one that is gone or going needs nothing."""
+        try:
+            namespace = await self._store("namespaces").get(ObjectKey("", name))
+        except NotFound:
+            return
+        if is_terminating(namespace.tree()):
+            return
+        metadata = _metadata(name, ACCOUNT)
+        account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata}
+        await create(self._server, "serviceaccounts", account)
+        if self._ca_text:
+            await self._publish_ca(name)
+
+    async def _publish_ca(self, namespace: str) -> None:
+        wanted = {"ca.crt": self._ca_text}
+        store = self._store("configmaps")
+        key = ObjectKey(namespace, ROOT_CA)
+        try:
+            found = await store.get(key)
+        except NotFound:
+            metadata = _metadata(namespace, ROOT_CA)
+            metadata["annotations"] = {"kubernetes.io/description": _DESCRIPTION}
+            tree = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": wanted}
+            await create(self._server, "configmaps", tree)
+            return
+        if found.tree().get("data") == wanted:
+            return
+
+        def restore(current: Tree | None) -> Tree:
+            assert current is not None
+            return current | {"data": wanted}
+
+        try:
+            await store.update(key, restore)
+        except StorageError as error:
+            _log.info("%s in %s was not restored: %s", ROOT_CA, namespace, error)
+
+
+def _metadata(namespace: str, name: str) -> Tree:
+    return {"name": name, "namespace": namespace}

@@ -1,0 +1,50 @@
+"""Logs: one line of `key=value` pairs an event on standard error, nothing about what goes well.
+
+Set up once by the command line; a server inside of another program leaves its logging alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+
+_LEVELS = {0: logging.WARNING, 1: logging.INFO}
+FIELDS = "fields"
+"""`extra={FIELDS: {...}}` of a log call adds pairs to its line."""
+
+
+class LineFormatter(logging.Formatter):
+    """`time=... level=... logger=... msg="..."`, then the fields, then a traceback if any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        pairs = [
+            f"time={seconds}.{int(record.msecs):03}Z",
+            f"level={record.levelname.lower()}",
+            f"logger={record.name}",
+            f"msg={_quoted(record.getMessage())}",
+        ]
+        fields = getattr(record, FIELDS, None) or {}
+        pairs += [f"{key}={_quoted(str(value))}" for key, value in fields.items()]
+        line = " ".join(pairs)
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def _quoted(text: str) -> str:
+    # Nothing that a client sends may break a line or forge another.
+    plain = text and all(c.isalnum() or c in "-_./:@+" for c in text)
+    if plain and text.isascii():
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{"".join(c if c.isprintable() else repr(c)[1:-1] for c in escaped)}"'
+
+
+def set_up(verbosity: int) -> None:
+    """Log to standard error: warnings; with -v each request too; with -vv all there is."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("kapiserver").setLevel(_LEVELS.get(verbosity, logging.DEBUG))

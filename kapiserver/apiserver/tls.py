@@ -1,0 +1,255 @@
+"""Certificates: a CA of our own, the server's certificate and an administrator's, kept in a folder.
+
+Made when missing, expired (or nearly) or made for other names; kept otherwise. `cryptography` is
+imported only to make one: a start with good files does not pay for it. Files: `ca.crt ca.key`
+`apiserver.crt apiserver.key admin.crt admin.key`, keys readable by the owner alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import os
+import re
+import socket
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kapiserver.apiserver.config import Config
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+CA_DAYS = 3650
+LEAF_DAYS = 365
+RENEW_DAYS = 30
+"""A certificate with fewer days left is made anew at start."""
+NAMES = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+)
+ADMIN = "kubernetes-admin"
+ADMIN_GROUP = "system:masters"
+
+# The Validity of a certificate in DER: two UTCTimes. Our own dates lie before 2050, so always so.
+_VALIDITY = re.compile(rb"\x30\x1e\x17\x0d(\d{12})Z\x17\x0d(\d{12})Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A certificate and its key, as PEM files."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What a server shows, what signs its clients, and a client certificate of an administrator."""
+
+    ca: Path
+    serving: Pair
+    admin: Pair
+    trusted: tuple[Path, ...]
+    """CAs whose client certificates are believed."""
+
+    def server_context(self) -> ssl.SSLContext:
+        """TLS for the listening socket; clients may show a certificate."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self.serving.certificate, self.serving.key)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        for path in self.trusted:
+            context.load_verify_locations(path)
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+
+def credentials(config: Config, folder: Path, *, now: datetime | None = None) -> Credentials:
+    """Find or make everything in `folder`. Raises OSError for a folder or file that is no good."""
+    now = now or datetime.now(UTC)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    ca = Pair(certificate=folder / "ca.crt", key=folder / "ca.key")
+    serving = Pair(certificate=folder / "apiserver.crt", key=folder / "apiserver.key")
+    admin = Pair(certificate=folder / "admin.crt", key=folder / "admin.key")
+    fresh_ca = not _is_good(ca, (), now)
+    if fresh_ca:
+        _write_ca(ca, now)
+    names = alternative_names(config)
+    if fresh_ca or not _is_good(serving, names, now):
+        _write_leaf(serving, ca, now, name="kube-apiserver", names=names)
+    if fresh_ca or not _is_good(admin, (), now):
+        _write_leaf(admin, ca, now, name=ADMIN, organization=ADMIN_GROUP)
+    if config.tls_cert_file is not None and config.tls_private_key_file is not None:
+        serving = Pair(certificate=config.tls_cert_file, key=config.tls_private_key_file)
+    extra = (config.client_ca_file,) if config.client_ca_file is not None else ()
+    return Credentials(
+        ca=config.tls_cert_file or ca.certificate,
+        serving=serving,
+        admin=admin,
+        trusted=(ca.certificate, *extra),
+    )
+
+
+def alternative_names(config: Config) -> tuple[str, ...]:
+    """The names and addresses under which the server is reached."""
+    found = [*NAMES, socket.gethostname().lower(), "127.0.0.1", "::1"]
+    if config.bind_address not in ("", "0.0.0.0", "::"):
+        found.append(config.bind_address)
+    first = next(iter(ipaddress.ip_network(config.service_cluster_ip_range).hosts()), None)
+    if first is not None:
+        found.append(str(first))
+    return tuple(dict.fromkeys(found))
+
+
+def _is_good(pair: Pair, names: Sequence[str], now: datetime) -> bool:
+    """Whether both files are there, last long enough and hold the names."""
+    if not (pair.certificate.exists() and pair.key.exists()):
+        return False
+    der = ssl.PEM_cert_to_DER_cert(pair.certificate.read_text())
+    validity = _VALIDITY.search(der)
+    if validity is None:
+        return False
+    ends = datetime.strptime(validity[2].decode(), "%y%m%d%H%M%S").replace(tzinfo=UTC)
+    if ends < now + timedelta(days=RENEW_DAYS):
+        return False
+    return all(_encoded(name) in der for name in names)
+
+
+def _encoded(name: str) -> bytes:
+    """A subject alternative name as DER holds it: tag, length, bytes."""
+    try:
+        packed, tag = ipaddress.ip_address(name).packed, 0x87
+    except ValueError:
+        packed, tag = name.encode(), 0x82
+    return bytes((tag, len(packed))) + packed
+
+
+def _write_ca(pair: Pair, now: datetime) -> None:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _name("kapiserver-ca", "")
+    usage = x509.KeyUsage(
+        digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False,
+        key_encipherment=True, data_encipherment=False, key_agreement=False,
+        encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+    builder = (
+        _builder(subject, key, now, CA_DAYS)
+        .issuer_name(subject)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+    _write(pair, builder, key, signed_with=key)
+
+
+def _write_leaf(
+    pair: Pair,
+    ca: Pair,
+    now: datetime,
+    *,
+    name: str,
+    organization: str = "",
+    names: Sequence[str] = (),
+) -> None:
+    """A server's certificate where there are `names`, else a client's."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    issuer = x509.load_pem_x509_certificate(ca.certificate.read_bytes())
+    issuer_key = load_pem_private_key(ca.key.read_bytes(), None)
+    assert isinstance(issuer_key, ec.EllipticCurvePrivateKey)
+    key = ec.generate_private_key(ec.SECP256R1())
+    purpose = x509.OID_SERVER_AUTH if names else x509.OID_CLIENT_AUTH
+    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
+    builder = (
+        _builder(_name(name, organization), key, now, LEAF_DAYS)
+        .issuer_name(issuer.subject)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        .add_extension(authority, critical=False)
+    )
+    if names:
+        alternatives = x509.SubjectAlternativeName([_alternative(one) for one in names])
+        builder = builder.add_extension(alternatives, critical=False)
+    _write(pair, builder, key, signed_with=issuer_key)
+
+
+def _name(common_name: str, organization: str) -> x509.Name:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    parts = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
+    if organization:
+        parts.insert(0, x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
+    return x509.Name(parts)
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _builder(
+    subject: x509.Name, key: EllipticCurvePrivateKey, now: datetime, days: int
+) -> x509.CertificateBuilder:
+    from cryptography import x509
+
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        # An hour back: clocks of clients differ.
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=days))
+    )
+
+
+def _write(
+    pair: Pair,
+    builder: x509.CertificateBuilder,
+    key: EllipticCurvePrivateKey,
+    *,
+    signed_with: EllipticCurvePrivateKey,
+) -> None:
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    certificate = builder.sign(signed_with, hashes.SHA256())
+    key_text = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    write_private(pair.key, key_text)
+    pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that only its owner can read, in one step."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    fresh.replace(path)
+
+
+def pem_base64(path: Path) -> str:
+    """A file's bytes as a kubeconfig holds them."""
+    return base64.b64encode(path.read_bytes()).decode()

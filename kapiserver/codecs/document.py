@@ -12,7 +12,7 @@ from collections.abc import Callable
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.types import Value
+from kapiserver.api.types import Kind, Value
 from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind, WrongValue
 from kapiserver.codecs.serializer import Decoded
 from kapiserver.codecs.shape import read_tree
@@ -99,7 +99,7 @@ def require(kind: GroupVersionKind, source: bytes) -> None:
             raise MissingKind(f"Object '{name}' is missing in '{shown}'")
 
 
-def type_of(scheme: Scheme, kind: GroupVersionKind) -> type:
+def type_of(scheme: Scheme, kind: GroupVersionKind) -> type[Kind]:
     """The type of a kind that a client named. Raises UnknownKind."""
     try:
         if kind.version == "__internal":

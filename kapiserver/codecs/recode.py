@@ -1,0 +1,71 @@
+"""One object or stored value from one encoding into another, nothing defaulted or converted.
+
+What `kapiserver recode` does with its input, as auger does for values of etcd. Knows no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kapiserver.api.types import Value
+from kapiserver.codecs import cbor, json, yaml
+from kapiserver.codecs.errors import UnknownKind, UnsupportedMediaType
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, YAML, MediaType
+from kapiserver.codecs.negotiation import media_type_name
+
+_READERS: dict[str, Callable[[bytes], Value]] = {
+    JSON.name: json.read_document,
+    YAML.name: yaml.read_document,
+    CBOR.name: cbor.read_document,
+}
+_WRITERS: dict[str, Callable[[Value], bytes]] = {
+    JSON.name: lambda value: json.write_document(value) + b"\n",
+    YAML.name: yaml.write_document,
+    CBOR.name: lambda value: cbor.SELF_DESCRIBED + cbor.write_document(value),
+}
+
+
+def recode(data: bytes, from_: str | None, to: str, *, codecs: CodecFactory) -> bytes:
+    """The same objects in another encoding.
+
+    `from_` and `to` name media types, shortly (`json yaml protobuf cbor`) or in full; without
+    `from_` the first bytes decide. Many YAML documents become many objects, each after the other
+    in the way the target's streams have them. Raises CodecError.
+    """
+    source = media_named(from_) if from_ else codecs.recognize(data)
+    target = media_named(to)
+    bodies = [_recode_one(body, source, target, codecs) for body in _split(data, source)]
+    if len(bodies) == 1:
+        return bodies[0]
+    if target.framing is None:
+        return b"---\n".join(bodies)
+    return b"".join(target.framing.frame(body) for body in bodies)
+
+
+def media_named(name: str) -> MediaType:
+    """The media type of a short or full name. Raises UnsupportedMediaType."""
+    for media in MEDIA_TYPES:
+        if name.lower() == media.extension or media_type_name(name) == media.name:
+            return media
+    raise UnsupportedMediaType([media.extension for media in MEDIA_TYPES])
+
+
+def _split(data: bytes, source: MediaType) -> list[bytes]:
+    if source is not YAML:
+        return [data]
+    documents = yaml.read_documents(data)
+    if len(documents) <= 1:
+        return [data]
+    return [yaml.write_document(document) for document in documents]
+
+
+def _recode_one(data: bytes, source: MediaType, target: MediaType, codecs: CodecFactory) -> bytes:
+    try:
+        decoded = codecs.serializer_for(source).decode(data)
+    except UnknownKind:
+        # Custom resources need no type between encodings that describe themselves.
+        if source.name not in _READERS or target.name not in _WRITERS:
+            raise
+        return _WRITERS[target.name](_READERS[source.name](data))
+    return codecs.serializer_for(target).encode(decoded.object)

@@ -6,6 +6,7 @@
     |-- Forbidden           403
     |-- UnknownResource     404: no such path below a version that is served
     |-- MethodNotAllowed    405: no such verb on the resource
+    |-- NoSuchForm          406: the answer cannot be turned into the kind asked for
     |-- BodyTooLarge        413
     |-- TooManyRequests     429 with Retry-After
     |-- InternalError       500 whose message is for the client
@@ -82,6 +83,10 @@ class MethodNotAllowed(ServerError):
 
     def __init__(self) -> None:
         super().__init__("the server does not allow this method on the requested resource")
+
+
+class NoSuchForm(ServerError):
+    """The answer cannot be turned into the kind asked for."""
 
 
 class BodyTooLarge(ServerError):
@@ -243,6 +248,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     Forbidden: _forbidden,
     UnknownResource: _with_empty_details(404, "NotFound"),
     MethodNotAllowed: _with_empty_details(405, "MethodNotAllowed"),
+    NoSuchForm: _plain(406, "NotAcceptable"),
     BodyTooLarge: _plain(413, "RequestEntityTooLarge"),
     TooManyRequests: _too_many,
     InternalError: _internal,
@@ -258,6 +264,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     # codecs
     codecs.Malformed: _BAD_REQUEST,
     codecs.MissingKind: _BAD_REQUEST,
+    codecs.UnknownKind: _BAD_REQUEST,
     codecs.WrongValue: _BAD_REQUEST,
     codecs.TooLarge: _plain(413, "RequestEntityTooLarge"),
     codecs.UnsupportedEncoding: _BAD_REQUEST,

@@ -1,0 +1,167 @@
+"""From a request's body to an object: media type, size, kind, unknown fields, place.
+
+Mirrors the first half of the create and update handlers of k8s.io/apiserver: what is wrong, is
+said in their words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from kapiserver.api.errors import ConversionFailed, NotRegistered
+from kapiserver.api.group import GroupVersionKind
+from kapiserver.api.objects import metadata_of, name_of, namespace_of
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.request import Request, Warnings
+from kapiserver.apiserver.target import Target
+from kapiserver.codecs.errors import CodecError
+from kapiserver.codecs.media_types import MediaType
+from kapiserver.codecs.negotiation import content_type
+
+FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
+
+NAMESPACE_MISMATCH = (
+    "the namespace of the provided object does not match the namespace sent on the request"
+)
+_SHOWN = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """A request's body and its media type, not yet decoded."""
+
+    data: bytes
+    media: MediaType
+
+
+def media_type_of(server: Server, request: Request) -> MediaType:
+    """The body's media type. Raises UnsupportedMediaType."""
+    return content_type(request.header("Content-Type"), server.codecs.media_types)
+
+
+async def read_body(server: Server, request: Request) -> Body:
+    """Read the body. Raises UnsupportedMediaType, BodyTooLarge."""
+    media = media_type_of(server, request)
+    return Body(data=await request.read_body(server.config.body_limit), media=media)
+
+
+def decode_object(
+    server: Server, target: Target, body: Body, validation: FieldValidation, warnings: Warnings
+) -> Tree:
+    """The object in the hub version (of a view: its body), defaulted. Raises BadRequest."""
+    try:
+        serializer = server.codecs.serializer_for(body.media)
+        decoded = serializer.decode(body.data, defaults=target.kind)
+        check_strict(decoded.strict_errors, validation, warnings)
+    except (CodecError, StrictErrors) as error:
+        kind = error.kind if isinstance(error, CodecError) else target.kind
+        raise BadRequest(_cannot_be_handled(target, kind, str(error), body.data)) from None
+    found = decoded.kind
+    if found.kind != target.kind.kind or found.group != target.kind.group:
+        raise BadRequest(_cannot_be_handled(target, found, _no_conversion(target, found), b""))
+    if found.version != target.kind.version:
+        raise BadRequest(
+            f"the API version in the data ({found.group_version}) does not match the expected "
+            f"API version ({target.kind.group_version})"
+        )
+    return to_hub(server.scheme, target, decoded.object)
+
+
+def to_hub(scheme: Scheme, target: Target, tree: Tree) -> Tree:
+    """A canonical tree in the target's version, defaulted and converted. Raises BadRequest."""
+    scheme.default(tree)
+    if target.view is not None:
+        return tree
+    hub = scheme.hub_version(target.resource.group)
+    if hub == target.version:
+        return tree
+    try:
+        return scheme.convert(tree, hub)
+    except (ConversionFailed, NotRegistered) as error:
+        raise BadRequest(str(error)) from None
+
+
+class StrictErrors(Exception):
+    """Unknown or duplicate fields where the client asked for none."""
+
+    def __init__(self, errors: Sequence[str]) -> None:
+        super().__init__(f"strict decoding error: {', '.join(errors)}")
+
+
+def check_strict(errors: Sequence[str], validation: FieldValidation, warnings: Warnings) -> None:
+    """Let strict errors pass, warn of them or raise StrictErrors, as the client asked."""
+    if not errors or validation == "Ignore":
+        return
+    if validation == "Strict":
+        raise StrictErrors(errors)
+    for error in errors:
+        warnings.add(error)
+
+
+def field_validation(options: Tree) -> FieldValidation:
+    """How unknown fields are taken: `fieldValidation` of the options, Warn without."""
+    return cast(FieldValidation, options.get("fieldValidation") or "Warn")
+
+
+def place(target: Target, obj: Tree) -> None:
+    """See that the object is in the request's namespace. Raises BadRequest."""
+    found, wanted = namespace_of(obj), target.key.namespace
+    if found == wanted:
+        return
+    metadata = metadata_of(obj)
+    if not wanted:
+        metadata.pop("namespace", None)
+    elif not found:
+        metadata["namespace"] = wanted
+    else:
+        raise BadRequest(NAMESPACE_MISMATCH)
+
+
+def check_name(target: Target, obj: Tree) -> None:
+    """See that the object has the name of the URL. Raises BadRequest."""
+    name, wanted = name_of(obj), target.key.name
+    if not name:
+        raise BadRequest(
+            f"the name of the object ({wanted} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if name != wanted:
+        raise BadRequest(
+            f"the name of the object ({name}) does not match the name on the URL ({wanted})"
+        )
+
+
+def _cannot_be_handled(
+    target: Target, kind: GroupVersionKind | None, reason: str, data: bytes
+) -> str:
+    expected = target.kind.kind
+    if kind is not None and kind.kind:
+        return (
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {expected}: {reason}'
+        )
+    return (
+        f"the object provided is unrecognized (must be of type {expected}): {reason} "
+        f"({_summary(data)})"
+    )
+
+
+def _no_conversion(target: Target, found: GroupVersionKind) -> str:
+    # Go's names of the two types.
+    package = target.kind.group.partition(".")[0] or "core"
+    return (
+        f"converting ({found.version}.{found.kind}) to ({package}.{target.kind.kind}): "
+        "unknown conversion"
+    )
+
+
+def _summary(data: bytes) -> str:
+    if not data:
+        return "<empty>"
+    more = " ..." if len(data) > _SHOWN else ""
+    head = data[:_SHOWN]
+    return (head.decode("utf-8", "replace") if head[:1] == b"{" else head.hex()) + more

@@ -1,0 +1,36 @@
+"""DELETE of a collection: what a list would give. Mirrors DeleteCollection of k8s.io/apiserver."""
+
+from __future__ import annotations
+
+from kapiserver.apiserver.accept import wanted
+from kapiserver.apiserver.admission import admission
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import MethodNotAllowed
+from kapiserver.apiserver.handlers.delete import read_delete_options
+from kapiserver.apiserver.handlers.list import list_query
+from kapiserver.apiserver.object_answers import answer_listing
+from kapiserver.apiserver.options import delete_query, read_options
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.respond import Answer
+from kapiserver.apiserver.target import target_of
+from kapiserver.storage.kv import Revision
+from kapiserver.storage.query import Listing
+
+
+async def deletecollection(server: Server, request: Request) -> Answer:
+    """Delete what the selectors select and answer with the list of it."""
+    target = target_of(server, request)
+    if target.resource.namespaced and not target.key.namespace:
+        raise MethodNotAllowed
+    form = wanted(server, request)
+    options = read_options(server, request, "ListOptions")
+    query = delete_query(await read_delete_options(server, request, target))
+    written = await target.store.delete_collection(
+        list_query(request, target, options),
+        query,
+        admit=admission(server, request, target, dry_run=query.dry_run),
+    )
+    entries = [one.entry for one in written]
+    revision = max((entry.revision for entry in entries), default=Revision(0))
+    listing = Listing(entries=entries, revision=revision)
+    return answer_listing(server, request, form, target, listing)

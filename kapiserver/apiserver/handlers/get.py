@@ -1,0 +1,22 @@
+"""GET of one object, or of a subresource of it. Mirrors GetResource of k8s.io/apiserver."""
+
+from __future__ import annotations
+
+from kapiserver.apiserver.accept import wanted, wanted_plain
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.object_answers import answer_entry
+from kapiserver.apiserver.options import read_options
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.respond import Answer
+from kapiserver.apiserver.target import target_of
+
+
+async def get(server: Server, request: Request) -> Answer:
+    """Answer with the object."""
+    target = target_of(server, request)
+    form = wanted_plain(server, request) if target.view else wanted(server, request)
+    version = request.parameter("resourceVersion")
+    if version:
+        read_options(server, request, "GetOptions")
+    entry = await target.store.get(target.key, resource_version=version)
+    return answer_entry(server, request, form, target, entry)

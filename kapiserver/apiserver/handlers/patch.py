@@ -1,0 +1,175 @@
+"""PATCH of an object or a subresource, in the version of the URL.
+
+Mirrors PatchResource of k8s.io/apiserver: what comes out of a patch is decoded as strictly as a
+body, and a patch that leaves something which is no object of its kind is 422.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kapiserver.api import patch_json, patch_merge, patch_strategic
+from kapiserver.api.errors import BadObject, InvalidObject, Path, invalid
+from kapiserver.api.types import Tree, Type, Value
+from kapiserver.api.wording import go_value
+from kapiserver.apiserver.accept import wanted, wanted_plain
+from kapiserver.apiserver.admission import admission
+from kapiserver.apiserver.body import (
+    FieldValidation,
+    StrictErrors,
+    check_name,
+    check_strict,
+    field_validation,
+    place,
+    to_hub,
+)
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.object_answers import answer_entry
+from kapiserver.apiserver.options import is_dry_run, read_options
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.respond import Answer
+from kapiserver.apiserver.tables import in_version
+from kapiserver.apiserver.target import Target, target_of
+from kapiserver.codecs import json
+from kapiserver.codecs.errors import CodecError, UnsupportedMediaType
+from kapiserver.codecs.shape import read_tree
+
+
+@dataclass(frozen=True, slots=True)
+class PatchType:
+    """One kind of patch.
+
+    read        checks a decoded body; raises BadObject
+    apply       (object, patch, type of the object) to what comes out
+    unknown     strict errors of the patch itself
+    shows       what a 422 shows as the invalid value: (patch, what came out)
+    undecodable what the message about a body that is no JSON begins with
+    """
+
+    read: Callable[[Value], Any]
+    apply: Callable[[Tree, Any, type[Type]], Value]
+    unknown: Callable[[Any], list[str]]
+    shows: Callable[[Any, Value], str]
+    undecodable: str = "error decoding patch: "
+
+
+def _result(_patch: Any, result: Value) -> str:
+    return json.write_document(result).decode()
+
+
+def _patch(patch: Any, _result: Value) -> str:
+    return go_value(patch)
+
+
+def _nothing(_patch: Any) -> list[str]:
+    return []
+
+
+PATCH_TYPES: dict[str, PatchType] = {
+    "application/json-patch+json": PatchType(
+        read=patch_json.read,
+        apply=lambda obj, patch, _: patch_json.apply(obj, patch),
+        unknown=patch_json.unknown_fields,
+        shows=_result,
+    ),
+    "application/merge-patch+json": PatchType(
+        read=patch_merge.read,
+        apply=lambda obj, patch, _: patch_merge.apply(obj, patch),
+        unknown=_nothing,
+        shows=_result,
+    ),
+    "application/strategic-merge-patch+json": PatchType(
+        read=patch_strategic.read,
+        apply=patch_strategic.apply,
+        unknown=_nothing,
+        shows=_patch,
+        undecodable="",
+    ),
+}
+"""By the body's media type; messages list them in this order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """A patch that was read: what it is, what it says, how strictly its outcome is taken."""
+
+    type: PatchType
+    content: Any
+    validation: FieldValidation
+
+
+async def patch(server: Server, request: Request) -> Answer:
+    """Apply the patch to the object and answer with it as it was stored."""
+    target = target_of(server, request)
+    name = request.header("Content-Type").partition(";")[0].strip()
+    type_ = PATCH_TYPES.get(name)
+    if type_ is None:
+        raise UnsupportedMediaType(list(PATCH_TYPES))
+    form = wanted_plain(server, request) if target.view else wanted(server, request)
+    data = await request.read_body(server.config.body_limit)
+    options = read_options(server, request, "PatchOptions")
+    content = _read(type_, data)
+    read = Patch(type=type_, content=content, validation=field_validation(options))
+
+    def change(current: Tree | None) -> Tree:
+        assert current is not None  # only apply creates what is not there
+        return _patched(server, request, target, read, current)
+
+    dry_run = is_dry_run(options)
+    written = await target.store.update(
+        target.key,
+        change,
+        subresource=target.subresource,
+        admit=admission(server, request, target, dry_run=dry_run),
+        dry_run=dry_run,
+    )
+    for text in written.warnings:
+        request.warnings.add(text)
+    return answer_entry(server, request, form, target, written.entry)
+
+
+def _read(type_: PatchType, data: bytes) -> Any:
+    try:
+        return type_.read(json.read_document(data))
+    except CodecError as error:
+        raise BadRequest(f"{type_.undecodable}{error}") from None
+
+
+def _patched(server: Server, request: Request, target: Target, patch: Patch, current: Tree) -> Tree:
+    """The patched object in the hub version, or the object with its patched view."""
+    scheme, view = server.scheme, target.view
+    before = view.read(current) if view else in_version(scheme, current, target.version)
+    type_ = scheme.type_of(target.kind)
+    after = patch.type.apply(before, patch.content, type_)
+    unknown: list[str] = []
+    try:
+        _check_kind(target, after)
+        tree = read_tree(type_, after, unknown)
+        errors = [
+            *patch.type.unknown(patch.content),
+            *(f'unknown field "{one}"' for one in unknown),
+        ]
+        check_strict(errors, patch.validation, request.warnings)
+    except (CodecError, BadObject, StrictErrors) as error:
+        shown = patch.type.shows(patch.content, after)
+        raise InvalidObject(
+            group="", kind="", name="", errors=[invalid(Path("patch"), shown, str(error))]
+        ) from None
+    obj = to_hub(scheme, target, tree)
+    place(target, obj)
+    check_name(target, obj)
+    return view.write(current, obj) if view else obj
+
+
+def _check_kind(target: Target, after: Value) -> None:
+    if not isinstance(after, dict):
+        raise BadObject(f"couldn't get version/kind; json parse error: {target.kind.kind} expected")
+    wanted_version = str(target.kind.group_version)
+    if after.get("kind") != target.kind.kind or after.get("apiVersion") != wanted_version:
+        raise BadObject(
+            f"{after.get('apiVersion')}, Kind={after.get('kind')} is not "
+            f"{wanted_version}, Kind={target.kind.kind}"
+        )

@@ -1,0 +1,192 @@
+"""Stored objects and lists of them as answers: bytes out of the cache where there are any.
+
+A list goes out in slices of about 256 KB, each encoded when the client has taken the one before;
+what is indented, YAML, a Table or metadata alone is made from trees. Mirrors
+transformResponseObject of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.accept import Wanted
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import NoSuchForm
+from kapiserver.apiserver.options import read_options
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.respond import Response
+from kapiserver.apiserver.tables import TableOf, in_version, include_of, metadata_alone
+from kapiserver.apiserver.target import Target
+from kapiserver.codecs import json
+from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF
+from kapiserver.storage.entry import Entry, Form
+from kapiserver.storage.query import Listing
+
+SLICE = 256 * 1024
+"""Bytes of a list written at once."""
+SPLICED = (JSON, PROTOBUF, CBOR)
+"""Media types in which the store keeps the bytes of objects."""
+
+
+def answer_entry(
+    server: Server,
+    request: Request,
+    wanted: Wanted,
+    target: Target,
+    entry: Entry,
+    status: int = 200,
+) -> Response:
+    """Answer with one object, or with what the target or the client makes of it."""
+    if target.view is not None:
+        return answer_plain(server, wanted, target.view.read(entry.tree()), status)
+    if wanted.convert is None and not wanted.pretty and wanted.media in SPLICED:
+        form = Form(target.version, wanted.media.extension)
+        body = target.store.documents.object(entry, form)
+        return Response(status=status, media_type=wanted.media.name, body=body)
+    if wanted.is_table:
+        table = table_of(server, request, wanted, target)
+        tree = table.head(_version_of(entry))
+        tree["rows"].append(table.row(entry.tree(), now(server)))
+    elif wanted.convert is not None:
+        if wanted.convert.kind != "PartialObjectMetadata":
+            raise NoSuchForm(
+                "you requested PartialObjectMetadataList, but the requested object is not a list "
+                f"({_go_type(target)})"
+            )
+        tree = metadata_alone(entry.tree(), wanted.convert.group_version)
+    else:
+        tree = in_version(server.scheme, entry.tree(), target.version)
+    return answer_plain(server, wanted, tree, status)
+
+
+def answer_plain(server: Server, wanted: Wanted, tree: Tree, status: int = 200) -> Response:
+    """Answer with a tree as it is."""
+    codecs = server.codecs
+    make = codecs.pretty_serializer_for if wanted.pretty else codecs.serializer_for
+    body = make(wanted.media).encode(tree)
+    return Response(status=status, media_type=wanted.media.name, body=body)
+
+
+def answer_listing(
+    server: Server, request: Request, wanted: Wanted, target: Target, listing: Listing
+) -> Response:
+    """Answer with a list, or with what the client makes of it."""
+    metadata = list_metadata(listing)
+    if wanted.convert is None:
+        if wanted.pretty or wanted.media not in SPLICED:
+            return answer_plain(server, wanted, _list_tree(server, target, metadata, listing))
+        return _sliced(wanted, list_pieces(wanted.media, target.kind, metadata, listing.entries))
+    if wanted.is_table:
+        table = table_of(server, request, wanted, target)
+        head = table.head(metadata)
+        moment = now(server)
+        rows: Iterable[Tree] = (table.row(entry.tree(), moment) for entry in listing.entries)
+        return _members(server, wanted, head, "rows", rows)
+    if wanted.convert.kind != "PartialObjectMetadataList":
+        raise NoSuchForm(
+            "you requested PartialObjectMetadata, but the requested object is a list "
+            f"({_go_type(target)}List)"
+        )
+    version = wanted.convert.group_version
+    head = {
+        "kind": wanted.convert.kind,
+        "apiVersion": str(version),
+        "metadata": metadata,
+        "items": [],
+    }
+    partial = (metadata_alone(entry.tree(), version) for entry in listing.entries)
+    return _members(server, wanted, head, "items", partial)
+
+
+def list_metadata(listing: Listing) -> Tree:
+    """The ListMeta of a page."""
+    metadata: Tree = {"resourceVersion": str(listing.revision)}
+    if listing.continue_token:
+        metadata["continue"] = listing.continue_token
+        if listing.remaining is not None:
+            metadata["remainingItemCount"] = listing.remaining
+    return metadata
+
+
+def table_of(server: Server, request: Request, wanted: Wanted, target: Target) -> TableOf:
+    """How this request's objects become a Table. Raises BadRequest."""
+    assert wanted.convert is not None
+    return TableOf(
+        scheme=server.scheme,
+        columns=server.scheme.columns(target.resource),
+        table_version=wanted.convert.group_version,
+        version=target.version,
+        include=include_of(read_options(server, request, "TableOptions")),
+    )
+
+
+def now(server: Server) -> datetime:
+    """The time by the server's clock."""
+    return datetime.fromtimestamp(server.clock.now(), UTC)
+
+
+def _go_type(target: Target) -> str:
+    package = target.kind.group.partition(".")[0] or "core"
+    return f"*{package}.{target.kind.kind}"
+
+
+def _version_of(entry: Entry) -> Tree:
+    return {"resourceVersion": str(entry.revision)} if entry.revision else {}
+
+
+def _list_tree(server: Server, target: Target, metadata: Tree, listing: Listing) -> Tree:
+    return {
+        "kind": f"{target.kind.kind}List",
+        "apiVersion": str(target.version),
+        "metadata": metadata,
+        "items": [_item(server, entry, target.version) for entry in listing.entries],
+    }
+
+
+def _item(server: Server, entry: Entry, version: GroupVersion) -> Tree:
+    # Items of a typed list do not repeat what the list says.
+    tree = in_version(server.scheme, entry.tree(), version)
+    return {key: value for key, value in tree.items() if key not in ("kind", "apiVersion")}
+
+
+def _members(
+    server: Server, wanted: Wanted, head: Tree, member: str, items: Iterable[Tree]
+) -> Response:
+    """A tree whose last member is long: in slices where that is JSON."""
+    if wanted.media is not JSON or wanted.pretty:
+        head[member] = list(items)
+        return answer_plain(server, wanted, head)
+    opening = json.write_document(head).removesuffix(b"]}")
+    separated = itertools.chain((b"",), itertools.repeat(b","))
+    pieces = (
+        comma + json.write_document(item) for comma, item in zip(separated, items, strict=False)
+    )
+    return _sliced(wanted, _joined(itertools.chain((opening,), pieces, (b"]}\n",))))
+
+
+def _sliced(wanted: Wanted, pieces: Iterator[bytes]) -> Response:
+    slices = iter(pieces)
+    first = next(slices, b"")
+    second = next(slices, None)
+    body: bytes | Iterator[bytes] = first
+    if second is not None:
+        body = itertools.chain((first, second), slices)
+    return Response(media_type=wanted.media.name, body=body)
+
+
+def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces joined to slices of about SLICE bytes."""
+    pending: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        pending.append(piece)
+        size += len(piece)
+        if size >= SLICE:
+            yield b"".join(pending)
+            pending, size = [], 0
+    if pending:
+        yield b"".join(pending)

@@ -1,0 +1,201 @@
+"""Query parameters as option objects of meta/v1, checked.
+
+Knows which options exclude each other and nothing of what they do. Mirrors ValidateListOptions,
+ValidateDeleteOptions and their siblings in k8s.io/apimachinery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, cast
+
+from kapiserver.api import selectors
+from kapiserver.api.errors import (
+    FieldError,
+    InvalidObject,
+    Path,
+    forbidden,
+    invalid,
+    not_supported,
+    too_long,
+)
+from kapiserver.api.group import Resource
+from kapiserver.api.selectors import Selection
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.request import Request
+from kapiserver.codecs.parameters import ParameterCodec
+from kapiserver.storage.query import DeleteQuery, Preconditions
+
+_MATCH = Path("resourceVersionMatch")
+_INITIAL = Path("sendInitialEvents")
+_EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
+_MANAGER_LENGTH = 128
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_POLICIES = ("Foreground", "Background", "Orphan")
+
+
+def read_options(server: Server, request: Request, kind: str) -> Tree:
+    """The query as options of that kind. Raises BadRequest, InvalidObject."""
+    if not request.query:
+        return {}
+    options = ParameterCodec(server.scheme).decode(request.query, kind)
+    check_options(options, kind)
+    return options
+
+
+def check_options(options: Tree, kind: str) -> None:
+    """See that the options go together. Raises InvalidObject."""
+    errors = _RULES[kind](options)
+    if errors:
+        raise InvalidObject(group="meta.k8s.io", kind=kind, name="", errors=errors)
+
+
+def is_dry_run(options: Tree) -> bool:
+    """Whether nothing shall be stored."""
+    return bool(options.get("dryRun"))
+
+
+def selection_of(request: Request, options: Tree, resource: Resource) -> Selection:
+    """The selectors of a list or watch; `/watch/` paths name one object. Raises BadObject."""
+    field_text = options.get("fieldSelector") or ""
+    selection = selectors.parse(options.get("labelSelector") or "", field_text, resource)
+    name = request.info.name
+    if not name or selection.name == name:
+        return selection
+    if field_text:
+        raise BadRequest("fieldSelector metadata.name doesn't match requested name")
+    return selectors.parse(options.get("labelSelector") or "", f"metadata.name={name}", resource)
+
+
+def delete_query(options: Tree) -> DeleteQuery:
+    """DeleteOptions as the store takes them."""
+    policy = options.get("propagationPolicy")
+    if options.get("orphanDependents") is not None:
+        policy = "Orphan" if options["orphanDependents"] else "Background"
+    given = options.get("preconditions") or {}
+    return DeleteQuery(
+        grace_period_seconds=options.get("gracePeriodSeconds"),
+        propagation_policy=cast(Literal["Orphan", "Background", "Foreground"] | None, policy),
+        preconditions=Preconditions(
+            uid=given.get("uid"), resource_version=given.get("resourceVersion")
+        ),
+        dry_run=is_dry_run(options),
+    )
+
+
+def _write_rules(options: Tree) -> list[FieldError]:
+    manager = options.get("fieldManager") or ""
+    errors = []
+    if len(manager) > _MANAGER_LENGTH:
+        errors.append(too_long(Path("fieldManager"), _MANAGER_LENGTH))
+    if not manager.isprintable():
+        errors.append(
+            invalid(Path("fieldManager"), manager, "should only contain printable characters")
+        )
+    errors.extend(_dry_run_rules(options))
+    validation = options.get("fieldValidation") or ""
+    if validation not in _VALIDATIONS:
+        errors.append(not_supported(Path("fieldValidation"), validation, _VALIDATIONS))
+    return errors
+
+
+def _dry_run_rules(options: Tree) -> list[FieldError]:
+    asked = options.get("dryRun") or []
+    if set(asked) <= {"All"}:
+        return []
+    return [not_supported(Path("dryRun"), asked, ("All",))]
+
+
+def _patch_rules(options: Tree) -> list[FieldError]:
+    errors = []
+    if options.get("force") is not None:
+        errors.append(forbidden(Path("force"), "may not be specified for non-apply patch"))
+    return [*errors, *_write_rules(options)]
+
+
+def _delete_rules(options: Tree) -> list[FieldError]:
+    policy, path = options.get("propagationPolicy"), Path("propagationPolicy")
+    errors = []
+    if policy is not None and options.get("orphanDependents") is not None:
+        errors.append(
+            invalid(path, policy, "orphanDependents and deletionPropagation cannot be both set")
+        )
+    if policy is not None and policy not in _POLICIES:
+        errors.append(not_supported(path, policy, (*_POLICIES, "nil")))
+    return [*errors, *_dry_run_rules(options)]
+
+
+def _list_rules(options: Tree) -> list[FieldError]:
+    match = options.get("resourceVersionMatch") or ""
+    if options.get("watch"):
+        return _watch_rules(options, match)
+    errors = []
+    if match:
+        version = options.get("resourceVersion") or ""
+        if not version:
+            errors.append(
+                forbidden(
+                    _MATCH,
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                )
+            )
+        errors.extend(_continue_rules(options))
+        if match not in (_EXACT, _NOT_OLDER):
+            errors.append(not_supported(_MATCH, match, ("", _EXACT, _NOT_OLDER)))
+        if match == _EXACT and version == "0":
+            errors.append(
+                forbidden(
+                    _MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+                )
+            )
+    if options.get("sendInitialEvents") is not None:
+        errors.append(forbidden(_INITIAL, "sendInitialEvents is forbidden for list"))
+    return errors
+
+
+def _watch_rules(options: Tree, match: str) -> list[FieldError]:
+    errors = []
+    initial = options.get("sendInitialEvents") is not None
+    if initial and match != _NOT_OLDER:
+        errors.append(
+            forbidden(
+                _MATCH, f"sendInitialEvents requires setting resourceVersionMatch to {_NOT_OLDER}"
+            )
+        )
+    if match:
+        if not initial:
+            errors.append(
+                forbidden(
+                    _MATCH,
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is "
+                    "provided",
+                )
+            )
+        if match != _NOT_OLDER:
+            errors.append(not_supported(_MATCH, match, (_NOT_OLDER,)))
+        errors.extend(_continue_rules(options))
+    return errors
+
+
+def _continue_rules(options: Tree) -> list[FieldError]:
+    if not options.get("continue"):
+        return []
+    words = "resourceVersionMatch is forbidden when continue is provided"
+    return [forbidden(_MATCH, words)]
+
+
+def _no_rules(_options: Tree) -> list[FieldError]:
+    return []
+
+
+_RULES: dict[str, Callable[[Tree], list[FieldError]]] = {
+    "CreateOptions": _write_rules,
+    "DeleteOptions": _delete_rules,
+    "GetOptions": _no_rules,
+    "ListOptions": _list_rules,
+    "PatchOptions": _patch_rules,
+    "TableOptions": _no_rules,
+    "UpdateOptions": _write_rules,
+}

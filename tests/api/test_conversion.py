@@ -1,0 +1,403 @@
+"""Conversion: derived, completed by functions, and autoscaling's two versions."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from kapiserver.api.conversion import Conversion
+from kapiserver.api.errors import ConversionFailed, NotRegistered
+from kapiserver.api.group import HUB, GroupVersion
+from kapiserver.api.groups import GROUPS
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree, Type, field, int32, int64
+
+V1, V2 = GroupVersion("autoscaling", "v1"), GroupVersion("autoscaling", "v2")
+INTERNAL = GroupVersion("autoscaling", HUB)
+ALPHA = "autoscaling.alpha.kubernetes.io"
+
+
+@pytest.mark.parametrize("group", [group.name for group in GROUPS])
+def test_every_difference_has_a_function(group: str) -> None:
+    """All versions of each group convert to its hub and back."""
+    assert isinstance(Scheme().conversion(group), Conversion)
+
+
+def test_identity_costs_nothing() -> None:
+    """An object that is in the version asked for is handed back as it is."""
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {}}
+    assert Scheme().convert(pod, Scheme().hub_version("")) is pod
+
+
+def test_kinds_of_meta_only_change_their_version() -> None:
+    """Options are the same in every group."""
+    options = {"kind": "DeleteOptions", "apiVersion": "autoscaling/v1", "dryRun": ["All"]}
+    assert Scheme().convert(options, V2) == {**options, "apiVersion": "autoscaling/v2"}
+
+
+def test_unknown_kinds_do_not_convert() -> None:
+    """A kind that the version asked for does not have is NotRegistered."""
+    scale = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
+    with pytest.raises(NotRegistered):
+        Scheme().convert(scale, V2)
+
+
+class Old:
+    """One version."""
+
+    class Thing(Type):
+        """A thing."""
+
+        count: int64 = field(1)
+        gone: str = field(2)
+
+
+class New:
+    """Another."""
+
+    class Thing(Type):
+        """A thing."""
+
+        count: int32 = field(1)
+        added: str = field(2, always=True)
+
+
+def test_a_difference_without_a_function_is_an_error_at_once() -> None:
+    """Compiling names each field that differs."""
+    with pytest.raises(TypeError, match="added, gone"):
+        Conversion({}).between(Old.Thing, New.Thing)
+
+
+def test_a_function_completes_what_is_derived() -> None:
+    """The function sees the source and what was carried over; order and zeros are Go's."""
+
+    def rename(source: Tree, target: Tree) -> None:
+        assert target == {"count": 3}
+        if "gone" in source:
+            target["added"] = source["gone"]
+
+    convert = Conversion({(Old.Thing, New.Thing): rename}).between(Old.Thing, New.Thing)
+    assert convert({"count": 3, "gone": "x"}) == {"count": 3, "added": "x"}
+    assert convert({"count": 3}) == {"count": 3, "added": ""}
+
+
+def test_a_number_that_does_not_fit_is_an_error_for_the_client() -> None:
+    """An int64 beyond int32 is ConversionFailed, not a wrong number."""
+    functions = {(Old.Thing, New.Thing): lambda source, target: None}
+    convert = Conversion(functions).between(Old.Thing, New.Thing)
+    with pytest.raises(ConversionFailed, match="4294967296"):
+        convert({"count": 2**32})
+
+
+# --- autoscaling
+
+TARGET = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
+SELECTOR = {"matchLabels": {"verb": "GET"}}
+
+
+def hpa(version: GroupVersion, spec: Tree, status: Tree, **metadata: Any) -> Tree:
+    """A canonical autoscaler."""
+    zero = {"desiredReplicas": 0, "currentMetrics": None}
+    replicas = {name: spec[name] for name in ("minReplicas",) if name in spec} | {"maxReplicas": 5}
+    if version == V1:
+        zero = {"currentReplicas": 0, "desiredReplicas": 0}
+    return {
+        "kind": "HorizontalPodAutoscaler",
+        "apiVersion": str(version),
+        "metadata": {"name": "web", **metadata},
+        "spec": {"scaleTargetRef": TARGET} | replicas | spec,
+        "status": zero | status,
+    }
+
+
+def cpu(percent: int) -> Tree:
+    """A target of CPU utilization."""
+    return {
+        "type": "Resource",
+        "resource": {
+            "name": "cpu",
+            "target": {"type": "Utilization", "averageUtilization": percent},
+        },
+    }
+
+
+# (v2 metric, v1 metric as the annotation has it)
+METRICS = [
+    (
+        {
+            "type": "Pods",
+            "pods": {
+                "metric": {"name": "qps", "selector": SELECTOR},
+                "target": {"type": "AverageValue", "averageValue": "100"},
+            },
+        },
+        {
+            "type": "Pods",
+            "pods": {"metricName": "qps", "targetAverageValue": "100", "selector": SELECTOR},
+        },
+    ),
+    (
+        {
+            "type": "Object",
+            "object": {
+                "describedObject": TARGET,
+                "target": {"type": "Value", "value": "2k"},
+                "metric": {"name": "hits"},
+            },
+        },
+        {"type": "Object", "object": {"target": TARGET, "metricName": "hits", "targetValue": "2k"}},
+    ),
+    (
+        {
+            "type": "External",
+            "external": {
+                "metric": {"name": "queue", "selector": SELECTOR},
+                "target": {"type": "AverageValue", "averageValue": "30"},
+            },
+        },
+        {
+            "type": "External",
+            "external": {
+                "metricName": "queue",
+                "metricSelector": SELECTOR,
+                "targetAverageValue": "30",
+            },
+        },
+    ),
+    (
+        {
+            "type": "Resource",
+            "resource": {
+                "name": "memory",
+                "target": {"type": "AverageValue", "averageValue": "1Gi"},
+            },
+        },
+        {"type": "Resource", "resource": {"name": "memory", "targetAverageValue": "1Gi"}},
+    ),
+    (
+        {
+            "type": "ContainerResource",
+            "containerResource": {
+                "name": "cpu",
+                "target": {"type": "Utilization", "averageUtilization": 60},
+                "container": "main",
+            },
+        },
+        {
+            "type": "ContainerResource",
+            "containerResource": {
+                "name": "cpu",
+                "targetAverageUtilization": 60,
+                "container": "main",
+            },
+        },
+    ),
+]
+
+READINGS = [
+    (
+        {
+            "type": "Resource",
+            "resource": {
+                "name": "cpu",
+                "current": {"averageValue": "250m", "averageUtilization": 42},
+            },
+        },
+        {
+            "type": "Resource",
+            "resource": {
+                "name": "cpu",
+                "currentAverageUtilization": 42,
+                "currentAverageValue": "250m",
+            },
+        },
+    ),
+    (
+        {
+            "type": "Pods",
+            "pods": {"metric": {"name": "qps"}, "current": {"averageValue": "90"}},
+        },
+        {"type": "Pods", "pods": {"metricName": "qps", "currentAverageValue": "90"}},
+    ),
+    (
+        {
+            "type": "Object",
+            "object": {
+                "metric": {"name": "hits"},
+                "current": {"value": "1k", "averageValue": "10"},
+                "describedObject": TARGET,
+            },
+        },
+        {
+            "type": "Object",
+            "object": {
+                "target": TARGET,
+                "metricName": "hits",
+                "currentValue": "1k",
+                "averageValue": "10",
+            },
+        },
+    ),
+    (
+        {"type": "External", "external": {"metric": {"name": "q"}, "current": {"value": "7"}}},
+        {"type": "External", "external": {"metricName": "q", "currentValue": "7"}},
+    ),
+    (
+        {
+            "type": "ContainerResource",
+            "containerResource": {
+                "name": "memory",
+                "current": {"averageValue": "1Gi"},
+                "container": "main",
+            },
+        },
+        {
+            "type": "ContainerResource",
+            "containerResource": {
+                "name": "memory",
+                "currentAverageValue": "1Gi",
+                "container": "main",
+            },
+        },
+    ),
+]
+
+CONDITION = {
+    "type": "AbleToScale",
+    "status": "True",
+    "lastTransitionTime": "2024-01-02T03:04:05Z",
+    "reason": "Ready<now>",
+}
+RULES = {
+    "stabilizationWindowSeconds": 0,
+    "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}],
+    "tolerance": "100m",
+}
+GO_RULES = (
+    '{"ScaleUp":{"StabilizationWindowSeconds":0,"SelectPolicy":null,'
+    '"Policies":[{"Type":"Pods","Value":4,"PeriodSeconds":15}],"Tolerance":"100m"},'
+    '"ScaleDown":null}'
+)
+
+V2_OBJECTS = [
+    hpa(V2, {"metrics": [cpu(80)]}, {}),
+    hpa(V2, {"minReplicas": 2, "metrics": [*(two for two, _ in METRICS), cpu(50)]}, {}),
+    *(hpa(V2, {"metrics": [two]}, {}) for two, _ in METRICS),
+    hpa(V2, {"metrics": [cpu(1)]}, {"currentMetrics": [two for two, _ in READINGS]}),
+    *(hpa(V2, {"metrics": [cpu(1)]}, {"currentMetrics": [two]}) for two, _ in READINGS),
+    hpa(V2, {"metrics": [cpu(9)], "behavior": {"scaleUp": RULES}}, {"conditions": [CONDITION]}),
+    hpa(V2, {"metrics": [cpu(9)]}, {}, annotations={"mine": "1"}, finalizers=["x/y"]),
+]
+
+
+@pytest.mark.parametrize("given", V2_OBJECTS)
+@pytest.mark.parametrize("way", [(INTERNAL, V2), (INTERNAL, V1, INTERNAL, V2), (V1, V2)])
+def test_v2_comes_back_from_everywhere(given: Tree, way: tuple[GroupVersion, ...]) -> None:
+    """Nothing that v2 says is lost on the way through v1, to the byte, and nothing is changed
+    in place."""
+    before = copy.deepcopy(given)
+    found = given
+    for version in way:
+        found = Scheme().convert(found, version)
+    assert json.dumps(found) == json.dumps(before)
+    assert given == before
+
+
+V1_OBJECTS = [
+    hpa(V1, {"targetCPUUtilizationPercentage": 30}, {}),
+    hpa(V1, {"minReplicas": 1, "targetCPUUtilizationPercentage": 30}, {"currentReplicas": 3}),
+    hpa(V1, {"targetCPUUtilizationPercentage": 80}, {}, annotations={"mine": "1"}),
+]
+
+
+@pytest.mark.parametrize("given", V1_OBJECTS)
+def test_v1_comes_back_from_the_hub(given: Tree) -> None:
+    """Nothing that v1 says is lost in the hub."""
+    there = Scheme().convert(given, INTERNAL)
+    assert json.dumps(Scheme().convert(there, V1)) == json.dumps(given)
+
+
+def _annotations(obj: Tree) -> dict[str, str]:
+    found: dict[str, str] = Scheme().convert(obj, V1)["metadata"]["annotations"]
+    return found
+
+
+@pytest.mark.parametrize(("two", "one"), METRICS)
+def test_metrics_travel_as_v1_json(two: Tree, one: Tree) -> None:
+    """A metric that v1 has no field for is v1's JSON in an annotation."""
+    found = _annotations(hpa(V2, {"metrics": [two, cpu(50)]}, {}))
+    assert found == {f"{ALPHA}/metrics": json.dumps([one], separators=(",", ":"))}
+
+
+@pytest.mark.parametrize(("two", "one"), READINGS)
+def test_readings_travel_as_v1_json(two: Tree, one: Tree) -> None:
+    """Every reading is kept in an annotation, that of the CPU too."""
+    found = _annotations(hpa(V2, {"metrics": [cpu(50)]}, {"currentMetrics": [two]}))
+    assert found == {f"{ALPHA}/current-metrics": json.dumps([one], separators=(",", ":"))}
+
+
+def test_behavior_and_conditions_travel_as_kubernetes_writes_them() -> None:
+    """Behavior has the names of Go's internal struct; conditions escape HTML."""
+    found = _annotations(V2_OBJECTS[-2])
+    assert found[f"{ALPHA}/behavior"] == GO_RULES
+    assert "Ready\\u003cnow\\u003e" in found[f"{ALPHA}/conditions"]
+    assert list(found) == sorted(found)
+
+
+def test_cpu_reading_is_a_field_of_v1() -> None:
+    """v1 shows the utilization in its own field."""
+    obj = hpa(V2, {"metrics": [cpu(50)]}, {"currentMetrics": [READINGS[0][0]]})
+    assert Scheme().convert(obj, V1)["status"]["currentCPUUtilizationPercentage"] == 42
+
+
+def test_no_target_means_80_percent_of_cpu() -> None:
+    """v1 without any target gets the one that controllers assumed."""
+    there = Scheme().convert(hpa(V1, {}, {}), INTERNAL)
+    assert there["spec"]["metrics"] == [cpu(80)]
+    assert list(there["spec"]) == ["scaleTargetRef", "maxReplicas", "metrics"]
+
+
+BROKEN = [
+    "",
+    "null",
+    "{",
+    "[1]",
+    '[{"type":1}]',
+    "7",
+    '{"a":1}',
+    '[{"type":"Pods","pods":[],"status":1}]',
+]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+@pytest.mark.parametrize("name", ["metrics", "current-metrics", "conditions", "behavior"])
+def test_annotations_that_do_not_read_are_ignored(name: str, text: str) -> None:
+    """What a client wrote into our annotations breaks nothing and shows nowhere else."""
+    given = hpa(
+        V1, {"targetCPUUtilizationPercentage": 7}, {}, annotations={f"{ALPHA}/{name}": text}
+    )
+    found = Scheme().convert(given, V2)
+    assert found == hpa(V2, {"metrics": [cpu(7)]}, {})
+
+
+def test_our_annotations_are_not_kept_in_v2() -> None:
+    """v2 has fields for all: the annotations are dropped on the way in and out."""
+    given = hpa(V2, {"metrics": [cpu(7)]}, {}, annotations={f"{ALPHA}/behavior": "{}", "x": "y"})
+    assert Scheme().convert(given, INTERNAL)["metadata"]["annotations"] == {"x": "y"}
+
+
+def test_lists_convert_item_by_item() -> None:
+    """A list kind converts as its items do."""
+    items = [{k: v for k, v in one.items() if k != "apiVersion"} for one in V1_OBJECTS]
+    given = {
+        "kind": "HorizontalPodAutoscalerList",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {"resourceVersion": "7"},
+        "items": items,
+    }
+    found = Scheme().convert(given, V2)
+    assert found["metadata"] == {"resourceVersion": "7"}
+    assert [one["spec"]["metrics"] for one in found["items"]] == [[cpu(30)], [cpu(30)], [cpu(80)]]

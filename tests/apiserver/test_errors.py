@@ -1,0 +1,91 @@
+"""Every error of every layer has its Status."""
+
+import inspect
+
+import pytest
+from kapiserver.api import errors as api
+from kapiserver.apiserver import errors as server
+from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.codecs import errors as codecs
+from kapiserver.storage import errors as storage
+
+INFO = parse_request_info("PUT", "/apis/apps/v1/namespaces/n/deployments/d", {})
+BASES = (
+    api.APIError,
+    codecs.CodecError,
+    storage.StorageError,
+    storage.ObjectError,
+    server.ServerError,
+    Exception,
+)
+
+
+def _classes() -> list[type[Exception]]:
+    return [
+        found
+        for module in (api, codecs, storage, server)
+        for found in vars(module).values()
+        if inspect.isclass(found)
+        and issubclass(found, Exception)
+        and found.__module__ == module.__name__
+        and found not in BASES
+    ]
+
+
+@pytest.mark.parametrize("error", _classes(), ids=lambda one: one.__name__)
+def test_every_error_is_mapped(error: type[Exception]) -> None:
+    """No error class of any layer is left to become a 500 by accident."""
+    assert any(base in server.TABLE for base in error.__mro__[:-3])
+
+
+def test_unexpected_errors() -> None:
+    """What nobody expected has no Status of its own."""
+    assert server.status_of(KeyError("x"), INFO) is None
+
+
+STATUSES = [
+    (
+        storage.NotFound(resource="deployments", group="apps", name="d"),
+        404, "NotFound", 'deployments.apps "d" not found',
+        {"name": "d", "group": "apps", "kind": "deployments"},
+    ),
+    (
+        storage.ObjectConflict(resource="pods", group="", name="p"),
+        409, "Conflict",
+        'Operation cannot be fulfilled on pods "p": the object has been modified; please apply '
+        "your changes to the latest version and try again",
+        {"name": "p", "kind": "pods"},
+    ),
+    (server.UnknownResource(), 404, "NotFound",
+     "the server could not find the requested resource", {}),
+    (server.MethodNotAllowed(), 405, "MethodNotAllowed",
+     "the server does not allow this method on the requested resource", {}),
+    (server.BodyTooLarge(3145728), 413, "RequestEntityTooLarge",
+     "Request entity too large: limit is 3145728", None),
+    (server.Unauthorized(), 401, "Unauthorized", "Unauthorized", None),
+    (server.RequestTimeout(), 504, "Timeout",
+     "Timeout: request did not complete within the allotted timeout", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "code", "reason", "message", "details"), STATUSES)
+def test_statuses(error, code, reason, message, details) -> None:
+    """Code, reason, message and details are kube-apiserver's."""
+    tree = server.status_of(error, INFO)
+    assert tree is not None
+    assert list(tree)[:4] == ["kind", "apiVersion", "metadata", "status"]
+    assert (tree["code"], tree["reason"], tree["message"]) == (code, reason, message)
+    assert tree.get("details") == details
+
+
+def test_invalid_objects() -> None:
+    """Each broken rule is a cause."""
+    errors = [api.required(api.Path("spec") / "a"), api.invalid(api.Path("spec") / "b", 1, "no")]
+    error = api.InvalidObject(group="apps", kind="Deployment", name="d", errors=errors)
+    tree = server.status_of(error, INFO)
+    assert tree is not None
+    assert tree["code"] == 422
+    assert tree["details"]["causes"] == [
+        {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.a"},
+        {"reason": "FieldValueInvalid", "message": "Invalid value: 1: no", "field": "spec.b"},
+    ]

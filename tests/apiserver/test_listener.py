@@ -1,0 +1,254 @@
+"""HTTP on the wire: raw sockets against a handler of the test's own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from kapiserver.apiserver.errors import BodyTooLarge, ServerError
+from kapiserver.apiserver.listener import LINE_LIMIT, Listener
+from kapiserver.apiserver.request import ANONYMOUS, Request
+from kapiserver.apiserver.respond import Answer, Response, Stream, text
+
+Ask = Callable[..., Awaitable[bytes]]
+
+
+class _Streaming:
+    """Stands for a running watch."""
+
+    cancelled = 0
+
+    def cancel(self) -> None:
+        type(self).cancelled += 1
+
+
+async def _handle(request: Request) -> Answer:
+    if request.path == "/slices":
+        return Response(body=iter([b"a" * 10, b"b" * 20]))
+    if request.path == "/known":
+        return Response(body=iter([b"a" * 10, b"b" * 20]), length=30)
+    if request.path == "/body":
+        try:
+            return text(f"{len(await request.read_body(1000))}")
+        except BodyTooLarge:
+            return text("large", status=413)
+    if request.path == "/stream":
+
+        async def open_(sink) -> _Streaming:
+            sink.write(b"one\n")
+            await sink.drained()
+            sink.write(b"two\n")
+            sink.close()
+            return _Streaming()
+
+        return Stream(media_type="application/json", open=open_)
+    if request.path == "/idle":
+
+        async def idle(sink) -> _Streaming:
+            return _Streaming()
+
+        return Stream(
+            media_type="application/json",
+            open=idle,
+            timeout=float(request.parameter("timeout") or 0),
+        )
+    if request.path == "/refused":
+
+        async def refuse(sink) -> _Streaming:
+            raise ServerError("no")
+
+        return Stream(media_type="application/json", open=refuse)
+    return text(f"{request.method} {request.path} {sorted(request.query.items())}")
+
+
+def _answer_error(request: Request, error: Exception) -> Response:
+    return text(str(error), status=409)
+
+
+@asynccontextmanager
+async def _listening() -> AsyncIterator[tuple[Listener, Ask]]:
+    listener = Listener(_handle, _answer_error, user=ANONYMOUS)
+    server = await asyncio.get_running_loop().create_server(listener, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+
+    async def ask(*pieces: bytes, until: bytes = b"") -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+        try:
+            async with asyncio.timeout(5):
+                return await (reader.readuntil(until) if until else reader.read())
+        finally:
+            writer.close()
+
+    try:
+        yield listener, ask
+    finally:
+        server.close()
+        await listener.shutdown(1)
+
+
+def _ask(*pieces: bytes, until: bytes = b"") -> bytes:
+    async def once() -> bytes:
+        async with _listening() as (_, ask):
+            return await ask(*pieces, until=until)
+
+    return asyncio.run(once())
+
+
+def _get(target: str, *headers: str) -> bytes:
+    lines = [f"GET {target} HTTP/1.1", "Host: x", "Connection: close", *headers]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        ("/a%20b?c=d%26e&c=f", "GET /a b [('c', ['d&e', 'f'])]"),
+        ("http://host:1/a/b?c", "GET /a/b [('c', [''])]"),
+        ("/%e4%bd%a0", "GET /你 []"),
+        ("/%ff", "GET /\ufffd []"),
+    ],
+)
+def test_targets(target: str, body: str) -> None:
+    """Path and query of a request target arrive unquoted."""
+    answer = _ask(_get(target))
+    head, _, found = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"Connection: close" in head
+    assert b"\r\nDate: " in head
+    assert found.decode() == body
+
+
+def test_slices() -> None:
+    """Slices go out chunked, or as they are where their length is known."""
+    chunked = _ask(_get("/slices"))
+    assert b"Transfer-Encoding: chunked\r\n" in chunked
+    assert chunked.endswith(b"\r\n\r\na\r\naaaaaaaaaa\r\n14\r\n" + b"b" * 20 + b"\r\n0\r\n\r\n")
+    known = _ask(_get("/known"))
+    assert b"Content-Length: 30\r\n" in known
+    assert known.endswith(b"a" * 10 + b"b" * 20)
+    old = _ask(b"GET /slices HTTP/1.0\r\n\r\n")
+    assert b"Transfer-Encoding" not in old
+    assert old.endswith(b"a" * 10 + b"b" * 20)
+
+
+def test_head() -> None:
+    """HEAD has the length and no body."""
+    answer = _ask(b"HEAD /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert b"Content-Length: 10\r\n" in answer
+    assert answer.endswith(b"\r\n\r\n")
+
+
+def test_pipelined() -> None:
+    """Requests sent without waiting are answered in order."""
+    first = b"GET /1 HTTP/1.1\r\nHost: x\r\n\r\n"
+    answer = _ask(first + _get("/2"))
+    assert answer.index(b"GET /1") < answer.index(b"GET /2")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "body"),
+    [
+        ([b"Content-Length: 5\r\n\r\nhello"], b"5"),
+        ([b"Transfer-Encoding: chunked\r\n\r\n", b"3\r\nabc\r\n", b"2\r\nde\r\n0\r\n\r\n"], b"5"),
+        ([b"Content-Length: 1001\r\n\r\n", b"x" * 1001], b"large"),
+        ([b"Transfer-Encoding: chunked\r\n\r\n5dc\r\n" + b"x" * 1500 + b"\r\n0\r\n\r\n"], b"large"),
+        ([b"\r\n"], b"0"),
+    ],
+)
+def test_bodies(pieces: list[bytes], body: bytes) -> None:
+    """Bodies are read whole, however framed, up to the bound."""
+    head = b"POST /body HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    assert _ask(head + pieces[0], *pieces[1:]).endswith(b"\r\n\r\n" + body)
+
+
+def test_continue() -> None:
+    """A client that waits to be told to go on is told."""
+    head = b"POST /body HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+    assert _ask(head, until=b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 40 + b"\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET /" + b"a" * (LINE_LIMIT + 10) + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 1000 + b"\r\n",
+    ],
+    ids=range(9),
+)
+def test_garbage(garbage: bytes) -> None:
+    """What is no HTTP is answered by a plain 400 that says no more, and the server lives on."""
+
+    async def twice() -> tuple[bytes, bytes]:
+        async with _listening() as (_, ask):
+            return await ask(garbage), await ask(_get("/still"))
+
+    first, second = asyncio.run(twice())
+    assert first.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert first.endswith(b"\r\n\r\n400 Bad Request")
+    assert second.endswith(b"GET /still []")
+
+
+def test_stream() -> None:
+    """Frames go out as chunks as they come; the end is clean and the watch is cancelled."""
+    before = _Streaming.cancelled
+    answer = _ask(_get("/stream"))
+    assert answer.endswith(b"\r\n\r\n4\r\none\n\r\n4\r\ntwo\n\r\n0\r\n\r\n")
+    assert _Streaming.cancelled == before + 1
+    assert _ask(b"GET /stream HTTP/1.0\r\n\r\n").endswith(b"\r\n\r\none\ntwo\n")
+
+
+def test_stream_head_comes_first() -> None:
+    """The head goes out before any event does, so that the client knows that it watches."""
+    head = _ask(b"GET /idle HTTP/1.1\r\nHost: x\r\n\r\n", until=b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_stream_ends_in_time() -> None:
+    """A stream has its own time."""
+    assert _ask(_get("/idle?timeout=0.01")).endswith(b"\r\n\r\n0\r\n\r\n")
+
+
+def test_stream_refused() -> None:
+    """An error before the first frame is an ordinary answer."""
+    answer = _ask(_get("/refused"))
+    assert answer.startswith(b"HTTP/1.1 409 Conflict\r\n")
+    assert answer.endswith(b"\r\n\r\nno")
+
+
+def test_streams_end_cleanly() -> None:
+    """When the server drains, every stream gets its end."""
+
+    async def drain() -> bytes:
+        async with _listening() as (listener, ask):
+            asked = asyncio.ensure_future(ask(_get("/idle")))
+            while not listener.streaming:
+                await asyncio.sleep(0)
+            listener.end_streams()
+            return await asked
+
+    assert asyncio.run(drain()).endswith(b"\r\n\r\n0\r\n\r\n")
+
+
+def test_client_goes_away() -> None:
+    """A stream whose client is gone is cancelled."""
+
+    async def leave() -> None:
+        async with _listening() as (listener, ask):
+            await ask(b"GET /idle HTTP/1.1\r\nHost: x\r\n\r\n", until=b"\r\n\r\n")
+            async with asyncio.timeout(5):
+                while listener.streaming:
+                    await asyncio.sleep(0)
+
+    before = _Streaming.cancelled
+    asyncio.run(leave())
+    assert _Streaming.cancelled == before + 1

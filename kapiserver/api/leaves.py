@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import functools
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 import orjson
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)  # naive, as every moment below: all are UTC
 _SECOND = timedelta(seconds=1)
 _CACHED = 4096
 
@@ -125,32 +125,46 @@ def _moment(text: str, parts: list[str]) -> datetime:
         offset = -offset if zone[0] == "-" else offset
     micros = int(fraction[:6].ljust(6, "0")) if fraction else 0
     try:
-        return datetime(year, month, day, hour, minute, second, micros, tzinfo=UTC) - offset
+        return datetime(year, month, day, hour, minute, second, micros) - offset
     except (ValueError, OverflowError):
         raise ValueError(f"parsing time {_quoted(text)}: day out of range") from None
 
 
 def _seconds_text(moment: datetime) -> str | None:
-    text = moment.strftime("%m-%dT%H:%M:%SZ")
-    text = f"{moment.year:04}-{text}"
-    return None if text == "0001-01-01T00:00:00Z" else text
+    text = moment.isoformat(timespec="seconds")
+    return None if text == "0001-01-01T00:00:00" else text + "Z"
 
 
 def _micros_text(moment: datetime) -> str | None:
-    seconds = _seconds_text(moment)
-    if seconds is None and not moment.microsecond:
-        return None
-    head = seconds or "0001-01-01T00:00:00Z"
-    return f"{head[:-1]}.{moment.microsecond:06}Z"
+    text = moment.isoformat(timespec="microseconds")
+    return None if text == "0001-01-01T00:00:00.000000" else text + "Z"
+
+
+_CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
+
+
+def _is_canonical(text: str, length: int) -> bool:
+    # Nearly every text is; the long way takes ten times as long.
+    if len(text) != length or text.startswith("0001") or not _CANONICAL.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 @functools.lru_cache(_CACHED)
 def _canonical_time(text: str) -> str | None:
+    if _is_canonical(text, len("2006-01-02T15:04:05Z")):
+        return text
     return _seconds_text(_parse_time(text, _RFC3339))
 
 
 @functools.lru_cache(_CACHED)
 def _canonical_micro_time(text: str) -> str | None:
+    if _is_canonical(text, len("2006-01-02T15:04:05.000000Z")):
+        return text
     return _micros_text(_parse_time(text, _RFC3339_MICRO))
 
 
@@ -179,7 +193,7 @@ class Time(Leaf):
     def to_message(cls, value: Value) -> Tree:
         if value is None:
             return {}
-        moment = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value[:-1])
         return {"seconds": (moment - _EPOCH) // _SECOND, "nanos": 0}
 
     @classmethod
@@ -204,7 +218,7 @@ class MicroTime(Leaf):
     def to_message(cls, value: Value) -> Tree:
         if value is None:
             return {}
-        moment = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value[:-1])
         return {"seconds": (moment - _EPOCH) // _SECOND, "nanos": moment.microsecond * 1000}
 
     @classmethod

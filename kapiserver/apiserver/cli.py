@@ -27,8 +27,7 @@ DEFAULTS = Config()
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         return command(options)
@@ -41,15 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """All commands and their flags."""
+    found = argparse.ArgumentParser(
         prog="kapiserver", description="A Kubernetes API server in Python."
     )
-    parser.add_argument("--version", action="version", version=f"kapiserver {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    found.add_argument("--version", action="version", version=f"kapiserver {__version__}")
+    commands = found.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands.add_parser("serve", help="serve the Kubernetes API"))
     _add_recode(commands.add_parser("recode", help="write one object in another encoding"))
-    return parser
+    return found
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 import inspect
 
 import pytest
+
 from kapiserver.api import errors as api
 from kapiserver.apiserver import errors as server
 from kapiserver.apiserver.request_info import parse_request_info

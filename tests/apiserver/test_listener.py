@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+
 from kapiserver.apiserver.errors import BodyTooLarge, ServerError
 from kapiserver.apiserver.listener import LINE_LIMIT, Listener
 from kapiserver.apiserver.request import ANONYMOUS, Request

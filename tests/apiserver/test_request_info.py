@@ -1,6 +1,7 @@
 """What a request asks for, by method, path and query."""
 
 import pytest
+
 from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.request import parse_query
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+
 from kapiserver.apiserver import kubeconfig, tls
 from kapiserver.apiserver.config import Config
 

@@ -128,6 +128,8 @@ class Lock:
             self._held.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
             self._held.close()
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
             raise StoreLocked(
                 f"{path} is in use by another kapiserver: stop it, or choose another --storage"
             ) from error

@@ -1,0 +1,96 @@
+"""Continue tokens: where a list in pages goes on, sealed so that clients can neither read nor
+forge one.
+
+The seal is AES-GCM with a key that all servers of one store share: it lies in the store under a
+key of its own, so a token works on every server and after a restart. The prefix that was listed is
+sealed in too: a token opens only for the list that made it. Knows no object and no query; mirrors
+the continue tokens of k8s.io/apiserver's storage, which are plain text there.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import struct
+from dataclasses import dataclass
+
+from kapiserver.storage.errors import Corrupt, KeyExists
+from kapiserver.storage.kv import KV, Revision
+
+SECRET = "/kapiserver/continue-token-secret"
+"""Where the sealing key lies in the store."""
+
+_KEY_BYTES = 32
+_NONCE_BYTES = 12
+_LONGEST = 8192
+"""Characters of a token that is worth looking at."""
+_VERSION = 1
+_HEAD = struct.Struct(">Bq")
+
+
+class BadToken(Exception):
+    """A token that no server of this store made, or not for this list."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContinueToken:
+    """Where the next page begins: at the key `start`, of the state at `revision`."""
+
+    revision: Revision
+    start: str
+
+
+class Tokens:
+    """Seals and opens continue tokens. Made by `load_tokens`."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def seal(self, token: ContinueToken, prefix: str) -> str:
+        """The text to give to a client that lists `prefix`; unpadded URL-safe base64."""
+        # Imported here: most servers start, and many stop, without a list in pages.
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        nonce = os.urandom(_NONCE_BYTES)
+        content = _HEAD.pack(_VERSION, token.revision) + token.start.encode()
+        sealed = nonce + AESGCM(self._secret).encrypt(nonce, content, prefix.encode())
+        return base64.urlsafe_b64encode(sealed).rstrip(b"=").decode("ascii")
+
+    def open(self, text: str, prefix: str) -> ContinueToken:
+        """Read a client's token for a list of `prefix`. Raises BadToken."""
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        if len(text) > _LONGEST:
+            raise BadToken("continue key is not valid: too long")
+        try:
+            sealed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+            nonce, content = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+            content = AESGCM(self._secret).decrypt(nonce, content, prefix.encode())
+            version, revision = _HEAD.unpack_from(content)
+            start = content[_HEAD.size :].decode()
+        except (binascii.Error, InvalidTag, struct.error, ValueError) as error:
+            raise BadToken("continue key is not valid") from error
+        if version != _VERSION:
+            raise BadToken(f"continue key is not valid: server does not recognize v{version}")
+        # The seal says that a server of ours wrote this; the key is checked all the same.
+        if not start.startswith(prefix) or ".." in start.split("/"):
+            raise BadToken(f"continue key is not valid: {start}")
+        return ContinueToken(Revision(revision), start)
+
+
+async def load_tokens(kv: KV) -> Tokens:
+    """The tokens of a store; makes the store's secret when it has none. Raises Unavailable,
+    Corrupt."""
+    found = (await kv.get(SECRET)).item
+    if found is None:
+        secret = os.urandom(_KEY_BYTES)
+        try:
+            await kv.create(SECRET, secret)
+        except KeyExists:  # another server was faster: its secret is the store's
+            found = (await kv.get(SECRET)).item
+    value = secret if found is None else found.value
+    if len(value) != _KEY_BYTES:
+        raise Corrupt(f"{SECRET} holds {len(value)} bytes, not {_KEY_BYTES}")
+    return Tokens(value)

@@ -137,6 +137,20 @@ class Entry:
         self._encoded[form] = data
         self.origin.used(self, len(data))
 
+    def written(self, revision: Revision) -> None:
+        """The write that this entry was made for has happened."""
+        if not self.revision:
+            self.revision = revision
+            if self._tree is not None:
+                self._tree = stamped(self._tree, revision)
+
+    def at_revision(self, revision: Revision) -> Entry:
+        """The same object at another revision: a deleted one carries that of its deletion."""
+        tree = None if self._tree is None else stamped(self._tree, revision)
+        found = Entry(self.origin, self.path, self.value, revision, tree=tree)
+        found._selectable = self._selectable
+        return found
+
     def forget(self) -> None:
         """Drop everything derived that is large."""
         self._tree = None
@@ -145,3 +159,21 @@ class Entry:
 
 TREE_COST = 8
 """Bytes of memory that a tree takes for each byte of its stored form, about."""
+
+
+_BEFORE = ("name", "generateName", "namespace", "selfLink", "uid")
+
+
+def stamped(tree: Tree, revision: int) -> Tree:
+    """The tree with `metadata.resourceVersion` in its place; 0: without. Shares the rest."""
+    before = tree.get("metadata") or {}
+    meta = {name: before[name] for name in _BEFORE if name in before}
+    if revision:
+        meta["resourceVersion"] = str(revision)
+    meta.update((name, value) for name, value in before.items() if name not in _STAMPED)
+    found = dict(tree)
+    found["metadata"] = meta
+    return found
+
+
+_STAMPED = frozenset((*_BEFORE, "resourceVersion"))

@@ -1,14 +1,47 @@
-"""The objects of one resource over a store of bytes: what handlers call (bodies follow)."""
+"""The objects of one resource over a store of bytes: what handlers call.
+
+Reads come from the resource's cache; a write is a plan on trees (`storage/lifecycle.py`) carried
+out if the revision it was made for still holds, or made anew. Knows no HTTP. Mirrors
+k8s.io/apiserver/pkg/registry/generic/registry/store.go.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import copy
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+import orjson
+
+from kapiserver.api.errors import APIError
 from kapiserver.api.group import Resource
+from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.objects import is_terminating, metadata_of, name_of, namespace_of
+from kapiserver.api.order import settle
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
-from kapiserver.storage.entry import Entry, Form, ObjectKey
+from kapiserver.storage import lifecycle
+from kapiserver.storage.cache import ResourceCache
+from kapiserver.storage.clock import Clock
+from kapiserver.storage.documents import Documents, FormFramer
+from kapiserver.storage.encodings import Budget, ObjectCodec
+from kapiserver.storage.entry import TREE_COST, Entry, Form, ObjectKey
+from kapiserver.storage.errors import (
+    NO_UNIQUE_NAME,
+    TERMINATING,
+    AlreadyExists,
+    Conflict,
+    KeyExists,
+    NotFound,
+    ObjectConflict,
+)
+from kapiserver.storage.kv import KV, Revision
+from kapiserver.storage.lists import Lists, check_watch
 from kapiserver.storage.query import (
+    ANY,
     Admit,
     Change,
     DeleteQuery,
@@ -20,50 +53,182 @@ from kapiserver.storage.query import (
     WatchSink,
     Written,
 )
+from kapiserver.storage.token import Tokens
+from kapiserver.storage.watchers import Audience, Watchers, Watching
+
+ATTEMPTS = 100
+"""How often a write is planned anew because the object moved on."""
+DELETERS = 16
+"""Deletions of one collection under way at once."""
+COLLECTION_PAGE = 500
+
+_UNSEEN = Revision(0)
 
 
-class Watching(Protocol):
-    """A running watch."""
+class Names(Protocol):
+    """Where uids and the ends of generated names come from."""
 
-    def cancel(self) -> None:
-        """Write nothing more to the sink; it is not closed. Idempotent."""
+    def uid(self) -> str:
+        """A new uid."""
+
+    def suffix(self) -> str:
+        """The end of a generated name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the stores of all resources share."""
+
+    kv: KV
+    scheme: Scheme
+    clock: Clock
+    names: Names
+    tokens: Tokens
+    budget: Budget
 
 
 class ResourceStore:
     """The objects of one resource.
 
-    Every method raises errors of `storage/errors.py` (ObjectError, Unavailable) and of
-    `api/errors.py` (InvalidObject, BadObject); reads also InvalidObject for options that
-    exclude each other.
+    Every method raises errors of `storage/errors.py` (ObjectError, Unavailable, Corrupt) and of
+    `api/errors.py` (InvalidObject, BadObject); reads also InvalidObject for options that exclude
+    each other.
     """
 
-    resource: Resource
+    def __init__(
+        self,
+        resource: Resource,
+        codec: ObjectCodec,
+        documents: Documents,
+        around: Surroundings,
+        *,
+        ttl: int = 0,
+    ) -> None:
+        self.resource = resource
+        self.documents = documents
+        """Bodies of answers from entries."""
+        self._codec = codec
+        self._kv = around.kv
+        self._scheme = around.scheme
+        self._clock = around.clock
+        self._names = around.names
+        self._budget = around.budget
+        self._ttl = ttl
+        self._cache = ResourceCache(around.kv, codec.prefix, codec, around.clock)
+        self._lists = Lists(around.kv, codec, self._cache, around.tokens)
+        self._watchers = Watchers(self._cache, around.clock)
+
+    # Reading.
 
     async def get(self, key: ObjectKey, *, resource_version: str = "") -> Entry:
         """One object. Raises NotFound."""
-        raise NotImplementedError
+        await self._lists.up_to(resource_version)
+        entry = self._cache.get(self._codec.path(key))
+        if entry is None:
+            raise self._not_found(key.name)
+        return entry
 
     async def list(self, query: ListQuery) -> Listing:
         """One page, or all. Raises Expired, ResourceVersionTooLarge, BadQuery."""
-        raise NotImplementedError
+        return await self._lists.list(query)
 
     async def watch(self, query: WatchQuery, sink: WatchSink) -> Watching:
         """Begin a watch; frames come at once or later, errors after that as an ERROR frame and
-        the sink's end. Raises BadQuery, ResourceVersionTooLarge before the first frame. A
-        version that is too old is an ERROR frame, as with kube-apiserver."""
-        raise NotImplementedError
+        the sink's end. Raises BadQuery, InvalidObject, ResourceVersionTooLarge before the first
+        frame. A version that is too old is an ERROR frame, as with kube-apiserver."""
+        check_watch(query)
+        text = query.resource_version
+        revision = self._lists.parse_version(text)
+        begins = query.initial_events
+        if begins is None:
+            begins = revision == 0
+        if begins or not revision:
+            await self._lists.up_to(text)
+            revision = self._cache.revision
+        else:
+            await self._cache.ready()
+        scope = self._lists.scope(query.namespace, query.selection)
+        watching = Watching(
+            audience=Audience(scope, query.selection, query.framer),
+            framer=query.framer,
+            sink=sink,
+            sent=revision,
+            bookmarks=query.bookmarks,
+        )
+        if revision < self._cache.oldest:
+            message = f"too old resource version: {revision} ({self._cache.oldest})"
+            watching.end(self._lists.expired(message))
+        else:
+            marked = bool(query.initial_events) and query.bookmarks
+            initial = self._cache.range(scope) if begins else None
+            self._watchers.begin(watching, initial, marked=marked)
+        return watching
 
     def framer(self, form: Form, status: Callable[[Exception], Tree]) -> Framer:
         """The ordinary framer of a form (json, protobuf, cbor); `status` makes the Status tree
         of an ERROR event."""
-        raise NotImplementedError
+        return FormFramer(self.documents, form, status)
+
+    def stop(self) -> None:
+        """End the cache's watch of the store, and all watches with it."""
+        self._cache.stop()
+
+    # Creating.
 
     async def create(
         self, obj: Tree, *, namespace: str = "", admit: Admit | None = None, dry_run: bool = False
     ) -> Written:
         """Create an object, which the store may change; `namespace` is the request's. Raises
         AlreadyExists."""
-        raise NotImplementedError
+        lifecycle.ensure_namespace(obj, namespace if self.resource.namespaced else "")
+        lifecycle.begin_object(
+            obj, uid=self._names.uid(), now=lifecycle.timestamp(self._clock.now())
+        )
+        meta = obj["metadata"]
+        base = "" if meta.get("name") else meta.get("generateName") or ""
+        for attempt in range(1, lifecycle.NAME_ATTEMPTS + 1):
+            wanted = _copied(obj) if base else obj
+            if base:
+                self._name(wanted, base)
+            try:
+                return await self._create(wanted, admit, dry_run)
+            except AlreadyExists as error:
+                if not base:
+                    raise
+                if attempt == lifecycle.NAME_ATTEMPTS:
+                    raise self._exists(error.name, NO_UNIQUE_NAME, retry_after=1) from None
+        raise AssertionError("unreachable")
+
+    def _name(self, obj: Tree, base: str) -> None:
+        longest = self._scheme.strategy(self.resource).generate_name_max
+        meta = metadata_of(obj)
+        meta["name"] = lifecycle.generated_name(base, self._names.suffix(), longest=longest)
+        settle(meta, ObjectMeta)
+
+    async def _create(self, obj: Tree, admit: Admit | None, dry_run: bool) -> Written:
+        if admit is not None:
+            await admit(obj, None)
+        strategy = self._scheme.strategy(self.resource)
+        warnings = lifecycle.before_create(obj, self.resource, strategy)
+        path = self._codec.path(ObjectKey(namespace_of(obj), name_of(obj)))
+        entry = Entry(self._codec, path, self._codec.stored_value(obj), _UNSEEN, tree=obj)
+        try:
+            if dry_run:
+                await self._must_be_absent(path)
+            else:
+                await self._carry_out(entry, self._kv.create(path, entry.value, ttl=self._ttl))
+        except KeyExists:
+            await self._cache.ready()
+            there = self._cache.get(path)
+            going = there is not None and is_terminating(there.tree())
+            raise self._exists(name_of(obj), TERMINATING if going else "") from None
+        return Written(entry=entry, outcome="created", warnings=warnings)
+
+    async def _must_be_absent(self, path: str) -> None:
+        if (await self._kv.get(path)).item is not None:
+            raise KeyExists(path)
+
+    # Changing.
 
     async def update(
         self,
@@ -71,23 +236,201 @@ class ResourceStore:
         change: Change,
         *,
         subresource: str = "",
-        preconditions: Preconditions = Preconditions(),
+        preconditions: Preconditions = ANY,
         admit: Admit | None = None,
         dry_run: bool = False,
         may_create: bool = False,
     ) -> Written:
         """Change an object. PUT passes the body's uid as a precondition. `may_create` (apply)
         creates what is not there, as the strategy may too. Raises NotFound, ObjectConflict."""
-        raise NotImplementedError
+        strategy = self._scheme.strategy(self.resource, subresource)
+        may_create = may_create or strategy.allow_create_on_update
+        path = self._codec.path(key)
+        await self._cache.ready()
+        entry = self._cache.get(path)
+        verified = False
+        for _ in range(ATTEMPTS):
+            if entry is None and not verified:
+                entry, verified = await self._read(path), True
+            try:
+                lifecycle.check_update_preconditions(
+                    entry and entry.tree(),
+                    preconditions,
+                    resource=self.resource,
+                    name=key.name,
+                    path=path,
+                )
+                if entry is None:
+                    return await self._create_by_update(key, change, admit, may_create, dry_run)
+                return await self._update(entry, change, strategy, admit, dry_run)
+            except (ObjectConflict, APIError):
+                # Perhaps only the cache is behind.
+                latest = None if verified else await self._read(path)
+                if verified or (latest and latest.revision) == (entry and entry.revision):
+                    raise
+                entry, verified = latest, True
+            except (Conflict, AlreadyExists) as error:
+                if entry is None and isinstance(error, AlreadyExists) and not may_create:
+                    raise
+                entry, verified = await self._read(path), True
+        raise ObjectConflict(resource=self.resource.name, group=self.resource.group, name=key.name)
+
+    async def _create_by_update(
+        self, key: ObjectKey, change: Change, admit: Admit | None, may_create: bool, dry_run: bool
+    ) -> Written:
+        if not may_create:
+            raise self._not_found(key.name)
+        obj = change(None)
+        metadata_of(obj).pop("resourceVersion", None)
+        lifecycle.ensure_namespace(obj, key.namespace)
+        lifecycle.begin_object(
+            obj, uid=self._names.uid(), now=lifecycle.timestamp(self._clock.now())
+        )
+        return await self._create(obj, admit, dry_run)
+
+    async def _update(
+        self,
+        entry: Entry,
+        change: Change,
+        strategy: Strategy,
+        admit: Admit | None,
+        dry_run: bool,
+    ) -> Written:
+        old = entry.tree()
+        new = change(_copied(old))
+        lifecycle.check_version(new, old, self.resource, strategy)
+        if admit is not None:
+            await admit(new, old)
+        warnings = lifecycle.before_update(new, old, self.resource, strategy)
+        if lifecycle.ends_with_update(new, old, strategy):
+            gone = entry if dry_run else await self._remove(entry, last=new)
+            return Written(entry=gone, outcome="deleted", warnings=warnings)
+        value = self._codec.stored_value(new)
+        if value == entry.value:
+            return Written(entry=entry, outcome="unchanged", warnings=warnings)
+        changed = await self._replace(entry, new, value, dry_run=dry_run)
+        return Written(entry=changed, outcome="updated", warnings=warnings)
+
+    async def _replace(self, entry: Entry, new: Tree, value: bytes, *, dry_run: bool) -> Entry:
+        if dry_run:
+            return Entry(self._codec, entry.path, value, entry.revision, tree=new)
+        changed = Entry(self._codec, entry.path, value, _UNSEEN, tree=new)
+        write = self._kv.update(entry.path, value, expected=entry.revision, ttl=self._ttl)
+        await self._carry_out(changed, write)
+        return changed
+
+    async def _carry_out(self, entry: Entry, write: Coroutine[object, object, Revision]) -> None:
+        """Await a write; the cache takes the entry for it, tree included."""
+        self._cache.expect(entry)
+        try:
+            entry.written(await write)
+        finally:
+            self._cache.expect_no_more(entry)
+        self._budget.used(entry, len(entry.value) * TREE_COST)
+
+    # Deleting.
 
     async def delete(
         self, key: ObjectKey, query: DeleteQuery, *, admit: Admit | None = None
     ) -> Written:
         """Delete an object, or mark it as terminating. Raises NotFound, ObjectConflict."""
-        raise NotImplementedError
+        path = self._codec.path(key)
+        await self._cache.ready()
+        entry = self._cache.get(path)
+        verified = entry is None
+        for _ in range(ATTEMPTS):
+            if entry is None:
+                entry = await self._read(path)
+            if entry is None:
+                raise self._not_found(key.name)
+            try:
+                return await self._delete(entry, query, admit)
+            except (ObjectConflict, APIError):
+                latest = None if verified else await self._read(path)
+                if verified or (latest and latest.revision) == entry.revision:
+                    raise
+                entry, verified = latest, True
+            except Conflict:
+                entry, verified = None, True
+        raise ObjectConflict(resource=self.resource.name, group=self.resource.group, name=key.name)
+
+    async def _delete(self, entry: Entry, query: DeleteQuery, admit: Admit | None) -> Written:
+        old = entry.tree()
+        lifecycle.check_delete_preconditions(old, query.preconditions, self.resource)
+        if admit is not None:
+            await admit(None, old)
+        strategy = self._scheme.strategy(self.resource)
+        plan = lifecycle.deletion(old, query, strategy, now=self._clock.now())
+        if plan.marked is not None:
+            value = self._codec.stored_value(plan.marked)
+            if value != entry.value:
+                entry = await self._replace(entry, plan.marked, value, dry_run=query.dry_run)
+        if not plan.removes:
+            return Written(entry=entry, outcome="terminating")
+        gone = entry if query.dry_run else await self._remove(entry, last=entry.tree())
+        return Written(entry=gone, outcome="deleted")
+
+    async def _remove(self, entry: Entry, *, last: Tree) -> Entry:
+        """Delete the key; the answer is the object as it was last, at that revision."""
+        revision = await self._kv.delete(entry.path, expected=entry.revision)
+        return Entry(self._codec, entry.path, entry.value, _UNSEEN, tree=last).at_revision(revision)
 
     async def delete_collection(
         self, listing: ListQuery, query: DeleteQuery, *, admit: Admit | None = None
-    ) -> list[Written]:
+    ) -> Sequence[Written]:
         """Delete what a list selects, several at a time; those gone meanwhile are left out."""
-        raise NotImplementedError
+        paged = listing.limit <= 0
+        if paged:
+            listing = replace(listing, limit=COLLECTION_PAGE)
+        places = asyncio.Semaphore(DELETERS)
+
+        async def one(entry: Entry) -> Written | None:
+            async with places:
+                try:
+                    return await self.delete(entry.key, query, admit=admit)
+                except NotFound:
+                    return None
+
+        written: list[Written] = []
+        while True:
+            page = await self.list(listing)
+            found = await asyncio.gather(*map(one, page.entries))
+            written.extend(each for each in found if each is not None)
+            if not paged or not page.continue_token:
+                return written
+            listing = replace(
+                listing, continue_token=page.continue_token, resource_version="", match=""
+            )
+
+    # Helpers of more than one of these.
+
+    async def _read(self, path: str) -> Entry | None:
+        """The entry as the store has it now."""
+        item = (await self._kv.get(path)).item
+        if item is None:
+            return None
+        known = self._cache.get(path)
+        if known is not None and known.revision == item.revision:
+            return known
+        return Entry(self._codec, path, item.value, item.revision)
+
+    def _not_found(self, name: str) -> NotFound:
+        return NotFound(resource=self.resource.name, group=self.resource.group, name=name)
+
+    def _exists(self, name: str, detail: str = "", *, retry_after: int = 0) -> AlreadyExists:
+        return AlreadyExists(
+            resource=self.resource.name,
+            group=self.resource.group,
+            name=name,
+            detail=detail,
+            retry_after=retry_after,
+        )
+
+
+def _copied(tree: Tree) -> Tree:
+    """A tree of its own; by way of text, which is faster than walking it."""
+    try:
+        found: Tree = orjson.loads(orjson.dumps(tree))
+    except (orjson.JSONEncodeError, orjson.JSONDecodeError):
+        return copy.deepcopy(tree)
+    return found

@@ -107,13 +107,16 @@ class Preconditions:
     resource_version: str | None = None
 
 
+ANY = Preconditions()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteQuery:
     """A delete, as DeleteOptions has it."""
 
     grace_period_seconds: int | None = None
     propagation_policy: Literal["Orphan", "Background", "Foreground"] | None = None
-    preconditions: Preconditions = Preconditions()
+    preconditions: Preconditions = ANY
     dry_run: bool = False
 
 
@@ -130,7 +133,6 @@ Admit: TypeAlias = Callable[[Tree | None, Tree | None], Awaitable[None]]
 """Admission: (new, old) in the hub version; may change `new`, must not change `old` (it is
 shared), raises to refuse. `new` is None on delete, `old` on create."""
 
-Change: TypeAlias = Callable[[Tree | None], Tree | Awaitable[Tree]]
-"""What an update does: the current object (hub version, shared: not to be changed) to the wanted
-one, a tree of its own that the store may change. None: there is no such object and the update may
-create it. Called again when the object moved on."""
+Change: TypeAlias = Callable[[Tree | None], Tree]
+"""What an update does: the current object (a copy, in the hub version) to the wanted one. None:
+there is no such object and the update may create it. Called again when the object moved on."""

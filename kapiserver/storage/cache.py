@@ -1,0 +1,320 @@
+"""The present objects of one resource in memory, and what changed lately: the watch cache.
+
+A sorted list of entries, an index, a ring of recent changes and snapshots of recent revisions,
+fed by one watch of the store. It fills at first use; when its watch breaks it empties itself, ends
+its own watchers and fills again at the next use. Knows keys and revisions, no kind, no selector
+and no encoding. Mirrors storage/cacher of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from kapiserver.storage.clock import Clock
+from kapiserver.storage.entry import Entry, Origin
+from kapiserver.storage.errors import Compacted, StorageError, Unavailable
+from kapiserver.storage.kv import KV, Event, Revision, Watch
+
+PAGE = 1000
+"""Keys read from the store at once while filling."""
+RECENT_SECONDS = 75.0
+"""How long changes are remembered for watches that resume."""
+RECENT_LEAST = 1024
+RECENT_MOST = 65536
+"""Changes remembered whatever their age, and never more than."""
+SNAPSHOTS = 16
+"""Past states kept for paged lists; older ones are read from the store."""
+SNAPSHOT_SECONDS = 60.0
+PATIENCE = 3.0
+"""Seconds to wait for a revision that is not here yet."""
+
+_path = attrgetter("path")
+
+
+class CachedEvent:
+    """One change: the entry after it (None: deleted) and before it (None: created)."""
+
+    __slots__ = ("_departed", "at", "entry", "path", "previous", "revision")
+
+    def __init__(
+        self,
+        path: str,
+        revision: Revision,
+        entry: Entry | None,
+        previous: Entry | None,
+        at: float,
+    ) -> None:
+        self.path = path
+        self.revision = revision
+        self.entry = entry
+        self.previous = previous
+        self.at = at
+        self._departed: Entry | None = None
+
+    @property
+    def departed(self) -> Entry:
+        """The object as it was before, at the revision of this change: what a watcher is told
+        has gone."""
+        found = self._departed
+        if found is None:
+            last = self.previous
+            assert last is not None
+            found = self._departed = last.at_revision(self.revision)
+        return found
+
+
+@dataclass(slots=True)
+class _Snapshot:
+    """All entries as they were from `first` to `last` (None: still)."""
+
+    entries: list[Entry]
+    first: Revision
+    last: Revision | None
+    at: float
+
+
+class ResourceCache:
+    """The cache of one resource, below one prefix of the store. It is the `Sink` of its watch."""
+
+    def __init__(self, kv: KV, prefix: str, origin: Origin, clock: Clock) -> None:
+        self.prefix = prefix
+        self.revision = Revision(0)
+        """Everything up to this revision is here."""
+        self.published: Callable[[Sequence[CachedEvent]], None] = lambda _: None
+        """Called with each batch of changes, after they are here."""
+        self.broken: Callable[[], None] = lambda: None
+        """Called when the cache has emptied itself."""
+        self._kv = kv
+        self._origin = origin
+        self._clock = clock
+        self._watch: Watch | None = None
+        self._filling: asyncio.Task[None] | None = None
+        self._entries: list[Entry] = []
+        self._index: dict[str, Entry] = {}
+        self._changed = Revision(0)
+        self._recent: deque[CachedEvent] = deque()
+        self._forgotten = Revision(0)
+        self._snapshots: deque[_Snapshot] = deque(maxlen=SNAPSHOTS)
+        self._expected: dict[str, list[Entry]] = {}
+        self._waiting: list[tuple[Revision, asyncio.Future[None]]] = []
+
+    # Being up to date.
+
+    async def ready(self) -> None:
+        """Fill the cache if it is empty. Raises Unavailable."""
+        while self._watch is None:
+            if self._filling is None:
+                self._filling = asyncio.create_task(self._fill())
+            await asyncio.shield(self._filling)
+
+    async def fresh(self) -> None:
+        """Wait until every write acknowledged before the call is here. Raises Unavailable."""
+        await self.ready()
+        current = await self._kv.current_revision()
+        if current > self.revision and not await self.reach(current):
+            raise Unavailable(f"revision {current} has not come within {PATIENCE} seconds")
+
+    async def reach(self, revision: Revision) -> bool:
+        """Wait for a revision; False when it does not come in time. Raises Unavailable."""
+        await self.ready()
+        if revision <= self.revision:
+            return True
+        arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((revision, arrived))
+        self.request_progress()
+        timer = self._clock.call_later(PATIENCE, lambda: arrived.done() or arrived.cancel())
+        try:
+            await asyncio.wait([arrived])
+            if arrived.cancelled():
+                return False
+            arrived.result()
+            return True
+        finally:
+            timer.cancel()
+            self._waiting = [one for one in self._waiting if one[1] is not arrived]
+
+    def request_progress(self) -> None:
+        """Ask the store how far its watch is."""
+        if self._watch is not None:
+            self._watch.request_progress()
+
+    async def _fill(self) -> None:
+        try:
+            while True:
+                try:
+                    revision, entries = await self._read_all()
+                    break
+                except Compacted:  # a compaction overtook the reading
+                    continue
+            self._entries = entries
+            self._index = {entry.path: entry for entry in entries}
+            self.revision = self._changed = self._forgotten = revision
+            self._watch = self._kv.watch(self.prefix, after=revision, sink=self)
+        finally:
+            self._filling = None
+
+    async def _read_all(self) -> tuple[Revision, list[Entry]]:
+        entries: list[Entry] = []
+        start, revision = "", None
+        while True:
+            page = await self._kv.range(self.prefix, start=start, limit=PAGE, revision=revision)
+            revision = page.revision
+            entries.extend(Entry(self._origin, i.key, i.value, i.revision) for i in page.items)
+            if not page.remaining:
+                return revision, entries
+            start = page.items[-1].key + "\0"
+
+    def stop(self) -> None:
+        """End the store's watch."""
+        if self._watch is not None:
+            self._watch.cancel()
+
+    # What the store's watch tells.
+
+    def events(self, batch: Sequence[Event]) -> None:
+        """Take changes in."""
+        now = self._clock.now()
+        seen = [self._apply(event, now) for event in batch]
+        self.revision = max(self.revision, batch[-1].revision)
+        self._trim(now)
+        self._wake()
+        self.published(seen)
+
+    def progress(self, revision: Revision) -> None:
+        """Nothing else happened up to `revision`."""
+        if revision > self.revision:
+            self.revision = revision
+            self._wake()
+
+    def closed(self, error: Exception | None) -> None:
+        """The store's watch is over: begin anew at the next use."""
+        self._watch = None
+        self._entries, self._index = [], {}
+        self._recent.clear()
+        self._snapshots.clear()
+        reason = error if isinstance(error, StorageError) else Unavailable("the store is closed")
+        for _, future in self._waiting:
+            if not future.done():
+                future.set_exception(reason)
+        self.broken()
+
+    def _apply(self, event: Event, now: float) -> CachedEvent:
+        path, revision = event.key, event.revision
+        self._own_entries(revision)
+        previous = self._index.get(path)
+        entry = None
+        if event.value is not None:
+            entry = self._entry_of(event, event.value)
+        entries = self._entries
+        at = bisect_left(entries, path, key=_path)
+        if entry is None:
+            if previous is not None:
+                del entries[at], self._index[path]
+        else:
+            if previous is None:
+                entries.insert(at, entry)
+            else:
+                entries[at] = entry
+            self._index[path] = entry
+        self._changed = revision
+        seen = CachedEvent(path, revision, entry, previous, now)
+        self._recent.append(seen)
+        return seen
+
+    def _entry_of(self, event: Event, value: bytes) -> Entry:
+        for expected in self._expected.get(event.key, ()):
+            if expected.value == value and expected.revision in (0, event.revision):
+                expected.written(event.revision)
+                return expected
+        return Entry(self._origin, event.key, value, event.revision)
+
+    def _trim(self, now: float) -> None:
+        recent, oldest = self._recent, now - RECENT_SECONDS
+        while len(recent) > RECENT_MOST or (len(recent) > RECENT_LEAST and recent[0].at < oldest):
+            self._forgotten = recent.popleft().revision
+        snapshots, oldest = self._snapshots, now - SNAPSHOT_SECONDS
+        while snapshots and snapshots[0].at < oldest:
+            snapshots.popleft()
+
+    def _wake(self) -> None:
+        for revision, future in self._waiting:
+            if revision <= self.revision and not future.done():
+                future.set_result(None)
+
+    # Writes of this process, whose trees are at hand.
+
+    def expect(self, entry: Entry) -> None:
+        """Use this entry for the write that is about to happen, instead of making one."""
+        self._expected.setdefault(entry.path, []).append(entry)
+
+    def expect_no_more(self, entry: Entry) -> None:
+        """The write has happened, or failed."""
+        left = [one for one in self._expected.get(entry.path, ()) if one is not entry]
+        if left:
+            self._expected[entry.path] = left
+        else:
+            self._expected.pop(entry.path, None)
+
+    # Reading.
+
+    def get(self, path: str) -> Entry | None:
+        """The entry under a key."""
+        return self._index.get(path)
+
+    def range(self, scope: str, start: str = "") -> list[Entry]:
+        """The entries below a prefix, or under one whole key, from the key `start` on."""
+        return _slice(self._entries, scope, start)
+
+    def since(self, revision: Revision) -> list[CachedEvent] | None:
+        """The changes after a revision; None when not all of them are remembered."""
+        if revision < self._forgotten:
+            return None
+        found = []
+        for event in reversed(self._recent):
+            if event.revision <= revision:
+                break
+            found.append(event)
+        found.reverse()
+        return found
+
+    @property
+    def oldest(self) -> Revision:
+        """The oldest revision a watch can resume from."""
+        return self._forgotten
+
+    def remember(self) -> None:
+        """Keep the present state, so that a paged list can go on from it. Costs one copy of the
+        references, when the next change comes."""
+        snapshots = self._snapshots
+        if not snapshots or snapshots[-1].last is not None:
+            snapshots.append(_Snapshot(self._entries, self._changed, None, self._clock.now()))
+        snapshots[-1].at = self._clock.now()
+
+    def range_at(self, revision: Revision, scope: str, start: str = "") -> list[Entry] | None:
+        """The entries as they were at a revision; None when that is not remembered."""
+        if self._changed <= revision <= self.revision:
+            return _slice(self._entries, scope, start)
+        oldest = self._clock.now() - SNAPSHOT_SECONDS
+        for one in self._snapshots:
+            if one.last is not None and one.first <= revision <= one.last and one.at >= oldest:
+                return _slice(one.entries, scope, start)
+        return None
+
+    def _own_entries(self, revision: Revision) -> None:
+        # A snapshot of the present state shares the list: the first change after it copies.
+        if self._snapshots and self._snapshots[-1].last is None:
+            self._snapshots[-1].last = Revision(revision - 1)
+            self._entries = list(self._entries)
+
+
+def _slice(entries: list[Entry], scope: str, start: str) -> list[Entry]:
+    begin = bisect_left(entries, max(scope, start), key=_path)
+    if not scope.endswith("/"):  # one key
+        return [one for one in entries[begin : begin + 1] if one.path == scope]
+    end = bisect_left(entries, scope[:-1] + "0", key=_path)  # "0" follows "/"
+    return entries[begin:end]

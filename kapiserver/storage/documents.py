@@ -1,0 +1,227 @@
+"""Whole documents from the bytes of entries: one object, a list in slices, the frames of a watch.
+
+Nothing here reads an object: heads are written, items are joined. Other media types (YAML,
+indented JSON) and other kinds (tables) are made from trees by who needs them. Mirrors the
+streaming list encoders and watch encoders of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.codecs import protobuf
+from kapiserver.codecs.cbor import SELF_DESCRIBED
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.framing import LENGTH_PREFIXED
+from kapiserver.codecs.json import write_document
+from kapiserver.codecs.shape import read_tree
+from kapiserver.storage.encodings import CBOR_ITEM, ObjectCodec
+from kapiserver.storage.entry import Entry, Form
+from kapiserver.storage.kv import Revision
+from kapiserver.storage.query import EventType, Listing
+
+SLICE = 256 << 10
+"""Bytes of one part of a list, about."""
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+_EVENTS = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
+
+
+class Documents:
+    """The documents of one resource: json, protobuf and cbor."""
+
+    def __init__(self, codec: ObjectCodec, codecs: CodecFactory) -> None:
+        self._codec = codec
+        self._serializers = {
+            one.extension: codecs.serializer_for(one)
+            for one in codecs.media_types
+            if one.extension in ("json", "protobuf", "cbor")
+        }
+        self._scheme = codecs.scheme
+
+    def object(self, entry: Entry, form: Form) -> bytes:
+        """The whole body of one object."""
+        version, media = form
+        body = entry.encoded(form)
+        if media == "json":
+            return b"%b%b\n" % (self._codec.json_prefix(version), body)
+        if media == "protobuf":
+            return protobuf.write_envelope(self._codec.kind_in(version), body)
+        if media == "cbor":
+            return SELF_DESCRIBED + body
+        return body
+
+    def list(self, listing: Listing, form: Form) -> Iterator[bytes]:
+        """The body of a list in slices, made as they are asked for."""
+        if form.media == "json":
+            return self._json_list(listing, form)
+        if form.media == "protobuf":
+            return self._protobuf_list(listing, form)
+        return self._cbor_list(listing, form)
+
+    def serialize(self, media: str, tree: Tree) -> bytes:
+        """Any object, the ordinary way."""
+        return self._serializers[media].encode(tree)
+
+    def empty(self, version: GroupVersion, metadata: Tree) -> Tree:
+        """An object of the kind with nothing but metadata: what a bookmark carries."""
+        kind = self._codec.kind_in(version)
+        names = {"kind": kind.kind, "apiVersion": str(version)}
+        tree = read_tree(self._scheme.type_of(kind), {**names, "metadata": metadata}, [])
+        return {**names, **tree}
+
+    def _list_meta(self, listing: Listing) -> Tree:
+        meta: Tree = {"resourceVersion": str(listing.revision)}
+        if listing.continue_token:
+            meta["continue"] = listing.continue_token
+        if listing.remaining is not None:
+            meta["remainingItemCount"] = listing.remaining
+        return meta
+
+    def _json_list(self, listing: Listing, form: Form) -> Iterator[bytes]:
+        head = write_document(
+            {
+                "kind": f"{self._codec.resource.kind}List",
+                "apiVersion": str(form.version),
+                "metadata": self._list_meta(listing),
+                "items": [],
+            }
+        )
+        # Every item begins with its metadata: what is kept of it lacks only the brace.
+        parts, between = [head.removesuffix(b"]}")], b"{"
+        size = len(parts[0])
+        for entry in listing.entries:
+            body = entry.encoded(form)
+            parts.append(between)
+            parts.append(body)
+            between = b",{"
+            size += len(body)
+            if size >= SLICE:
+                yield b"".join(parts)
+                parts, size = [], 0
+        parts.append(b"]}\n")
+        yield b"".join(parts)
+
+    def _protobuf_list(self, listing: Listing, form: Form) -> Iterator[bytes]:
+        kind = form.version.with_kind(f"{self._codec.resource.kind}List")
+        head = {"kind": kind.kind, "apiVersion": str(form.version)}
+        meta = {**head, "metadata": self._list_meta(listing), "items": []}
+        first = protobuf.read_envelope(self.serialize("protobuf", meta)).raw
+        length = len(first) + sum(
+            protobuf.list_item_length(self._length(entry, form)) for entry in listing.entries
+        )
+        parts = [protobuf.envelope_head(kind, length), first]
+        size = len(first)
+        for entry in listing.entries:
+            body = entry.encoded(form)
+            parts.append(protobuf.list_item_head(len(body)))
+            parts.append(body)
+            size += len(body)
+            if size >= SLICE:
+                yield b"".join(parts)
+                parts, size = [], 0
+        parts.append(protobuf.ENVELOPE_TAIL)
+        yield b"".join(parts)
+
+    def _length(self, entry: Entry, form: Form) -> int:
+        return len(entry.encoded(form))
+
+    def _cbor_list(self, listing: Listing, form: Form) -> Iterator[bytes]:
+        item_form = Form(form.version, CBOR_ITEM)
+        head = self.serialize(
+            "cbor",
+            {
+                "kind": f"{self._codec.resource.kind}List",
+                "apiVersion": str(form.version),
+                "metadata": self._list_meta(listing),
+                "items": [],
+            },
+        )
+        # Keys are sorted by length: kind, items, metadata, apiVersion.
+        before, empty, after = head.partition(b"\x45items\x80")
+        assert empty, "a list has an empty array of items"
+        parts = [before, empty[:-1], _cbor_array(len(listing.entries))]
+        size = 0
+        for entry in listing.entries:
+            body = entry.encoded(item_form)
+            parts.append(body)
+            size += len(body)
+            if size >= SLICE:
+                yield b"".join(parts)
+                parts, size = [], 0
+        parts.append(after)
+        yield b"".join(parts)
+
+
+def _cbor_array(length: int) -> bytes:
+    if length < 24:
+        return bytes((0x80 | length,))
+    for head, size in ((0x98, 1), (0x99, 2), (0x9A, 4)):
+        if length < 1 << (8 * size):
+            return bytes((head,)) + length.to_bytes(size, "big")
+    raise OverflowError(length)
+
+
+class FormFramer:
+    """Frames of whole objects in one form (json, protobuf or cbor)."""
+
+    def __init__(
+        self, documents: Documents, form: Form, status: Callable[[Exception], Tree]
+    ) -> None:
+        self.identity: Hashable = form
+        self._documents = documents
+        self._form = form
+        self._status = status
+        self._frame = _FRAMES[form.media]
+
+    def event(self, kind: EventType, entry: Entry) -> bytes:
+        """One change."""
+        return self._frame(kind, self._documents.object(entry, self._form))
+
+    def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
+        """Everything up to a revision was sent."""
+        metadata: Tree = {"resourceVersion": str(revision)}
+        if initial_events_end:
+            metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
+        empty = self._documents.empty(self._form.version, metadata)
+        return self._frame("BOOKMARK", self._documents.serialize(self._form.media, empty))
+
+    def error(self, error: Exception) -> bytes:
+        """The end of a stream."""
+        body = self._documents.serialize(self._form.media, self._status(error))
+        return self._frame("ERROR", body)
+
+
+_JSON_HEADS = {kind: b'{"type":"%b","object":' % kind.encode() for kind in _EVENTS}
+
+
+def _json_frame(kind: str, body: bytes) -> bytes:
+    return b"%b%b}\n" % (_JSON_HEADS[kind], body[:-1] if body.endswith(b"\n") else body)
+
+
+def _protobuf_frame(kind: str, body: bytes) -> bytes:
+    return LENGTH_PREFIXED.frame(protobuf.watch_event(kind, body))
+
+
+_CBOR_HEADS = {
+    kind: SELF_DESCRIBED
+    + b"\xa2\x44type"
+    + bytes((0x40 | len(kind),))
+    + kind.encode()
+    + b"\x46object"
+    for kind in _EVENTS
+}
+
+
+def _cbor_frame(kind: str, body: bytes) -> bytes:
+    return _CBOR_HEADS[kind] + body
+
+
+_FRAMES: dict[str, Callable[[str, bytes], bytes]] = {
+    "json": _json_frame,
+    "protobuf": _protobuf_frame,
+    "cbor": _cbor_frame,
+}

@@ -1,0 +1,51 @@
+"""A type cut down to a few of its fields, so that a decoder reads those and skips the rest.
+
+Knows declarations, no bytes and no kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kapiserver.api.types import Field, Message, Type
+
+_ALWAYS = ("metadata.name", "metadata.namespace", "metadata.labels")
+
+
+def projection(type_: type[Type], paths: Iterable[str]) -> type[Type]:
+    """The type with the fields at these paths (and what lies below them), and with what every
+    selector may ask of metadata. Paths that name no field are left out: their values are computed
+    from others, so the first part of such a path is kept whole."""
+    wanted: dict[str, set[str]] = {}
+    for path in (*_ALWAYS, *paths):
+        first, _, rest = path.partition(".")
+        wanted.setdefault(first, set()).add(rest)
+    return _cut(type_, wanted)
+
+
+def _cut(type_: type[Type], wanted: dict[str, set[str]]) -> type[Type]:
+    annotations: dict[str, object] = {}
+    namespace: dict[str, object] = {"__annotations__": annotations, "__module__": type_.__module__}
+    for field in type_.fields():
+        below = wanted.get(field.name)
+        if field.number is None or below is None:
+            continue
+        namespace[field.attribute] = field.declaration
+        annotations[field.attribute] = _annotation(type_, field, below)
+    return type(f"Selectable{type_.__name__}", (Type,), namespace)
+
+
+def _annotation(type_: type[Type], field: Field, below: set[str]) -> object:
+    declared: object = type_.__dict__["__annotations__"][field.attribute]
+    if "" in below or not isinstance(field.shape, Message):
+        return declared
+    inner = field.shape.type
+    names = {flat.field.name for flat in inner.flat_fields()}
+    deeper: dict[str, set[str]] = {}
+    for path in below:
+        first, _, rest = path.partition(".")
+        if first not in names:
+            return declared
+        deeper.setdefault(first, set()).add(rest)
+    cut = _cut(inner, deeper)
+    return cut | None if field.pointer else cut

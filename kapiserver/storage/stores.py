@@ -1,0 +1,96 @@
+"""The stores of all resources over one store of bytes: made at first use, sharing what they can.
+
+Knows which resources keep their objects for a while only. Mirrors the storage factory of
+kube-apiserver.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+
+from kapiserver.api.group import GroupVersion, Resource
+from kapiserver.api.scheme import Scheme
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.storage.clock import Clock
+from kapiserver.storage.documents import Documents
+from kapiserver.storage.encodings import BUDGET, Budget, ObjectCodec
+from kapiserver.storage.kv import KV
+from kapiserver.storage.lifecycle import NAME_LETTERS, NAME_SUFFIX
+from kapiserver.storage.objects import Names, ResourceStore, Surroundings
+from kapiserver.storage.token import Tokens
+
+ROOT = "/registry"
+EVENT_TTL = 3600
+"""Seconds that an Event is kept."""
+
+_SHORT_LIVED = frozenset((("", "events"), ("events.k8s.io", "events")))
+
+
+class RandomNames:
+    """Uids and suffixes from the machine's random source."""
+
+    def __init__(self) -> None:
+        self._random = random.SystemRandom()
+
+    def uid(self) -> str:
+        """A random uid (version 4)."""
+        return str(uuid.uuid4())
+
+    def suffix(self) -> str:
+        """Letters and digits that spell no words."""
+        return "".join(self._random.choices(NAME_LETTERS, k=NAME_SUFFIX))
+
+
+class Stores:
+    """All resources of one server."""
+
+    def __init__(
+        self,
+        kv: KV,
+        scheme: Scheme,
+        codecs: CodecFactory,
+        clock: Clock,
+        *,
+        tokens: Tokens,
+        names: Names | None = None,
+        root: str = ROOT,
+        event_ttl: int = EVENT_TTL,
+        budget: int = BUDGET,
+    ) -> None:
+        self.kv = kv
+        self._codecs = codecs
+        self._root = root
+        self._event_ttl = event_ttl
+        self._around = Surroundings(
+            kv=kv,
+            scheme=scheme,
+            clock=clock,
+            names=names or RandomNames(),
+            tokens=tokens,
+            budget=Budget(budget),
+        )
+        self._made: dict[tuple[str, str], ResourceStore] = {}
+
+    def of(self, resource: Resource) -> ResourceStore:
+        """The objects of a resource."""
+        found = self._made.get((resource.group, resource.name))
+        if found is None:
+            found = self._made[(resource.group, resource.name)] = self._make(resource)
+        return found
+
+    def named(self, version: GroupVersion, name: str) -> ResourceStore:
+        """The objects of the resource of that plural name. Raises NotRegistered."""
+        return self.of(self._around.scheme.resource(version, name))
+
+    def stop(self) -> None:
+        """End the watches of all resources, and with them those of clients."""
+        for store in self._made.values():
+            store.stop()
+
+    def _make(self, resource: Resource) -> ResourceStore:
+        codec = ObjectCodec(resource, self._codecs, root=self._root, budget=self._around.budget)
+        documents = Documents(codec, self._codecs)
+        short_lived = (resource.group, resource.name) in _SHORT_LIVED
+        ttl = self._event_ttl if short_lived else 0
+        return ResourceStore(resource, codec, documents, self._around, ttl=ttl)

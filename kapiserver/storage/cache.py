@@ -127,7 +127,7 @@ class ResourceCache:
         arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((revision, arrived))
         self.request_progress()
-        timer = self._clock.call_later(PATIENCE, lambda: arrived.done() or arrived.cancel())
+        timer = self._clock.call_later(PATIENCE, lambda: _cancel(arrived))
         try:
             await asyncio.wait([arrived])
             if arrived.cancelled():
@@ -318,3 +318,7 @@ def _slice(entries: list[Entry], scope: str, start: str) -> list[Entry]:
         return [one for one in entries[begin : begin + 1] if one.path == scope]
     end = bisect_left(entries, scope[:-1] + "0", key=_path)  # "0" follows "/"
     return entries[begin:end]
+
+
+def _cancel(future: asyncio.Future[None]) -> None:
+    future.cancel()

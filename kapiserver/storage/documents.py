@@ -206,14 +206,11 @@ def _protobuf_frame(kind: str, body: bytes) -> bytes:
     return LENGTH_PREFIXED.frame(protobuf.watch_event(kind, body))
 
 
-_CBOR_HEADS = {
-    kind: SELF_DESCRIBED
-    + b"\xa2\x44type"
-    + bytes((0x40 | len(kind),))
-    + kind.encode()
-    + b"\x46object"
-    for kind in _EVENTS
-}
+def _cbor_head(kind: str) -> bytes:
+    return b"%b\xa2\x44type%c%b\x46object" % (SELF_DESCRIBED, 0x40 | len(kind), kind.encode())
+
+
+_CBOR_HEADS = {kind: _cbor_head(kind) for kind in _EVENTS}
 
 
 def _cbor_frame(kind: str, body: bytes) -> bytes:

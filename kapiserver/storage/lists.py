@@ -8,7 +8,8 @@ cacher and of its etcd3 store.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 from kapiserver.api.errors import (
     FieldError,
@@ -32,6 +33,9 @@ from kapiserver.storage.errors import (
 from kapiserver.storage.kv import KV, KeyValue, Revision
 from kapiserver.storage.query import Listing, ListQuery, WatchQuery
 from kapiserver.storage.token import BadToken, ContinueToken, Tokens
+
+LoadTokens: TypeAlias = Callable[[], Awaitable[Tokens]]
+"""The tokens of the store; its secret is read when the first list is paged."""
 
 LATEST = Revision(-1)
 """In a continue token: go on at whatever is newest, inconsistently."""
@@ -112,7 +116,9 @@ def _limit(query: ListQuery) -> int:
 class Lists:
     """Reads of one resource."""
 
-    def __init__(self, kv: KV, codec: ObjectCodec, cache: ResourceCache, tokens: Tokens) -> None:
+    def __init__(
+        self, kv: KV, codec: ObjectCodec, cache: ResourceCache, tokens: LoadTokens
+    ) -> None:
         self._kv = kv
         self._codec = codec
         self._cache = cache
@@ -169,7 +175,7 @@ class Lists:
             raise self.bad_query("specifying resource version is not allowed when using continue")
         prefix = self._codec.scope(query.namespace)
         try:
-            token = self._tokens.open(query.continue_token, prefix)
+            token = (await self._tokens()).open(query.continue_token, prefix)
         except BadToken as error:
             raise self.bad_query(f"invalid continue token: {error}") from None
         if token.revision == LATEST:
@@ -178,7 +184,7 @@ class Lists:
         try:
             return await self._at(token.revision, query, scope, token.start)
         except Expired:
-            again = self._tokens.seal(ContinueToken(LATEST, token.start), prefix)
+            again = (await self._tokens()).seal(ContinueToken(LATEST, token.start), prefix)
             raise self.expired(_CONTINUE_TOO_OLD, again) from None
 
     async def _present(self, query: ListQuery, scope: str, start: str) -> Listing:
@@ -209,7 +215,8 @@ class Lists:
             self._cache.remember()
         if selection.everything:
             chosen = entries[:limit] if limit else entries
-            return self._listing(query, chosen, chosen, revision, len(entries) - len(chosen))
+            left = len(entries) - len(chosen)
+            return await self._listing(query, chosen, chosen, revision, left)
         found: list[Entry] = []
         for number, entry in enumerate(entries, 1):
             if selection.matches(*entry.selectable):
@@ -220,7 +227,8 @@ class Lists:
                 await asyncio.sleep(0)
         else:
             number = len(entries)
-        return self._listing(query, found, entries[:number], revision, len(entries) - number)
+        left = len(entries) - number
+        return await self._listing(query, found, entries[:number], revision, left)
 
     async def _stored_page(
         self, query: ListQuery, revision: Revision, scope: str, start: str
@@ -237,7 +245,8 @@ class Lists:
                     found.append(entry)
                     if len(found) == limit:
                         left = len(entries) - number + page.remaining
-                        return self._listing(query, found, entries[:number], revision, left)
+                        seen = entries[:number]
+                        return await self._listing(query, found, seen, revision, left)
             if not page.remaining:
                 return Listing(entries=found, revision=revision)
             start = page.items[-1].key + "\0"
@@ -249,7 +258,7 @@ class Lists:
             return known
         return Entry(self._codec, item.key, item.value, item.revision)
 
-    def _listing(
+    async def _listing(
         self,
         query: ListQuery,
         chosen: Sequence[Entry],
@@ -260,10 +269,11 @@ class Lists:
         if not left:
             return Listing(entries=chosen, revision=revision)
         token = ContinueToken(revision, seen[-1].path + "\0")
+        prefix = self._codec.scope(query.namespace)
         return Listing(
             entries=chosen,
             revision=revision,
-            continue_token=self._tokens.seal(token, self._codec.scope(query.namespace)),
+            continue_token=(await self._tokens()).seal(token, prefix),
             remaining=left if query.selection.everything else None,
         )
 

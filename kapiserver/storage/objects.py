@@ -39,7 +39,7 @@ from kapiserver.storage.errors import (
     ObjectConflict,
 )
 from kapiserver.storage.kv import KV, Revision
-from kapiserver.storage.lists import Lists, check_watch
+from kapiserver.storage.lists import Lists, LoadTokens, check_watch
 from kapiserver.storage.query import (
     ANY,
     Admit,
@@ -53,7 +53,6 @@ from kapiserver.storage.query import (
     WatchSink,
     Written,
 )
-from kapiserver.storage.token import Tokens
 from kapiserver.storage.watchers import Audience, Watchers, Watching
 
 ATTEMPTS = 100
@@ -83,7 +82,7 @@ class Surroundings:
     scheme: Scheme
     clock: Clock
     names: Names
-    tokens: Tokens
+    tokens: LoadTokens
     budget: Budget
 
 
@@ -254,7 +253,7 @@ class ResourceStore:
                 entry, verified = await self._read(path), True
             try:
                 lifecycle.check_update_preconditions(
-                    entry and entry.tree(),
+                    None if entry is None else entry.tree(),
                     preconditions,
                     resource=self.resource,
                     name=key.name,

@@ -36,7 +36,7 @@ def _cut(type_: type[Type], wanted: dict[str, set[str]]) -> type[Type]:
 
 
 def _annotation(type_: type[Type], field: Field, below: set[str]) -> object:
-    declared: object = type_.__dict__["__annotations__"][field.attribute]
+    declared: object = vars(type_)["__annotations__"][field.attribute]
     if "" in below or not isinstance(field.shape, Message):
         return declared
     inner = field.shape.type

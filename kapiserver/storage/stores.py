@@ -18,7 +18,7 @@ from kapiserver.storage.encodings import BUDGET, Budget, ObjectCodec
 from kapiserver.storage.kv import KV
 from kapiserver.storage.lifecycle import NAME_LETTERS, NAME_SUFFIX
 from kapiserver.storage.objects import Names, ResourceStore, Surroundings
-from kapiserver.storage.token import Tokens
+from kapiserver.storage.token import Tokens, load_tokens
 
 ROOT = "/registry"
 EVENT_TTL = 3600
@@ -52,7 +52,6 @@ class Stores:
         codecs: CodecFactory,
         clock: Clock,
         *,
-        tokens: Tokens,
         names: Names | None = None,
         root: str = ROOT,
         event_ttl: int = EVENT_TTL,
@@ -67,9 +66,10 @@ class Stores:
             scheme=scheme,
             clock=clock,
             names=names or RandomNames(),
-            tokens=tokens,
+            tokens=self._load_tokens,
             budget=Budget(budget),
         )
+        self._tokens: Tokens | None = None
         self._made: dict[tuple[str, str], ResourceStore] = {}
 
     def of(self, resource: Resource) -> ResourceStore:
@@ -87,6 +87,11 @@ class Stores:
         """End the watches of all resources, and with them those of clients."""
         for store in self._made.values():
             store.stop()
+
+    async def _load_tokens(self) -> Tokens:
+        if self._tokens is None:
+            self._tokens = await load_tokens(self.kv)
+        return self._tokens
 
     def _make(self, resource: Resource) -> ResourceStore:
         codec = ObjectCodec(resource, self._codecs, root=self._root, budget=self._around.budget)

@@ -15,7 +15,7 @@ import base64
 import functools
 import re
 from datetime import datetime, timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import orjson
 
@@ -37,6 +37,8 @@ _META = "k8s.io.apimachinery.pkg.apis.meta.v1"
 _EPOCH = datetime(1970, 1, 1)  # naive, as every moment below: all are UTC
 _SECOND = timedelta(seconds=1)
 _CACHED = 4096
+_SHORT = 64
+"""Longer texts are read each time, so that no client fills a cache with them."""
 
 
 _JSON_TYPES: dict[type, str] = {
@@ -54,6 +56,10 @@ def _json_type(value: Value) -> str:
     return _JSON_TYPES.get(type(value), "null")
 
 
+def _cached(read: Any, text: str) -> Any:
+    return read(text) if len(text) <= _SHORT else read.__wrapped__(text)
+
+
 def _text(value: Value) -> str:
     if isinstance(value, str):
         return value
@@ -67,22 +73,22 @@ _RFC3339_MICRO = "2006-01-02T15:04:05.000000Z07:00"
 
 # (element of Go's layout, expression that takes it off the front of the text)
 _DATE = (
-    ("2006", re.compile(r"\d{4}")),
+    ("2006", re.compile(r"[0-9]{4}")),
     ("-", re.compile("-")),
-    ("01", re.compile(r"\d\d")),
+    ("01", re.compile(r"[0-9]{2}")),
     ("-", re.compile("-")),
-    ("02", re.compile(r"\d\d")),
+    ("02", re.compile(r"[0-9]{2}")),
     ("T", re.compile("T")),
-    ("15", re.compile(r"\d\d?")),
+    ("15", re.compile(r"[0-9]{1,2}")),
     (":", re.compile(":")),
-    ("04", re.compile(r"\d\d")),
+    ("04", re.compile(r"[0-9]{2}")),
     (":", re.compile(":")),
-    ("05", re.compile(r"\d\d")),
+    ("05", re.compile(r"[0-9]{2}")),
 )
-_ZONE = ("Z07:00", re.compile(r"Z|[+-]\d\d:\d\d"))
+_ZONE = ("Z07:00", re.compile(r"Z|[+-][0-9]{2}:[0-9]{2}"))
 _LAYOUTS = {
-    _RFC3339: (*_DATE, ("", re.compile(r"(?:[.,]\d+)?")), _ZONE),
-    _RFC3339_MICRO: (*_DATE, (".000000", re.compile(r"[.,]\d{6}")), _ZONE),
+    _RFC3339: (*_DATE, ("", re.compile(r"(?:[.,][0-9]+)?")), _ZONE),
+    _RFC3339_MICRO: (*_DATE, (".000000", re.compile(r"[.,][0-9]{6}")), _ZONE),
 }
 
 
@@ -140,7 +146,7 @@ def _micros_text(moment: datetime) -> str | None:
     return None if text == "0001-01-01T00:00:00.000000" else text + "Z"
 
 
-_CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
+_CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z", re.ASCII)
 
 
 def _is_canonical(text: str, length: int) -> bool:
@@ -186,8 +192,8 @@ class Time(Leaf):
     nanos: int32 | None = field(2, doc="Written as zero and ignored.")
 
     @classmethod
-    def canonical(cls, value: Value) -> str | None:
-        return None if value is None else _canonical_time(_text(value))
+    def canonical(cls, value: Value) -> Value:
+        return None if value is None else _cached(_canonical_time, _text(value))
 
     @classmethod
     def to_message(cls, value: Value) -> Tree:
@@ -211,8 +217,8 @@ class MicroTime(Leaf):
     nanos: int32 | None = field(2, doc="The rest in nanoseconds, whole microseconds.")
 
     @classmethod
-    def canonical(cls, value: Value) -> str | None:
-        return None if value is None else _canonical_micro_time(_text(value))
+    def canonical(cls, value: Value) -> Value:
+        return None if value is None else _cached(_canonical_micro_time, _text(value))
 
     @classmethod
     def to_message(cls, value: Value) -> Tree:
@@ -240,23 +246,23 @@ _NANOS = {
     "m": 60 * 10**9,
     "h": 3600 * 10**9,
 }
-_DURATION_PART = re.compile(r"(\d{0,40})(?:\.(\d{0,40}))?([^\d.]*)")
+_DURATION_PART = re.compile(r"([0-9]{0,40})(?:\.([0-9]{0,40}))?([^0-9.]*)")
 _LONGEST = 2**63
 
 
 def _parse_duration(text: str) -> int:
     sign = -1 if text.startswith("-") else 1
-    rest = text[1:] if text[:1] in ("-", "+") and text else text
-    if rest == "0":
+    place = 1 if text[:1] in ("-", "+") and text else 0
+    if text[place:] == "0":
         return 0
-    invalid = ValueError(f"time: invalid duration {_quoted(text)}")
-    if not rest:
-        raise invalid
+    invalid = f"time: invalid duration {_quoted(text)}"
+    if place == len(text):
+        raise ValueError(invalid)
     total = 0
-    while rest:
-        found = _DURATION_PART.match(rest)
+    while place < len(text):
+        found = _DURATION_PART.match(text, place)
         if found is None or not (found[1] or found[2]):
-            raise invalid
+            raise ValueError(invalid)
         whole, fraction, unit = found[1], found[2] or "", found[3]
         if not unit:
             raise ValueError(f"time: missing unit in duration {_quoted(text)}")
@@ -265,8 +271,8 @@ def _parse_duration(text: str) -> int:
         total += int(whole or "0") * _NANOS[unit]
         total += int(fraction or "0") * _NANOS[unit] // 10 ** len(fraction)
         if total > _LONGEST - (sign > 0):
-            raise invalid
-        rest = rest[found.end() :]
+            raise ValueError(invalid)
+        place = found.end()
     return sign * total
 
 
@@ -307,8 +313,8 @@ class Duration(Leaf):
     duration: int64 = field(1, doc="Nanoseconds.")
 
     @classmethod
-    def canonical(cls, value: Value) -> str:
-        return "0s" if value is None else _canonical_duration(_text(value))
+    def canonical(cls, value: Value) -> Value:
+        return "0s" if value is None else _cached(_canonical_duration, _text(value))
 
     @classmethod
     def to_message(cls, value: Value) -> Tree:

@@ -85,7 +85,6 @@ def _suffix(text: str) -> _Suffix:
     return _Suffix(10, exponent, "DecimalExponent")
 
 
-@functools.lru_cache(4096)
 def parse(text: str) -> Amount:
     """Read a quantity. Raises ValueError in the words of resource.ParseQuantity."""
     found = _SCANNER.fullmatch(text)
@@ -172,7 +171,7 @@ def _written_binary(amount: Amount) -> str | None:
 
 @functools.lru_cache(4096)
 def _canonical(text: str) -> str:
-    return str(parse(text))
+    return str(parse(text.strip()))
 
 
 class Quantity(Leaf):
@@ -186,7 +185,8 @@ class Quantity(Leaf):
     @classmethod
     def canonical(cls, value: Value) -> str:
         if isinstance(value, str):
-            return _canonical(value.strip() if len(value) <= 2 * _MAX_DIGITS else value)
+            # Long texts are read each time, so that no client fills the cache with them.
+            return _canonical(value) if len(value) <= 64 else str(parse(value.strip()))
         if value is None:
             return "0"
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -201,4 +201,4 @@ class Quantity(Leaf):
 
     @classmethod
     def from_message(cls, message: Tree) -> Value:
-        return _canonical(message.get("string") or "0")
+        return cls.canonical(message.get("string") or "0")

@@ -126,6 +126,8 @@ def test_wire(leaf: type[Leaf], value: Any, expected: Any) -> None:
     assert leaf.from_message(message) == (expected if leaf is not StringList else expected or [])
 
 
+ARABIC = "\u0662\u0660\u0662\u0664-01-02T00:00:00Z"
+
 REFUSED: list[tuple[type[Leaf], Any, str]] = [
     (Quantity, "", FORM),
     (Quantity, "one", FORM),
@@ -137,6 +139,11 @@ REFUSED: list[tuple[type[Leaf], Any, str]] = [
     (Quantity, "1e", "unable to parse quantity's suffix"),
     (Quantity, "1e99999999999", "unable to parse quantity's suffix"),
     (Quantity, "9" * 5000, "unable to parse numeric part of quantity"),
+    (
+        Time,
+        ARABIC,
+        f'parsing time "{ARABIC}" as "2006-01-02T15:04:05Z07:00": cannot parse "{ARABIC}" as "2006"',
+    ),
     (Time, 5, "json: cannot unmarshal number into Go value of type string"),
     (
         Time,
@@ -214,6 +221,13 @@ def test_unreadable_messages_are_value_errors() -> None:
     ):
         with pytest.raises(ValueError, match=r"."):
             leaf.from_message(message)
+
+
+def test_long_texts_read_in_linear_time() -> None:
+    """A megabyte of digits or units is read at once and kept in no cache."""
+    assert Duration.canonical("0s" * 500_000) == "0s"
+    assert Quantity.canonical("0" * 1_000_000 + "1000m") == "1"
+    assert Time.canonical(f"2024-01-02T03:04:05.{'9' * 1_000_000}Z") == "2024-01-02T03:04:05Z"
 
 
 @settings(max_examples=200)

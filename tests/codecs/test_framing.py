@@ -1,0 +1,87 @@
+"""Streams of bodies: fed whole, byte by byte and in any pieces, they come out as they went in."""
+
+import contextlib
+
+import cbor2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kapiserver.codecs.cbor_items import ItemEnd
+from kapiserver.codecs.errors import CodecError, Malformed, TooLarge
+from kapiserver.codecs.framing import CBOR_SEQUENCE, JSON_LINES, LENGTH_PREFIXED, MAX_FRAME
+
+CBOR_BODIES = [cbor2.dumps(value) for value in ({}, {"a": [1, -1, "x", b"y", None]}, 1.5, [[]])]
+CASES = [
+    (JSON_LINES, [b'{"a":1}\n', b"{}\n", b'{"b":"c"}\n']),
+    (LENGTH_PREFIXED, [b"k8s\0abc", b"", b"x" * 300]),
+    (
+        CBOR_SEQUENCE,
+        [*CBOR_BODIES, b"\xd9\xd9\xf7\xa0", b"\x9f\x01\xff", b"\xbf\x41a\x5f\x41b\xff\xff"],
+    ),
+]
+IDS = [framing.name for framing, _ in CASES]
+
+
+@pytest.mark.parametrize(("framing", "bodies"), CASES, ids=IDS)
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_round_trip(framing, bodies, size):
+    """A stream cut anywhere gives the bodies back."""
+    stream = b"".join(map(framing.frame, bodies))
+    reader = framing.reader()
+    found = []
+    for start in range(0, len(stream), size):
+        found += reader.feed(stream[start : start + size])
+    reader.close()
+    assert found == bodies
+
+
+@pytest.mark.parametrize(("framing", "bodies"), CASES, ids=IDS)
+def test_truncated(framing, bodies):
+    """A stream that ends inside a body is an error, one that ends after it is not."""
+    frame = framing.frame(bodies[-1])
+    for length in range(1, len(frame)):
+        reader = framing.reader()
+        assert reader.feed(frame[:length]) == []
+        with pytest.raises(Malformed):
+            reader.close()
+
+
+def test_a_line_gets_its_end():
+    """A body without a newline is still a line."""
+    assert JSON_LINES.frame(b"{}") == b"{}\n"
+
+
+def test_bounds():
+    """A frame longer than the bound is refused before it is kept."""
+    with pytest.raises(TooLarge):
+        LENGTH_PREFIXED.reader().feed((MAX_FRAME + 1).to_bytes(4, "big"))
+    reader = JSON_LINES.reader()
+    assert reader.feed(b"x" * MAX_FRAME) == []
+    with pytest.raises(TooLarge):
+        reader.feed(b"x" * 10)
+    with pytest.raises(Malformed):
+        CBOR_SEQUENCE.reader().feed(b"\x81" * 10_000)
+    with pytest.raises(Malformed):
+        CBOR_SEQUENCE.reader().feed(b"\xff")
+
+
+@settings(max_examples=150)
+@given(st.binary(max_size=80))
+def test_any_bytes(data):
+    """The walk over an item ends where the library ends, or refuses."""
+    for framing, _ in CASES:
+        with contextlib.suppress(CodecError):
+            framing.reader().feed(data)
+    try:
+        end = ItemEnd().find(data)
+    except Malformed:
+        return
+    try:
+        value = cbor2.loads(data)
+    except cbor2.CBORDecodeEOF:
+        assert end is None
+    except (cbor2.CBORError, ValueError):
+        pass
+    else:
+        assert end is not None, value

@@ -142,7 +142,8 @@ REFUSED: list[tuple[type[Leaf], Any, str]] = [
     (
         Time,
         ARABIC,
-        f'parsing time "{ARABIC}" as "2006-01-02T15:04:05Z07:00": cannot parse "{ARABIC}" as "2006"',
+        f'parsing time "{ARABIC}" as "2006-01-02T15:04:05Z07:00": '
+        f'cannot parse "{ARABIC}" as "2006"',
     ),
     (Time, 5, "json: cannot unmarshal number into Go value of type string"),
     (

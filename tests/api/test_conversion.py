@@ -7,6 +7,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kapiserver.api.conversion import Conversion
 from kapiserver.api.errors import ConversionFailed, NotRegistered
@@ -304,6 +306,33 @@ def test_v2_comes_back_from_everywhere(given: Tree, way: tuple[GroupVersion, ...
         found = Scheme().convert(found, version)
     assert json.dumps(found) == json.dumps(before)
     assert given == before
+
+
+@settings(max_examples=100)
+@given(
+    others=st.lists(st.sampled_from([two for two, _ in METRICS])),
+    percent=st.none() | st.integers(0, 2**31 - 1),
+    readings=st.lists(st.sampled_from([two for two, _ in READINGS])),
+    behavior=st.fixed_dictionaries(
+        {}, optional={name: st.just(RULES) | st.just({}) for name in ("scaleUp", "scaleDown")}
+    ),
+    conditions=st.lists(st.just(CONDITION), max_size=3),
+)
+def test_any_mixture_comes_back_through_v1(
+    others: list[Tree],
+    percent: int | None,
+    readings: list[Tree],
+    behavior: Tree,
+    conditions: list[Tree],
+) -> None:
+    """Whatever v2 combines survives v1: the CPU's target moves to the end, nothing else changes."""
+    metrics = others + ([cpu(percent)] if percent is not None else [])
+    ordered = dict(sorted(behavior.items(), reverse=True))  # scaleUp is declared first
+    spec = {"metrics": metrics or [cpu(80)]} | ({"behavior": ordered} if ordered else {})
+    status = {"currentMetrics": readings or None}
+    given_ = hpa(V2, spec, status | ({"conditions": conditions} if conditions else {}))
+    there = Scheme().convert(given_, V1)
+    assert json.dumps(Scheme().convert(there, V2)) == json.dumps(given_)
 
 
 V1_OBJECTS = [

@@ -1,0 +1,101 @@
+"""Rules that many kinds share: names, ports, modes, paths, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from kapiserver.api import names
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
+from kapiserver.api.types import Tree
+
+INT32_MAX = 2**31 - 1
+_MODE_MAX = 0o777
+_BAD_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+
+def checked(check: names.Check, value: str, path: Path) -> Iterator[FieldError]:
+    """A value that must pass a check."""
+    return (invalid(path, value, message) for message in check(value))
+
+
+def checked_name(check: names.Check, value: str | None, path: Path) -> Iterator[FieldError]:
+    """A value that must be there and pass a check."""
+    if value:
+        yield from checked(check, value, path)
+    else:
+        yield required(path)
+
+
+def needed(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
+    """A field that must not be empty."""
+    if not obj.get(name):
+        yield required(path / name)
+
+
+def chosen(
+    value: str | None, allowed: Sequence[str], path: Path, *, optional: bool = False
+) -> Iterator[FieldError]:
+    """One of the values allowed."""
+    if not value:
+        if not optional:
+            yield required(path)
+    elif value not in allowed:
+        yield not_supported(path, value, allowed)
+
+
+def not_negative(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
+    """A number that must not be below zero, where it is given."""
+    value = obj.get(name) or 0
+    if value < 0:
+        yield invalid(path / name, value, "must be greater than or equal to 0")
+
+
+def in_range(value: int | None, low: int, high: int, path: Path) -> Iterator[FieldError]:
+    """A number between two, where it is given."""
+    if value is not None and not low <= value <= high:
+        yield invalid(path, value, names.inclusive_range(low, high))
+
+
+def port_or_name(value: Any, path: Path) -> Iterator[FieldError]:
+    """A port by number or by name."""
+    messages = names.port_name(value) if isinstance(value, str) else names.port_number(value or 0)
+    return (invalid(path, value or 0, message) for message in messages)
+
+
+def mode(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
+    """The permission bits of a file, where they are given."""
+    value = obj.get(name)
+    if value is not None and not 0 <= value <= _MODE_MAX:
+        yield invalid(path / name, value, _BAD_MODE)
+
+
+def descending(value: str, path: Path) -> Iterator[FieldError]:
+    """A relative path that never goes up."""
+    if value.startswith("/"):
+        yield invalid(path, value, "must be a relative path")
+    yield from no_backsteps(value, path)
+
+
+def no_backsteps(value: str, path: Path) -> Iterator[FieldError]:
+    """A path that never goes up."""
+    if ".." in value.split("/"):
+        yield invalid(path, value, "must not contain '..'")
+
+
+def not_reserved(value: str, path: Path) -> Iterator[FieldError]:
+    """A path below a volume whose first part is not the kubelet's own."""
+    yield from descending(value, path)
+    if value.startswith("..") and not value.startswith("../"):
+        yield invalid(path, value, "must not start with '..'")
+
+
+def one_of(obj: Tree, sources: Collection[str], path: Path, *, what: str) -> Iterator[FieldError]:
+    """At most one of several fields: each but the first is forbidden, none is an error."""
+    given = [name for name in sources if obj.get(name) is not None]
+    for name in given[1:]:
+        yield forbidden(path / name, f"may not specify more than 1 {what}")
+    if not given:
+        article = "a volume type" if what == "volume type" else f"a {what}"
+        yield required(path, f"must specify {article}")

@@ -1,0 +1,176 @@
+"""Rules for environment variables and what they are taken from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from kapiserver.api import names
+from kapiserver.api.core.validation.common import checked, checked_name
+from kapiserver.api.core.validation.resources import amount
+from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
+from kapiserver.api.quantity import parse
+from kapiserver.api.types import Tree
+
+ENV_FIELDS = (
+    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
+    "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
+)  # fmt: skip
+VOLUME_FIELDS = (
+    "metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations",
+    "metadata.uid",
+)  # fmt: skip
+_KNOWN_FIELDS = frozenset(
+    (*ENV_FIELDS, *VOLUME_FIELDS, "spec.restartPolicy", "spec.schedulerName", "status.phase")
+)
+_RESOURCES = tuple(
+    f"{kind}.{name}"
+    for kind in ("limits", "requests")
+    for name in ("cpu", "memory", "ephemeral-storage")
+)
+_HUGE = ("limits.hugepages-", "requests.hugepages-")
+_BYTE_UNITS = (
+    "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
+)  # fmt: skip
+_BYTE_DIVISOR = f"only divisor's values {', '.join(_BYTE_UNITS)} are supported with the "
+
+
+def env(variables: list[Tree] | None, path: Path) -> Iterator[FieldError]:
+    """The `env` of a container."""
+    for index, variable in enumerate(variables or ()):
+        at = path[index]
+        yield from checked_name(names.env_name, variable.get("name"), at / "name")
+        if variable.get("valueFrom") is not None:
+            yield from _value_from(variable, at / "valueFrom")
+
+
+def _value_from(variable: Tree, path: Path) -> Iterator[FieldError]:
+    source = variable["valueFrom"]
+    given = [name for name in _SOURCES if source.get(name) is not None]
+    for name in given:
+        yield from _SOURCES[name](source[name], path / name)
+    if not given:
+        detail = (
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or "
+            "`secretKeyRef`"
+        )
+        yield invalid(path, "", detail)
+    if variable.get("value"):
+        if given:
+            yield invalid(path, "", "may not be specified when `value` is not empty")
+    elif len(given) > 1:
+        yield invalid(path, "", "may not have more than one field specified at a time")
+
+
+def _env_field(selector: Tree, path: Path) -> Iterator[FieldError]:
+    return field_selector(selector, ENV_FIELDS, path)
+
+
+def field_selector(selector: Tree, allowed: Collection[str], path: Path) -> Iterator[FieldError]:
+    """A field of the pod itself."""
+    for name in ("apiVersion", "fieldPath"):
+        if not selector.get(name):
+            yield required(path / name)
+            return
+    version, text = selector["apiVersion"], selector["fieldPath"]
+    name, subscript = _subscripted(text)
+    problem = ""
+    if version != "v1":
+        problem = f"unsupported pod version: {version}"
+    elif name not in ("metadata.annotations", "metadata.labels") or subscript is None:
+        if text == "spec.host":
+            name = text = "spec.nodeName"
+        if text not in _KNOWN_FIELDS:
+            problem = f"field label not supported: {text}"
+    if problem:
+        detail = f"error converting fieldPath: {problem}"
+        yield invalid(path / "fieldPath", selector["fieldPath"], detail)
+    elif subscript is not None:
+        key = subscript.lower() if name == "metadata.annotations" else subscript
+        for message in names.qualified_name(key):
+            yield invalid(path, subscript, message)
+    elif text not in allowed:
+        yield not_supported(path / "fieldPath", text, sorted(allowed))
+
+
+def _subscripted(text: str) -> tuple[str, str | None]:
+    if text.endswith("']"):
+        name, found, subscript = text[:-2].partition("['")
+        if found:
+            return name, subscript
+    return text, None
+
+
+def _env_resource(selector: Tree, path: Path) -> Iterator[FieldError]:
+    return resource_selector(selector, path)
+
+
+def resource_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
+    """A request or limit of a container."""
+    name = selector.get("resource") or ""
+    if not name:
+        yield required(path / "resource")
+    elif name not in _RESOURCES and not name.startswith(_HUGE):
+        yield not_supported(path / "resource", name, sorted(_RESOURCES))
+    yield from _divisor(name, selector.get("divisor"), path / "divisor")
+
+
+def volume_resource_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
+    """The same in a volume, which must name the container."""
+    if selector.get("containerName"):
+        yield from resource_selector(selector, path)
+    else:
+        yield required(path / "containerName")
+
+
+def _divisor(resource: str, divisor: str | None, path: Path) -> Iterator[FieldError]:
+    if not divisor or not amount(divisor):
+        return
+    value, kind = parse(divisor), resource.partition(".")[2]
+    if kind == "cpu":
+        if value.decimal not in (amount("1m"), amount("1")):
+            detail = "only divisor's values 1m and 1 are supported with the cpu resource"
+            yield invalid(path, resource, detail)
+        return
+    words = {
+        "memory": "memory resource",
+        "ephemeral-storage": "local ephemeral storage resource",
+    }.get(kind, "hugepages resource" if kind.startswith("hugepages-") else "")
+    if words and divisor not in _BYTE_UNITS:
+        yield invalid(path, resource, _BYTE_DIVISOR + words)
+
+
+def _key_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
+    yield from checked(names.dns1123_subdomain, selector.get("name") or "", path / "name")
+    yield from checked_name(names.config_key, selector.get("key"), path / "key")
+
+
+def _file_key(selector: Tree, path: Path) -> Iterator[FieldError]:
+    yield from checked_name(names.env_name, selector.get("key"), path / "key")
+    for name in ("volumeName", "path"):
+        if not selector.get(name):
+            yield required(path / name)
+
+
+_SOURCES: dict[str, Callable[[Tree, Path], Iterator[FieldError]]] = {
+    "fieldRef": _env_field,
+    "resourceFieldRef": _env_resource,
+    "configMapKeyRef": _key_selector,
+    "secretKeyRef": _key_selector,
+    "fileKeyRef": _file_key,
+}
+
+
+def env_from(sources: list[Tree] | None, path: Path) -> Iterator[FieldError]:
+    """The `envFrom` of a container."""
+    for index, source in enumerate(sources or ()):
+        at = path[index]
+        if source.get("prefix"):
+            yield from checked(names.env_name, source["prefix"], at / "prefix")
+        given = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
+        for name in given:
+            reference = source[name].get("name")
+            yield from checked_name(names.dns1123_subdomain, reference, at / name / "name")
+        if not given:
+            yield invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
+        elif len(given) > 1:
+            yield invalid(path, "", "may not have more than one field specified at a time")

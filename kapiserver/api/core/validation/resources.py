@@ -1,0 +1,118 @@
+"""Rules for quantities of resources: names, signs, whole numbers, requests against limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from kapiserver.api import names
+from kapiserver.api.core.validation.common import checked
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
+from kapiserver.api.quantity import parse
+from kapiserver.api.types import Tree
+
+_CONTAINER = ("cpu", "memory", "ephemeral-storage")
+_COMPUTE = ("cpu", "memory")
+_COUNTED = (
+    "pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps",
+    "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
+)  # fmt: skip
+_STANDARD = frozenset(
+    (
+        *_CONTAINER,
+        *_COUNTED,
+        *(f"{kind}.{name}" for kind in ("requests", "limits") for name in _CONTAINER),
+        "requests.storage",
+        "storage",
+    )
+)
+_HUGE = "hugepages-"
+NOT_INTEGER = "must be an integer"
+NEGATIVE = "must be greater than or equal to 0"
+
+
+def _is_native(name: str) -> bool:
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def _is_huge(name: str) -> bool:
+    return name.startswith(_HUGE)
+
+
+def _is_extended(name: str) -> bool:
+    if _is_native(name) or name.startswith("requests."):
+        return False
+    return not names.qualified_name(f"requests.{name}")
+
+
+def _may_overcommit(name: str) -> bool:
+    return _is_native(name) and not _is_huge(name)
+
+
+def amount(text: str | None) -> Decimal:
+    """The exact value of a quantity of a canonical tree."""
+    return parse(text or "0").decimal
+
+
+def is_zero(text: str | None) -> bool:
+    """Whether a quantity is missing or nothing."""
+    return not amount(text)
+
+
+def resource_name(name: str, path: Path) -> Iterator[FieldError]:
+    """The name of any resource."""
+    messages = list(checked(names.qualified_name, name, path))
+    yield from messages
+    if not messages and "/" not in name and name not in _STANDARD and not _is_huge(name):
+        yield invalid(path, name, "must be a standard resource type or fully qualified")
+
+
+def container_resource_name(name: str, path: Path) -> Iterator[FieldError]:
+    """The name of a resource that a container can have."""
+    yield from resource_name(name, path)
+    if "/" not in name:
+        if name not in _CONTAINER and not _is_huge(name):
+            yield invalid(path, name, "must be a standard resource for containers")
+    elif not _is_native(name) and not _is_extended(name):
+        yield invalid(path, name, "doesn't follow extended resource name standard")
+
+
+def quantity(name: str, text: str, path: Path) -> Iterator[FieldError]:
+    """An amount of a resource: not negative, and whole where it counts things."""
+    value = amount(text)
+    if value < 0:
+        yield invalid(path, text, NEGATIVE)
+    counts = name in _COUNTED or _is_extended(name)
+    if counts and value < Decimal(10) ** 18 and value != int(value):
+        yield invalid(path, text, NOT_INTEGER)
+
+
+def requirements(obj: Tree | None, path: Path) -> Iterator[FieldError]:
+    """Requests and limits of a container."""
+    if not obj:
+        return
+    limits, requests = obj.get("limits") or {}, obj.get("requests") or {}
+    for name, text in limits.items():
+        at = (path / "limits")[name]
+        yield from container_resource_name(name, at)
+        yield from quantity(name, text, at)
+    for name, text in requests.items():
+        at = (path / "requests")[name]
+        yield from container_resource_name(name, at)
+        yield from quantity(name, text, at)
+        yield from _against_limit(name, text, limits.get(name), path)
+    given = {*limits, *requests}
+    if any(map(_is_huge, given)) and not given.intersection(_COMPUTE):
+        yield forbidden(path, "HugePages require cpu or memory")
+
+
+def _against_limit(name: str, text: str, limit: str | None, path: Path) -> Iterator[FieldError]:
+    if limit is None:
+        if not _may_overcommit(name):
+            yield required(path / "limits", "Limit must be set for non overcommitable resources")
+        return
+    if amount(text) != amount(limit) and not _may_overcommit(name):
+        yield invalid(path / "requests", text, f"must be equal to {name} limit of {limit}")
+    elif amount(text) > amount(limit):
+        detail = f"must be less than or equal to {name} limit of {limit}"
+        yield invalid(path / "requests", text, detail)

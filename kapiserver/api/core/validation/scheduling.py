@@ -1,0 +1,202 @@
+"""Rules for where pods run: affinity, tolerations, spread, gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kapiserver.api import names
+from kapiserver.api.core.validation.common import checked, checked_name, chosen
+from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
+from kapiserver.api.label_selectors import validate_label_key, validate_label_selector
+from kapiserver.api.types import Tree
+
+_EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def affinity(found: Tree | None, path: Path) -> Iterator[FieldError]:
+    """Affinity to nodes and to other pods."""
+    if not found:
+        return
+    if found.get("nodeAffinity") is not None:
+        yield from _node_affinity(found["nodeAffinity"], path / "nodeAffinity")
+    for kind in ("podAffinity", "podAntiAffinity"):
+        if found.get(kind) is not None:
+            yield from _pod_affinity(found[kind], path / kind)
+
+
+def _node_affinity(found: Tree, path: Path) -> Iterator[FieldError]:
+    if found.get(_REQUIRED) is not None:
+        terms, at = found[_REQUIRED].get("nodeSelectorTerms") or (), path / _REQUIRED
+        if not terms:
+            detail = "must have at least one node selector term"
+            yield required(at / "nodeSelectorTerms", detail)
+        for index, term in enumerate(terms):
+            yield from _node_term(term, (at / "nodeSelectorTerms")[index])
+    for index, preferred in enumerate(found.get(_PREFERRED) or ()):
+        at = (path / _PREFERRED)[index]
+        yield from _weight(preferred, at)
+        yield from _node_term(preferred.get("preference") or {}, at / "preference")
+
+
+def _weight(preferred: Tree, path: Path) -> Iterator[FieldError]:
+    weight = preferred.get("weight") or 0
+    if not 1 <= weight <= 100:
+        yield invalid(path / "weight", weight, "must be in the range 1-100")
+
+
+def _node_term(term: Tree, path: Path) -> Iterator[FieldError]:
+    for index, one in enumerate(term.get("matchExpressions") or ()):
+        yield from _node_requirement(one, (path / "matchExpressions")[index])
+    for index, one in enumerate(term.get("matchFields") or ()):
+        yield from _field_requirement(one, (path / "matchFields")[index])
+
+
+def _node_requirement(one: Tree, path: Path) -> Iterator[FieldError]:
+    operator, values = one.get("operator") or "", one.get("values") or []
+    at = path / "values"
+    if operator in ("In", "NotIn"):
+        if not values:
+            yield required(at, "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            yield forbidden(at, detail)
+    elif operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            yield required(at, "must be specified single value when `operator` is 'Lt' or 'Gt'")
+    else:
+        yield invalid(path / "operator", operator, "not a valid selector operator")
+    yield from validate_label_key(one.get("key") or "", path / "key")
+    for index, value in enumerate(values):
+        yield from checked(names.label_value, value, at[index])
+
+
+def _field_requirement(one: Tree, path: Path) -> Iterator[FieldError]:
+    operator, values = one.get("operator") or "", one.get("values") or []
+    if operator not in ("In", "NotIn"):
+        yield invalid(path / "operator", operator, "not a valid selector operator")
+    elif len(values) != 1:
+        detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        yield required(path / "values", detail)
+    if one.get("key") != "metadata.name":
+        yield invalid(path / "key", one.get("key") or "", "not a valid field selector key")
+        return
+    for index, value in enumerate(values):
+        yield from checked(names.dns1123_subdomain, value, (path / "values")[index])
+
+
+def _pod_affinity(found: Tree, path: Path) -> Iterator[FieldError]:
+    for index, term in enumerate(found.get(_REQUIRED) or ()):
+        yield from _pod_term(term, (path / _REQUIRED)[index])
+    for index, preferred in enumerate(found.get(_PREFERRED) or ()):
+        at = (path / _PREFERRED)[index]
+        yield from _weight(preferred, at)
+        yield from _pod_term(preferred.get("podAffinityTerm") or {}, at / "podAffinityTerm")
+
+
+def _pod_term(term: Tree, path: Path) -> Iterator[FieldError]:
+    for name in ("labelSelector", "namespaceSelector"):
+        yield from validate_label_selector(term.get(name), path / name)
+    for namespace in term.get("namespaces") or ():
+        for message in names.dns1123_label(namespace):
+            yield invalid(path / "namespace", namespace, message)
+    yield from _topology_key(term, path)
+
+
+def _topology_key(term: Tree, path: Path) -> Iterator[FieldError]:
+    key = term.get("topologyKey") or ""
+    if not key:
+        yield required(path / "topologyKey", "can not be empty")
+    yield from validate_label_key(key, path / "topologyKey")
+
+
+def tolerations(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+    """Which taints a pod bears."""
+    for index, one in enumerate(found or ()):
+        at = path[index]
+        key, operator = one.get("key") or "", one.get("operator") or ""
+        value, effect = one.get("value") or "", one.get("effect") or ""
+        if key:
+            yield from validate_label_key(key, at / "key")
+        elif operator != "Exists":
+            detail = (
+                'operator must be Exists when `key` is empty, which means "match all values and '
+                'all keys"'
+            )
+            yield invalid(at / "operator", operator, detail)
+        if one.get("tolerationSeconds") is not None and effect != "NoExecute":
+            detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            yield invalid(at / "effect", effect, detail)
+        if operator in ("", "Equal"):
+            messages = names.label_value(value)
+            if messages:
+                yield invalid(at / "operator", value, ";".join(messages))
+        elif operator == "Exists":
+            if value:
+                detail = "value must be empty when `operator` is 'Exists'"
+                yield invalid(at / "operator", one, detail)
+        else:
+            yield from chosen(operator, ("Equal", "Exists"), at / "operator")
+        yield from chosen(effect, _EFFECTS, at / "effect", optional=True)
+
+
+def topology_spread(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+    """How evenly pods spread."""
+    seen: set[str] = set()
+    for index, one in enumerate(found or ()):
+        at = path[index]
+        skew, action = one.get("maxSkew") or 0, one.get("whenUnsatisfiable") or ""
+        if skew <= 0:
+            yield invalid(at / "maxSkew", skew, "must be greater than zero")
+        yield from _topology_key(one, at)
+        actions = ("DoNotSchedule", "ScheduleAnyway")
+        yield from chosen(action, actions, at / "whenUnsatisfiable")
+        pair = f"{{{one.get('topologyKey') or ''}, {action}}}"
+        if pair in seen:
+            yield duplicate(at / "{topologyKey, whenUnsatisfiable}", pair)
+        seen.add(pair)
+        domains = one.get("minDomains")
+        if domains is not None:
+            if domains <= 0:
+                yield invalid(at / "minDomains", domains, "must be greater than zero")
+            if action != "DoNotSchedule":
+                detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+                yield invalid(at / "minDomains", domains, detail)
+        for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            yield from chosen(one.get(name), ("Honor", "Ignore"), at / name, optional=True)
+        yield from validate_label_selector(one.get("labelSelector"), at / "labelSelector")
+
+
+def scheduling_gates(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+    """What must be cleared before a pod is scheduled."""
+    seen: set[str] = set()
+    for index, gate in enumerate(found or ()):
+        name = gate.get("name") or ""
+        yield from checked_name(names.qualified_name, name, path[index])
+        if name in seen:
+            yield duplicate(path[index], name)
+        seen.add(name)
+
+
+def readiness_gates(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+    """Conditions that must be true before a pod counts as ready."""
+    for index, gate in enumerate(found or ()):
+        name = gate.get("conditionType") or ""
+        yield from checked(names.qualified_name, name, path[index] / "conditionType")
+
+
+def taints(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+    """The taints of a node."""
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(found or ()):
+        at, key, effect = path[index], taint.get("key") or "", taint.get("effect") or ""
+        yield from validate_label_key(key, at / "key")
+        messages = names.label_value(taint.get("value") or "")
+        if messages:
+            yield invalid(at / "value", taint["value"], ";".join(messages))
+        yield from chosen(effect, _EFFECTS, at / "effect")
+        if (key, effect) in seen:
+            yield duplicate(at, taint)
+        seen.add((key, effect))

@@ -12,6 +12,7 @@ from kapiserver.apiserver.authentication import Authentication, read_tokens
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.filters import FILTERS
+from kapiserver.apiserver.handlers import HANDLERS
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.routes import route
 from kapiserver.codecs.factory import CodecFactory
@@ -51,7 +52,14 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
         config=config,
         scheme=scheme,
         codecs=codecs,
-        stores=Stores(kv, scheme, codecs, clock),
+        stores=Stores(
+            kv,
+            scheme,
+            codecs,
+            clock,
+            root=config.etcd_prefix.rstrip("/"),
+            event_ttl=config.event_ttl,
+        ),
         clock=clock,
         health=health,
         authentication=Authentication(tokens=tokens, anonymous=config.anonymous_auth),
@@ -61,7 +69,7 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
 
 def compose(server: Server) -> Handler:
     """The filters around the routes, the first in the list outermost."""
-    handle = route(server)
+    handle = route(server, HANDLERS)
     for filter_ in reversed(FILTERS):
         handle = filter_(server, handle)
     return handle

@@ -158,8 +158,8 @@ def _subresource(resource: Resource, subresource: Subresource) -> Tree:
 
 def storage_version_hash(resource: Resource) -> str:
     """Changes when the version in which objects are stored does: 8 bytes of a SHA-256."""
-    kind = GroupVersionKind(resource.group, resource.storage_version, resource.kind)
-    return base64.b64encode(hashlib.sha256(str(kind).encode()).digest()[:8]).decode()
+    kind = f"{resource.group}/{resource.storage_version}/{resource.kind}"
+    return base64.b64encode(hashlib.sha256(kind.encode()).digest()[:8]).decode()
 
 
 def group_discovery_list(server: Server, prefix: str, version: str) -> Tree:

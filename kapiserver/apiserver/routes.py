@@ -5,7 +5,7 @@ Routes of resources are not listed: they follow from the scheme, one lookup each
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from kapiserver.api.errors import NotRegistered
@@ -20,9 +20,8 @@ from kapiserver.apiserver.respond import Answer, page_not_found
 VerbHandler: TypeAlias = Callable[[Server, Request], Awaitable[Answer]]
 
 
-def route(server: Server) -> Handler:
-    """What stands behind the filters."""
-    from kapiserver.apiserver.handlers import HANDLERS
+def route(server: Server, handlers: Mapping[str, VerbHandler]) -> Handler:
+    """What stands behind the filters; `handlers` by the verb of a resource request."""
 
     async def handle(request: Request) -> Answer:
         info = request.info
@@ -32,8 +31,7 @@ def route(server: Server) -> Handler:
             return page_not_found()
         if info.verb not in verbs_at(server, request):
             raise MethodNotAllowed
-        handler: VerbHandler = HANDLERS[info.verb]
-        return await handler(server, request)
+        return await handlers[info.verb](server, request)
 
     return handle
 

@@ -136,6 +136,7 @@ def _reached(bind_address: str) -> str:
 
 async def _drain(app: App, endpoints: list[_Endpoint]) -> None:
     app.server.health.draining = True
+    app.server.stores.stop()
     for endpoint in endpoints:
         endpoint.sockets.close()
         endpoint.listener.end_streams()

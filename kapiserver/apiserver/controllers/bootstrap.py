@@ -31,7 +31,7 @@ async def create(server: Server, resource: str, tree: Tree) -> None:
     """Create an object of the core group, given as a client would write it; one that is there
     stays as it is. Raises StorageError."""
     decoded = server.codecs.universal_decoder().decode(orjson.dumps(tree))
-    store = server.stores.of(server.scheme.resource(CORE, resource))
+    store = server.stores.named(CORE, resource)
     namespace = tree["metadata"].get("namespace", "")
     try:
         await store.create(decoded.object, namespace=namespace)

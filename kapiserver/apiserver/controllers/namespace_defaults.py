@@ -142,7 +142,7 @@ class NamespaceDefaults:
             self._unwatched.remove(inbox)
 
     def _store(self, resource: str) -> ResourceStore:
-        return self._server.stores.of(self._server.scheme.resource(CORE, resource))
+        return self._server.stores.named(CORE, resource)
 
     async def _complete(self, name: str) -> None:
         """Create what the namespace lacks; one that is gone or going needs nothing."""

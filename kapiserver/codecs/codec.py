@@ -13,7 +13,7 @@ from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.objects import kind_of
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.codecs.errors import NotEncodable, UnknownKind
+from kapiserver.codecs.errors import CodecError, NotEncodable, UnknownKind, WrongValue
 from kapiserver.codecs.serializer import Decoded, Serializer
 
 _META_MODULE = "kapiserver.api.meta.v1"
@@ -56,25 +56,32 @@ class VersioningCodec:
         Raises CodecError.
         """
         decoded = self._serializer.decode(data, defaults=defaults)
+        try:
+            return replace(decoded, object=self._handed_out(decoded))
+        except CodecError as error:
+            error.kind = decoded.kind
+            raise
+
+    def _handed_out(self, decoded: Decoded) -> Tree:
         if is_shared_kind(self._scheme, decoded.kind):
-            return decoded
+            return decoded.object
         self._scheme.default(decoded.object)
         try:
             target = self._decode_version or self._scheme.hub_version(decoded.kind.group)
-            converted = convert(self._scheme, decoded.object, target)
-        except (ConversionFailed, NotRegistered) as error:
-            failure = UnknownKind(str(error))
-            failure.kind = decoded.kind
-            raise failure from None
-        return replace(decoded, object=converted)
+            return convert(self._scheme, decoded.object, target)
+        except ConversionFailed as error:
+            raise WrongValue(str(error)) from None
+        except NotRegistered as error:
+            raise UnknownKind(str(error)) from None
 
     def encode(self, obj: Tree) -> bytes:
         """Convert and write one object. Raises NotEncodable."""
-        if self._encode_version is not None and not is_shared_kind(self._scheme, kind_of(obj)):
-            try:
-                obj = convert(self._scheme, obj, self._encode_version)
-            except (ConversionFailed, NotRegistered) as error:
-                raise NotEncodable(str(error)) from None
+        version = self._encode_version
+        try:
+            if version is not None and not is_shared_kind(self._scheme, kind_of(obj)):
+                obj = convert(self._scheme, obj, version)
+        except (ConversionFailed, NotRegistered) as error:
+            raise NotEncodable(str(error)) from None
         return self._serializer.encode(obj)
 
 

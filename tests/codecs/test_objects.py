@@ -1,0 +1,306 @@
+"""Serializers, codecs and their factory over the declared types."""
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kapiserver.api.group import GroupVersion, GroupVersionKind
+from kapiserver.api.scheme import Scheme
+from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest, storage_codec
+from kapiserver.codecs.errors import (
+    CodecError,
+    Malformed,
+    MissingKind,
+    NotEncodable,
+    UnknownKind,
+    UnsupportedMediaType,
+    WrongValue,
+)
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, PROTOBUF, YAML
+from kapiserver.codecs.recode import recode
+
+SCHEME = Scheme()
+CODECS = CodecFactory(SCHEME)
+POD_KIND = GroupVersionKind("", "v1", "Pod")
+V1 = GroupVersion("", "v1")
+POD = {
+    "kind": "Pod",
+    "apiVersion": "v1",
+    "metadata": {"name": "a", "labels": {"x": "<1>"}},
+    "spec": {"containers": [{"name": "c", "image": "i:1.5", "resources": {}}]},
+    "status": {},
+}
+MEDIA = [media.extension for media in MEDIA_TYPES]
+
+
+@pytest.mark.parametrize("media", MEDIA_TYPES, ids=MEDIA)
+def test_round_trip(media):
+    """One object reads back from every encoding, recognised or not, and keeps its key order."""
+    serializer = CODECS.serializer_for(media)
+    data = serializer.encode(POD)
+    assert CODECS.recognize(data) is media
+    for reader in (serializer, CODECS.universal_deserializer):
+        decoded = reader.decode(data)
+        assert decoded.object == POD
+        assert list(decoded.object) == list(POD)
+        assert decoded.kind == POD_KIND
+        assert decoded.strict_errors == ()
+        assert reader.encode(decoded.object)
+    assert CODECS.serializer_for(media) is serializer
+
+
+def test_forms_of_json():
+    """The compact form ends with a newline, the indented one does not."""
+    obj = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}
+    assert CODECS.serializer_for(JSON).encode(obj) == (
+        b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"}}\n'
+    )
+    assert CODECS.pretty_serializer_for(JSON).encode(obj) == (
+        b'{\n  "kind": "ConfigMap",\n  "apiVersion": "v1",\n  "metadata": {\n'
+        b'    "name": "x"\n  }\n}'
+    )
+    assert CODECS.pretty_serializer_for(CBOR) is CODECS.serializer_for(CBOR)
+
+
+TEXTS = [(JSON, b"{%s}"), (YAML, b"{%s}")]
+
+
+@pytest.mark.parametrize(("media", "form"), TEXTS, ids=["json", "yaml"])
+def test_defaults_complete_the_kind(media, form):
+    """What the bytes leave out comes from the defaults; what they say wins."""
+    read = CODECS.serializer_for(media).decode
+    assert read(form % b"", defaults=POD_KIND).kind == POD_KIND
+    assert read(form % b'"kind": "Node"', defaults=POD_KIND).kind.kind == "Node"
+    apps = GroupVersionKind("apps", "v1", "Deployment")
+    assert read(form % b'"kind": "Deployment"', defaults=apps).kind == apps
+    assert read(form % b'"apiVersion": "v1", "kind": "Pod"', defaults=apps).kind == POD_KIND
+    assert read(b"null", defaults=POD_KIND).object["kind"] == "Pod"
+
+
+REFUSED = [
+    (b"{}", MissingKind, "Object 'Kind' is missing in '{}'"),
+    (b'{"kind":"Pod"}', MissingKind, """Object 'apiVersion' is missing in '{"kind":"Pod"}'"""),
+    (
+        b'{"kind":"Foo","apiVersion":"v1"}',
+        UnknownKind,
+        'no kind "Foo" is registered for version "v1"',
+    ),
+    (
+        b'{"kind":"Pod","apiVersion":"v9"}',
+        UnknownKind,
+        'no kind "Pod" is registered for version "v9"',
+    ),
+    (b'{"kind":"Pod","apiVersion":"a/b/c"}', WrongValue, "unexpected GroupVersion string: a/b/c"),
+    (
+        b'{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/__internal"}',
+        UnknownKind,
+        'no kind "HorizontalPodAutoscaler" is registered for version "autoscaling/__internal"',
+    ),
+    (
+        b"{",
+        Malformed,
+        "couldn't get version/kind; json parse error: unexpected end of JSON input",
+    ),
+    (
+        b'{"kind":1}',
+        WrongValue,
+        "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go "
+        "struct field .kind of type string",
+    ),
+    (
+        b"[]",
+        WrongValue,
+        "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value "
+        'of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string '
+        '"json:\\"kind,omitempty\\"" }',
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"), REFUSED, ids=[repr(d) for d, _, _ in REFUSED]
+)
+def test_refused(data, error, message):
+    """What cannot be an object is refused in kube-apiserver's words."""
+    with pytest.raises(error) as caught:
+        CODECS.serializer_for(JSON).decode(data)
+    assert type(caught.value) is error
+    assert str(caught.value) == message
+
+
+def test_an_error_says_the_kind():
+    """Once the kind is known, the error carries it, for the words around it."""
+    with pytest.raises(WrongValue) as caught:
+        CODECS.serializer_for(JSON).decode(b'{"spec":{"containers":"x"}}', defaults=POD_KIND)
+    assert caught.value.kind == POD_KIND
+
+
+STRICT = (
+    b'{"kind":"Pod","apiVersion":"v1","unknown1":1,"unknown1":2,'
+    b'"metadata":{"name":"a","name":"b"},'
+    b'"spec":{"containers":[{"name":"c","nested":{"a":1,"a":2},"image":"x","image":"y"}],'
+    b'"containerz":[]}}'
+)
+
+
+def test_strict_errors_in_json():
+    """Unknown and duplicate fields come with their paths in the order of the text; what is
+    within an unknown field is not looked at."""
+    decoded = CODECS.serializer_for(JSON).decode(STRICT)
+    assert decoded.strict_errors == (
+        'unknown field "unknown1"',
+        'duplicate field "metadata.name"',
+        'unknown field "spec.containers[0].nested"',
+        'duplicate field "spec.containers[0].image"',
+        'unknown field "spec.containerz"',
+    )
+    assert decoded.object["metadata"]["name"] == "b"
+
+
+def test_strict_errors_in_yaml():
+    """YAML reports duplicates by line, then unknown fields by path."""
+    data = b"kind: Pod\napiVersion: v1\nfoo: 1\nmetadata:\n  name: a\n  name: b\n"
+    assert CODECS.serializer_for(YAML).decode(data).strict_errors == (
+        'yaml: unmarshal errors:\n  line 6: key "name" already set in map',
+        'unknown field "foo"',
+    )
+
+
+def test_strict_errors_in_cbor():
+    """CBOR reports unknown fields; names differ by case."""
+    data = CODECS.serializer_for(CBOR).encode({"kind": "Pod", "apiVersion": "v1", "Spec": {}})
+    assert CODECS.serializer_for(CBOR).decode(data).strict_errors == ('unknown field "Spec"',)
+
+
+HPA = (
+    b'{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v1","metadata":{"name":"a"},'
+    b'"spec":{"scaleTargetRef":{"kind":"Deployment","name":"d"},"maxReplicas":3,'
+    b'"targetCPUUtilizationPercentage":50}}'
+)
+
+
+def test_codecs_convert_and_default():
+    """A codec hands out the hub, or the version asked for, with defaults; and writes any."""
+    codec = CODECS.codec_for_versions(JSON, encode=GroupVersion("autoscaling", "v2"))
+    decoded = codec.decode(HPA)
+    assert decoded.kind.version == "v1"
+    assert decoded.object["apiVersion"] == "autoscaling/__internal"
+    assert decoded.object["spec"]["minReplicas"] == 1
+    written = CODECS.serializer_for(JSON).decode(codec.encode(decoded.object))
+    assert written.kind.version == "v2"
+    assert written.object["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 50
+    v1 = CODECS.decoder_to_version(JSON, GroupVersion("autoscaling", "v1"))
+    assert v1.decode(HPA).object["spec"]["targetCPUUtilizationPercentage"] == 50
+    assert CODECS.universal_decoder().decode(HPA).object == decoded.object
+
+
+def test_a_client_converts_nothing():
+    """Without conversion objects stay as they are."""
+    plain = CODECS.without_conversion()
+    v2 = GroupVersion("autoscaling", "v2")
+    decoded = plain.decoder_to_version(JSON, v2).decode(HPA)
+    assert decoded.object["apiVersion"] == "autoscaling/v1"
+    assert "minReplicas" not in decoded.object["spec"]
+    assert plain.encoder_for_version(JSON, v2).encode(decoded.object)
+    assert plain.media_types == CODECS.media_types
+
+
+def test_shared_kinds_have_no_version():
+    """Status and options are the same in every version, and never converted."""
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "code": 404}
+    codec = CODECS.codec_for_versions(JSON, encode=GroupVersion("autoscaling", "v2"))
+    assert codec.decode(codec.encode(status)).object["apiVersion"] == "v1"
+    options = b'{"kind":"DeleteOptions","apiVersion":"autoscaling/v1","gracePeriodSeconds":0}'
+    assert codec.decode(options).object["gracePeriodSeconds"] == 0
+
+
+def test_no_such_version():
+    """An object that has no form in a version is not written in it."""
+    codec = CODECS.codec_for_versions(JSON, encode=GroupVersion("apps", "v1"))
+    with pytest.raises(NotEncodable):
+        codec.encode(POD)
+
+
+@pytest.mark.parametrize("media", [PROTOBUF, CBOR, JSON], ids=["protobuf", "cbor", "json"])
+def test_at_rest(media):
+    """A store may mix encodings; each is read by its first bytes."""
+    assert decode_at_rest(CODECS, CODECS.serializer_for(media).encode(POD)) == POD
+    decoded = storage_codec(CODECS, V1).decode(CODECS.serializer_for(media).encode(POD))
+    assert decoded.object["spec"]["restartPolicy"] == "Always"
+
+
+def test_at_rest_is_protobuf():
+    """Declared kinds are stored as Protobuf; other bytes are no stored value."""
+    assert encode_at_rest(CODECS, POD).startswith(b"k8s\0")
+    assert storage_codec(CODECS, V1).encode(POD) == encode_at_rest(CODECS, POD)
+    with pytest.raises(Malformed):
+        decode_at_rest(CODECS, b"kind: Pod")
+
+
+@pytest.mark.parametrize("source", MEDIA_TYPES, ids=MEDIA)
+@pytest.mark.parametrize("target", MEDIA_TYPES, ids=MEDIA)
+def test_recode(source, target):
+    """Any encoding becomes any other, named shortly, in full, or recognised."""
+    data = CODECS.serializer_for(source).encode(POD)
+    wanted = CODECS.serializer_for(target).encode(POD)
+    assert recode(data, source.extension, target.name, codecs=CODECS) == wanted
+    assert recode(data, None, target.extension, codecs=CODECS) == wanted
+
+
+MANY = b"kind: ConfigMap\napiVersion: v1\n---\nkind: Secret\napiVersion: v1\n---\n"
+
+
+def test_recode_many():
+    """Many documents become many objects."""
+    both = recode(MANY, None, "json", codecs=CODECS)
+    assert [line[:17] for line in both.splitlines()] == [b'{"kind":"ConfigMa', b'{"kind":"Secret",']
+    again = recode(MANY, "yaml", "yaml", codecs=CODECS)
+    assert again.count(b"---\n") == 1
+    assert recode(again, None, "json", codecs=CODECS) == both
+    assert recode(MANY, None, "cbor", codecs=CODECS).count(b"\xd9\xd9\xf7") == 2
+
+
+def test_recode_without_a_type():
+    """A custom resource needs no type, except in Protobuf; nobody reads other media types."""
+    data = b'{"kind":"Foo","apiVersion":"example.com/v1","spec":{"x":1.5,"y":null}}\n'
+    there = recode(data, None, "cbor", codecs=CODECS)
+    assert b"spec" in there
+    assert b'"spec":{"x":1.5,"y":null}' in recode(there, None, "json", codecs=CODECS)
+    with pytest.raises(UnknownKind):
+        recode(data, None, "protobuf", codecs=CODECS)
+    with pytest.raises(UnsupportedMediaType):
+        recode(data, None, "xml", codecs=CODECS)
+
+
+HEADS = [
+    b"",
+    b"k8s\0",
+    b"k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12",
+    b"\xd9\xd9\xf7",
+    b"\xa2DkindCPodJapiVersionBv1",
+    b'{"kind":"Pod","apiVersion":"v1",',
+    b"kind: Pod\napiVersion: v1\n",
+]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(HEADS), st.binary(max_size=60), st.sampled_from(MEDIA_TYPES))
+def test_any_bytes(head, data, media):
+    """Whatever is sent, in whatever encoding, nothing but a CodecError comes of it."""
+    for reader in (CODECS.serializer_for(media), CODECS.universal_deserializer):
+        with contextlib.suppress(CodecError):
+            decoded = reader.decode(head + data, defaults=POD_KIND)
+            for target in MEDIA_TYPES:
+                CODECS.serializer_for(target).encode(decoded.object)
+
+
+@pytest.mark.parametrize("media", MEDIA_TYPES, ids=MEDIA)
+def test_truncated(media):
+    """An object cut short is refused, or is what the format makes of it; never an accident."""
+    data = CODECS.serializer_for(media).encode(POD)
+    for length in range(len(data)):
+        with contextlib.suppress(CodecError):
+            CODECS.serializer_for(media).decode(data[:length])

@@ -1,0 +1,94 @@
+"""Flags in, a Config out."""
+
+from pathlib import Path
+
+import pytest
+
+from kapiserver.apiserver.cli import config_of, main, parser
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.durations import parse_duration
+from kapiserver.apiserver.filters.headers import warning_header
+from kapiserver.apiserver.logs import _quoted
+
+
+def _config(*flags: str) -> Config:
+    return config_of(parser().parse_args(["serve", *flags]))
+
+
+def test_defaults() -> None:
+    """Without flags everything lies below the data directory."""
+    config = _config()
+    assert config.storage == f"sqlite:{Path('.data/kapiserver.db')}"
+    assert config.cert_dir == Path(".data/certificates")
+    assert config.kubeconfig_out == Path(".data/kubeconfig")
+    assert (config.bind_address, config.secure_port, config.insecure_port) == (
+        "127.0.0.1", 6443, None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("flags", "name", "value"),
+    [
+        (["--secure-port=0"], "secure_port", 0),
+        (["--insecure-port", "8080"], "insecure_port", 8080),
+        (["--storage=sqlite::memory:"], "storage", "sqlite::memory:"),
+        (["--etcd-servers=http://a:1,http://b:2"], "storage", "etcd:http://a:1,http://b:2"),
+        (["--etcd-prefix=/x"], "etcd_prefix", "/x"),
+        (["--event-ttl=1h30m"], "event_ttl", 5400),
+        (["--request-timeout=90s"], "request_timeout", 90.0),
+        (["--max-requests-inflight=7"], "max_requests_inflight", 7),
+        (["--max-mutating-requests-inflight=7"], "max_mutating_requests_inflight", 7),
+        (["--anonymous-auth=false"], "anonymous_auth", False),
+        (["--token-auth-file=t"], "token_auth_file", Path("t")),
+        (["-vv"], "verbosity", 2),
+    ],
+)
+def test_flags(flags: list[str], name: str, value: object) -> None:
+    """Each flag sets what it names."""
+    assert getattr(_config(*flags), name) == value
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--tls-cert-file=c"],
+        ["--storage=sqlite::memory:", "--etcd-servers=http://a:1"],
+    ],
+)
+def test_flags_that_do_not_go_together(flags: list[str], capsys) -> None:
+    """Contradictions end the command with a sentence, not with a traceback."""
+    assert main(["serve", *flags]) == 1
+    assert capsys.readouterr().err.startswith("kapiserver: --")
+
+
+@pytest.mark.parametrize("flags", [["--secure-port=x"], ["--event-ttl=5"], ["--no-such-flag"]])
+def test_bad_flags(flags: list[str], capsys) -> None:
+    """What is no flag is refused with the usage."""
+    with pytest.raises(SystemExit):
+        main(["serve", *flags])
+    assert "usage: kapiserver" in capsys.readouterr().err
+
+
+def test_version(capsys) -> None:
+    """--version says which."""
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("kapiserver 0.")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0", 0), ("1s", 1), ("1m30s", 90), ("1.5h", 5400), ("250ms", 0.25), ("3us", 3e-6),
+     ("", None), ("5", None), ("-1s", None), ("1x", None), ("s", None), ("1s ", None)],
+)  # fmt: skip
+def test_durations(text: str, seconds: float | None) -> None:
+    """Durations are Go's."""
+    found = parse_duration(text)
+    assert found == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_lines_cannot_be_forged() -> None:
+    """Nothing that a client sends breaks a log line or a header."""
+    assert _quoted('a\n"b"') == '"a\\n\\"b\\""'
+    assert _quoted("plain/path") == "plain/path"
+    assert warning_header('a\r\n"b"\\') == '299 - "a  \\"b\\"\\\\"'

@@ -1,0 +1,192 @@
+"""What the server says that it serves."""
+
+import pytest
+
+from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.discovery import storage_version_hash
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+KUBECTL = (
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
+)
+HASHES = {  # as a real cluster shows them
+    ("", "pods"): "xPOwRZ+Yhw8=",
+    ("", "configmaps"): "qFsyl6wFWjQ=",
+    ("", "namespaces"): "Q3oi5N2YM8M=",
+    ("", "nodes"): "XwShjMxG9Fs=",
+    ("", "secrets"): "S6u1pOWzb84=",
+    ("apps", "deployments"): "8aSe+NMegvE=",
+}
+
+
+def test_versions(api) -> None:
+    """/api lists the versions of the core group, without an apiVersion of its own."""
+    found = api.get("/api").json
+    assert list(found) == ["kind", "versions", "serverAddressByClientCIDRs"]
+    assert (found["kind"], found["versions"]) == ("APIVersions", ["v1"])
+
+
+def test_groups(api) -> None:
+    """/apis lists all groups but the core one, /apis/G is one of them."""
+    found = api.get("/apis").json
+    assert (found["kind"], found["apiVersion"]) == ("APIGroupList", "v1")
+    names = [group["name"] for group in found["groups"]]
+    assert {"apps", "autoscaling", "coordination.k8s.io"} <= set(names)
+    assert "" not in names
+    (autoscaling,) = [group for group in found["groups"] if group["name"] == "autoscaling"]
+    assert autoscaling["preferredVersion"] == {"groupVersion": "autoscaling/v2", "version": "v2"}
+    one = api.get("/apis/autoscaling").json
+    assert one == {"kind": "APIGroup", "apiVersion": "v1"} | autoscaling
+
+
+def test_core_resources(api) -> None:
+    """/api/v1 lists resources and subresources."""
+    found = api.get("/api/v1").json
+    assert list(found) == ["kind", "groupVersion", "resources"]
+    by_name = {one["name"]: one for one in found["resources"]}
+    assert by_name["pods"] == {
+        "name": "pods",
+        "singularName": "pod",
+        "namespaced": True,
+        "kind": "Pod",
+        "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update",
+                  "watch"],
+        "shortNames": ["po"],
+        "categories": ["all"],
+        "storageVersionHash": "xPOwRZ+Yhw8=",
+    }  # fmt: skip
+    assert by_name["pods/status"] == {
+        "name": "pods/status",
+        "singularName": "",
+        "namespaced": True,
+        "kind": "Pod",
+        "verbs": ["get", "patch", "update"],
+    }
+
+
+def test_subresources_of_another_kind(api) -> None:
+    """A subresource whose body is another group's kind says which."""
+    found = api.get("/apis/apps/v1").json
+    assert (found["apiVersion"], found["groupVersion"]) == ("v1", "apps/v1")
+    (scale,) = [one for one in found["resources"] if one["name"] == "deployments/scale"]
+    assert (scale["group"], scale["version"], scale["kind"]) == ("autoscaling", "v1", "Scale")
+
+
+@pytest.mark.parametrize("version", ["v2", "v2beta1"])
+@pytest.mark.parametrize("path", ["/api", "/apis"])
+def test_aggregated(api, path: str, version: str) -> None:
+    """One request tells all, and costs nothing when nothing changed."""
+    accept = AGGREGATED.format(version)
+    answer = api.get(path, accept=accept)
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == accept
+    assert answer.headers["Vary"] == "Accept"
+    found = answer.json
+    assert found["kind"] == "APIGroupDiscoveryList"
+    assert found["apiVersion"] == f"apidiscovery.k8s.io/{version}"
+    groups = {one["metadata"].get("name", ""): one["versions"] for one in found["items"]}
+    assert ("" in groups) == (path == "/api")
+    again = api.get(path, accept=accept, headers={"If-None-Match": answer.headers["ETag"]})
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_aggregated_resources(api) -> None:
+    """A resource has its scope, verbs and subresources."""
+    found = api.get("/apis", accept=KUBECTL).json
+    (apps,) = [one for one in found["items"] if one["metadata"]["name"] == "apps"]
+    (version,) = apps["versions"]
+    assert (version["version"], version["freshness"]) == ("v1", "Current")
+    (deployments,) = [one for one in version["resources"] if one["resource"] == "deployments"]
+    assert deployments["scope"] == "Namespaced"
+    assert deployments["singularResource"] == "deployment"
+    kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
+    assert deployments["responseKind"] == kind
+    scale, status = deployments["subresources"]
+    assert (scale["subresource"], scale["responseKind"]["kind"]) == ("scale", "Scale")
+    assert (status["subresource"], status["responseKind"]) == ("status", kind)
+
+
+@pytest.mark.parametrize(
+    ("accept", "prefix"),
+    [
+        ("application/yaml", b"apiVersion: v1\n"),
+        ("application/vnd.kubernetes.protobuf", b"k8s\0"),
+        ("application/cbor", b"\xd9\xd9\xf7"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/apis", "/apis/apps", "/apis/apps/v1"])
+def test_other_encodings(api, path: str, accept: str, prefix: bytes) -> None:
+    """The documents are objects and come in every encoding."""
+    answer = api.get(path, accept=accept)
+    assert (answer.status, answer.headers["Content-Type"]) == (200, accept)
+    assert answer.body.startswith(prefix)
+
+
+def test_not_acceptable(api) -> None:
+    """What nobody offers is 406."""
+    answer = api.get("/apis", accept="image/png")
+    assert (answer.status, answer.json["reason"]) == (406, "NotAcceptable")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "text"),
+    [
+        ("/apis/unknown", 404, "404 page not found\n"),
+        ("/apis/unknown/v1", 404, "404 page not found\n"),
+        ("/apis/unknown/v1/things", 404, "404 page not found\n"),
+        ("/nothing", 404, "404 page not found\n"),
+        ("/apis/apps/v9", 404, None),
+        ("/api/v9", 404, None),
+        ("/api/v1/unknowns", 404, None),
+        ("/apis/apps/v1/namespaces/x/unknowns/y", 404, None),
+        ("/api/v1/namespaces/x/pods/y/unknown", 404, None),
+        ("/api/v1/namespaces/x/nodes", 404, None),
+        ("/api/v1/pods/y", 404, None),
+    ],
+)
+def test_unknown_paths(api, path: str, status: int, text: str | None) -> None:
+    """An unknown group is a page that is not there, an unknown resource a Status."""
+    answer = api.get(path)
+    assert answer.status == status
+    if text is not None:
+        assert answer.body.decode() == text
+        assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+        return
+    assert answer.body == (
+        b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
+        b'"message":"the server could not find the requested resource",'
+        b'"reason":"NotFound","details":{},"code":404}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/api/v1/pods"),
+        ("POST", "/api/v1/namespaces/default/pods/x"),
+        ("POST", "/api/v1/namespaces/default/pods/x/status"),
+        ("DELETE", "/api/v1/namespaces"),
+        ("POST", "/api/v1/pods"),
+        ("OPTIONS", "/api/v1/pods"),
+        ("POST", "/apis"),
+        ("POST", "/version"),
+    ],
+)
+def test_unsupported_verbs(api, method: str, path: str) -> None:
+    """A verb that a path does not take is 405."""
+    answer = api(method, path)
+    assert answer.status == 405
+    assert answer.json["reason"] == "MethodNotAllowed"
+    assert answer.message == "the server does not allow this method on the requested resource"
+
+
+def test_storage_version_hashes() -> None:
+    """Hashes are those that a real cluster shows."""
+    scheme = Scheme()
+    found = {
+        (resource.group, resource.name): storage_version_hash(resource)
+        for group in scheme.groups
+        for resource in scheme.resources(group.name)
+    }
+    assert HASHES.items() <= found.items()

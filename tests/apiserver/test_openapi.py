@@ -1,0 +1,134 @@
+"""The OpenAPI documents: what kubectl validates and explains with."""
+
+import json
+import re
+
+import pytest
+
+GROUP_VERSIONS = ("api/v1", "apis/apps/v1", "apis/autoscaling/v1", "apis/autoscaling/v2",
+                  "apis/coordination.k8s.io/v1")  # fmt: skip
+OPERATIONS = ("get", "put", "post", "patch", "delete")
+
+
+@pytest.fixture(scope="module")
+def documents(api) -> dict:
+    """All v3 documents, fetched as kubectl does: by the URLs of the index."""
+    index = api.get("/openapi/v3").json["paths"]
+    return {path: api.get(entry["serverRelativeURL"]).json for path, entry in index.items()}
+
+
+@pytest.fixture(scope="module")
+def core(documents: dict) -> dict:
+    """The document of the core group."""
+    return documents["api/v1"]
+
+
+def test_every_version_has_one(documents: dict) -> None:
+    """The index names a document for every group-version."""
+    assert set(GROUP_VERSIONS) <= documents.keys()
+    assert {one["openapi"] for one in documents.values()} == {"3.0.0"}
+
+
+def test_a_hashed_url_is_kept_for_ever(api) -> None:
+    """A URL with the hash of its content may be kept; the same content is 304."""
+    url = api.get("/openapi/v3").json["paths"]["api/v1"]["serverRelativeURL"]
+    answer = api.get(url)
+    assert "immutable" in answer.headers["Cache-Control"]
+    again = api.get("/openapi/v3/api/v1", headers={"If-None-Match": answer.headers["ETag"]})
+    assert again.status == 304
+
+
+def test_references_lead_somewhere(documents: dict) -> None:
+    """Every $ref of a document names a schema of the same document."""
+    for path, document in documents.items():
+        found = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document)))
+        assert found <= document["components"]["schemas"].keys(), path
+
+
+def test_operations_are_told_apart(documents: dict) -> None:
+    """No two operations share an id, and each knows its kind."""
+    for document in documents.values():
+        found = [
+            operation
+            for path in document["paths"].values()
+            for method, operation in path.items()
+            if method in OPERATIONS
+        ]
+        ids = [operation["operationId"] for operation in found]
+        assert len(ids) == len(set(ids))
+        assert all("x-kubernetes-group-version-kind" in operation for operation in found)
+
+
+def test_operation_ids(core: dict) -> None:
+    """Operations are named as generated clients know them."""
+    paths = core["paths"]
+    collection = paths["/api/v1/namespaces/{namespace}/pods"]
+    item = paths["/api/v1/namespaces/{namespace}/pods/{name}"]
+    assert collection["get"]["operationId"] == "listCoreV1NamespacedPod"
+    assert collection["post"]["operationId"] == "createCoreV1NamespacedPod"
+    assert collection["delete"]["operationId"] == "deleteCoreV1CollectionNamespacedPod"
+    assert item["get"]["operationId"] == "readCoreV1NamespacedPod"
+    assert item["put"]["operationId"] == "replaceCoreV1NamespacedPod"
+    assert paths["/api/v1/pods"]["get"]["operationId"] == "listCoreV1PodForAllNamespaces"
+
+
+@pytest.mark.parametrize("name", ["fieldValidation", "dryRun"])
+def test_what_kubectl_looks_for(documents: dict, name: str) -> None:
+    """Every PATCH takes fieldValidation and dryRun: kubectl looks for them by kind."""
+    for document in documents.values():
+        for path in document["paths"].values():
+            if "patch" in path:
+                assert name in [one["name"] for one in path["patch"]["parameters"]]
+
+
+def test_kinds(core: dict) -> None:
+    """A kind's schema says which kind it is."""
+    pod = core["components"]["schemas"]["io.k8s.api.core.v1.Pod"]
+    kind = {"group": "", "version": "v1", "kind": "Pod"}
+    assert pod["x-kubernetes-group-version-kind"] == [kind]
+    assert list(pod["properties"]) == ["apiVersion", "kind", "metadata", "spec", "status"]
+    options = core["components"]["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"]
+    groups = {one["group"] for one in options["x-kubernetes-group-version-kind"]}
+    assert {"", "apps", "autoscaling"} <= groups
+
+
+def test_lists(core: dict) -> None:
+    """A list says how it merges."""
+    spec = core["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"]
+    assert {key: value for key, value in spec["volumes"].items() if key.startswith("x-")} == {
+        "x-kubernetes-list-map-keys": ["name"],
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-patch-merge-key": "name",
+        "x-kubernetes-patch-strategy": "merge,retainKeys",
+    }
+
+
+def test_leaves(core: dict) -> None:
+    """Quantities, times and the like are values with a schema of their own."""
+    schemas = core["components"]["schemas"]
+    assert schemas["io.k8s.apimachinery.pkg.apis.meta.v1.Time"]["format"] == "date-time"
+    assert "oneOf" in schemas["io.k8s.apimachinery.pkg.util.intstr.IntOrString"]
+
+
+def test_version_two(api) -> None:
+    """One Swagger document has it all; every $ref leads somewhere."""
+    document = api.get("/openapi/v2").json
+    assert document["swagger"] == "2.0"
+    found = set(re.findall(r'"#/definitions/([^"]+)"', json.dumps(document)))
+    assert found <= document["definitions"].keys()
+    assert "io.k8s.api.apps.v1.Deployment" in found
+    integer_or_string = document["definitions"]["io.k8s.apimachinery.pkg.util.intstr.IntOrString"]
+    assert integer_or_string["format"] == "int-or-string"
+    assert "oneOf" not in json.dumps(document)
+
+
+@pytest.mark.parametrize("path", ["/openapi", "/openapi/v4", "/openapi/v3/apis/nothing/v1"])
+def test_unknown_documents(api, path: str) -> None:
+    """There is no other document."""
+    assert api.get(path).status == 404
+
+
+def test_json_only(api) -> None:
+    """The documents come as JSON; who takes nothing else is told so."""
+    assert api.get("/openapi/v2", accept="application/x-other").status == 406
+    assert api.get("/openapi/v2", accept="application/x-other, */*").status == 200

@@ -1,0 +1,373 @@
+"""From a JSON-shaped value to the canonical tree of a declared type.
+
+What Go does by decoding into a struct and encoding that struct again: names compared case by
+case, null is absent, zero values dropped where the declaration omits them, keys in declared
+order and map keys sorted, times and quantities in their canonical text; fields that the type does
+not have are left out and their paths noted. Knows no bytes and no kind by name. Mirrors
+sigs.k8s.io/json and the words of its errors.
+
+Values are plain dict, list, str, int, float, bool and None; of each exactly that class.
+"""
+
+from __future__ import annotations
+
+import binascii
+import operator
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from kapiserver.api.leaves import StringList
+from kapiserver.api.types import (
+    FlatField,
+    Kind,
+    Leaf,
+    ListOf,
+    MapOf,
+    Message,
+    Scalar,
+    Shape,
+    Tree,
+    Type,
+    Value,
+)
+from kapiserver.codecs.errors import Malformed, WrongValue
+from kapiserver.codecs.source import Source, once_per_type
+
+MAX_DEPTH = 256
+"""Of values of a type that can hold itself, in nested lists and objects."""
+
+Place: TypeAlias = tuple[Any, str, str, int | str | None] | None
+"""Where a value stands: (place of the parent, its Go type, field, index or key); None: the root."""
+
+
+def read_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
+    """Read a value as a type; the paths of unknown fields (`spec.containers[0].foo`) are appended
+    to `unknown`. The tree of a kind begins with `kind` and `apiVersion`, empty where not said.
+
+    Raises WrongValue in the words of Go, Malformed when a type nests in itself too deep.
+    """
+    try:
+        tree: Tree = reader(type_)(value, None, unknown)
+    except RecursionError:
+        raise Malformed("exceeded max depth") from None
+    check_depth(type_, tree)
+    if issubclass(type_, Kind) and not ("kind" in tree and "apiVersion" in tree):
+        tree = {"kind": tree.pop("kind", ""), "apiVersion": tree.pop("apiVersion", ""), **tree}
+    return tree
+
+
+def check_depth(type_: type[Type], tree: Tree) -> None:
+    """Raise Malformed when a tree of a type that can hold itself is nested too deep."""
+    if not _holds_itself(type_):
+        return
+    level: list[Any] = [tree]
+    for _ in range(MAX_DEPTH):
+        below: list[Any] = []
+        for one in level:
+            below.extend(one.values() if isinstance(one, dict) else one)
+        level = [one for one in below if isinstance(one, dict | list)]
+        if not level:
+            return
+    raise Malformed("exceeded max depth")
+
+
+@once_per_type
+def _holds_itself(type_: type[Type]) -> bool:
+    open_: list[Any] = [(type_, frozenset())]
+    while open_:
+        now, above = open_.pop()
+        if now in above:
+            return True
+        inner = {message_of(field.shape) for field in now.fields()} - {None}
+        open_.extend((one, above | {now}) for one in inner)
+    return False
+
+
+def message_of(shape: Shape) -> type[Type] | None:
+    """The Type in a field's shape, if there is one."""
+    while not isinstance(shape, Scalar | Message):
+        shape = shape.item if isinstance(shape, ListOf) else shape.value
+    return shape.type if isinstance(shape, Message) else None
+
+
+# --- what is compiled for each type
+
+_CHECKS = {
+    "string": "v.__class__ is not str",
+    "bool": "v.__class__ is not bool",
+    "int32": "v.__class__ is not int or not -0x80000000 <= v <= 0x7fffffff",
+    "int64": "v.__class__ is not int or not -0x8000000000000000 <= v <= 0x7fffffffffffffff",
+}
+_ZEROS = {"string": '""', "bool": "False", "int32": "0", "int64": "0", "double": "0.0"}
+
+
+@once_per_type
+def reader(type_: type[Type]) -> Callable[[Value, Place, list[str]], Any]:
+    """The compiled function that reads one message; see read_tree."""
+    source = Source("value, at, unknown")
+    fields = type_.flat_fields()
+    known = source.bind(frozenset(one.field.name for one in fields))
+    source.add(f"""
+if value.__class__ is not dict: raise wrong_message(value, at, {go_type(Message(type_))!r})
+if not {known}.issuperset(value): note_unknown(value, {known}, at, unknown)
+get = value.get
+out = {{}}
+""")
+    for field in fields:
+        _add_field(source, type_, field)
+    source.add("return out")
+    return source.compile(
+        f"shape of {type_.__name__}",
+        EMPTY={},
+        wrong=_wrong,
+        wrong_message=_wrong_message,
+        note_unknown=_note_unknown,
+        read_leaf=_read_leaf,
+        read_list=_read_list,
+        key_of=operator.itemgetter(0),
+    )
+
+
+def _add_field(source: Source, owner: type[Type], flat: FlatField) -> None:
+    field, declared = flat.field, flat.field.declaration
+    name, shape = repr(field.name), field.shape
+    pointer = field.pointer or any(one.pointer for one in flat.through)
+    context = source.bind((owner.__name__, field.name, go_type(shape)))
+    reads = _expression(source, owner, field.name, shape, context)
+    if isinstance(shape, Message) and not issubclass(shape.type, StringList) and not pointer:
+        source.add(f"v = get({name})\nr = {reads}")
+        zero = source.bind(_zero(shape.type)) if declared.omit_zero else ""
+        source.add(f"if r != {zero}: out[{name}] = r" if zero else f"out[{name}] = r")
+        return
+    source.add(f"if (v := get({name})) is not None:")
+    kept = "True" if field.pointer or declared.always else "v"
+    if isinstance(shape, Scalar) and shape.name in _CHECKS:
+        source.add(f"    if {_CHECKS[shape.name]}: raise wrong(v, at, {context})")
+    elif isinstance(shape, ListOf | MapOf):
+        plain = "list" if isinstance(shape, ListOf) else "dict"
+        source.add(f"    if v.__class__ is not {plain}: raise wrong(v, at, {context})")
+        source.add(f"    if {kept}: out[{name}] = {reads}")
+        reads = ""
+    else:
+        source.add(f"    v = {reads}")
+    if reads:
+        source.add(f"    if {kept}: out[{name}] = v" if kept == "v" else f"    out[{name}] = v")
+    if declared.always:
+        zero = _ZEROS.get(shape.name, "None") if isinstance(shape, Scalar) else "None"
+        source.add(f"else: out[{name}] = {'None' if field.pointer else zero}")
+
+
+def _expression(
+    source: Source, owner: type[Type], name: str, shape: Shape, context: str, step: str = "None"
+) -> str:
+    # Reads `v`; `step` is its index in a list or its key in a map.
+    if isinstance(shape, Scalar):
+        return (
+            "v" if shape.name == "any" else f"{source.bind(_SCALARS[shape.name])}(v, at, {context})"
+        )
+    if isinstance(shape, Message):
+        if issubclass(shape.type, Leaf):
+            return f"read_leaf({source.bind(shape.type)}, v, at, {context})"
+        inner = source.bind_later(reader, shape.type)
+        place = f"(at, {owner.__name__!r}, {name!r}, {step})"
+        return f"{inner}(EMPTY if v is None else v, {place}, unknown)"
+    below = shape.item if isinstance(shape, ListOf) else shape.value
+    inner_context = source.bind((owner.__name__, name, go_type(below)))
+    step = "i" if isinstance(shape, ListOf) else "k"
+    reads = _expression(source, owner, name, below, inner_context, step)
+    if isinstance(shape, ListOf):
+        return f"[{reads} for i, v in enumerate(read_list(v, at, {context}))]"
+    return f"{{k: {reads} for k, v in sorted(v.items(), key=key_of)}}"
+
+
+@once_per_type
+def _zero(type_: type[Type]) -> Value:
+    return type_.canonical(None) if issubclass(type_, Leaf) else reader(type_)({}, None, [])
+
+
+def go_type(shape: Shape) -> str:
+    """The name of the Go type that a shape was declared for, as far as the shape tells it."""
+    if isinstance(shape, Scalar):
+        return _GO_SCALARS.get(shape.name, shape.name)
+    if isinstance(shape, ListOf):
+        return f"[]{go_type(shape.item)}"
+    if isinstance(shape, MapOf):
+        value = go_type(shape.value)
+        return "v1.ResourceList" if value == "resource.Quantity" else f"map[string]{value}"
+    type_: Any = shape.type
+    package = (getattr(type_, "package", "") or _module_package(type_)).rpartition(".")[2]
+    return f"{package}.{type_.__name__}"
+
+
+def _module_package(type_: type[Type]) -> str:
+    # kapiserver.api.core.v1.pods -> v1
+    parts = type_.__module__.split(".")
+    return parts[3] if len(parts) > 3 else parts[-1]
+
+
+# --- what the compiled functions call
+
+
+def _read_string(value: Value, at: Place, context: tuple[str, str, str]) -> str:
+    if value.__class__ is str:
+        text: str = value
+        return text
+    if value is None:
+        return ""
+    raise _wrong(value, at, context)
+
+
+def _read_bool(value: Value, at: Place, context: tuple[str, str, str]) -> bool:
+    if value is None or value.__class__ is bool:
+        return bool(value)
+    raise _wrong(value, at, context)
+
+
+def _integers(low: int, high: int) -> Callable[[Value, Place, tuple[str, str, str]], int]:
+    def read_integer(value: Value, at: Place, context: tuple[str, str, str]) -> int:
+        if value is None:
+            return 0
+        if value.__class__ is int and low <= value <= high:
+            number: int = value
+            return number
+        raise _wrong(value, at, context)
+
+    return read_integer
+
+
+def _read_double(value: Value, at: Place, context: tuple[str, str, str]) -> float:
+    if value is None:
+        return 0.0
+    if value.__class__ is not int and value.__class__ is not float:
+        raise _wrong(value, at, context)
+    try:
+        return float(value)
+    except OverflowError:
+        raise _wrong(value, at, context) from None
+
+
+def _read_bytes(value: Value, at: Place, context: tuple[str, str, str]) -> str:
+    text = _read_string(value, at, context)
+    try:
+        plain = binascii.a2b_base64(text, strict_mode=True)
+    except (binascii.Error, ValueError):
+        plain = _decode_base64(text)
+    return binascii.b2a_base64(plain, newline=False).decode()
+
+
+def _decode_base64(text: str) -> bytes:
+    # Go skips line ends, and names the first byte that does not fit.
+    joined = text.replace("\r", "").replace("\n", "")
+    try:
+        return binascii.a2b_base64(joined, strict_mode=True)
+    except (binascii.Error, ValueError):
+        raise WrongValue(f"illegal base64 data at input byte {_bad_byte(text)}") from None
+
+
+_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+
+
+def _bad_byte(text: str) -> int:
+    data = text.encode("utf-8", "surrogatepass").decode("latin-1")
+    seen = padding = 0
+    for position, one in enumerate(data):
+        if one in "\r\n":
+            continue
+        if padding:
+            # "xx=" asks for one more "=", and nothing may follow the padding.
+            if one == "=" and padding == 1 and seen % 4 == 2:
+                padding = 2
+                continue
+            return position
+        if one == "=" and seen % 4 >= 2:
+            padding = 1
+        elif one not in _BASE64:
+            return position
+        else:
+            seen += 1
+    # The last group is not whole.
+    return len(data) if padding else len(data) - seen % 4
+
+
+_SCALARS: dict[str, Callable[[Value, Place, tuple[str, str, str]], Any]] = {
+    "string": _read_string,
+    "bool": _read_bool,
+    "int32": _integers(-(2**31), 2**31 - 1),
+    "int64": _integers(-(2**63), 2**63 - 1),
+    "double": _read_double,
+    "bytes": _read_bytes,
+}
+_GO_SCALARS = {"bytes": "[]uint8", "double": "float64", "any": "interface {}"}
+
+
+def _read_list(value: Value, at: Place, context: tuple[str, str, str]) -> list[Value]:
+    if value is None:
+        return []
+    if value.__class__ is not list:
+        raise _wrong(value, at, context)
+    items: list[Value] = value
+    return items
+
+
+def _read_leaf(leaf: type[Leaf], value: Value, at: Place, context: tuple[str, str, str]) -> Value:
+    try:
+        return leaf.canonical(value)
+    except ValueError as error:
+        # An error about the type of a value is told where; one about its text is not.
+        text, _, type_ = str(error).partition(" into Go value of type ")
+        if not type_:
+            raise WrongValue(text) from None
+        raise WrongValue(
+            f"{text} into Go struct field {_field(at, context)} of type {type_}"
+        ) from None
+
+
+def _note_unknown(value: Tree, known: frozenset[str], at: Place, unknown: list[str]) -> None:
+    path = _path(at)
+    before = f"{path}." if path else ""
+    unknown.extend(f"{before}{name}" for name in value if name not in known)
+
+
+def _path(at: Place) -> str:
+    parts: list[str] = []
+    while at is not None:
+        at, _, name, step = at
+        if step is not None:
+            parts.append(f"[{step}]" if isinstance(step, int) else f".{step}")
+        parts.append(f".{name}")
+    return "".join(reversed(parts)).removeprefix(".")
+
+
+def _field(at: Place, context: tuple[str, str, str]) -> str:
+    names = [context[1]]
+    while at is not None:
+        at, _, name, _ = at
+        names.append(name)
+    return f"{context[0]}.{'.'.join(reversed(names))}"
+
+
+def _wrong(value: Value, at: Place, context: tuple[str, str, str]) -> WrongValue:
+    what = _word(value)
+    if what == "number" and context[2] in ("int32", "int64", "float64"):
+        what = f"number {value!r}"
+    return WrongValue(
+        f"json: cannot unmarshal {what} into Go struct field {_field(at, context)}"
+        f" of type {context[2]}"
+    )
+
+
+def _wrong_message(value: Value, at: Place, type_: str) -> WrongValue:
+    if at is None:
+        return WrongValue(f"json: cannot unmarshal {_word(value)} into Go value of type {type_}")
+    above, owner, name, _ = at
+    return _wrong(value, above, (owner, name, type_))
+
+
+def _word(value: Value) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    return {str: "string", list: "array", dict: "object"}.get(value.__class__, "value")

@@ -1,0 +1,43 @@
+"""A clock that stands still until a test moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class ManualTimer:
+    """A callback that waits for its time on a `ManualClock`."""
+
+    at: float
+    callback: Callable[[], None]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@dataclass(slots=True)
+class ManualClock:
+    """A `kapiserver.storage.clock.Clock` at a time of the test's choice."""
+
+    time: float = 1_700_000_000.0
+    timers: list[ManualTimer] = field(default_factory=list)
+
+    def now(self) -> float:
+        return self.time
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> ManualTimer:
+        timer = ManualTimer(self.time + seconds, callback)
+        self.timers.append(timer)
+        return timer
+
+    def advance(self, seconds: float) -> None:
+        """Move on, and call back what falls due, in order."""
+        self.time += seconds
+        due = sorted((t for t in self.timers if t.at <= self.time), key=lambda t: t.at)
+        self.timers = [t for t in self.timers if t.at > self.time]
+        for timer in due:
+            if not timer.cancelled:
+                timer.callback()

@@ -1,0 +1,85 @@
+"""Fixtures of the store tests: coroutine tests, a clock that tests move, and a store per backend.
+
+To hold another backend to the contract, add a line to `BACKENDS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kapiserver.storage.kv import KV
+from kapiserver.storage.local import open_local
+from tests.clock import ManualClock
+from tests.storage.invariants import check_file, check_store
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    """The event loop of one test."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """The time, moved by hand."""
+    return ManualClock()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine on the test's own loop."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    values = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    runner = pyfuncitem._request.getfixturevalue("runner")
+    runner.run(pyfuncitem.obj(**values))
+    return True
+
+
+@asynccontextmanager
+async def _memory(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
+    store = await open_local(None, clock=clock)
+    yield store
+    await store.close()
+
+
+@asynccontextmanager
+async def _file(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
+    store = await open_local(folder / "store.db", clock=clock)
+    yield store
+    await store.close()
+    check_file(folder / "store.db")
+
+
+Opening = Callable[[ManualClock, Path], AbstractAsyncContextManager[KV]]
+
+BACKENDS: dict[str, Opening] = {
+    "memory": _memory,
+    "file": _file,
+}
+
+
+@pytest.fixture(params=BACKENDS)
+def opening(request: pytest.FixtureRequest) -> Opening:
+    """How to open a fresh store of each backend."""
+    return BACKENDS[request.param]
+
+
+@pytest.fixture
+def store(
+    opening: Opening, runner: asyncio.Runner, clock: ManualClock, tmp_path: Path
+) -> Iterator[KV]:
+    """A fresh store of each backend; what must hold in it is checked after the test."""
+    opened = opening(clock, tmp_path)
+    store = runner.run(opened.__aenter__())
+    since = runner.run(store.current_revision())
+    yield store
+    runner.run(check_store(store, since))
+    runner.run(opened.__aexit__(None, None, None))

@@ -1,0 +1,81 @@
+"""Walks a whole store and checks what must hold in every state of it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from kapiserver.storage.errors import Compacted
+from kapiserver.storage.kv import KV, Revision
+from tests.storage.recorder import Recorder
+
+
+async def check_store(store: KV, since: Revision) -> None:
+    """What any backend promises, seen through its contract: pages add up to the whole, gets agree
+    with ranges, and the history since a revision leads from that state to the present one."""
+    whole = await store.range("/")
+    assert whole.revision == await store.current_revision()
+    keys = [item.key for item in whole.items]
+    assert keys == sorted(set(keys))
+    assert all(item.revision <= whole.revision for item in whole.items)
+
+    paged, start = [], ""
+    while True:
+        page = await store.range("/", start=start, limit=7, revision=whole.revision)
+        paged += page.items
+        assert page.remaining == len(keys) - len(paged)
+        if not page.remaining:
+            break
+        start = page.items[-1].key + "\0"
+    assert paged == list(whole.items)
+    for item in whole.items[:5]:
+        assert (await store.get(item.key)).item == item
+
+    try:
+        past = await store.range("/", revision=since)
+    except Compacted:
+        return
+    state = {item.key: item.value for item in past.items}
+    recorder = Recorder()
+    watch = store.watch("/", after=since, sink=recorder)
+    watch.request_progress()
+    await recorder.until(lambda: recorder.progressed and recorder.progressed[-1] >= whole.revision)
+    watch.cancel()
+    last = since
+    for event in recorder.seen:
+        assert event.revision >= last
+        last = event.revision
+        assert event.previous == state.pop(event.key, None), event
+        if event.value is not None:
+            state[event.key] = event.value
+    assert state == {item.key: item.value for item in whole.items}
+
+
+def check_file(path: Path) -> None:
+    """What holds between the tables of an embedded store's file; no store may have it open."""
+    with closing(sqlite3.connect(path)) as sql:
+
+        def rows(query: str, *values: object) -> list[Any]:
+            return sql.execute(query, values).fetchall()
+
+        assert rows("PRAGMA integrity_check") == [("ok",)]
+        ((compacted,),) = rows("SELECT compacted FROM state")
+        log = rows("SELECT revision, key, deleted, previous, value FROM log ORDER BY revision")
+        keys = {row[0]: row[1] for row in log}
+        living: dict[str, int] = {}
+        for revision, key, deleted, previous, value in log:
+            assert deleted == (value is None)
+            if previous and revision > compacted:
+                assert keys[previous] == key
+                assert living[key] == previous
+            if deleted:
+                living.pop(key, None)
+            else:
+                living[key] = revision
+            if revision < compacted:  # still here because it is what `compacted` shows
+                assert not deleted
+                later = "SELECT 1 FROM log WHERE key = ? AND revision > ? AND revision <= ?"
+                assert not rows(later, key, revision, compacted)
+        assert dict(rows("SELECT key, revision FROM current")) == living

@@ -1,0 +1,199 @@
+"""Stores of objects over the embedded store, with time and names that a test decides."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.storage.backends import open_store
+from kapiserver.storage.entry import Form, ObjectKey
+from kapiserver.storage.kv import KV
+from kapiserver.storage.objects import ResourceStore
+from kapiserver.storage.query import WatchQuery
+from kapiserver.storage.stores import Stores
+from kapiserver.storage.watchers import Watching
+from tests.clock import ManualClock
+
+CORE = GroupVersion("", "v1")
+JSON = Form(CORE, "json")
+PROTOBUF = Form(CORE, "protobuf")
+CBOR = Form(CORE, "cbor")
+PATIENCE = 20.0
+"""Seconds after which a test that waits has failed."""
+
+
+class CountedNames:
+    """Uids that count, and suffixes from a list that then counts too."""
+
+    def __init__(self) -> None:
+        self._uids = itertools.count(1)
+        self.suffixes: Iterator[str] = (f"{number:05d}" for number in itertools.count())
+
+    def uid(self) -> str:
+        return f"00000000-0000-4000-8000-{next(self._uids):012d}"
+
+    def suffix(self) -> str:
+        return next(self.suffixes)
+
+
+class House:
+    """Everything one test needs of a server's storage."""
+
+    def __init__(self, kv: KV, **options: Any) -> None:
+        self.kv = kv
+        self.clock = ManualClock()
+        self.names = CountedNames()
+        self.scheme = Scheme()
+        self.codecs = CodecFactory(self.scheme)
+        self.stores = Stores(
+            kv, self.scheme, self.codecs, self.clock, names=self.names, **options
+        )
+
+    def of(self, name: str, version: GroupVersion = CORE) -> ResourceStore:
+        """The store of a resource."""
+        return self.stores.named(version, name)
+
+
+@asynccontextmanager
+async def house(spec: str = "sqlite::memory:", **options: Any) -> AsyncIterator[House]:
+    """A house that is pulled down at the end."""
+    kv = await open_store(spec)
+    made = House(kv, **options)
+    try:
+        yield made
+    finally:
+        made.stores.stop()
+        await kv.close()
+
+
+def run(test: Callable[[House], Any], spec: str = "sqlite::memory:", **options: Any) -> Any:
+    """Run a test in a house on a loop of its own."""
+
+    async def inside() -> Any:
+        async with asyncio.timeout(PATIENCE), house(spec, **options) as made:
+            return await test(made)
+
+    return asyncio.run(inside())
+
+
+def config_map(name: str = "", namespace: str = "default", **more: Any) -> Tree:
+    """A ConfigMap; `labels`, `data` and other metadata by name."""
+    data = more.pop("data", None)
+    metadata = {"name": name} if name else {}
+    if "generateName" in more:
+        metadata["generateName"] = more.pop("generateName")
+    metadata |= {"namespace": namespace, **more}
+    tree: Tree = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata}
+    return tree | ({"data": data} if data else {})
+
+
+def pod(name: str, namespace: str = "default", *, node: str = "", **metadata: Any) -> Tree:
+    """A Pod, with a node where one is named."""
+    spec: Tree = {
+        "containers": [{"name": "main", "image": "nginx", "resources": {}}],
+        "terminationGracePeriodSeconds": 30,
+    }
+    if node:
+        spec["nodeName"] = node
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": namespace, **metadata},
+        "spec": spec,
+        "status": {},
+    }
+
+
+def key(name: str, namespace: str = "default") -> ObjectKey:
+    """An object of a namespaced resource."""
+    return ObjectKey(namespace, name)
+
+
+def named(entries: Any) -> list[str]:
+    """The names of entries."""
+    return [entry.key.name for entry in entries]
+
+
+def error_status(error: Exception) -> Tree:
+    """What the apiserver's table would make of an error, about."""
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": str(error),
+        "reason": type(error).__name__,
+        "code": 410,
+    }
+
+
+class Client:
+    """A WatchSink that remembers frames; its connection takes nothing while `stuck`."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+        self.closed = False
+        self.stuck = 0
+        self._changed = asyncio.Event()
+
+    def write(self, frames: bytes) -> None:
+        assert not self.closed
+        assert frames
+        self.frames.append(frames)
+        self._changed.set()
+
+    def backlog(self) -> int:
+        return self.stuck
+
+    async def drained(self) -> None:
+        return None
+
+    def close(self) -> None:
+        assert not self.closed
+        self.closed = True
+        self._changed.set()
+
+    @property
+    def events(self) -> list[Tree]:
+        """The JSON events so far."""
+        return [json.loads(line) for line in b"".join(self.frames).splitlines()]
+
+    @property
+    def story(self) -> list[tuple[str, str]]:
+        """Type and name (version for bookmarks, reason for errors) of each event."""
+        return [(event["type"], _subject(event)) for event in self.events]
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until the condition holds."""
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def count(self, events: int) -> list[tuple[str, str]]:
+        """Wait for so many events; the story so far."""
+        await self.until(lambda: b"".join(self.frames).count(b"\n") >= events)
+        return self.story
+
+
+def _subject(event: Tree) -> str:
+    if event["type"] == "BOOKMARK":
+        return str(event["object"]["metadata"]["resourceVersion"])
+    if event["type"] == "ERROR":
+        return str(event["object"]["reason"])
+    return str(event["object"]["metadata"]["name"])
+
+
+async def watch(
+    store: ResourceStore, client: Client, *, form: Form = JSON, **query: Any
+) -> Watching:
+    """Begin a watch."""
+    return await store.watch(WatchQuery(framer=store.framer(form, error_status), **query), client)

@@ -1,0 +1,59 @@
+"""A sink that remembers what a watch saw, and lets a test wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from kapiserver.storage.kv import Event, Revision
+
+PATIENCE = 20.0
+"""Seconds after which a test that waits has failed."""
+
+
+class Recorder:
+    """Remembers events, progress and the end of one watch, and checks their order."""
+
+    def __init__(self) -> None:
+        self.seen: list[Event] = []
+        self.progressed: list[Revision] = []
+        self.ends: list[Exception | None] = []
+        self._changed = asyncio.Event()
+
+    def events(self, batch: Sequence[Event]) -> None:
+        assert batch
+        assert not self.ends
+        self.seen.extend(batch)
+        self._changed.set()
+
+    def progress(self, revision: Revision) -> None:
+        assert not self.ends
+        assert not self.seen or revision >= self.seen[-1].revision
+        self.progressed.append(revision)
+        self._changed.set()
+
+    def closed(self, error: Exception | None) -> None:
+        assert not self.ends
+        self.ends.append(error)
+        self._changed.set()
+
+    def keys(self) -> list[str]:
+        """The keys of the events, in order."""
+        return [event.key for event in self.seen]
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until the condition holds; it is looked at after each thing seen."""
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def count(self, events: int) -> list[Event]:
+        """Wait for that many events, and return all."""
+        await self.until(lambda: len(self.seen) >= events)
+        return self.seen
+
+    async def end(self) -> Exception | None:
+        """Wait for the end of the watch, and return its reason."""
+        await self.until(lambda: self.ends)
+        return self.ends[0]

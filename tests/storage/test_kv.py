@@ -1,0 +1,365 @@
+"""The conformance suite of `storage/kv.py`: every backend passes all of it.
+
+Stores may be shared and not begin at revision 1: each test counts from where it finds the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kapiserver.storage.errors import Compacted, Conflict, FutureRevision, KeyExists, Unavailable
+from kapiserver.storage.kv import KV, Event, KeyValue, Revision
+from tests.clock import ManualClock
+from tests.storage.recorder import Recorder
+
+
+def after(revision: Revision, count: int = 1) -> Revision:
+    return Revision(revision + count)
+
+
+async def test_create_then_get(store: KV) -> None:
+    """What was created is read back with the revision of its write."""
+    begin = await store.current_revision()
+    revision = await store.create("/a/x", b"one")
+    assert revision > begin
+    read = await store.get("/a/x")
+    assert read.item == KeyValue("/a/x", b"one", revision)
+    assert read.revision == revision == await store.current_revision()
+
+
+async def test_get_of_nothing(store: KV) -> None:
+    """An absent key reads as None, with the revision read."""
+    read = await store.get("/a/x")
+    assert read.item is None
+    assert read.revision == await store.current_revision() >= 1
+
+
+async def test_create_of_what_is_there(store: KV) -> None:
+    """A second create raises KeyExists and changes nothing."""
+    revision = await store.create("/a/x", b"one")
+    with pytest.raises(KeyExists) as caught:
+        await store.create("/a/x", b"two")
+    assert caught.value.key == "/a/x"
+    assert (await store.get("/a/x")).item == KeyValue("/a/x", b"one", revision)
+    assert await store.current_revision() == revision
+
+
+async def test_update(store: KV) -> None:
+    """An update at the expected revision moves the key on."""
+    first = await store.create("/a/x", b"one")
+    second = await store.update("/a/x", b"two", expected=first)
+    assert second > first
+    assert (await store.get("/a/x")).item == KeyValue("/a/x", b"two", second)
+
+
+async def test_stale_writes(store: KV) -> None:
+    """Update and delete at another revision raise Conflict with both revisions."""
+    first = await store.create("/a/x", b"one")
+    second = await store.update("/a/x", b"two", expected=first)
+    for expected in (first, after(second), Revision(0)):
+        with pytest.raises(Conflict) as caught:
+            await store.update("/a/x", b"three", expected=expected)
+        assert (caught.value.key, caught.value.expected) == ("/a/x", expected)
+        assert caught.value.current in (second, None if expected == 0 else second)
+        with pytest.raises(Conflict):
+            await store.delete("/a/x", expected=expected)
+    assert (await store.get("/a/x")).item == KeyValue("/a/x", b"two", second)
+
+
+async def test_writes_of_nothing(store: KV) -> None:
+    """Update and delete of an absent key raise Conflict without a current revision."""
+    for expected in (Revision(5), Revision(0)):
+        with pytest.raises(Conflict) as caught:
+            await store.update("/a/x", b"one", expected=expected)
+        assert caught.value.current is None
+        with pytest.raises(Conflict) as caught:
+            await store.delete("/a/x", expected=expected)
+        assert caught.value.current is None
+    assert (await store.get("/a/x")).item is None
+
+
+async def test_delete(store: KV) -> None:
+    """A deleted key is gone, and can be created again."""
+    first = await store.create("/a/x", b"one")
+    second = await store.delete("/a/x", expected=first)
+    assert second > first
+    assert (await store.get("/a/x")).item is None
+    third = await store.create("/a/x", b"two")
+    assert third > second
+
+
+@pytest.mark.parametrize("value", [b"", b"\0", bytes(range(256)), b"x" * 1_400_000])
+async def test_any_bytes_are_a_value(store: KV, value: bytes) -> None:
+    """Values are opaque: empty ones, zero bytes and 1.4 MB come back as they were."""
+    begin = await store.current_revision()
+    recorder = Recorder()
+    store.watch("/a/", after=begin, sink=recorder)
+    first = await store.create("/a/x", value)
+    read = await store.get("/a/x")
+    assert read.item is not None
+    assert read.item.value == value
+    await store.delete("/a/x", expected=first)
+    created, deleted = await recorder.count(2)
+    assert (created.value, created.previous) == (value, None)
+    assert (deleted.value, deleted.previous) == (None, value)
+
+
+async def test_range_is_ordered_and_bounded_by_its_prefix(store: KV) -> None:
+    """A range has the keys of its prefix only, in byte order."""
+    keys = ["/a/", "/a/-", "/a/B", "/a/a", "/a/a/b", "/a/ä", "/a/\ud7ff", "/a/\ue000", "/a/😀"]
+    for key in ["/a", "/b/x", "/0", *reversed(keys)]:
+        await store.create(key, key.encode())
+    page = await store.range("/a/")
+    assert [item.key for item in page.items] == sorted(keys, key=str.encode)
+    assert [item.value for item in page.items] == [key.encode() for key in sorted(keys)]
+    assert page.remaining == 0
+    assert page.revision == await store.current_revision()
+    assert (await store.range("/c/")).items == []
+    assert len((await store.range("/")).items) == len(keys) + 3
+
+
+async def test_pages(store: KV) -> None:
+    """A limit cuts a range and says how many follow; `start` is inclusive."""
+    for number in range(10):
+        await store.create(f"/a/{number}", b"")
+    await store.create("/b/0", b"")
+    page = await store.range("/a/", limit=4)
+    assert [item.key for item in page.items] == ["/a/0", "/a/1", "/a/2", "/a/3"]
+    assert page.remaining == 6
+    page = await store.range("/a/", start="/a/4", limit=6)
+    assert page.items[0].key == "/a/4"
+    assert (len(page.items), page.remaining) == (6, 0)
+    page = await store.range("/a/", start="/a/8\0")
+    assert [item.key for item in page.items] == ["/a/9"]
+    page = await store.range("/a/", start="/a/99", limit=1)
+    assert (list(page.items), page.remaining) == ([], 0)
+
+
+async def test_reads_at_a_revision(store: KV) -> None:
+    """Get and range show the store as it was, deleted and overwritten keys included."""
+    await store.create("/a/w", b"w")
+    first = await store.create("/a/x", b"one")
+    await store.create("/a/y", b"y")
+    then = await store.current_revision()
+    before = await store.range("/a/")
+    second = await store.update("/a/x", b"two", expected=first)
+    await store.delete("/a/x", expected=second)
+    await store.create("/a/z", b"z")
+    assert (await store.get("/a/x", revision=then)).item == KeyValue("/a/x", b"one", first)
+    assert (await store.get("/a/x", revision=second)).item == KeyValue("/a/x", b"two", second)
+    assert (await store.get("/a/x", revision=after(second))).item is None
+    assert (await store.get("/a/z", revision=then)).item is None
+    past = await store.range("/a/", revision=then)
+    assert list(past.items) == list(before.items)
+    page = await store.range("/a/", revision=then, limit=1)
+    assert (len(page.items), page.remaining) == (1, 2)
+    page = await store.range("/a/", revision=then, start="/a/x", limit=1)
+    assert ([item.value for item in page.items], page.remaining) == ([b"one"], 1)
+
+
+async def test_the_future_is_unknown(store: KV) -> None:
+    """Reading and compacting beyond the newest revision raise FutureRevision."""
+    now = await store.create("/a/x", b"")
+    for asked in (
+        store.get("/a/x", revision=after(now)),
+        store.range("/a/", revision=after(now, 50)),
+        store.compact(after(now)),
+    ):
+        with pytest.raises(FutureRevision):
+            await asked
+
+
+async def test_watch_shows_what_happens(store: KV) -> None:
+    """A watch shows creates, updates and deletes below its prefix, with what was before."""
+    recorder = Recorder()
+    store.watch("/a/", after=await store.current_revision(), sink=recorder)
+    first = await store.create("/a/x", b"one")
+    await store.create("/b/x", b"other")
+    second = await store.update("/a/x", b"two", expected=first)
+    third = await store.delete("/a/x", expected=second)
+    assert await recorder.count(3) == [
+        Event("/a/x", first, b"one", None),
+        Event("/a/x", second, b"two", b"one"),
+        Event("/a/x", third, None, b"two"),
+    ]
+
+
+async def test_watch_shows_the_past_first(store: KV) -> None:
+    """A watch from the past replays what happened since, once and in order, and goes on."""
+    begin = await store.current_revision()
+    revisions = [await store.create(f"/a/{number:04}", b"") for number in range(1200)]
+    recorder = Recorder()
+    store.watch("/a/", after=revisions[99], sink=recorder)
+    for number in range(1200, 1250):
+        revisions.append(await store.create(f"/a/{number:04}", b""))
+    await recorder.count(1150)
+    assert [event.revision for event in recorder.seen] == revisions[100:]
+    late = Recorder()
+    store.watch("/a/0000", after=begin, sink=late).request_progress()
+    await late.until(lambda: late.progressed)
+    assert late.keys() == ["/a/0000"]
+
+
+async def test_watch_from_the_future_waits(store: KV) -> None:
+    """A watch after a revision that is not there yet shows only what follows it."""
+    now = await store.create("/a/0", b"")
+    recorder = Recorder()
+    store.watch("/a/", after=after(now, 2), sink=recorder)
+    for number in range(1, 5):
+        await store.create(f"/a/{number}", b"")
+    await recorder.count(2)
+    assert recorder.keys() == ["/a/3", "/a/4"]
+
+
+async def test_cancelled_watch_is_silent(store: KV) -> None:
+    """Cancel ends a watch at once, for good, and twice does no harm."""
+    recorder = Recorder()
+    begin = await store.current_revision()
+    watch = store.watch("/a/", after=begin, sink=recorder)
+    await store.create("/a/x", b"")
+    await recorder.count(1)
+    watch.cancel()
+    assert recorder.ends == [None]
+    watch.cancel()
+    await store.create("/a/y", b"")
+    replaying = Recorder()
+    store.watch("/a/", after=begin, sink=replaying).cancel()
+    await store.create("/a/z", b"")
+    assert (recorder.keys(), recorder.ends) == (["/a/x"], [None])
+    assert (replaying.keys(), replaying.ends) == ([], [None])
+
+
+async def test_progress(store: KV) -> None:
+    """Progress asked for comes, after the events it speaks of."""
+    recorder = Recorder()
+    watch = store.watch("/a/", after=await store.current_revision(), sink=recorder)
+    await store.create("/a/x", b"")
+    revision = await store.create("/b/x", b"")
+    watch.request_progress()
+    await recorder.until(lambda: recorder.progressed)
+    assert recorder.progressed[0] >= revision
+    assert recorder.keys() == ["/a/x"]
+
+
+async def test_compaction(store: KV) -> None:
+    """Compaction forgets what only older revisions can see; the rest stays."""
+    first = await store.create("/a/x", b"one")
+    await store.create("/a/y", b"y")
+    second = await store.update("/a/x", b"two", expected=first)
+    third = await store.update("/a/x", b"three", expected=second)
+    await store.compact(second)
+    for asked in (
+        store.get("/a/x", revision=first),
+        store.range("/a/", revision=after(first)),
+    ):
+        with pytest.raises(Compacted):
+            await asked
+    assert (await store.get("/a/x", revision=second)).item == KeyValue("/a/x", b"two", second)
+    assert len((await store.range("/a/", revision=second)).items) == 2
+    await store.compact(first)
+    await store.compact(second)
+    recorder = Recorder()
+    store.watch("/a/", after=second, sink=recorder)
+    assert await recorder.count(1) == [Event("/a/x", third, b"three", b"two")]
+    late = Recorder()
+    store.watch("/a/", after=Revision(first - 1), sink=late)
+    assert isinstance(await late.end(), Compacted)
+    assert not late.seen
+
+
+async def test_compaction_of_deleted_keys(store: KV) -> None:
+    """Deleted keys leave nothing behind, and the counter never goes back."""
+    for number in range(20):
+        revision = await store.create(f"/a/{number}", b"")
+        last = await store.delete(f"/a/{number}", expected=revision)
+    await store.compact(last)
+    assert (await store.range("/a/")).items == []
+    assert await store.current_revision() == last
+    assert await store.create("/a/0", b"again") > last
+
+
+async def test_values_with_a_time_to_live(store: KV, clock: ManualClock) -> None:
+    """A value with a ttl is deleted when it runs out, unless it was written again without."""
+    recorder = Recorder()
+    store.watch("/a/", after=await store.current_revision(), sink=recorder)
+    await store.create("/a/stays", b"", ttl=0)
+    kept = await store.create("/a/kept", b"", ttl=1)
+    await store.create("/a/goes", b"bye", ttl=1)
+    await store.update("/a/kept", b"", expected=kept)
+    again = await store.create("/a/twice", b"", ttl=1)
+    await store.update("/a/twice", b"", expected=again, ttl=1)
+    clock.advance(2)
+    await recorder.until(lambda: len([e for e in recorder.seen if e.value is None]) == 2)
+    assert {e.key for e in recorder.seen if e.value is None} == {"/a/goes", "/a/twice"}
+    assert [e.previous for e in recorder.seen if e.value is None and e.key == "/a/goes"] == [b"bye"]
+    assert [item.key for item in (await store.range("/a/")).items] == ["/a/kept", "/a/stays"]
+
+
+async def test_many_writers_of_one_key(store: KV) -> None:
+    """Concurrent increments by compare-and-swap lose none."""
+    await store.create("/a/count", b"0")
+
+    async def add() -> None:
+        while True:
+            item = (await store.get("/a/count")).item
+            assert item is not None
+            value = str(int(item.value) + 1).encode()
+            try:
+                await store.update("/a/count", value, expected=item.revision)
+            except Conflict:
+                continue
+            return
+
+    await asyncio.gather(*(add() for _ in range(20)))
+    item = (await store.get("/a/count")).item
+    assert item is not None
+    assert item.value == b"20"
+
+
+async def test_one_of_many_creates_wins(store: KV) -> None:
+    """Of concurrent creates of one key exactly one succeeds."""
+    creates = (store.create("/a/x", str(number).encode()) for number in range(50))
+    outcomes = await asyncio.gather(*creates, return_exceptions=True)
+    assert len([each for each in outcomes if isinstance(each, int)]) == 1
+    assert len([each for each in outcomes if isinstance(each, KeyExists)]) == 49
+
+
+async def test_a_caller_that_leaves(store: KV) -> None:
+    """A write whose caller is cancelled harms no other."""
+    tasks = [asyncio.create_task(store.create(f"/a/{number}", b"")) for number in range(20)]
+    await asyncio.sleep(0)
+    for task in tasks[::2]:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await store.create("/a/last", b"")
+    keys = {item.key for item in (await store.range("/a/")).items}
+    assert {"/a/last", *(f"/a/{number}" for number in range(1, 20, 2))} <= keys
+
+
+async def test_a_closed_store(opening: object, clock: ManualClock, tmp_path: object) -> None:
+    """Close ends the watches with Unavailable; every later call raises it."""
+    async with opening(clock, tmp_path) as store:  # type: ignore[operator]
+        revision = await store.create("/a/x", b"")
+        recorder = Recorder()
+        store.watch("/a/", after=revision, sink=recorder)
+        writes = [asyncio.create_task(store.create(f"/b/{n}", b"")) for n in range(10)]
+        await asyncio.sleep(0)
+        await asyncio.gather(store.close(), store.close())
+        assert isinstance(await recorder.end(), Unavailable)
+        await asyncio.wait(writes, timeout=20)
+        assert all(write.done() for write in writes)
+        await asyncio.gather(*writes, return_exceptions=True)
+        for asked in (
+            store.get("/a/x"),
+            store.range("/a/"),
+            store.create("/a/y", b""),
+            store.update("/a/x", b"", expected=revision),
+            store.delete("/a/x", expected=revision),
+            store.current_revision(),
+            store.compact(revision),
+        ):
+            with pytest.raises(Unavailable):
+                await asked
+        await store.close()

@@ -1,0 +1,745 @@
+"""Creating, changing and deleting objects: the rules that all kinds share."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kapiserver.api.errors import BadObject, InvalidObject
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.errors import AlreadyExists, NotFound, ObjectConflict
+from kapiserver.storage.objects import ResourceStore
+from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions, Written
+from tests.storage.objectkit import (
+    CBOR,
+    JSON,
+    PROTOBUF,
+    House,
+    config_map,
+    key,
+    named,
+    pod,
+    run,
+)
+
+MODIFIED = (
+    'Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply '
+    "your changes to the latest version and try again"
+)
+APPS = GroupVersion("apps", "v1")
+
+
+def setting(*path: str, to: Any) -> Any:
+    """A change that sets one value."""
+
+    def change(current: Tree) -> Tree:
+        at = current
+        for name in path[:-1]:
+            at = at.setdefault(name, {})
+        at[path[-1]] = to
+        return current
+
+    return change
+
+
+async def put(store: ResourceStore, name: str, *path: str, to: Any, **more: Any) -> Written:
+    return await store.update(key(name), setting(*path, to=to), **more)
+
+
+def finalizers(*names: str) -> dict[str, Any]:
+    return {"finalizers": list(names)}
+
+
+# Creating.
+
+
+def test_create_fills_what_only_the_server_gives() -> None:
+    """A new object has a uid, a creation time and the version of its write, in Go's key order."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        written = await store.create(config_map("a", labels={"x": "y"}, data={"k": "v"}))
+        revision = await house.kv.current_revision()
+        assert written.outcome == "created"
+        assert written.entry.revision == revision
+        assert json.dumps(written.entry.tree()) == json.dumps(
+            {
+                "kind": "ConfigMap",
+                "apiVersion": "v1",
+                "metadata": {
+                    "name": "a",
+                    "namespace": "default",
+                    "uid": "00000000-0000-4000-8000-000000000001",
+                    "resourceVersion": str(revision),
+                    "creationTimestamp": "2023-11-14T22:13:20Z",
+                    "labels": {"x": "y"},
+                },
+                "data": {"k": "v"},
+            }
+        )
+        assert await store.get(key("a")) is written.entry
+
+    run(test)
+
+
+def test_create_drops_what_a_client_must_not_set() -> None:
+    """Deletion marks and selfLink of a new object are ignored; uid and time are replaced."""
+
+    async def test(house: House) -> None:
+        body = config_map(
+            "a",
+            selfLink="/x",
+            uid="mine",
+            creationTimestamp="2001-01-01T00:00:00Z",
+            deletionTimestamp="2001-01-01T00:00:00Z",
+            deletionGracePeriodSeconds=5,
+        )
+        meta = (await house.of("configmaps").create(body)).entry.tree()["metadata"]
+        assert set(meta) == {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}
+        assert meta["uid"].startswith("00000000")
+        assert meta["creationTimestamp"].startswith("2023")
+
+    run(test)
+
+
+def test_create_with_a_resource_version_is_refused() -> None:
+    """resourceVersion must not be set on objects to be created."""
+
+    async def test(house: House) -> None:
+        with pytest.raises(BadObject, match="resourceVersion should not be set on objects"):
+            await house.of("configmaps").create(config_map("a", resourceVersion="1"))
+
+    run(test)
+
+
+def test_create_twice_says_already_exists() -> None:
+    """The second of two objects of one name is refused, also when the first is terminating."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", **finalizers("x.io/y")))
+        with pytest.raises(AlreadyExists) as caught:
+            await store.create(config_map("a"))
+        assert str(caught.value) == 'configmaps "a" already exists'
+        await store.delete(key("a"), DeleteQuery())
+        with pytest.raises(AlreadyExists) as caught:
+            await store.create(config_map("a"))
+        assert str(caught.value) == 'object is being deleted: configmaps "a" already exists'
+        assert caught.value.group == ""
+        await house.of("deployments", APPS).create(deployment("a"))
+        with pytest.raises(AlreadyExists, match=r'^deployments.apps "a" already exists$'):
+            await house.of("deployments", APPS).create(deployment("a"))
+
+    run(test)
+
+
+def deployment(name: str, **metadata: Any) -> Tree:
+    labels = {"app": name}
+    container = {"name": "main", "image": "nginx", "resources": {}}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    return {
+        "kind": "Deployment",
+        "apiVersion": "apps/v1",
+        "metadata": {"name": name, "namespace": "default", **metadata},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": template,
+            "strategy": {},
+        },
+        "status": {},
+    }
+
+
+def test_generate_name_completes_and_cuts() -> None:
+    """generateName is cut to 58 characters and completed with five; a given name wins."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        house.names.suffixes = iter(["aaaaa", "bbbbb"])
+        first = await store.create(config_map(generateName="web-"))
+        assert first.entry.key.name == "web-aaaaa"
+        second = await store.create(config_map(generateName="x" * 80))
+        assert second.entry.key.name == "x" * 58 + "bbbbb"
+        third = await store.create(config_map("given", generateName="web-"))
+        assert third.entry.key.name == "given"
+
+    run(test)
+
+
+def test_generate_name_tries_eight_times() -> None:
+    """A taken name is made anew; after eight the client is told to retry."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("web-aaaaa"))
+        house.names.suffixes = iter(["aaaaa"] * 7 + ["bbbbb"])
+        written = await store.create(config_map(generateName="web-"))
+        assert written.entry.key.name == "web-bbbbb"
+        house.names.suffixes = iter(["aaaaa"] * 9)
+        with pytest.raises(AlreadyExists) as caught:
+            await store.create(config_map(generateName="web-"))
+        assert str(caught.value) == (
+            'configmaps "web-aaaaa" already exists, '
+            "the server was not able to generate a unique name for the object"
+        )
+        assert caught.value.retry_after == 1
+        assert next(house.names.suffixes) == "aaaaa"
+
+    run(test)
+
+
+def test_namespace_is_the_requests() -> None:
+    """A body without a namespace takes the request's; another one is refused."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        body = config_map("a")
+        del body["metadata"]["namespace"]
+        assert (await store.create(body, namespace="other")).entry.key == ("other", "a")
+        with pytest.raises(BadObject) as caught:
+            await store.create(config_map("b"), namespace="other")
+        assert str(caught.value) == (
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+
+    run(test)
+
+
+@pytest.mark.parametrize("name", ["", "UPPER", "a/b", "..", "x" * 254])
+def test_bad_names_are_invalid(name: str) -> None:
+    """A name that is missing or against the kind's rule makes the object invalid."""
+
+    async def test(house: House) -> None:
+        with pytest.raises(InvalidObject) as caught:
+            await house.of("configmaps").create(config_map(name))
+        assert caught.value.kind == "ConfigMap"
+        assert all(str(error.path) == "metadata.name" for error in caught.value.errors)
+
+    run(test)
+
+
+def test_dry_run_writes_nothing() -> None:
+    """A dry run answers as the write would, and the store stays as it was."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("there"))
+        before = await house.kv.current_revision()
+        made = await store.create(config_map("a"), dry_run=True)
+        assert made.outcome == "created"
+        assert "resourceVersion" not in made.entry.tree()["metadata"]
+        with pytest.raises(AlreadyExists):
+            await store.create(config_map("there"), dry_run=True)
+        changed = await put(store, "there", "data", to={"k": "v"}, dry_run=True)
+        assert changed.entry.tree()["data"] == {"k": "v"}
+        gone = await store.delete(key("there"), DeleteQuery(dry_run=True))
+        assert gone.outcome == "deleted"
+        assert await house.kv.current_revision() == before
+        assert "data" not in (await store.get(key("there"))).tree()
+
+    run(test)
+
+
+# Changing.
+
+
+def test_update_writes_a_new_version() -> None:
+    """An update keeps uid and creation time, and moves the version."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        old = (await store.create(config_map("a"))).entry.tree()
+        house.clock.advance(100)
+
+        def change(current: Tree) -> Tree:
+            current["metadata"] |= {"creationTimestamp": None, "uid": ""}
+            return current | {"data": {"k": "v"}}
+
+        written = await store.update(key("a"), change)
+        new = written.entry.tree()
+        assert written.outcome == "updated"
+        assert new["data"] == {"k": "v"}
+        for name in ("uid", "creationTimestamp"):
+            assert new["metadata"][name] == old["metadata"][name]
+        assert int(new["metadata"]["resourceVersion"]) > int(old["metadata"]["resourceVersion"])
+
+    run(test)
+
+
+def test_update_of_an_old_version_conflicts() -> None:
+    """An update that names another version than the present one is refused."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        old = (await store.create(config_map("a"))).entry.tree()
+        await put(store, "a", "data", to={"k": "1"})
+        with pytest.raises(ObjectConflict) as caught:
+            await store.update(key("a"), lambda _: old | {"data": {"k": "2"}})
+        assert str(caught.value) == MODIFIED
+
+    run(test)
+
+
+def test_unconditional_update_where_the_kind_allows() -> None:
+    """Without a version an update is of whatever is there, or invalid for kinds that forbid it."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a"))
+        await put(store, "a", "data", to={"k": "1"})
+        written = await store.update(key("a"), lambda _: config_map("a", data={"k": "2"}))
+        assert written.entry.tree()["data"] == {"k": "2"}
+        leases = house.of("leases", GroupVersion("coordination.k8s.io", "v1"))
+        lease = {
+            "kind": "Lease",
+            "apiVersion": "coordination.k8s.io/v1",
+            "metadata": {"name": "a", "namespace": "default"},
+            "spec": {},
+        }
+        await leases.create(json.loads(json.dumps(lease)))
+        with pytest.raises(InvalidObject) as caught:
+            await leases.update(key("a"), lambda _: json.loads(json.dumps(lease)))
+        assert str(caught.value) == (
+            'leases.coordination.k8s.io "a" is invalid: metadata.resourceVersion: '
+            "Invalid value: 0x0: must be specified for an update"
+        )
+
+    run(test)
+
+
+def test_identical_update_writes_nothing() -> None:
+    """An update that changes nothing leaves the version as it is."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        first = await store.create(config_map("a", data={"k": "v"}))
+        before = await house.kv.current_revision()
+        written = await put(store, "a", "data", to={"k": "v"})
+        assert written.outcome == "unchanged"
+        assert written.entry is first.entry
+        assert await house.kv.current_revision() == before
+
+    run(test)
+
+
+def test_update_with_another_uid_conflicts() -> None:
+    """The uid of a PUT is a precondition, in the words of kube-apiserver's store."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a"))
+        cases = (("a", "00000000-0000-4000-8000-000000000001"), ("absent", ""))
+        for name, uid in cases:
+            with pytest.raises(ObjectConflict) as caught:
+                await put(store, name, "data", to={}, preconditions=Preconditions(uid="other"))
+            assert str(caught.value) == (
+                f'Operation cannot be fulfilled on configmaps "{name}": StorageError: invalid '
+                f"object, Code: 4, Key: /registry/configmaps/default/{name}, ResourceVersion: 0, "
+                "AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in "
+                f"object meta: {uid}"
+            )
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("name", "b"),
+        ("uid", "other"),
+        ("deletionTimestamp", "2030-01-01T00:00:00Z"),
+        ("deletionGracePeriodSeconds", 3),
+    ],
+)
+def test_identity_is_immutable(name: str, value: Any) -> None:
+    """An update can change neither name nor uid, nor mark an object as terminating."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a"))
+        with pytest.raises(InvalidObject) as caught:
+            await put(store, "a", "metadata", name, to=value)
+        (error,) = caught.value.errors
+        assert str(error.path) == f"metadata.{name}"
+        assert error.detail == "field is immutable"
+
+    run(test)
+
+
+def test_deletion_marks_cannot_be_removed() -> None:
+    """An update of a terminating object keeps its deletion time and grace period."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", **finalizers("x.io/y")))
+        await store.delete(key("a"), DeleteQuery())
+
+        def change(current: Tree) -> Tree:
+            del current["metadata"]["deletionTimestamp"]
+            del current["metadata"]["deletionGracePeriodSeconds"]
+            return current | {"data": {"k": "v"}}
+
+        meta = (await store.update(key("a"), change)).entry.tree()["metadata"]
+        assert meta["deletionTimestamp"] == "2023-11-14T22:13:20Z"
+        assert meta["deletionGracePeriodSeconds"] == 0
+
+    run(test)
+
+
+def test_update_creates_where_the_kind_allows() -> None:
+    """An update of an absent object creates it, or is NotFound."""
+
+    async def test(house: House) -> None:
+        with pytest.raises(NotFound, match=r'^configmaps "a" not found$'):
+            await put(house.of("configmaps"), "a", "data", to={})
+        event = {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {"name": "a", "namespace": "default"},
+            "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
+            "source": {},
+            "firstTimestamp": None,
+            "lastTimestamp": None,
+            "eventTime": None,
+            "reportingComponent": "",
+            "reportingInstance": "",
+        }
+        written = await house.of("events").update(key("a"), lambda _: event)
+        assert written.outcome == "created"
+        assert written.entry.tree()["metadata"]["uid"]
+        applied = await house.of("configmaps").update(
+            key("b"), lambda _: config_map("b"), may_create=True
+        )
+        assert applied.outcome == "created"
+
+    run(test)
+
+
+def test_generation_counts_changes_of_the_spec() -> None:
+    """metadata.generation follows the spec, neither the labels nor the client's wish."""
+
+    async def test(house: House) -> None:
+        store = house.of("deployments", APPS)
+        await store.create(deployment("a", generation=7))
+
+        async def generation(*path: str, to: Any, subresource: str = "") -> int:
+            written = await put(store, "a", *path, to=to, subresource=subresource)
+            return int(written.entry.tree()["metadata"]["generation"])
+
+        assert await generation("metadata", "labels", to={"x": "y"}) == 1
+        assert await generation("spec", "replicas", to=2) == 2
+        assert await generation("metadata", "generation", to=9) == 2
+        assert await generation("status", "replicas", to=5, subresource="status") == 2
+        entry = await store.get(key("a"))
+        assert entry.tree()["status"]["replicas"] == 5
+        assert await generation("status", to={}) == 2
+        assert (await store.get(key("a"))).tree()["status"]["replicas"] == 5
+
+    run(test)
+
+
+def test_racing_updates_all_happen() -> None:
+    """Fifty updates without a version that race for one object are all applied."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", data={"n": "0"}))
+
+        def more(current: Tree) -> Tree:
+            current["data"]["n"] = str(int(current["data"]["n"]) + 1)
+            return current
+
+        await asyncio.gather(*(store.update(key("a"), more) for _ in range(50)))
+        assert (await store.get(key("a"))).tree()["data"]["n"] == "50"
+
+    run(test)
+
+
+def test_admission_sees_and_may_refuse() -> None:
+    """Admission is asked before each write with new and old, may change the new, may refuse."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        seen: list[tuple[bool, bool]] = []
+
+        async def admit(new: Tree | None, old: Tree | None) -> None:
+            seen.append((new is not None, old is not None))
+            if new is not None:
+                new["data"] = {"by": "admission"}
+
+        async def refuse(new: Tree | None, old: Tree | None) -> None:
+            raise BadObject("no")
+
+        written = await store.create(config_map("a"), admit=admit)
+        assert written.entry.tree()["data"] == {"by": "admission"}
+        await put(store, "a", "metadata", "labels", to={"x": "y"}, admit=admit)
+        with pytest.raises(BadObject, match="no"):
+            await store.delete(key("a"), DeleteQuery(), admit=refuse)
+        await store.delete(key("a"), DeleteQuery(), admit=admit)
+        assert seen == [(True, False), (True, True), (False, True)]
+
+    run(test)
+
+
+# Deleting.
+
+
+def test_delete_removes() -> None:
+    """Deleting answers with the last state at the deletion's version; then it is NotFound."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", data={"k": "v"}))
+        gone = await store.delete(key("a"), DeleteQuery())
+        assert gone.outcome == "deleted"
+        assert gone.entry.tree()["data"] == {"k": "v"}
+        assert gone.entry.revision == await house.kv.current_revision()
+        with pytest.raises(NotFound):
+            await store.get(key("a"))
+        with pytest.raises(NotFound, match=r'^configmaps "a" not found$'):
+            await store.delete(key("a"), DeleteQuery())
+
+    run(test)
+
+
+def test_delete_preconditions() -> None:
+    """A deletion of another uid or version is refused."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        meta = (await store.create(config_map("a"))).entry.tree()["metadata"]
+        cases = (
+            (
+                Preconditions(uid="x"),
+                f"the UID in the precondition (x) does not match the UID in record "
+                f"({meta['uid']}). The object might have been deleted and then recreated",
+            ),
+            (
+                Preconditions(resource_version="1"),
+                "the ResourceVersion in the precondition (1) does not match the ResourceVersion "
+                f"in record ({meta['resourceVersion']}). The object might have been modified",
+            ),
+        )
+        for preconditions, words in cases:
+            with pytest.raises(ObjectConflict) as caught:
+                await store.delete(key("a"), DeleteQuery(preconditions=preconditions))
+            expected = f'Operation cannot be fulfilled on ConfigMap "a": {words}'
+            assert str(caught.value) == expected
+        right = Preconditions(uid=meta["uid"], resource_version=meta["resourceVersion"])
+        gone = await store.delete(key("a"), DeleteQuery(preconditions=right))
+        assert gone.outcome == "deleted"
+
+    run(test)
+
+
+def test_finalizers_hold_until_removed() -> None:
+    """An object with finalizers is marked, counts a generation, and goes with the last one."""
+
+    async def test(house: House) -> None:
+        store = house.of("deployments", APPS)
+        await store.create(deployment("a", **finalizers("x.io/one", "x.io/two")))
+        marked = await store.delete(key("a"), DeleteQuery())
+        assert marked.outcome == "terminating"
+        meta = marked.entry.tree()["metadata"]
+        assert meta["deletionTimestamp"] == "2023-11-14T22:13:20Z"
+        assert meta["deletionGracePeriodSeconds"] == 0
+        assert meta["generation"] == 2
+        again = await store.delete(key("a"), DeleteQuery())
+        assert again.outcome == "terminating"
+        assert again.entry.revision == marked.entry.revision
+        with pytest.raises(InvalidObject, match="no new finalizers can be added"):
+            await put(store, "a", "metadata", "finalizers", to=["x.io/one", "x.io/new"])
+        one = await put(store, "a", "metadata", "finalizers", to=["x.io/one"])
+        assert one.outcome == "updated"
+        gone = await put(store, "a", "metadata", "finalizers", to=[])
+        assert gone.outcome == "deleted"
+        assert gone.entry.revision == await house.kv.current_revision()
+        with pytest.raises(NotFound):
+            await store.get(key("a"))
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("policy", "before", "after"),
+    [
+        ("Orphan", [], ["orphan"]),
+        ("Foreground", ["x.io/y"], ["x.io/y", "foregroundDeletion"]),
+        ("Foreground", ["orphan"], ["foregroundDeletion"]),
+        (None, ["orphan"], ["orphan"]),
+        ("Background", ["x.io/y", "orphan"], ["x.io/y"]),
+    ],
+)
+def test_propagation_policy_is_recorded(policy: Any, before: list[str], after: list[str]) -> None:
+    """Orphan and Foreground leave their finalizer for the garbage collector."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", **finalizers(*before)))
+        marked = await store.delete(key("a"), DeleteQuery(propagation_policy=policy))
+        assert marked.outcome == "terminating"
+        assert marked.entry.tree()["metadata"]["finalizers"] == after
+
+    run(test)
+
+
+def test_background_takes_the_orphan_finalizer_away() -> None:
+    """An object held by nothing but `orphan` goes when Background is asked for."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", **finalizers("orphan")))
+        query = DeleteQuery(propagation_policy="Background")
+        assert (await store.delete(key("a"), query)).outcome == "deleted"
+
+    run(test)
+
+
+def test_pods_end_in_their_time() -> None:
+    """A scheduled pod gets its grace period; a later delete can only shorten it; zero ends it."""
+
+    async def test(house: House) -> None:
+        store = house.of("pods")
+        await store.create(pod("a", node="n"))
+
+        async def delete(seconds: int | None) -> tuple[str, str, int]:
+            written = await store.delete(key("a"), DeleteQuery(grace_period_seconds=seconds))
+            meta = written.entry.tree()["metadata"]
+            when = meta["deletionTimestamp"]
+            return written.outcome, when, meta["deletionGracePeriodSeconds"]
+
+        assert await delete(None) == ("terminating", "2023-11-14T22:13:50Z", 30)
+        house.clock.advance(5)
+        assert await delete(40) == ("terminating", "2023-11-14T22:13:50Z", 30)
+        assert await delete(None) == ("terminating", "2023-11-14T22:13:50Z", 30)
+        assert await delete(10) == ("terminating", "2023-11-14T22:13:30Z", 10)
+        assert await delete(-1) == ("terminating", "2023-11-14T22:13:21Z", 1)
+        assert (await delete(0))[0] == "deleted"
+        with pytest.raises(NotFound):
+            await store.get(key("a"))
+
+    run(test)
+
+
+def test_pods_without_a_node_go_at_once() -> None:
+    """Nobody would end a pod that was never scheduled."""
+
+    async def test(house: House) -> None:
+        store = house.of("pods")
+        await store.create(pod("a"))
+        assert (await store.delete(key("a"), DeleteQuery())).outcome == "deleted"
+
+    run(test)
+
+
+def test_namespaces_wait_for_their_own_finalizers() -> None:
+    """A namespace terminates until `finalize` empties its spec."""
+
+    async def test(house: House) -> None:
+        store = house.of("namespaces")
+        place = ObjectKey("", "a")
+        body = {
+            "kind": "Namespace",
+            "apiVersion": "v1",
+            "metadata": {"name": "a"},
+            "spec": {},
+            "status": {},
+        }
+        await store.create(body)
+        marked = await store.delete(place, DeleteQuery())
+        assert marked.outcome == "terminating"
+        assert marked.entry.tree()["status"]["phase"] == "Terminating"
+        kept = await store.update(place, setting("spec", "finalizers", to=[]))
+        assert kept.entry.tree()["spec"]["finalizers"] == ["kubernetes"]
+        gone = await store.update(
+            place, setting("spec", "finalizers", to=[]), subresource="finalize"
+        )
+        assert gone.outcome == "deleted"
+
+    run(test)
+
+
+def test_delete_collection_deletes_what_is_selected() -> None:
+    """Twelve hundred objects go, page by page; those in other namespaces stay."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await asyncio.gather(
+            *(store.create(config_map(f"c{number:04d}")) for number in range(1200)),
+            store.create(config_map("other", "elsewhere")),
+        )
+        written = await store.delete_collection(ListQuery(namespace="default"), DeleteQuery())
+        assert len(written) == 1200
+        assert {one.outcome for one in written} == {"deleted"}
+        assert named((await store.list(ListQuery())).entries) == ["other"]
+
+    run(test)
+
+
+# What lies in the store.
+
+
+def test_stored_values_are_those_of_kubernetes(tmp_path: Path) -> None:
+    """Keys are kube-apiserver's; values are its protobuf, without a resourceVersion, and are read
+    by the next server as they were written by the first."""
+    spec = f"sqlite:{tmp_path / 'objects.db'}"
+
+    async def write(house: House) -> dict[str, bytes]:
+        await house.of("pods").create(pod("a", labels={"x": "y"}))
+        node = {
+            "kind": "Node",
+            "apiVersion": "v1",
+            "metadata": {"name": "n"},
+            "spec": {},
+            "status": {},
+        }
+        await house.of("nodes").create(node)
+        entry = await house.of("pods").get(key("a"))
+        for prefix in ("/registry/pods/default/a", "/registry/minions/n"):
+            item = (await house.kv.get(prefix)).item
+            assert item is not None
+            assert item.value.startswith(b"k8s\0")
+            assert b"resourceVersion" not in item.value
+        return {
+            form.media: house.of("pods").documents.object(entry, form)
+            for form in (JSON, PROTOBUF, CBOR)
+        }
+
+    async def read(house: House) -> dict[str, bytes]:
+        entry = await house.of("pods").get(key("a"))
+        assert entry.known_tree is None
+        assert entry.labels == {"x": "y"}
+        assert entry.fields["metadata.name"] == "a"
+        assert entry.known_tree is None
+        return {
+            form.media: house.of("pods").documents.object(entry, form)
+            for form in (JSON, PROTOBUF, CBOR)
+        }
+
+    written = run(write, spec)
+    assert json.loads(written["json"])["metadata"]["resourceVersion"]
+    assert run(read, spec) == written
+
+
+def test_derived_things_stay_within_the_budget() -> None:
+    """Trees and encodings of what was not used for long are dropped, and made again."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        for number in range(50):
+            await store.create(config_map(f"c{number:02d}", data={"k": "v" * 500}))
+        entries = (await store.list(ListQuery())).entries
+        assert sum(entry.known_tree is not None for entry in entries) < 20
+        first = store.documents.object(entries[0], JSON)
+        for entry in entries:
+            entry.encoded(JSON)
+        assert store.documents.object(entries[0], JSON) == first
+        assert house.stores.budget.size <= 64_000
+
+    run(test, budget=64_000)

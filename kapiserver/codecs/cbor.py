@@ -146,6 +146,7 @@ def _plain_rare(value: Any) -> Value:
 
 # Tags ---------------------------------------------------------------------------------------------
 
+
 def _content(value: Any, _immutable: bool) -> Any:
     return value
 

@@ -20,7 +20,7 @@ from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
 from kapiserver.codecs import json_text
-from kapiserver.codecs.document import build
+from kapiserver.codecs.document import build, plain_strict_errors
 from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
 from kapiserver.codecs.go_numbers import float_text
 from kapiserver.codecs.serializer import Decoded
@@ -84,9 +84,13 @@ def read_document(data: bytes) -> Value:
     Raises Malformed in the words of Go, TooLarge, WrongValue for a number beyond a float.
     """
     try:
-        return orjson.loads(data)
+        value = orjson.loads(data)
     except orjson.JSONDecodeError:
         json_text.check(data)
+    else:
+        if data.count(b"{") + data.count(b"[") > json_text.MAX_DEPTH:
+            _refuse_depth(value)
+        return value
     # Well-formed for Go: invalid UTF-8, lone surrogates or numbers out of range.
     text = data.decode("utf-8", "replace")
     try:
@@ -157,10 +161,8 @@ def _without_surrogates(value: Any) -> Any:
 
 def _strict_errors(data: bytes, document: Value, unknown: list[str]) -> tuple[str, ...]:
     """The unknown and duplicate fields in the order of the text."""
-    if not unknown and not _may_repeat(data, document):
-        return ()
     if len(unknown) <= 1 and not _may_repeat(data, document):
-        return tuple(f'unknown field "{path}"' for path in unknown)
+        return plain_strict_errors(unknown)
     findings = json_text.find_keys(data, unknown)
     known = dict.fromkeys(unknown)
     ordered = [*findings.ordered, *(path for path in known if path not in findings.ordered)]
@@ -181,10 +183,12 @@ def _may_repeat(data: bytes, document: Value) -> bool:
     """
     if b"\\u003a" in data or b"\\u003A" in data:
         return True
+    return data.count(b":") != orjson.dumps(document).count(b":")
+
+
+def _refuse_depth(value: Value) -> None:
+    # The library reads deeper than it writes, and about as deep as all formats here go.
     try:
-        written = orjson.dumps(document)
-    except orjson.JSONEncodeError as error:
-        if "Recursion" in str(error):
-            raise Malformed("exceeded max depth") from None
-        return True
-    return data.count(b":") != written.count(b":")
+        orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        raise Malformed("exceeded max depth") from None

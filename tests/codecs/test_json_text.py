@@ -48,6 +48,8 @@ MALFORMED = [
     (b'"\\u12g4"', r"invalid character 'g' in \u hexadecimal character escape"),
     (b"[" * 100_000, "exceeded max depth"),
     (b'{"a":' * 100_000, "exceeded max depth"),
+    (b"[" * 300 + b"]" * 300, "exceeded max depth"),
+    (b'{"a":' * 900 + b"1" + b"}" * 900, "exceeded max depth"),
 ]
 
 

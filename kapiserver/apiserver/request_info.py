@@ -36,6 +36,8 @@ class RequestInfo:
     verb        of a resource request: get list watch create update patch delete deletecollection
                 (or `proxy`); of others the method in lower case
     resource    plural name as the path has it; empty: not a resource request
+    name        of the object; of a list, the name that its field selector asks for
+    is_item     whether the path is that of one object, or below it
     trailing    path segments below the subresource
     """
 
@@ -48,6 +50,7 @@ class RequestInfo:
     name: str = ""
     subresource: str = ""
     trailing: tuple[str, ...] = ()
+    is_item: bool = False
 
     @property
     def is_resource_request(self) -> bool:
@@ -100,6 +103,7 @@ def parse_request_info(method: str, path: str, query: Mapping[str, Sequence[str]
         name=name,
         subresource=rest[2] if len(rest) > 2 else "",
         trailing=tuple(rest[3:]),
+        is_item=len(rest) > 1,
     )
 
 

@@ -5,7 +5,7 @@ Routes of resources are not listed: they follow from the scheme, one lookup each
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeAlias
 
 from kapiserver.api.errors import NotRegistered
@@ -69,19 +69,26 @@ def resource_of(server: Server, request: Request) -> Resource:
         raise UnknownResource from None
 
 
-def verbs_at(server: Server, request: Request) -> tuple[str, ...]:
+_OF_ITEMS = ("get", "update", "patch", "delete", "watch")
+_OF_COLLECTIONS = ("list", "watch", "create", "deletecollection")
+_ACROSS_NAMESPACES = ("list", "watch")
+
+
+def verbs_at(server: Server, request: Request) -> Collection[str]:
     """The verbs that the request's path takes. Raises UnknownResource where there is no such."""
     info = request.info
     resource = resource_of(server, request)
     if info.trailing:
+        raise UnknownResource
+    across = resource.namespaced and not info.namespace
+    if info.is_item and across:
+        raise UnknownResource
+    if not resource.namespaced and info.namespace and resource.name != "namespaces":
         raise UnknownResource
     if info.subresource:
         for subresource in resource.subresources:
             if subresource.name == info.subresource:
                 return subresource.verbs
         raise UnknownResource
-    if resource.namespaced and info.name and not info.namespace and info.verb != "list":
-        raise UnknownResource
-    if not resource.namespaced and info.namespace and resource.name != "namespaces":
-        raise UnknownResource
-    return resource.verbs
+    possible = _OF_ITEMS if info.is_item else _ACROSS_NAMESPACES if across else _OF_COLLECTIONS
+    return [verb for verb in resource.verbs if verb in possible]

@@ -94,7 +94,8 @@ def test_bearer_tokens(header: str, token: str) -> None:
     ("path", "words"),
     [
         ("/api/v1/namespaces/n/pods",
-         'User "system:anonymous" cannot list resource "pods" in API group "" in the namespace "n"'),
+         'User "system:anonymous" cannot list resource "pods" in API group "" '
+         'in the namespace "n"'),
         ("/apis/apps/v1/namespaces/n/deployments/d/status",
          'User "system:anonymous" cannot get resource "deployments/status" in API group "apps" '
          'in the namespace "n"'),

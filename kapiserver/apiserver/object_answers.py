@@ -79,7 +79,8 @@ def answer_listing(
     if wanted.convert is None:
         if wanted.pretty or wanted.media not in SPLICED:
             return answer_plain(server, wanted, _list_tree(server, target, metadata, listing))
-        return _sliced(wanted, list_pieces(wanted.media, target.kind, metadata, listing.entries))
+        form = Form(target.version, wanted.media.extension)
+        return _sliced(wanted, target.store.documents.list(listing, form))
     if wanted.is_table:
         table = table_of(server, request, wanted, target)
         head = table.head(metadata)

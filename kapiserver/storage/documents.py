@@ -222,3 +222,8 @@ _FRAMES: dict[str, Callable[[str, bytes], bytes]] = {
     "protobuf": _protobuf_frame,
     "cbor": _cbor_frame,
 }
+
+
+def event_frame(media: str, kind: str, body: bytes) -> bytes:
+    """The frame of one event whose object is written already (json, protobuf or cbor)."""
+    return _FRAMES[media](kind, body)

@@ -1,0 +1,170 @@
+"""A server in a thread of this process, and a plain HTTP client for it."""
+
+import asyncio
+import http.client
+import itertools
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.server import serve
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def message(self) -> str:
+        return self.json["message"]
+
+    @property
+    def warnings(self) -> list[str]:
+        return self.headers.get_all("Warning") or []
+
+
+class Api:
+    """Talks to one server; trees go out as JSON, bytes as they are."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        type: str = JSON,
+        accept: str = JSON,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        sent = {"Accept": accept} | (headers or {})
+        if data is not None and type:
+            sent["Content-Type"] = type
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(method, path, body=data, headers=sent)
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, **options: Any) -> Answer:
+        return self("GET", path, **options)
+
+    def post(self, path: str, body: Any, **options: Any) -> Answer:
+        return self("POST", path, body, **options)
+
+    def put(self, path: str, body: Any, **options: Any) -> Answer:
+        return self("PUT", path, body, **options)
+
+    def patch(self, path: str, body: Any, type: str = "merge", **options: Any) -> Answer:
+        type = {
+            "json": "application/json-patch+json",
+            "merge": "application/merge-patch+json",
+            "strategic": "application/strategic-merge-patch+json",
+        }.get(type, type)
+        return self("PATCH", path, body, type=type, **options)
+
+    def delete(self, path: str, body: Any = None, **options: Any) -> Answer:
+        return self("DELETE", path, body, **options)
+
+    def watch(self, path: str, *, accept: str = JSON) -> "Stream":
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.request("GET", path, headers={"Accept": accept})
+        return Stream(connection, connection.getresponse())
+
+
+class Stream:
+    """A watch: events as they come."""
+
+    def __init__(
+        self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
+    ) -> None:
+        self.connection = connection
+        self.response = response
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.response.close()
+        self.connection.close()
+
+    def event(self) -> Any:
+        line = self.response.readline()
+        return json.loads(line) if line else None
+
+    def events(self, count: int) -> list[Any]:
+        return [self.event() for _ in range(count)]
+
+
+def run_server(started: "threading.Event", ended: "list[Any]", config: Config) -> None:
+    async def run() -> None:
+        stop = asyncio.Event()
+        async with serve(config) as running:
+            ended.extend((asyncio.get_running_loop(), stop, running))
+            started.set()
+            await stop.wait()
+
+    try:
+        asyncio.run(run())
+    finally:
+        started.set()
+
+
+@pytest.fixture(scope="session")
+def server_port() -> Iterator[int]:
+    started, handles = threading.Event(), []
+    config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
+    thread = threading.Thread(target=run_server, args=(started, handles, config), daemon=True)
+    thread.start()
+    started.wait(20)
+    loop, stop, running = handles
+    yield int(running.url.rpartition(":")[2])
+    loop.call_soon_threadsafe(stop.set)
+    thread.join(20)
+
+
+@pytest.fixture(scope="session")
+def api(server_port: int) -> Api:
+    return Api(server_port)
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def namespace(api: Api) -> str:
+    """A new namespace of the test's own."""
+    name = f"test-{next(_numbers)}"
+    answer = api.post("/api/v1/namespaces", {"metadata": {"name": name}})
+    assert answer.status == 201, answer.body
+    return name
+
+
+@pytest.fixture
+def core(namespace: str) -> str:
+    """The path of the core resources in that namespace."""
+    return f"/api/v1/namespaces/{namespace}"
+
+
+@pytest.fixture
+def apps(namespace: str) -> str:
+    """The path of the apps resources in that namespace."""
+    return f"/apis/apps/v1/namespaces/{namespace}"

@@ -1,0 +1,332 @@
+"""Bad input of all sorts: always a proper Status, never a 500, and the server lives."""
+
+import itertools
+import json
+import random
+import socket
+
+import pytest
+
+JSON, YAML, PROTOBUF, CBOR = (
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+    "application/cbor",
+)
+
+
+@pytest.fixture
+def maps(core):
+    return f"{core}/configmaps"
+
+
+@pytest.fixture(autouse=True)
+def alive(api):
+    """Whatever a test did, the server answers after it."""
+    yield
+    assert api.get("/api/v1/namespaces/default").status == 200
+
+
+def refused(answer, *codes):
+    """The answer is a Status of one of these codes."""
+    assert answer.status in codes, (answer.status, answer.body)
+    found = answer.json
+    assert (found["kind"], found["apiVersion"], found["status"]) == ("Status", "v1", "Failure")
+    assert found["code"] == answer.status
+    assert found["message"]
+    assert found["reason"]
+    return found["message"]
+
+
+MALFORMED = [
+    (JSON, b""),
+    (JSON, b"{"),
+    (JSON, b"{}}"),
+    (JSON, b'{"metadata":{"name":"x"},}'),
+    (JSON, b"[]"),
+    (JSON, b"null"),
+    (JSON, b'"text"'),
+    (JSON, b"1e999"),
+    (JSON, b"\xff\xfe"),
+    (JSON, b"\0" * 100),
+    (JSON, b'{"metadata":'),
+    (JSON, b'{"metadata":{"name":1}}'),
+    (JSON, b'{"metadata":[]}'),
+    (JSON, b'{"metadata":{"name":"x"},"data":{"k":1}}'),
+    (JSON, b'{"metadata":{"name":"x"},"data":[1]}'),
+    (JSON, b'{"kind":1}'),
+    (JSON, b'{"kind":"Nothing","apiVersion":"v1"}'),
+    (JSON, b'{"kind":"ConfigMap","apiVersion":"v9"}'),
+    (JSON, b'{"kind":"ConfigMap","apiVersion":"a/b/c"}'),
+    (JSON, b'{"kind":"ConfigMap","apiVersion":"__internal"}'),
+    (JSON, b'{"kind":"Secret","apiVersion":"v1"}'),
+    (JSON, b'{"kind":"ConfigMapList","apiVersion":"v1","items":[]}'),
+    (JSON, b'{"kind":"Status","apiVersion":"v1"}'),
+    (JSON, b'{"kind":"Deployment","apiVersion":"apps/v1"}'),
+    (YAML, b""),
+    (YAML, b"a: b: c"),
+    (YAML, b"\t- x"),
+    (YAML, b"- 1\n- 2"),
+    (YAML, b"&a [*a]"),
+    (YAML, b"metadata: {name: [}"),
+    (YAML, b"!!python/object/apply:os.system ['true']"),
+    (YAML, b"{a: &x [1,2], b: &y [*x,*x], c: [*y,*y]}"),
+    (PROTOBUF, b""),
+    (PROTOBUF, b"k8s"),
+    (PROTOBUF, b"k8s\0"),
+    (PROTOBUF, b"k8s\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
+    (PROTOBUF, b"k8s\0\x0a\x7f"),
+    (PROTOBUF, b"k8s\0\n\x0f\n\x02v1\x12\tConfigMap\x12\x05\xff\xff\xff\xff\xff"),
+    (PROTOBUF, b'{"metadata":{"name":"x"}}'),
+    (CBOR, b""),
+    (CBOR, b"\xd9\xd9\xf7"),
+    (CBOR, b"\xd9\xd9\xf7\xbf"),
+    (CBOR, b"\xd9\xd9\xf7\xa1\x41a"),
+    (CBOR, b"\xd9\xd9\xf7\xa2\x41a\x01\x41a\x02"),
+    (CBOR, b"\xd9\xd9\xf7\xf6"),
+    (CBOR, b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff"),
+    (CBOR, b"\xbb\x7f\xff\xff\xff\xff\xff\xff\xff"),
+    (CBOR, b"\x5b\x7f\xff\xff\xff\xff\xff\xff\xff"),
+]
+
+
+@pytest.mark.parametrize(("media", "body"), MALFORMED)
+def test_malformed(api, maps, media, body):
+    """A body that is no ConfigMap is 400, in each encoding; one without a name 422."""
+    refused(api.post(maps, body, type=media), 400, 422)
+    refused(api.put(f"{maps}/x", body, type=media), 400)
+
+
+@pytest.mark.parametrize("media", [JSON, YAML, PROTOBUF, CBOR])
+def test_noise(api, maps, media):
+    """Random bytes, and good bodies with random bytes in them, never get through as an error."""
+    noise = random.Random(7)
+    api.post(maps, {"metadata": {"name": "good"}, "data": {"k": "v"}})
+    good = api.get(f"{maps}/good", accept=media).body
+    for _ in range(60):
+        data = bytearray(good)
+        for _ in range(noise.randint(1, 4)):
+            data[noise.randrange(len(data))] = noise.randrange(256)
+        answer = api.put(f"{maps}/good", bytes(data), type=media)
+        assert answer.status in (200, 400, 404, 409, 413, 422), (bytes(data), answer.body)
+        if answer.status != 200:
+            refused(answer, answer.status)
+    for length in (1, 10, 100, 1000):
+        refused(api.post(maps, noise.randbytes(length), type=media), 400, 413, 422)
+
+
+@pytest.mark.parametrize("media", [JSON, YAML, PROTOBUF, CBOR])
+def test_truncated(api, maps, media):
+    """Every beginning of a good body is refused or an object, never an error."""
+    api.post(maps, {"metadata": {"name": "good"}, "data": {"k": "v"}})
+    good = api.get(f"{maps}/good", accept=media).body
+    for length in range(0, len(good), 7):
+        answer = api.put(f"{maps}/good?dryRun=All", good[:length], type=media)
+        assert answer.status < 500, (good[:length], answer.body)
+
+
+DEEP = 100_000
+
+
+@pytest.mark.parametrize(
+    ("media", "body"),
+    [
+        (JSON, b'{"metadata":' * DEEP),
+        (JSON, b"[" * DEEP + b"]" * DEEP),
+        (JSON, b'{"data":' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}"),
+        (YAML, b"[" * 20_000 + b"]" * 20_000),
+        (YAML, b"- " * 20_000),
+        (CBOR, b"\x81" * DEEP + b"\x00"),
+        (CBOR, b"\xa1\x41a" * DEEP + b"\x00"),
+        (PROTOBUF, b"k8s\0" + b"\x0a\x7f" * DEEP),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_deep(api, maps, media, body):
+    """Deep nesting is refused."""
+    refused(api.post(maps, body, type=media), 400, 413)
+
+
+def test_deep_patches(api, maps):
+    """Deeply nested patches are refused, too."""
+    api.post(maps, {"metadata": {"name": "x"}})
+    deep = b'{"data":' + b'{"a":' * 3000 + b"1" + b"}" * 3000 + b"}"
+    for kind in ("merge", "strategic"):
+        refused(api.patch(f"{maps}/x", deep, kind), 400, 413, 422)
+    nested = b'[{"op":"add","path":"/data","value":' + b"[" * 3000 + b"]" * 3000 + b"}]"
+    refused(api.patch(f"{maps}/x", nested, "json"), 400, 413, 422)
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["99999999999999999999999", "1e400", "-9223372036854775809", "2147483648", "1.5", "1e1000000",
+     "9" * 5000],
+)  # fmt: skip
+def test_huge_numbers(api, core, number):
+    """A number that does not fit its field is 400."""
+    body = (
+        '{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i","ports":'
+        f'[{{"containerPort":{number}}}]}}]}}}}'
+    )
+    refused(api.post(f"{core}/pods", body.encode()), 400)
+
+
+@pytest.mark.parametrize("media", [JSON, YAML, PROTOBUF, CBOR])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_large_bodies(api, maps, media, method):
+    """10 MB are too much for every verb."""
+    api.post(maps, {"metadata": {"name": "x"}})
+    path = maps if method == "POST" else f"{maps}/x"
+    type_ = "application/merge-patch+json" if method == "PATCH" else media
+    try:
+        answer = api(method, path, b" " * (10 << 20), type=type_)
+    except (BrokenPipeError, ConnectionResetError):
+        return  # it hung up on us while we were still sending
+    assert refused(answer, 413) == "Request entity too large: limit is 3145728"
+
+
+@pytest.mark.parametrize("type_", ["text/plain", "nonsense", "application/json/x", ";", "é"])
+def test_unknown_media(api, maps, type_):
+    """A body in an encoding that nobody reads is 415."""
+    message = refused(api.post(maps, b"{}", type=type_), 415)
+    assert message.startswith(
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json, application/yaml"
+    )
+
+
+SELECTORS = ["(", "a in", "a in (", "a=b=c", "=", "!", "a,,b", "a notin x", "x" * 300 + "=y",
+             "a>b", "\0", "a=\U0001f600", "," * 5000]  # fmt: skip
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+@pytest.mark.parametrize("verb", ["list", "watch", "deletecollection"])
+def test_selectors(api, maps, selector, verb):
+    """A selector that makes no sense is 400."""
+    from urllib.parse import quote
+
+    query = f"labelSelector={quote(selector)}" + ("&watch=1&timeoutSeconds=1" * (verb == "watch"))
+    method = "DELETE" if verb == "deletecollection" else "GET"
+    answer = api(method, f"{maps}?{query}")
+    if selector != "\0":  # ends the text, as in Go
+        refused(answer, 400)
+    assert answer.status < 500
+
+
+QUERIES = ["limit=x", "limit=99999999999999999999", "limit=-1", "timeoutSeconds=x",
+           "continue=%00%ff", "continue=" + "A" * 5000, "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ",
+           "resourceVersion=-1", "resourceVersion=1.5", "resourceVersion=%F0%9F%98%80",
+           "watch=maybe&timeoutSeconds=1", "%", "%zz=%zz", "&&&===", "fieldSelector=%3D",
+           "resourceVersionMatch=x", "pretty=perhaps", "allowWatchBookmarks=7"]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_queries(api, maps, query):
+    """Options that make no sense are refused or ignored, never an error."""
+    answer = api.get(f"{maps}?{query}")
+    assert answer.status < 500 or answer.status == 504
+    if answer.status != 200:
+        refused(answer, 400, 410, 422, 504)
+
+
+PATHS = ["/api/v1/namespaces/%2e%2e/configmaps", "/api/v1/namespaces/a%2Fb/configmaps/x",
+         "/api/v1/namespaces//configmaps", "/api/v1/namespaces/x/configmaps/%00",
+         "/api/v1/namespaces/x/configmaps/" + "a" * 3000, "//api//v1//pods", "/api/v1/pods/",
+         "/api/v1/namespaces/x/pods/y/z/w", "/api/v1/watch",
+         "/apis/apps/v1/deployments/%F0%9F%98%80",
+         "/api/v1/namespaces/x/configmaps/..%2f..%2fsecrets"]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+def test_paths(api, path, method):
+    """Odd paths are answered, never an error."""
+    answer = api(method, path, {} if method in ("POST", "PUT", "PATCH") else None)
+    assert answer.status < 500, answer.body
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "CONNECTX", "LINK"])
+def test_methods(api, maps, method):
+    """Methods that mean nothing here are 405."""
+    assert api(method, maps).status in (400, 404, 405)
+
+
+NAMES = ["", ".", "..", "A", "a_b", "-a", "a" * 254, "a/b", "%", "\n", "é"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names(api, maps, name):
+    """Names that are none are 422."""
+    refused(api.post(maps, {"metadata": {"name": name}}), 422)
+
+
+def test_options_of_writes(api, maps):
+    """Options of writes are checked before anything is written."""
+    for query in ("dryRun=Some", "fieldValidation=Hard", "fieldManager=" + "x" * 200):
+        refused(api.post(f"{maps}?{query}", {"metadata": {"name": "x"}}), 422)
+    assert api.get(maps).json["items"] == []
+
+
+def raw(port, data):
+    """What the server answers to bytes after which the client says nothing more."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        received = b""
+        while piece := connection.recv(65536):
+            received += piece
+    return received
+
+
+def test_truncated_request(api, maps):
+    """A body that ends too early changes nothing."""
+    head = (
+        f"POST {maps} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        "Content-Length: 1000\r\n\r\n"
+    )
+    answer = raw(api.port, head.encode() + b'{"metadata":{"name":"cut"}}')
+    assert b" 500 " not in answer.split(b"\r\n")[0]
+    assert api.get(f"{maps}/cut").status == 404
+
+
+def test_truncated_chunks(api, maps):
+    """Chunks that end too early, or are none, change nothing."""
+    head = (
+        f"POST {maps} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n"
+    )
+    for chunks in (b"1b\r\n" + b'{"metadata":{"name":"cut"}}', b"zz\r\nx\r\n", b"1\r\n"):
+        answer = raw(api.port, head.encode() + chunks)
+        assert b" 500 " not in answer.split(b"\r\n")[0]
+    assert api.get(f"{maps}/cut").status == 404
+
+
+def test_no_http(api):
+    """What is no HTTP is told so."""
+    for data in (b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\0" * 1000, b"x" * 300_000):
+        try:
+            answer = raw(api.port, data)
+        except ConnectionError:
+            continue
+        assert b" 500 " not in answer.split(b"\r\n")[0]
+
+
+def test_combinations(api, maps):
+    """Accept and Content-Type of all sorts together, in every verb."""
+    accepts = [
+        "",
+        "*/*",
+        "x",
+        "application/json;as=Table",
+        ";;;",
+        "application/json;q=x",
+        "a/b,c/d",
+    ]
+    types = ["", "application/json", "x", "application/json; charset=utf-16", "application/*"]
+    methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+    for accept, type_, method in itertools.product(accepts, types, methods):
+        body = json.dumps({"metadata": {"name": "x"}}).encode()
+        answer = api(
+            method, f"{maps}/x" if method != "POST" else maps, body, type=type_, accept=accept
+        )
+        assert answer.status < 500, (accept, type_, method, answer.body)

@@ -1,0 +1,156 @@
+"""DELETE of objects and collections."""
+
+import pytest
+
+
+@pytest.fixture
+def path(api, core):
+    assert api.post(f"{core}/configmaps", {"metadata": {"name": "x"}}).status == 201
+    return f"{core}/configmaps/x"
+
+
+def test_gone(api, path):
+    """What is gone is answered with a Status that names it."""
+    uid = api.get(path).json["metadata"]["uid"]
+    answer = api.delete(path)
+    assert answer.status == 200
+    assert answer.json == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {"name": "x", "kind": "configmaps", "uid": uid},
+    }
+    assert api.get(path).status == 404
+    assert api.delete(path).status == 404
+
+
+def test_pod(api, core):
+    """A pod that was scheduled nowhere is answered with itself."""
+    body = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    api.post(f"{core}/pods", body)
+    answer = api.delete(f"{core}/pods/p", {"gracePeriodSeconds": 0})
+    assert answer.status == 200
+    assert answer.json["kind"] == "Pod"
+    assert api.get(f"{core}/pods/p").status == 404
+
+
+def test_finalizers(api, core):
+    """An object with finalizers stays, marked, until they are gone."""
+    body = {"metadata": {"name": "x", "finalizers": ["example.com/hold"]}}
+    assert api.post(f"{core}/configmaps", body).status == 201
+    answer = api.delete(f"{core}/configmaps/x")
+    assert answer.status == 200
+    assert answer.json["metadata"]["deletionTimestamp"]
+    assert answer.json["metadata"]["deletionGracePeriodSeconds"] == 0
+    answer = api.patch(f"{core}/configmaps/x", {"metadata": {"finalizers": None}})
+    assert answer.status == 200, answer.body
+    assert api.get(f"{core}/configmaps/x").status == 404
+
+
+def test_accepted(api, core):
+    """orphanDependents=false of what stays is 202."""
+    body = {"metadata": {"name": "x", "finalizers": ["example.com/hold"]}}
+    api.post(f"{core}/configmaps", body)
+    answer = api.delete(f"{core}/configmaps/x", {"orphanDependents": False})
+    assert answer.status == 202
+
+
+def test_propagation(api, core):
+    """Foreground and Orphan are recorded as finalizers."""
+    for policy, finalizer in (("Foreground", "foregroundDeletion"), ("Orphan", "orphan")):
+        api.post(f"{core}/configmaps", {"metadata": {"name": finalizer.lower()}})
+        answer = api.delete(f"{core}/configmaps/{finalizer.lower()}?propagationPolicy={policy}")
+        assert answer.status == 200, answer.body
+        assert answer.json["metadata"]["finalizers"] == [finalizer]
+
+
+@pytest.mark.parametrize(
+    ("preconditions", "words"),
+    [
+        ({"uid": "other"}, "the UID in the precondition (other) does not match the UID in record"),
+        ({"resourceVersion": "1"},
+         "the ResourceVersion in the precondition (1) does not match the ResourceVersion in"),
+    ],
+)  # fmt: skip
+def test_preconditions(api, path, preconditions, words):
+    """A delete of something else is 409."""
+    answer = api.delete(path, {"preconditions": preconditions})
+    assert answer.status == 409
+    assert words in answer.message
+
+
+MEDIA = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf",
+         "application/cbor"]  # fmt: skip
+
+
+@pytest.mark.parametrize("media", MEDIA)
+@pytest.mark.parametrize("version", ["v1", "meta.k8s.io/v1"])
+def test_options(api, path, media, version):
+    """DeleteOptions come in every encoding, in the core version or in meta's."""
+    from kapiserver.api.scheme import Scheme
+    from kapiserver.codecs.factory import CodecFactory
+
+    codecs = CodecFactory(Scheme())
+    (found,) = [one for one in codecs.media_types if one.name == media]
+    options = {"kind": "DeleteOptions", "apiVersion": version, "dryRun": ["All"]}
+    answer = api.delete(path, codecs.serializer_for(found).encode(options), type=media)
+    assert answer.status == 200, answer.body
+    assert api.get(path).status == 200
+
+
+def test_dry_run(api, path):
+    """dryRun=All deletes nothing."""
+    assert api.delete(f"{path}?dryRun=All").status == 200
+    assert api.get(path).status == 200
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
+def test_immortal(api, name):
+    """Some namespaces are not deleted."""
+    answer = api.delete(f"/api/v1/namespaces/{name}")
+    assert answer.status == 403
+    assert answer.message == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+    assert api.get(f"/api/v1/namespaces/{name}").json["status"] == {"phase": "Active"}
+
+
+REFUSED = [
+    ({"kind": "ConfigMap", "apiVersion": "v1"}, 400,
+     "decoded object cannot be converted to DeleteOptions"),
+    (b"{", 400, None),
+    ({"gracePeriodSeconds": "x"}, 400, None),
+    ({"dryRun": ["Some"]}, 422, 'Unsupported value: ["Some"]: supported values: "All"'),
+    ({"propagationPolicy": "Sideways"}, 422, 'Unsupported value: "Sideways"'),
+    ({"propagationPolicy": "Orphan", "orphanDependents": True}, 422,
+     "orphanDependents and deletionPropagation cannot be both set"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "status", "message"), REFUSED)
+def test_refused(api, path, body, status, message):
+    """Options that make no sense delete nothing."""
+    answer = api.delete(path, body)
+    assert answer.status == status, answer.body
+    assert message is None or message in answer.message
+    assert api.get(path).status == 200
+
+
+def test_collection(api, core):
+    """A collection is deleted by its selectors and answered as a list."""
+    for number in range(4):
+        body = {"metadata": {"name": f"m{number}", "labels": {"odd": str(number % 2)}}}
+        api.post(f"{core}/configmaps", body)
+    answer = api.delete(f"{core}/configmaps?labelSelector=odd%3D1")
+    assert answer.status == 200
+    assert answer.json["kind"] == "ConfigMapList"
+    assert [item["metadata"]["name"] for item in answer.json["items"]] == ["m1", "m3"]
+    left = api.get(f"{core}/configmaps").json["items"]
+    assert [item["metadata"]["name"] for item in left] == ["m0", "m2"]
+    assert api.delete(f"{core}/configmaps").status == 200
+    assert api.get(f"{core}/configmaps").json["items"] == []
+
+
+def test_no_collection_of_all(api):
+    """Collections of namespaced objects are deleted within a namespace."""
+    assert api.delete("/api/v1/configmaps").status == 405
+    assert api.delete("/api/v1/namespaces").status == 405

@@ -1,0 +1,137 @@
+"""GET of one object."""
+
+import pytest
+
+
+@pytest.fixture
+def path(api, core):
+    body = {"metadata": {"name": "x", "labels": {"a": "<&>"}}, "data": {"k": "v"}}
+    assert api.post(f"{core}/configmaps", body).status == 201
+    return f"{core}/configmaps/x"
+
+
+def test_missing(api, core):
+    """An object that is not there is 404 NotFound with its details."""
+    answer = api.get(f"{core}/configmaps/none")
+    assert answer.status == 404
+    assert answer.json == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": 'configmaps "none" not found',
+        "reason": "NotFound",
+        "details": {"name": "none", "kind": "configmaps"},
+        "code": 404,
+    }
+
+
+def test_escapes(api, path):
+    """JSON answers escape as Go's encoder does."""
+    assert rb'"a":"\u003c\u0026\u003e"' in api.get(path).body
+
+
+@pytest.mark.parametrize(
+    ("query", "agent", "pretty"),
+    [("", "x", False), ("?pretty=true", "x", True), ("", "curl/8", True),
+     ("?pretty=0", "curl/8", False)],
+)  # fmt: skip
+def test_pretty(api, path, query, agent, pretty):
+    """People and those who ask for it get indented JSON."""
+    answer = api.get(path + query, headers={"User-Agent": agent})
+    assert answer.body.startswith(b'{\n  "kind": "ConfigMap",\n') is pretty
+    assert answer.json == api.get(path).json
+
+
+def test_not_acceptable(api, path):
+    """A client that takes nothing on offer gets 406 before anything is done."""
+    answer = api.get(path, accept="text/html")
+    assert answer.status == 406
+    assert answer.json["reason"] == "NotAcceptable"
+    assert answer.message.startswith(
+        "only the following media types are accepted: application/json, application/yaml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("accept", "media"),
+    [
+        ("*/*", "application/json"),
+        ("application/*", "application/json"),
+        ("application/yaml", "application/yaml"),
+        ("text/html, application/vnd.kubernetes.protobuf;q=0.5, application/cbor;q=0.9",
+         "application/cbor"),
+    ],
+)  # fmt: skip
+def test_negotiates(api, path, accept, media):
+    """The best of what both speak is taken."""
+    assert api.get(path, accept=accept).headers["Content-Type"] == media
+
+
+def test_partial_metadata(api, path):
+    """as=PartialObjectMetadata answers with the metadata alone."""
+    accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    answer = api.get(path, accept=accept)
+    assert list(answer.json) == ["kind", "apiVersion", "metadata"]
+    assert answer.json["apiVersion"] == "meta.k8s.io/v1"
+    assert answer.json["metadata"] == api.get(path).json["metadata"]
+
+
+def test_no_list_of_one(api, path):
+    """An object is no list, whatever the client asks for."""
+    accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    answer = api.get(path, accept=accept)
+    assert answer.status == 406
+    assert "the requested object is not a list" in answer.message
+
+
+def test_status_subresource(api, core):
+    """GET of /status is the object."""
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    api.post(f"{core}/pods", pod)
+    assert api.get(f"{core}/pods/p/status").body == api.get(f"{core}/pods/p").body
+
+
+def test_scale(api, apps):
+    """GET of /scale is an autoscaling/v1 Scale."""
+    body = {
+        "metadata": {"name": "d"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    }
+    assert api.post(f"{apps}/deployments", body).status == 201
+    scale = api.get(f"{apps}/deployments/d/scale").json
+    assert (scale["kind"], scale["apiVersion"]) == ("Scale", "autoscaling/v1")
+    assert scale["spec"] == {"replicas": 2}
+    assert scale["status"] == {"replicas": 0, "selector": "a=b"}
+    assert list(scale["metadata"]) == [
+        "name", "namespace", "uid", "resourceVersion", "creationTimestamp",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/v1/nothing", 404),
+        ("/api/v1/namespaces/default/nothing/x", 404),
+        ("/api/v1/namespaces/default/configmaps/x/status", 404),
+        ("/apis/example.com/v1/things", 404),
+        ("/api/v9/pods", 404),
+    ],
+)
+def test_unknown_paths(api, path, status):
+    """Paths that nobody serves are 404."""
+    assert api.get(path).status == status
+
+
+def test_head(api, path):
+    """HEAD is GET without the body."""
+    answer = api("HEAD", path)
+    assert (answer.status, answer.body) == (200, b"")
+    assert int(answer.headers["Content-Length"]) == len(api.get(path).body)

@@ -1,0 +1,164 @@
+"""GET of collections: selection, pages, forms."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def maps(api, core):
+    for number in range(5):
+        body = {"metadata": {"name": f"m{number}", "labels": {"even": str(number % 2 == 0)}}}
+        assert api.post(f"{core}/configmaps", body).status == 201
+    return f"{core}/configmaps"
+
+
+def names(answer):
+    return [item["metadata"]["name"] for item in answer.json["items"]]
+
+
+def test_empty(api, core):
+    """An empty list has items all the same."""
+    answer = api.get(f"{core}/configmaps")
+    found = answer.json
+    version = found["metadata"].pop("resourceVersion")
+    assert int(version) > 0
+    assert found == {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": []}
+
+
+def test_items(api, maps):
+    """Items come sorted by name and do not repeat the list's kind."""
+    answer = api.get(maps)
+    assert names(answer) == ["m0", "m1", "m2", "m3", "m4"]
+    assert list(answer.json["items"][0]) == ["metadata"]
+    assert answer.body.startswith(
+        b'{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"'
+    )
+    assert answer.body.endswith(b"}]}\n")
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("labelSelector=even%3DTrue", ["m0", "m2", "m4"]),
+        ("labelSelector=even+in+(False)", ["m1", "m3"]),
+        ("labelSelector=!even", []),
+        ("fieldSelector=metadata.name%3Dm3", ["m3"]),
+        ("fieldSelector=metadata.name!%3Dm3&labelSelector=even=False", ["m1"]),
+    ],
+)
+def test_selectors(api, maps, query, expected):
+    """Label and field selectors narrow a list."""
+    assert names(api.get(f"{maps}?{query}")) == expected
+
+
+def test_pages(api, maps):
+    """limit and continue walk through a list that stands still."""
+    first = api.get(f"{maps}?limit=2")
+    assert names(first) == ["m0", "m1"]
+    assert first.json["metadata"]["remainingItemCount"] == 3
+    api.post(maps, {"metadata": {"name": "m1a"}})
+    token = first.json["metadata"]["continue"]
+    second = api.get(f"{maps}?limit=2&continue={token}")
+    assert names(second) == ["m2", "m3"]
+    version = second.json["metadata"]["resourceVersion"]
+    assert version == first.json["metadata"]["resourceVersion"]
+    third = api.get(f"{maps}?limit=2&continue={second.json['metadata']['continue']}")
+    assert names(third) == ["m4"]
+    assert list(third.json["metadata"]) == ["resourceVersion"]
+
+
+def test_at_a_version(api, maps):
+    """resourceVersionMatch=Exact lists what was."""
+    version = api.get(maps).json["metadata"]["resourceVersion"]
+    api.delete(f"{maps}/m0")
+    old = api.get(f"{maps}?resourceVersion={version}&resourceVersionMatch=Exact")
+    assert names(old) == ["m0", "m1", "m2", "m3", "m4"]
+    assert names(api.get(maps)) == ["m1", "m2", "m3", "m4"]
+
+
+def test_all_namespaces(api, maps, namespace):
+    """A list over all namespaces holds this one's objects."""
+    answer = api.get(f"/api/v1/configmaps?fieldSelector=metadata.namespace={namespace}")
+    assert names(answer) == ["m0", "m1", "m2", "m3", "m4"]
+
+
+@pytest.mark.parametrize("media", ["application/yaml", "application/cbor"])
+def test_other_encodings(api, maps, media):
+    """A list in another encoding holds the same."""
+    from kapiserver.codecs import cbor, yaml
+
+    read = {"application/yaml": yaml.read_document, "application/cbor": cbor.read_document}
+    answer = api.get(maps, accept=media)
+    assert answer.headers["Content-Type"] == media
+    assert read[media](answer.body) == api.get(maps).json
+
+
+def test_protobuf(api, maps):
+    """A protobuf list decodes to the same tree."""
+    from kapiserver.api.scheme import Scheme
+    from kapiserver.codecs.factory import CodecFactory
+    from kapiserver.codecs.media_types import PROTOBUF
+
+    answer = api.get(maps, accept=PROTOBUF.name)
+    tree = CodecFactory(Scheme()).serializer_for(PROTOBUF).decode(answer.body).object
+    assert tree == api.get(maps).json
+
+
+def test_metadata_list(api, maps):
+    """as=PartialObjectMetadataList answers with the items' metadata."""
+    accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    answer = api.get(f"{maps}?limit=2", accept=accept)
+    found = answer.json
+    assert (found["kind"], found["apiVersion"]) == ("PartialObjectMetadataList", "meta.k8s.io/v1")
+    assert found["metadata"]["continue"]
+    assert [list(item) for item in found["items"]] == [["kind", "apiVersion", "metadata"]] * 2
+
+
+def test_list_is_no_object(api, maps):
+    """A list is no single object, whatever the client asks for."""
+    accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    answer = api.get(maps, accept=accept)
+    assert answer.status == 406
+    assert "the requested object is a list" in answer.message
+
+
+def test_slices(api, core):
+    """A list of more than a slice arrives whole."""
+    text = "x" * 100_000
+    for number in range(8):
+        body = {"metadata": {"name": f"large{number}"}, "data": {"text": text}}
+        assert (
+            api.post(f"{core}/secrets", body | {"data": None, "stringData": {"t": text}}).status
+            == 201
+        )
+    for accept in ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf",
+                   "application/cbor"):  # fmt: skip
+        answer = api.get(f"{core}/secrets", accept=accept)
+        assert answer.status == 200
+        assert len(answer.body) > 800_000
+    assert len(json.loads(api.get(f"{core}/secrets").body)["items"]) == 8
+
+
+REFUSED = [
+    ("labelSelector=a+b", 400, "unable to parse requirement"),
+    ("labelSelector=(", 400, "found '('"),
+    ("fieldSelector=spec.nothing=1", 400, "field label not supported"),
+    ("fieldSelector=x", 400, "invalid selector"),
+    ("limit=x", 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
+    ("continue=nonsense", 400, "continue key is not valid"),
+    ("resourceVersion=x", 400, "Invalid value"),
+    ("resourceVersion=9999999999999", 504, "Too large resource version"),
+    ("resourceVersionMatch=Exact", 422, "is forbidden unless resourceVersion is provided"),
+    ("resourceVersionMatch=Exact&resourceVersion=0", 422, 'forbidden for resourceVersion "0"'),
+    ("resourceVersionMatch=Odd&resourceVersion=1", 422, 'Unsupported value: "Odd"'),
+    ("sendInitialEvents=true", 422, "sendInitialEvents is forbidden for list"),
+]
+
+
+@pytest.mark.parametrize(("query", "status", "message"), REFUSED)
+def test_refused(api, core, query, status, message):
+    """Options that make no sense are refused with kube-apiserver's words."""
+    answer = api.get(f"{core}/configmaps?{query}")
+    assert answer.status == status, answer.body
+    assert message in answer.message

@@ -1,0 +1,191 @@
+"""PATCH: the three simple patches, over HTTP."""
+
+import pytest
+
+
+@pytest.fixture
+def path(api, core):
+    body = {"metadata": {"name": "x", "labels": {"a": "1"}}, "data": {"k": "v", "gone": "x"}}
+    assert api.post(f"{core}/configmaps", body).status == 201
+    return f"{core}/configmaps/x"
+
+
+@pytest.fixture
+def deployment(api, apps):
+    body = {
+        "metadata": {"name": "d"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "one", "image": "i"}]},
+            },
+        },
+    }
+    assert api.post(f"{apps}/deployments", body).status == 201
+    return f"{apps}/deployments/d"
+
+
+def test_merge(api, path):
+    """A merge patch replaces values and removes what is null."""
+    answer = api.patch(path, {"data": {"k": "w", "gone": None}})
+    assert answer.status == 200
+    assert answer.json["data"] == {"k": "w"}
+
+
+def test_json(api, path):
+    """A JSON patch applies its operations in order."""
+    operations = [
+        {"op": "test", "path": "/data/k", "value": "v"},
+        {"op": "replace", "path": "/data/k", "value": "w"},
+        {"op": "remove", "path": "/data/gone"},
+    ]
+    answer = api.patch(path, operations, "json")
+    assert answer.status == 200
+    assert answer.json["data"] == {"k": "w"}
+
+
+def test_strategic(api, deployment):
+    """A strategic merge patch merges containers by name."""
+    container = {"name": "two", "image": "j"}
+    body = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    answer = api.patch(deployment, body, "strategic")
+    assert answer.status == 200, answer.body
+    containers = answer.json["spec"]["template"]["spec"]["containers"]
+    assert [one["name"] for one in containers] == ["two", "one"]
+    assert containers[0]["imagePullPolicy"] == "Always"
+    assert answer.json["metadata"]["generation"] == 2
+
+
+def test_scale(api, deployment):
+    """PATCH of /scale works on the Scale."""
+    answer = api.patch(f"{deployment}/scale", {"spec": {"replicas": 4}})
+    assert answer.status == 200, answer.body
+    assert answer.json["kind"] == "Scale"
+    assert api.get(deployment).json["spec"]["replicas"] == 4
+
+
+def test_status(api, deployment):
+    """PATCH of /status changes the status alone."""
+    body = {"status": {"replicas": 3, "observedGeneration": 1}, "spec": {"replicas": 9}}
+    answer = api.patch(f"{deployment}/status", body)
+    assert answer.status == 200, answer.body
+    assert answer.json["status"]["replicas"] == 3
+    assert answer.json["spec"]["replicas"] == 1
+
+
+def test_version_of_the_url(api, namespace):
+    """A patch speaks the version of the URL."""
+    base = "/apis/autoscaling/{}/namespaces/" + namespace + "/horizontalpodautoscalers"
+    body = {
+        "metadata": {"name": "h"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}},
+    }
+    assert api.post(base.format("v2"), body).status == 201
+    patch = {"spec": {"targetCPUUtilizationPercentage": 66}}
+    answer = api.patch(base.format("v1") + "/h", patch, "strategic")
+    assert answer.status == 200, answer.body
+    found = api.get(base.format("v2") + "/h").json
+    assert found["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 66
+
+
+def test_nothing_to_do(api, path):
+    """A patch that changes nothing writes nothing."""
+    before = api.get(path)
+    assert api.patch(path, {}).body == before.body
+    assert api.patch(path, [], "json").body == before.body
+    assert api.patch(path, {}, "strategic").body == before.body
+
+
+def test_dry_run(api, path):
+    """dryRun=All stores nothing."""
+    before = api.get(path)
+    assert api.patch(f"{path}?dryRun=All", {"data": {"k": "w"}}).json["data"]["k"] == "w"
+    assert api.get(path).body == before.body
+
+
+def test_conditional(api, path):
+    """A patch with a version holds for that version alone."""
+    answer = api.patch(path, {"metadata": {"resourceVersion": "1"}, "data": {"k": "w"}})
+    assert answer.status == 409
+    version = api.get(path).json["metadata"]["resourceVersion"]
+    body = {"metadata": {"resourceVersion": version}, "data": {"k": "w"}}
+    assert api.patch(path, body).status == 200
+
+
+def test_unknown_fields(api, path):
+    """Unknown fields warn, or are refused under Strict."""
+    answer = api.patch(path, {"what": 1})
+    assert answer.status == 200
+    assert answer.warnings == ['299 - "unknown field \\"what\\""']
+    answer = api.patch(f"{path}?fieldValidation=Strict", {"what": 1})
+    assert answer.status == 422
+    assert 'strict decoding error: unknown field "what"' in answer.message
+
+
+def test_unsupported(api, path):
+    """Another kind of patch is 415 and names those there are."""
+    for type_ in ("application/json", "text/plain", ""):
+        answer = api.patch(path, {}, type_)
+        assert answer.status == 415
+        assert answer.message == (
+            "the body of the request was in an unknown format - accepted media types include: "
+            "application/json-patch+json, application/merge-patch+json, "
+            "application/strategic-merge-patch+json"
+        )
+
+
+def test_missing(api, core):
+    """A patch of what is not there is 404."""
+    for kind in ("json", "merge", "strategic"):
+        answer = api.patch(f"{core}/configmaps/none", [] if kind == "json" else {}, kind)
+        assert answer.status == 404
+
+
+REFUSED = [
+    ("json", b"{", 400, "error decoding patch: unexpected end of JSON input"),
+    ("json", {}, 400, "error decoding patch: json: cannot unmarshal object into Go value of type "
+     "[]handlers.jsonPatchOp"),
+    ("json", [{"op": "remove", "path": "/nothing"}], 422,
+     "the server rejected our request due to an error in our request"),
+    ("json", [{"op": "test", "path": "/data/k", "value": "z"}], 422,
+     "the server rejected our request due to an error in our request"),
+    ("json", [{"op": "add", "path": "/data", "value": "text"}], 422, None),
+    ("json", [{"op": "replace", "path": "", "value": "text"}], 422, None),
+    ("json", [{"op": "replace", "path": "/kind", "value": "Secret"}], 422, None),
+    ("json", [{"op": "test", "path": "", "value": 1}] * 10001, 413,
+     "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got "
+     "10001"),
+    ("merge", b"[", 400, "error decoding patch: unexpected end of JSON input"),
+    ("merge", [], 400, "error decoding patch: json: cannot unmarshal array into Go value of type "
+     "map[string]interface {}"),
+    ("merge", {"data": 1}, 422, None),
+    ("merge", {"metadata": {"name": "y"}}, 400,
+     "the name of the object (y) does not match the name on the URL (x)"),
+    ("merge", {"metadata": {"namespace": "y"}}, 400,
+     "the namespace of the provided object does not match the namespace sent on the request"),
+    ("merge", {"metadata": None}, 400, None),
+    ("strategic", b"", 400, "unexpected end of JSON input"),
+    ("strategic", b"nonsense", 400, None),
+    ("strategic", {"metadata": {"ownerReferences": [{"name": "x"}]}}, 422, None),
+    ("strategic", {"data": {"$patch": "explode"}}, 400,
+     "unknown patch type: explode in map: map[$patch:explode]"),
+    ("strategic", {"data": ["x"]}, 422, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "body", "status", "message"), REFUSED)
+def test_refused(api, path, kind, body, status, message):
+    """A patch that makes no sense or does not fit changes nothing."""
+    before = api.get(path).body
+    answer = api.patch(path, body, kind)
+    assert answer.status == status, answer.body
+    assert message is None or answer.message == message
+    assert api.get(path).body == before
+
+
+def test_forced(api, path):
+    """force is for apply alone."""
+    answer = api.patch(f"{path}?force=true", {})
+    assert answer.status == 422
+    assert "may not be specified for non-apply patch" in answer.message

@@ -1,0 +1,121 @@
+"""as=Table: what kubectl get shows."""
+
+import pytest
+
+TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
+
+
+@pytest.fixture
+def pods(api, core):
+    for name in ("a", "b", "c"):
+        body = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        assert api.post(f"{core}/pods", body).status == 201
+    return f"{core}/pods"
+
+
+def test_list(api, pods):
+    """A list is a Table of rows with the metadata of its objects."""
+    answer = api.get(pods, accept=TABLE)
+    assert answer.status == 200, answer.body
+    table = answer.json
+    assert list(table) == ["kind", "apiVersion", "metadata", "columnDefinitions", "rows"]
+    assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
+    columns = [column["name"] for column in table["columnDefinitions"]]
+    assert columns == [
+        "Name", "Ready", "Status", "Restarts", "Age", "IP", "Node", "Nominated Node",
+        "Readiness Gates",
+    ]  # fmt: skip
+    assert [column["priority"] for column in table["columnDefinitions"]] == [0] * 5 + [1] * 4
+    assert [row["cells"][0] for row in table["rows"]] == ["a", "b", "c"]
+    assert table["rows"][0]["cells"][1:3] == ["0/1", "Pending"]
+    assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+    assert answer.body.endswith(b"]}\n")
+
+
+def test_one(api, pods):
+    """One object is a Table of one row, with the object's version."""
+    table = api.get(f"{pods}/b", accept=TABLE).json
+    (row,) = table["rows"]
+    assert row["cells"][0] == "b"
+    assert table["metadata"] == {"resourceVersion": row["object"]["metadata"]["resourceVersion"]}
+
+
+def test_pages(api, pods):
+    """A page of a Table can be continued."""
+    table = api.get(f"{pods}?limit=2", accept=TABLE).json
+    assert len(table["rows"]) == 2
+    assert table["metadata"]["remainingItemCount"] == 1
+    rest = api.get(f"{pods}?limit=2&continue={table['metadata']['continue']}", accept=TABLE).json
+    assert [row["cells"][0] for row in rest["rows"]] == ["c"]
+
+
+def test_empty(api, core):
+    """A Table without rows has its columns."""
+    table = api.get(f"{core}/pods", accept=TABLE).json
+    assert table["rows"] == []
+    assert table["columnDefinitions"][0]["name"] == "Name"
+
+
+@pytest.mark.parametrize(
+    ("include", "shown"),
+    [("", "PartialObjectMetadata"), ("Metadata", "PartialObjectMetadata"), ("Object", "Pod"),
+     ("None", None)],
+)  # fmt: skip
+def test_include(api, pods, include, shown):
+    """includeObject says what stands beside the cells."""
+    table = api.get(f"{pods}?includeObject={include}", accept=TABLE).json
+    found = table["rows"][0]["object"]
+    assert (found and found["kind"]) == shown
+
+
+def test_bad_include(api, pods):
+    """An unknown includeObject is refused."""
+    answer = api.get(f"{pods}?includeObject=All", accept=TABLE)
+    assert answer.status == 400
+    assert answer.message.startswith("Unable to convert to Table as requested: includeObject")
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/json;as=Table;g=meta.k8s.io;v=v1beta1",
+        "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;"
+        "g=meta.k8s.io,application/json",
+        "application/yaml;as=Table;g=meta.k8s.io;v=v1",
+    ],
+)
+def test_ways_to_ask(api, pods, accept):
+    """Older clients and other encodings get their Tables, too."""
+    answer = api.get(pods, accept=accept)
+    assert answer.status == 200
+    assert b"columnDefinitions" in answer.body
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1",
+        "application/json;as=Chair;g=meta.k8s.io;v=v1",
+        "application/json;as=Table;g=meta.k8s.io;v=v2",
+        "application/json;as=Table;g=example.com;v=v1",
+    ],
+)
+def test_no_such_table(api, pods, accept):
+    """What cannot be a Table is 406."""
+    assert api.get(pods, accept=accept).status == 406
+
+
+def test_errors(api, core):
+    """An error is a Status, whatever was asked for."""
+    answer = api.get(f"{core}/pods/none", accept=TABLE)
+    assert answer.status == 404
+    assert answer.json["kind"] == "Status"
+
+
+def test_writes(api, core):
+    """The answer to a write can be a Table, too."""
+    answer = api.post(f"{core}/configmaps", {"metadata": {"name": "x"}}, accept=TABLE)
+    assert answer.status == 201
+    assert answer.json["rows"][0]["cells"][0] == "x"
+    answer = api.delete(f"{core}/configmaps/x", accept=TABLE)
+    assert answer.json["kind"] == "Status"

@@ -1,0 +1,164 @@
+"""GET of changes."""
+
+import pytest
+
+TIMEOUT = "watch=true&timeoutSeconds=10"
+
+
+def config_map(name, **labels):
+    return {"metadata": {"name": name, "labels": labels}}
+
+
+@pytest.fixture
+def maps(core):
+    return f"{core}/configmaps"
+
+
+def version_of(api, path):
+    return api.get(path).json["metadata"]["resourceVersion"]
+
+
+def seen(events):
+    return [(event["type"], event["object"]["metadata"]["name"]) for event in events]
+
+
+def test_changes(api, maps):
+    """Each change is one event with the object as it is, or was."""
+    with api.watch(f"{maps}?{TIMEOUT}&resourceVersion={version_of(api, maps)}") as stream:
+        assert stream.response.getheader("Content-Type") == "application/json"
+        created = api.post(maps, config_map("a")).json
+        api.patch(f"{maps}/a", {"data": {"k": "v"}})
+        api.delete(f"{maps}/a")
+        events = stream.events(3)
+    assert seen(events) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert events[0]["object"] == created
+    versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
+    assert versions == sorted(set(versions))
+
+
+def test_initial_state(api, maps):
+    """Without a version the present objects come first."""
+    api.post(maps, config_map("a"))
+    with api.watch(f"{maps}?{TIMEOUT}") as stream:
+        assert seen([stream.event()]) == [("ADDED", "a")]
+
+
+def test_resume(api, maps):
+    """A watch from a version sees what came after it."""
+    version = version_of(api, maps)
+    api.post(maps, config_map("a"))
+    api.post(maps, config_map("b"))
+    with api.watch(f"{maps}?{TIMEOUT}&resourceVersion={version}") as stream:
+        assert seen(stream.events(2)) == [("ADDED", "a"), ("ADDED", "b")]
+
+
+def test_selector_border(api, maps):
+    """An object that begins or ceases to match is ADDED or DELETED."""
+    version = version_of(api, maps)
+    query = f"{TIMEOUT}&resourceVersion={version}&labelSelector=on%3Dyes"
+    with api.watch(f"{maps}?{query}") as stream:
+        api.post(maps, config_map("a", on="no"))
+        api.patch(f"{maps}/a", {"metadata": {"labels": {"on": "yes"}}})
+        api.patch(f"{maps}/a", {"metadata": {"labels": {"on": "no"}}})
+        assert seen(stream.events(2)) == [("ADDED", "a"), ("DELETED", "a")]
+
+
+def test_initial_events(api, maps):
+    """sendInitialEvents ends with a bookmark that says so."""
+    api.post(maps, config_map("a"))
+    query = f"{TIMEOUT}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+    with api.watch(f"{maps}?{query}&allowWatchBookmarks=true") as stream:
+        events = stream.events(2)
+    assert [event["type"] for event in events] == ["ADDED", "BOOKMARK"]
+    annotations = events[1]["object"]["metadata"]["annotations"]
+    assert annotations == {"k8s.io/initial-events-end": "true"}
+
+
+def test_one_object(api, maps):
+    """The old path for watching one object still works."""
+    api.post(maps, config_map("a"))
+    api.post(maps, config_map("b"))
+    old = maps.replace("/api/v1/", "/api/v1/watch/")
+    with api.watch(f"{old}/b?timeoutSeconds=10") as stream:
+        assert seen([stream.event()]) == [("ADDED", "b")]
+
+
+def test_timeout(api, maps):
+    """timeoutSeconds ends the stream cleanly."""
+    with api.watch(f"{maps}?watch=1&timeoutSeconds=1") as stream:
+        assert stream.event() is None
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/vnd.kubernetes.protobuf;stream=watch",
+        "application/cbor-seq",
+        "application/json;stream=watch",
+    ],
+)
+def test_encodings(api, maps, accept):
+    """Each stream has its own framing."""
+    from kapiserver.codecs import framing
+
+    readers = {
+        "application/json": framing.JSON_LINES,
+        "application/vnd.kubernetes.protobuf;stream=watch": framing.LENGTH_PREFIXED,
+        "application/cbor-seq": framing.CBOR_SEQUENCE,
+    }
+    api.post(maps, config_map("a"))
+    with api.watch(f"{maps}?{TIMEOUT}", accept=accept) as stream:
+        reader = readers[stream.response.getheader("Content-Type")].reader()
+        bodies = []
+        while not bodies:
+            bodies = reader.feed(stream.response.read1(65536))
+    assert b"ADDED" in bodies[0]
+
+
+def test_tables(api, maps):
+    """A watch of Tables has one row an event, and columns in the first alone."""
+    api.post(maps, config_map("a"))
+    api.post(maps, config_map("b"))
+    accept = "application/json;as=Table;g=meta.k8s.io;v=v1"
+    with api.watch(f"{maps}?{TIMEOUT}", accept=accept) as stream:
+        first, second = stream.events(2)
+    assert first["object"]["kind"] == "Table"
+    assert [c["name"] for c in first["object"]["columnDefinitions"]] == ["Name", "Data", "Age"]
+    assert second["object"]["columnDefinitions"] is None
+    assert first["object"]["rows"][0]["cells"][:2] == ["a", 0]
+    assert second["object"]["rows"][0]["object"]["metadata"]["name"] == "b"
+
+
+def test_metadata(api, maps):
+    """A watch of metadata shows nothing else."""
+    api.post(maps, config_map("a") | {"data": {"k": "v"}})
+    accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    with api.watch(f"{maps}?{TIMEOUT}", accept=accept) as stream:
+        found = stream.event()["object"]
+    assert list(found) == ["kind", "apiVersion", "metadata"]
+    assert found["kind"] == "PartialObjectMetadata"
+
+
+REFUSED = [
+    ("resourceVersion=x", "", 400),
+    ("labelSelector=(", "", 400),
+    ("timeoutSeconds=x", "", 400),
+    ("sendInitialEvents=true", "", 422),
+    ("resourceVersionMatch=Exact&resourceVersion=1", "", 422),
+    ("", "application/yaml", 406),
+    ("", "text/html", 406),
+]
+
+
+@pytest.mark.parametrize(("query", "accept", "status"), REFUSED)
+def test_refused(api, maps, query, accept, status):
+    """A watch that makes no sense is refused before it begins."""
+    answer = api.get(f"{maps}?{TIMEOUT}&{query}", accept=accept or "*/*")
+    assert answer.status == status, answer.body
+    assert answer.json["kind"] == "Status"
+
+
+def test_too_old(api, maps):
+    """A version from before the store's time is an ERROR event with 410 Expired, or 410."""
+    with api.watch(f"{maps}?{TIMEOUT}&resourceVersion=1") as stream:
+        assert stream.response.status in (200, 410)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from kapiserver.storage.errors import Compacted, StorageError
+from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.kv import Event, Revision, Sink
 from kapiserver.storage.sqlite import Changes
 
@@ -90,12 +90,14 @@ class LocalWatch:
             return
         self._over = True
         self._source.forget(self)
-        if isinstance(error, Compacted):
-            _log.debug("watch of %s ended: %s", self._prefix, error)
         self._sink.closed(error)
 
     def _deliver(self, events: Sequence[Event]) -> None:
-        self._sink.events(events)
+        try:
+            self._sink.events(events)
+        except Exception:  # the sink broke its promise; nobody else may suffer
+            _log.exception("the sink of a watch of %s failed", self._prefix)
+            self.end(Unavailable("the sink of this watch failed"))
 
     def _progress(self) -> None:
         if self._asked and not self._over:

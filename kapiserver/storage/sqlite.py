@@ -315,8 +315,9 @@ class Database:
             free = self._sql.execute("PRAGMA freelist_count").fetchone()[0]
             if self._path is None or not free:
                 return False
-            # Each row fetched is one page given back.
-            self._sql.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+            # Each step gives back one page as a row without columns, and `execute` would stop at
+            # the first: a script runs to the end.
+            self._sql.executescript(f"PRAGMA incremental_vacuum({pages})")
         return bool(free > pages)
 
     def tidy(self) -> None:

@@ -1,0 +1,89 @@
+"""Many clients at once on every backend: nobody waits for ever, nobody sees a lock."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from kapiserver.storage.errors import Conflict
+from kapiserver.storage.kv import KV
+from tests.storage.recorder import Recorder
+
+CLIENTS = 1000
+
+
+async def test_a_thousand_clients(store: KV) -> None:
+    """1,000 clients that create, read, list, update and delete all finish without an error, and
+    watches see each write once, in order."""
+    begin = await store.current_revision()
+    early, late = Recorder(), Recorder()
+    store.watch("/clients/", after=begin, sink=early)
+
+    async def client(number: int) -> None:
+        key = f"/clients/{number % 50}/{number}"
+        first = await store.create(key, b"1" * 500)
+        await store.range(f"/clients/{number % 50}/", limit=20)
+        second = await store.update(key, b"2" * 500, expected=first)
+        assert (await store.get(key)).revision >= second
+        assert (await store.get(key, revision=first)).revision == first
+        if number == CLIENTS // 2:
+            store.watch("/clients/", after=begin, sink=late)
+        if number % 2:
+            await store.delete(key, expected=second)
+
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(client(number) for number in range(CLIENTS)))
+        await early.count(CLIENTS * 5 // 2)
+        await late.count(CLIENTS * 5 // 2)
+    assert early.seen == late.seen
+    revisions = [event.revision for event in early.seen]
+    assert revisions == sorted(set(revisions))
+    assert len((await store.range("/clients/")).items) == CLIENTS // 2
+
+
+async def test_readers_see_whole_states(store: KV) -> None:
+    """Two keys that are written one after the other are never read in the wrong order."""
+    left = await store.create("/pair/left", b"0")
+    right = await store.create("/pair/right", b"0")
+    done = False
+
+    async def write() -> None:
+        nonlocal left, right, done
+        for number in range(1, 100):
+            value = str(number).encode()
+            left = await store.update("/pair/left", value, expected=left)
+            right = await store.update("/pair/right", value, expected=right)
+        done = True
+
+    async def read() -> None:
+        while not done:
+            one, other = (await store.range("/pair/")).items
+            assert 0 <= int(one.value) - int(other.value) <= 1
+
+    await asyncio.gather(write(), *(read() for _ in range(4)))
+
+
+async def test_a_race_for_one_key(store: KV) -> None:
+    """Writers that race for one key alternate; each success builds on the one before."""
+    await store.create("/race", b"")
+    dice = random.Random(1)
+
+    async def race(name: int) -> int:
+        won = 0
+        for _ in range(10):
+            item = (await store.get("/race")).item
+            assert item is not None
+            if dice.random() < 0.3:
+                await asyncio.sleep(0)
+            try:
+                value = item.value + bytes([name])
+                await store.update("/race", value, expected=item.revision)
+                won += 1
+            except Conflict:
+                continue
+        return won
+
+    wins = await asyncio.gather(*(race(name) for name in range(20)))
+    item = (await store.get("/race")).item
+    assert item is not None
+    assert [item.value.count(bytes([name])) for name in range(20)] == wins

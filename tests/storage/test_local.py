@@ -1,0 +1,213 @@
+"""What is particular to the embedded store: one file, one owner, restarts, bounded growth."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kapiserver.storage import local
+from kapiserver.storage.backends import open_store
+from kapiserver.storage.errors import Compacted, Corrupt, StoreLocked, Unavailable
+from kapiserver.storage.kv import Event, Revision
+from kapiserver.storage.local import open_local
+from kapiserver.storage.sqlite import WAL_LIMIT, end_of
+from tests.clock import ManualClock
+from tests.storage.invariants import check_file, check_store
+from tests.storage.recorder import Recorder
+
+
+async def test_the_empty_store_is_revision_1() -> None:
+    """A new store begins at 1, its first write is 2."""
+    store = await open_store("sqlite::memory:")
+    assert await store.current_revision() == 1
+    assert (await store.range("/")).revision == 1
+    assert await store.create("/a", b"") == 2
+    await store.close()
+
+
+async def test_survives_a_restart(tmp_path: Path) -> None:
+    """Values, the counter, compaction and what will expire are there after a reopen."""
+    path, clock = tmp_path / "deep" / "store.db", ManualClock()
+    store = await open_store(f"sqlite:{path}", clock=clock)
+    first = await store.create("/a/x", b"one")
+    await store.create("/a/short", b"", ttl=60)
+    second = await store.update("/a/x", b"two", expected=first)
+    await store.create("/a/y", b"y")
+    last = await store.delete("/a/y", expected=Revision(second + 1))
+    await store.compact(second)
+    await store.close()
+
+    store = await open_store(f"sqlite:{path}", clock=clock)
+    assert await store.current_revision() == last
+    assert [item.key for item in (await store.range("/")).items] == ["/a/short", "/a/x"]
+    with pytest.raises(Compacted):
+        await store.get("/a/x", revision=first)
+    recorder = Recorder()
+    store.watch("/", after=second, sink=recorder)
+    await recorder.count(2)
+    clock.advance(61)
+    assert (await recorder.count(3))[2].key == "/a/short"
+    await store.compact(await store.current_revision())
+    await store.close()
+
+    store = await open_store(f"sqlite:{path}", clock=clock)
+    assert await store.create("/a/z", b"") == last + 2
+    await store.close()
+    check_file(path)
+
+
+async def test_acknowledged_after_seen() -> None:
+    """A watch has seen a write when its writer is told of it."""
+    store = await open_store("sqlite::memory:")
+    recorder = Recorder()
+    store.watch("/", after=Revision(1), sink=recorder)
+    for number in range(20):
+        await store.create(f"/{number}", b"")
+        assert len(recorder.seen) == number + 1
+    await store.close()
+
+
+async def test_a_broken_sink_harms_no_one_else() -> None:
+    """A sink that raises loses its watch; writers and other watches go on."""
+
+    class Broken(Recorder):
+        def events(self, batch: Sequence[Event]) -> None:
+            raise RuntimeError("broken")
+
+    store = await open_store("sqlite::memory:")
+    broken, whole = Broken(), Recorder()
+    store.watch("/", after=Revision(1), sink=broken)
+    store.watch("/", after=Revision(1), sink=whole)
+    await store.create("/a", b"")
+    await store.create("/b", b"")
+    assert isinstance(await broken.end(), Unavailable)
+    assert whole.keys() == ["/a", "/b"]
+    await store.close()
+
+
+async def test_one_owner(tmp_path: Path) -> None:
+    """A second store on the same file is refused, from this process and from another."""
+    path = tmp_path / "store.db"
+    store = await open_local(path)
+    with pytest.raises(StoreLocked, match=r"store\.db is in use by another kapiserver"):
+        await open_local(path)
+    program = (
+        "import asyncio, sys\n"
+        "from kapiserver.storage.backends import open_store\n"
+        "asyncio.run(open_store(sys.argv[1]))\n"
+    )
+    other = subprocess.run(  # noqa: ASYNC221 - it ends at once
+        [sys.executable, "-c", program, f"sqlite:{path}"], capture_output=True, text=True
+    )
+    assert "StoreLocked" in other.stderr
+    await store.close()
+    await (await open_local(path)).close()
+
+
+async def test_the_file_is_its_owners(tmp_path: Path) -> None:
+    """Nobody else may read the file: it holds Secrets."""
+    path = tmp_path / "store.db"
+    store = await open_local(path)
+    await store.create("/a", b"")
+    files = [path, tmp_path / "store.db-wal", tmp_path / "store.db-shm"]
+    assert {stat.S_IMODE(os.stat(file).st_mode) for file in files} == {0o600}
+    await store.close()
+
+
+async def test_files_that_are_no_store(tmp_path: Path) -> None:
+    """Rubbish and a newer layout are Corrupt, a path that cannot be is Unavailable."""
+    (tmp_path / "rubbish.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(Corrupt):
+        await open_local(tmp_path / "rubbish.db")
+    with sqlite3.connect(tmp_path / "newer.db") as sql:
+        sql.execute("PRAGMA user_version = 99")
+    sql.close()
+    with pytest.raises(Corrupt, match="newer kapiserver"):
+        await open_local(tmp_path / "newer.db")
+    with pytest.raises(Unavailable):
+        await open_local(tmp_path / "rubbish.db" / "below.db")
+
+
+@pytest.mark.parametrize("spec", ["", "sqlite", "sqlite:", "mysql:x", ":memory:"])
+async def test_unknown_backends(spec: str) -> None:
+    """A storage flag that names no backend is a ValueError that says what there is."""
+    with pytest.raises(ValueError, match="sqlite:"):
+        await open_store(spec)
+
+
+async def test_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests beyond the bound are refused instead of queued."""
+    monkeypatch.setattr(local, "PENDING", 10)
+    store = await open_store("sqlite::memory:")
+    creates = (store.create(f"/{number}", b"") for number in range(15))
+    outcomes = await asyncio.gather(*creates, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [int] * 10 + [Unavailable] * 5
+    await store.create("/later", b"")
+    await store.close()
+
+
+async def test_churn_does_not_grow_the_file(tmp_path: Path) -> None:
+    """With compaction, overwriting and deleting leaves the file as large as what lives in it."""
+    path, value = tmp_path / "store.db", os.urandom(4000)
+    store = await open_local(path)
+    revisions = [await store.create(f"/{number}", value) for number in range(50)]
+    sizes = []
+    for _ in range(4):
+        for _ in range(10):
+            updates = (
+                store.update(f"/{number}", value, expected=revision)
+                for number, revision in enumerate(revisions)
+            )
+            revisions = list(await asyncio.gather(*updates))
+        await store.compact(await store.current_revision())
+        sizes.append(path.stat().st_size + (tmp_path / "store.db-wal").stat().st_size)
+    await check_store(store, await store.current_revision())
+    await store.close()
+    check_file(path)
+    assert path.stat().st_size < 600_000
+    assert max(sizes) < 12_000_000
+
+
+async def test_the_log_ahead_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that never lets the write-ahead log start over does not make it grow for good."""
+    path = tmp_path / "store.db"
+    store = await open_local(path)
+    value = bytes(1_000_000)
+    wal = tmp_path / "store.db-wal"
+    longest = 0
+    with sqlite3.connect(path, isolation_level=None) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT max(revision) FROM log").fetchall()
+        for number in range(WAL_LIMIT // len(value) - 2):
+            await store.create(f"/{number}", value)
+        longest = wal.stat().st_size
+        reader.execute("ROLLBACK")
+    reader.close()
+    for number in range(10):
+        await store.create(f"/more/{number}", value)
+    assert longest > WAL_LIMIT // 2
+    assert wal.stat().st_size <= WAL_LIMIT
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("prefix", "end"),
+    [
+        ("/a/", "/a0"),
+        ("/a\ud7ff", "/a\ue000"),
+        ("/a\U0010ffff", "/b"),
+        ("\U0010ffff", "\U0010ffff"),
+        ("", "\U0010ffff"),
+    ],
+)
+def test_the_end_of_a_prefix(prefix: str, end: str) -> None:
+    """The end of a prefix is the first text after all that begin with it."""
+    assert end_of(prefix) == end

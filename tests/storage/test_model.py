@@ -1,0 +1,222 @@
+"""Random operations on a store beside a plain dict that says what must come out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from kapiserver.storage.errors import (
+    Compacted,
+    Conflict,
+    FutureRevision,
+    KeyExists,
+    StorageError,
+)
+from kapiserver.storage.kv import KV, KeyValue, Revision
+from kapiserver.storage.local import open_local
+from tests.clock import ManualClock
+from tests.storage.invariants import check_store
+from tests.storage.recorder import Recorder
+
+KEYS = [f"/{kind}/{name}" for kind in ("a", "ab", "b") for name in ("x", "y", "y/z", "ÿ")]
+
+keys = st.sampled_from(KEYS)
+prefixes = st.sampled_from(["/", "/a", "/a/", "/ab/", "/b/y", "/none/"])
+values = st.binary(max_size=3)
+back = st.integers(0, 12)
+"""How many revisions back a question goes, or a write's expectation is wrong."""
+
+State = dict[str, KeyValue]
+
+
+class Model(RuleBasedStateMachine):
+    """A store and its model: every past state as a dict, by revision."""
+
+    store: KV
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.clock = ManualClock()
+        self.watches: list[tuple[str, Revision, Recorder, Any]] = []
+
+    @initialize()
+    def start(self) -> None:
+        self.store = self.run(open_local(None, clock=self.clock))
+        self.first = self.now = self.run(self.store.current_revision())
+        self.oldest = Revision(0)
+        self.states: dict[int, State] = {self.now: {}}
+        self.expiring: dict[str, tuple[Revision, float]] = {}
+
+    def run(self, asked: Any) -> Any:
+        """The answer, or the storage error instead of it."""
+
+        async def ask() -> Any:
+            try:
+                return await asked
+            except StorageError as error:
+                return error
+
+        return self.runner.run(ask())
+
+    def state_at(self, revision: int) -> State:
+        return self.states[max(r for r in self.states if r <= revision)]
+
+    def wrote(self, revision: Any, key: str, value: bytes | None) -> None:
+        assert revision == self.now + 1
+        state = dict(self.states[self.now])
+        if value is None:
+            del state[key]
+        else:
+            state[key] = KeyValue(key, value, revision)
+        self.now = revision
+        self.states[revision] = state
+
+    @rule(key=keys, value=values, ttl=st.sampled_from([0, 0, 5]))
+    def create(self, key: str, value: bytes, ttl: int) -> None:
+        outcome = self.run(self.store.create(key, value, ttl=ttl))
+        if key in self.states[self.now]:
+            assert isinstance(outcome, KeyExists)
+        else:
+            self.wrote(outcome, key, value)
+            self.expires(key, ttl)
+
+    @rule(key=keys, value=values, wrong=st.sampled_from([0, 0, 0, 1]), ttl=st.sampled_from([0, 5]))
+    def update(self, key: str, value: bytes, wrong: int, ttl: int) -> None:
+        present = self.states[self.now].get(key)
+        expected = Revision((present.revision if present else 0) + wrong)
+        outcome = self.run(self.store.update(key, value, expected=expected, ttl=ttl))
+        if present is None or wrong:
+            assert isinstance(outcome, Conflict)
+        else:
+            self.wrote(outcome, key, value)
+            self.expires(key, ttl)
+
+    @rule(key=keys, wrong=st.sampled_from([0, 0, 0, 1]))
+    def delete(self, key: str, wrong: int) -> None:
+        present = self.states[self.now].get(key)
+        expected = Revision((present.revision if present else 0) + wrong)
+        outcome = self.run(self.store.delete(key, expected=expected))
+        if present is None or wrong:
+            assert isinstance(outcome, Conflict)
+        else:
+            self.wrote(outcome, key, None)
+
+    def expires(self, key: str, ttl: int) -> None:
+        if ttl:
+            self.expiring[key] = (self.now, self.clock.now() + ttl)
+
+    @rule(seconds=st.integers(1, 6))
+    def time_passes(self, seconds: int) -> None:
+        self.clock.advance(seconds)
+        due = []
+        for key, (revision, at) in sorted(self.expiring.items(), key=lambda each: each[1][1]):
+            if at <= self.clock.now():
+                del self.expiring[key]
+                present = self.states[self.now].get(key)
+                if present is not None and present.revision == revision:
+                    due.append(key)
+        recorder = Recorder()
+        watch = self.store.watch("/", after=self.now, sink=recorder)
+        gone = self.run(recorder.count(len(due)))
+        assert sorted(event.key for event in gone) == sorted(due)
+        for event in gone:
+            self.wrote(event.revision, event.key, event.value)
+        watch.cancel()
+
+    @rule(key=keys, ago=back)
+    def get(self, key: str, ago: int) -> None:
+        revision = self.now - ago
+        if revision < self.first:
+            return
+        read = self.run(self.store.get(key, revision=Revision(revision) if ago else None))
+        if revision < self.oldest:
+            assert isinstance(read, Compacted)
+        else:
+            assert read.item == self.state_at(revision).get(key)
+            assert read.revision == revision
+
+    @rule(prefix=prefixes, start=st.just("") | keys, limit=st.integers(0, 4), ago=back)
+    def range(self, prefix: str, start: str, limit: int, ago: int) -> None:
+        revision = self.now - ago
+        if revision < self.first:
+            return
+        at = Revision(revision) if ago else None
+        page = self.run(self.store.range(prefix, start=start, limit=limit, revision=at))
+        if revision < self.oldest:
+            assert isinstance(page, Compacted)
+            return
+        state = self.state_at(revision)
+        wanted = [state[key] for key in sorted(state) if key.startswith(prefix) and key >= start]
+        shown = wanted[:limit] if limit else wanted
+        assert list(page.items) == shown
+        assert page.remaining == len(wanted) - len(shown)
+        assert page.revision == revision
+
+    @rule(ahead=st.integers(1, 3))
+    def read_ahead(self, ahead: int) -> None:
+        revision = Revision(self.now + ahead)
+        assert isinstance(self.run(self.store.get("/a/x", revision=revision)), FutureRevision)
+        assert isinstance(self.run(self.store.compact(revision)), FutureRevision)
+
+    @rule(ago=back)
+    def compact(self, ago: int) -> None:
+        revision = Revision(max(self.now - ago, 1))
+        assert self.run(self.store.compact(revision)) is None
+        self.oldest = max(self.oldest, revision)
+
+    @rule(prefix=prefixes, ago=back)
+    def watch(self, prefix: str, ago: int) -> None:
+        after = Revision(max(self.now - ago, self.first))
+        recorder = Recorder()
+        watch = self.store.watch(prefix, after=after, sink=recorder)
+        if after < self.oldest:
+            assert isinstance(self.run(recorder.end()), Compacted)
+        elif len(self.watches) < 5:
+            # What it has to show of the past must not be compacted before it is read.
+            watch.request_progress()
+            self.run(recorder.until(lambda: recorder.progressed))
+            self.watches.append((prefix, after, recorder, watch))
+        else:
+            watch.cancel()
+
+    @invariant()
+    def watches_saw_everything(self) -> None:
+        for prefix, after, recorder, _ in self.watches:
+            wanted = [self.state_change(revision) for revision in self.changed(after, prefix)]
+            self.run(recorder.count(len(wanted)))
+            assert [(e.revision, e.key, e.value, e.previous) for e in recorder.seen] == wanted
+
+    def changed(self, after: int, prefix: str) -> list[int]:
+        later = [revision for revision in self.states if revision > after]
+        return [r for r in later if self.state_change(r)[1].startswith(prefix)]
+
+    def state_change(self, revision: int) -> tuple[int, str, bytes | None, bytes | None]:
+        was, now = self.states[revision - 1], self.states[revision]
+        (key,) = {k for k in was.keys() | now.keys() if was.get(k) != now.get(k)}
+        before, behind = was.get(key), now.get(key)
+        return (revision, key, behind and behind.value, before and before.value)
+
+    def teardown(self) -> None:
+        if hasattr(self, "store"):
+            self.runner.run(check_store(self.store, self.first))
+            self.runner.run(self.store.close())
+        self.runner.close()
+
+
+@pytest.mark.parametrize("examples", [40, pytest.param(1000, marks=pytest.mark.slow)])
+def test_store_is_its_model(examples: int) -> None:
+    """Whatever is done in whatever order, the embedded store answers as the model does."""
+    chosen = settings(max_examples=examples, stateful_step_count=30, deadline=None)
+    run_state_machine_as_test(Model, settings=chosen)

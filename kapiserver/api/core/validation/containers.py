@@ -224,10 +224,10 @@ def _propagation(mount: Tree, container: Tree, path: Path) -> Iterator[FieldErro
     modes = ("Bidirectional", "HostToContainer", "None")
     if found not in modes:
         yield not_supported(path / "mountPropagation", found, modes)
-    elif found == "Bidirectional":
-        if not (container.get("securityContext") or {}).get("privileged"):
-            detail = "Bidirectional mount propagation is available only to privileged containers"
-            yield forbidden(path / "mountPropagation", detail)
+    privileged = (container.get("securityContext") or {}).get("privileged")
+    if found == "Bidirectional" and not privileged:
+        detail = "Bidirectional mount propagation is available only to privileged containers"
+        yield forbidden(path / "mountPropagation", detail)
 
 
 def _devices(container: Tree, volumes: Mapping[str, Tree], path: Path) -> Iterator[FieldError]:

@@ -1,0 +1,166 @@
+"""Rules for horizontal pod autoscalers, on the hub version.
+
+Mirrors pkg/apis/autoscaling/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.api import names
+from kapiserver.api.core.validation.common import chosen, not_negative
+from kapiserver.api.core.validation.resources import amount
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
+from kapiserver.api.label_selectors import validate_label_selector
+from kapiserver.api.types import Tree
+
+_SPEC = Path("spec")
+_SOURCES = {
+    "ContainerResource": "containerResource",
+    "External": "external",
+    "Object": "object",
+    "Pods": "pods",
+    "Resource": "resource",
+}
+_TARGETS = {"Utilization": "averageUtilization", "Value": "value", "AverageValue": "averageValue"}
+_WINDOW_MAX = 3600
+_PERIOD_MAX = 1800
+
+
+def horizontal_pod_autoscaler(obj: Tree) -> Iterator[FieldError]:
+    """An autoscaler, new or changed."""
+    spec = obj.get("spec") or {}
+    least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    if least is not None and least < 1:
+        yield invalid(_SPEC / "minReplicas", least, "must be greater than or equal to 1")
+    if most < 1:
+        yield invalid(_SPEC / "maxReplicas", most, "must be greater than 0")
+    if least is not None and most < least:
+        detail = "must be greater than or equal to `minReplicas`"
+        yield invalid(_SPEC / "maxReplicas", most, detail)
+    yield from _reference(spec.get("scaleTargetRef") or {}, _SPEC / "scaleTargetRef")
+    for index, metric in enumerate(spec.get("metrics") or ()):
+        yield from _metric(metric, (_SPEC / "metrics")[index])
+    behavior = spec.get("behavior") or {}
+    for name in ("scaleUp", "scaleDown"):
+        if behavior.get(name) is not None:
+            yield from _rules(behavior[name], _SPEC / "behavior" / name)
+
+
+def _reference(reference: Tree, path: Path) -> Iterator[FieldError]:
+    for name in ("kind", "name"):
+        value = reference.get(name) or ""
+        if not value:
+            yield required(path / name)
+        for message in names.path_segment(value):
+            yield invalid(path / name, value, message)
+
+
+def _metric(metric: Tree, path: Path) -> Iterator[FieldError]:
+    type_ = metric.get("type") or ""
+    if not type_:
+        yield required(path / "type", "must specify a metric source type")
+        return
+    given = [name for name in _SOURCES.values() if metric.get(name) is not None]
+    if type_ not in _SOURCES:
+        yield not_supported(path / "type", type_, tuple(_SOURCES))
+        return
+    wanted = _SOURCES[type_]
+    if metric.get(wanted) is None:
+        detail = f"must populate information for the given metric source ({type_})"
+        yield required(path / wanted, detail)
+    for name in given:
+        if name == wanted:
+            yield from _source(name, metric[name], path / name)
+        else:
+            detail = "must populate the given metric source only"
+            yield forbidden(path / name, detail)
+
+
+def _source(kind: str, source: Tree, path: Path) -> Iterator[FieldError]:
+    target, at = source.get("target") or {}, path / "target"
+    if kind == "object":
+        yield from _reference(source.get("describedObject") or {}, path / "describedObject")
+    if kind in ("resource", "containerResource"):
+        if not source.get("name"):
+            yield required(path / "name", "must specify a resource name")
+        if kind == "containerResource" and not source.get("container"):
+            yield required(path / "container", "must specify a container")
+    else:
+        metric = source.get("metric") or {}
+        if not metric.get("name"):
+            yield required(path / "metric" / "name", "must specify a metric name")
+        yield from validate_label_selector(metric.get("selector"), path / "metric" / "selector")
+    yield from _target(target, at)
+    yield from _target_of(kind, target, at)
+
+
+def _target_of(kind: str, target: Tree, path: Path) -> Iterator[FieldError]:
+    has = {name: target.get(name) is not None for name in _TARGETS.values()}
+    if kind == "pods":
+        if not has["averageValue"]:
+            yield required(path / "averageValue", "must specify a positive target averageValue")
+    elif kind in ("resource", "containerResource"):
+        if not has["averageUtilization"] and not has["averageValue"]:
+            detail = "must set either a target raw value or a target utilization"
+            yield required(path / "averageUtilization", detail)
+        if has["averageUtilization"] and has["averageValue"]:
+            detail = "may not set both a target raw value and a target utilization"
+            yield forbidden(path / "averageValue", detail)
+    else:
+        if not has["value"] and not has["averageValue"]:
+            detail = "must set either a target value for metric or a per-pod target"
+            yield required(path / "averageValue", detail)
+        if kind == "external" and has["value"] and has["averageValue"]:
+            detail = "may not set both a target value for metric and a per-pod target"
+            yield forbidden(path / "value", detail)
+
+
+def _target(target: Tree, path: Path) -> Iterator[FieldError]:
+    if not target.get("type"):
+        yield required(path / "type", "must specify a metric target type")
+    else:
+        yield from chosen(target["type"], ("AverageValue", "Utilization", "Value"), path / "type")
+    for name in ("value", "averageValue"):
+        if target.get(name) is not None and amount(target[name]) <= 0:
+            yield invalid(path / name, target[name], "must be positive")
+    share = target.get("averageUtilization")
+    if share is not None and share < 1:
+        yield invalid(path / "averageUtilization", share, "must be greater than 0")
+
+
+def _rules(rules: Tree, path: Path) -> Iterator[FieldError]:
+    yield from not_negative(rules, "stabilizationWindowSeconds", path)
+    window = rules.get("stabilizationWindowSeconds") or 0
+    if window > _WINDOW_MAX:
+        detail = f"must be less than or equal to {_WINDOW_MAX}"
+        yield invalid(path / "stabilizationWindowSeconds", window, detail)
+    if rules.get("selectPolicy") is not None:
+        choices = ("Disabled", "Max", "Min")
+        if rules["selectPolicy"] not in choices:
+            yield not_supported(path / "selectPolicy", rules["selectPolicy"], choices)
+    policies = rules.get("policies") or ()
+    if not policies:
+        yield required(path / "policies", "must specify at least one Policy")
+    for index, policy in enumerate(policies):
+        yield from _policy(policy, (path / "policies")[index])
+
+
+def _policy(policy: Tree, path: Path) -> Iterator[FieldError]:
+    if policy.get("type") not in ("Percent", "Pods"):
+        yield not_supported(path / "type", policy.get("type") or "", ("Percent", "Pods"))
+    value, period = policy.get("value") or 0, policy.get("periodSeconds") or 0
+    if value <= 0:
+        yield invalid(path / "value", value, "must be greater than zero")
+    if period <= 0:
+        yield invalid(path / "periodSeconds", period, "must be greater than zero")
+    if period > _PERIOD_MAX:
+        detail = f"must be less than or equal to {_PERIOD_MAX}"
+        yield invalid(path / "periodSeconds", period, detail)
+
+
+def changed_autoscaler_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+    """What the controller reports."""
+    status = new.get("status") or {}
+    for name in ("currentReplicas", "desiredReplicas"):
+        yield from not_negative(status, name, Path("status"))

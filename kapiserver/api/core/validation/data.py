@@ -1,0 +1,111 @@
+"""Rules for config maps and secrets: keys, sizes, types, immutability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+
+from kapiserver.api import names
+from kapiserver.api.core.validation.common import checked
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long
+from kapiserver.api.metadata import immutable
+from kapiserver.api.objects import annotations_of
+from kapiserver.api.types import Tree
+
+SIZE_MAX = 1024 * 1024
+"""Bytes of all values together."""
+_ACCOUNT_NAME = "kubernetes.io/service-account.name"
+_DOCKER_KEYS = {
+    "kubernetes.io/dockercfg": ".dockercfg",
+    "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
+}
+_DATA = Path("data")
+
+
+def _decoded_size(text: str) -> int:
+    return len(text) * 3 // 4 - text.endswith("=") - text.endswith("==")
+
+
+def config_map(obj: Tree) -> Iterator[FieldError]:
+    """A config map."""
+    data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    size = 0
+    for key, text in data.items():
+        yield from checked(names.config_key, key, _DATA[key])
+        if key in binary:
+            yield invalid(_DATA[key], key, "duplicate of key present in binaryData")
+        size += len(text.encode("utf-8", "surrogatepass"))
+    for key, text in binary.items():
+        at = Path("binaryData")[key]
+        yield from checked(names.config_key, key, at)
+        if key in data:
+            yield invalid(at, key, "duplicate of key present in data")
+        size += _decoded_size(text)
+    if size > SIZE_MAX:
+        yield too_long(Path("[]"), SIZE_MAX)
+
+
+def changed_config_map(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A changed config map."""
+    yield from _frozen(new, old, ("data", "binaryData"))
+    yield from config_map(new)
+
+
+def _frozen(new: Tree, old: Tree, parts: tuple[str, ...]) -> Iterator[FieldError]:
+    if not old.get("immutable"):
+        return
+    detail = "field is immutable when `immutable` is set"
+    if not new.get("immutable"):
+        yield forbidden(Path("immutable"), detail)
+    for part in parts:
+        if (new.get(part) or {}) != (old.get(part) or {}):
+            yield forbidden(Path(part), detail)
+
+
+def secret(obj: Tree) -> Iterator[FieldError]:
+    """A secret."""
+    data = obj.get("data") or {}
+    for key in data:
+        yield from checked(names.config_key, key, _DATA[key])
+    if sum(map(_decoded_size, data.values())) > SIZE_MAX:
+        yield too_long(_DATA, SIZE_MAX)
+    match obj.get("type"):
+        case "kubernetes.io/service-account-token":
+            if not annotations_of(obj).get(_ACCOUNT_NAME):
+                yield required((Path("metadata") / "annotations")[_ACCOUNT_NAME])
+        case "kubernetes.io/dockercfg" | "kubernetes.io/dockerconfigjson" as type_:
+            yield from _docker(data, _DOCKER_KEYS[type_])
+        case "kubernetes.io/basic-auth":
+            if "username" not in data and "password" not in data:
+                yield required(_DATA["username"])
+                yield required(_DATA["password"])
+        case "kubernetes.io/ssh-auth":
+            if not data.get("ssh-privatekey"):
+                yield required(_DATA["ssh-privatekey"])
+        case "kubernetes.io/tls":
+            for key in ("tls.crt", "tls.key"):
+                if key not in data:
+                    yield required(_DATA[key])
+
+
+def _docker(data: Tree, key: str) -> Iterator[FieldError]:
+    if key not in data:
+        yield required(_DATA[key])
+        return
+    from base64 import b64decode  # few secrets are of these types
+
+    try:
+        found = orjson.loads(b64decode(data[key]))
+        detail = "" if isinstance(found, dict) or found is None else "not a JSON object"
+    except ValueError:
+        detail = "invalid character looking for beginning of value"
+    if detail:
+        yield invalid(_DATA[key], "<secret contents redacted>", detail)
+
+
+def changed_secret(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A changed secret."""
+    yield from immutable(new.get("type") or "", old.get("type") or "", Path("type"))
+    yield from _frozen(new, old, ("data",))
+    yield from secret(new)

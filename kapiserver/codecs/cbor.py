@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
-from kapiserver.codecs.cbor_items import MAX_DEPTH
+from kapiserver.codecs.bounds import MAX_DEPTH
 from kapiserver.codecs.document import build
 from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
 from kapiserver.codecs.serializer import Decoded

@@ -5,10 +5,8 @@ Reads heads and lengths only, builds no values and knows no meaning. Sans-io.
 
 from __future__ import annotations
 
+from kapiserver.codecs.bounds import MAX_DEPTH
 from kapiserver.codecs.errors import Malformed
-
-MAX_DEPTH = 250
-"""Levels of containers and tags."""
 
 _INDEFINITE = -1
 _ARRAY, _MAP, _TAG, _SIMPLE = 4, 5, 6, 7

@@ -9,7 +9,6 @@ k8s.io/apimachinery/pkg/runtime/serializer/json.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Any
@@ -19,13 +18,15 @@ import orjson
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
-from kapiserver.codecs import json_text
+from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
 from kapiserver.codecs.document import build, plain_strict_errors
 from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
 from kapiserver.codecs.go_numbers import float_text
 from kapiserver.codecs.serializer import Decoded
 
 _INT64 = range(-(1 << 63), 1 << 63)
+_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_LONG_NUMBER = b"0" * 19
 _UNREADABLE = "couldn't get version/kind; json parse error: "
 # A float after a key, or in a list: text may look like one, and then the slow way does no harm.
 # Three patterns, because a pattern that begins with a fixed byte is found much faster.
@@ -81,16 +82,27 @@ class PrettyJSONSerializer(JSONSerializer):
 def read_document(data: bytes) -> Value:
     """Read any JSON text; of a key that repeats the last value counts, as in Go.
 
-    Raises Malformed in the words of Go, TooLarge, WrongValue for a number beyond a float.
+    Raises Malformed in the words of Go, WrongValue for a number beyond a float.
     """
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
-        json_text.check(data)
-    else:
-        if data.count(b"{") + data.count(b"[") > json_text.MAX_DEPTH:
-            _refuse_depth(value)
-        return value
+        return _read_again(data)
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
+        _refuse_depth(value)
+    # As many digits as an int64 may have: the library also reads those that only a uint64 has.
+    if _LONG_NUMBER in data.translate(_ZEROS):
+        value = _with_int64(value)
+    return value
+
+
+def _read_again(data: bytes) -> Value:
+    # Late, because hardly any body needs them.
+    import json
+
+    from kapiserver.codecs import json_text
+
+    json_text.check(data)
     # Well-formed for Go: invalid UTF-8, lone surrogates or numbers out of range.
     text = data.decode("utf-8", "replace")
     try:
@@ -134,6 +146,17 @@ def _with_go_floats(value: Value) -> Value:
     return value
 
 
+def _with_int64(value: Value) -> Value:
+    # Go's free JSON takes a larger integer for a float.
+    if isinstance(value, dict):
+        return {name: _with_int64(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_int64(item) for item in value]
+    if type(value) is int and value not in _INT64:
+        return float(value)
+    return value
+
+
 def _float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
@@ -163,7 +186,9 @@ def _strict_errors(data: bytes, document: Value, unknown: list[str]) -> tuple[st
     """The unknown and duplicate fields in the order of the text."""
     if len(unknown) <= 1 and not _may_repeat(data, document):
         return plain_strict_errors(unknown)
-    findings = json_text.find_keys(data, unknown)
+    from kapiserver.codecs.json_text import find_keys  # late: hardly any body needs it
+
+    findings = find_keys(data, unknown)
     known = dict.fromkeys(unknown)
     ordered = [*findings.ordered, *(path for path in known if path not in findings.ordered)]
     texts = []
@@ -172,7 +197,7 @@ def _strict_errors(data: bytes, document: Value, unknown: list[str]) -> tuple[st
             texts.append(f'unknown field "{path}"')
         elif not any(path.startswith((f"{one}.", f"{one}[")) for one in known):
             texts.append(f'duplicate field "{path}"')
-    return tuple(texts[: json_text.MAX_REPORTED])
+    return tuple(texts[:MAX_REPORTED])
 
 
 def _may_repeat(data: bytes, document: Value) -> bool:

@@ -10,13 +10,8 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass, field
 
+from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
 from kapiserver.codecs.errors import Malformed
-
-MAX_DEPTH = 250
-"""Levels of objects and arrays in any format: what every walk here does without running out."""
-
-MAX_REPORTED = 100
-"""Fields reported at once, as in Kubernetes' strict decoder."""
 
 _MAX_PATH_TEXT = 1 << 18
 

@@ -17,10 +17,10 @@ from typing import Any
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
+from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
 from kapiserver.codecs.document import build, plain_strict_errors
 from kapiserver.codecs.errors import Malformed, NotEncodable
 from kapiserver.codecs.go_numbers import float_text
-from kapiserver.codecs.json_text import MAX_DEPTH, MAX_REPORTED
 from kapiserver.codecs.serializer import Decoded
 from kapiserver.codecs.yaml_scalars import MERGE, needs_quotes, resolve, resolve_tagged
 

@@ -183,11 +183,6 @@ class Listener(web.Server):
     def __call__(self) -> web.RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
 
-    @property
-    def streaming(self) -> int:
-        """How many streams are open."""
-        return len(self._streams)
-
     def end_streams(self) -> None:
         """End every open stream cleanly."""
         for stream in tuple(self._streams):

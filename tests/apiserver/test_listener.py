@@ -18,9 +18,12 @@ class _Streaming:
     """Stands for a running watch."""
 
     cancelled = 0
+    told: asyncio.Event | None = None
 
     def cancel(self) -> None:
-        type(self).cancelled += 1
+        _Streaming.cancelled += 1
+        if _Streaming.told is not None:
+            _Streaming.told.set()
 
 
 async def _handle(request: Request) -> Answer:
@@ -83,6 +86,7 @@ async def _listening() -> AsyncIterator[tuple[Listener, Ask]]:
         finally:
             writer.close()
 
+    listener.port = port
     try:
         yield listener, ask
     finally:
@@ -230,25 +234,28 @@ def test_streams_end_cleanly() -> None:
     """When the server drains, every stream gets its end."""
 
     async def drain() -> bytes:
-        async with _listening() as (listener, ask):
-            asked = asyncio.ensure_future(ask(_get("/idle")))
-            while not listener.streaming:
-                await asyncio.sleep(0)
+        async with _listening() as (listener, _):
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            writer.write(_get("/idle"))
+            await reader.readuntil(b"\r\n\r\n")
             listener.end_streams()
-            return await asked
+            try:
+                return await reader.read()
+            finally:
+                writer.close()
 
-    assert asyncio.run(drain()).endswith(b"\r\n\r\n0\r\n\r\n")
+    assert asyncio.run(drain()).endswith(b"0\r\n\r\n")
 
 
 def test_client_goes_away() -> None:
     """A stream whose client is gone is cancelled."""
 
     async def leave() -> None:
-        async with _listening() as (listener, ask):
+        _Streaming.told = asyncio.Event()
+        async with _listening() as (_, ask):
             await ask(b"GET /idle HTTP/1.1\r\nHost: x\r\n\r\n", until=b"\r\n\r\n")
             async with asyncio.timeout(5):
-                while listener.streaming:
-                    await asyncio.sleep(0)
+                await _Streaming.told.wait()
 
     before = _Streaming.cancelled
     asyncio.run(leave())

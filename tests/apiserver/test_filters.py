@@ -1,0 +1,221 @@
+"""What every request passes, around a handler of the test's own."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.authentication import Authentication
+from kapiserver.apiserver.authorization import Decision
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.filters import FILTERS
+from kapiserver.apiserver.request import MASTERS, Request, User, parse_query
+from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.respond import Answer, Response, text
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.storage.clock import SystemClock
+
+Inner = Callable[[Request], Awaitable[Answer]]
+
+
+async def _no_body(limit: int) -> bytes:
+    return b""
+
+
+def _request(target: str = "/api/v1/pods", method: str = "GET", **more) -> Request:
+    path, _, text_ = target.partition("?")
+    query = parse_query(text_)
+    return Request(
+        method=method,
+        path=path,
+        query=query,
+        headers=more.pop("headers", {}),
+        info=parse_request_info(method, path, query),
+        read_body=_no_body,
+        **more,
+    )
+
+
+def _chain(inner: Inner, config: Config | None = None, **parts) -> Handler:
+    scheme = Scheme()
+    server = Server(
+        config=config or Config(),
+        scheme=scheme,
+        codecs=CodecFactory(scheme),
+        stores=None,
+        clock=SystemClock(),
+        **parts,
+    )
+    handle = inner
+    for filter_ in reversed(FILTERS):
+        handle = filter_(server, handle)
+    return handle
+
+
+def _ask(inner: Inner, request: Request | None = None, **parts) -> Response:
+    async def once() -> Answer:
+        return await _chain(inner, **parts)(request or _request())
+
+    answer = asyncio.run(once())
+    assert isinstance(answer, Response)
+    return answer
+
+
+def _json(answer: Response) -> dict:
+    assert isinstance(answer.body, bytes)
+    return json.loads(answer.body)
+
+
+async def _fine(request: Request) -> Answer:
+    return text(request.user.name)
+
+
+def test_panic(caplog: pytest.LogCaptureFixture) -> None:
+    """An error that nobody expected is a 500 that gives nothing away, and a log that says all."""
+
+    async def broken(request: Request) -> Answer:
+        raise KeyError("the secret")
+
+    answer = _ask(broken)
+    assert answer.status == 500
+    found = _json(answer)
+    assert found["reason"] == "InternalError"
+    assert b"secret" not in answer.body
+    (record,) = [one for one in caplog.records if one.levelno >= logging.ERROR]
+    assert record.exc_info is not None
+    audit_id = dict(answer.headers)["Audit-Id"]
+    assert audit_id in record.getMessage()
+
+
+def test_expected_errors() -> None:
+    """A mapped error is its Status, in an encoding that the client takes."""
+
+    async def bad(request: Request) -> Answer:
+        raise BadRequest("no <good>")
+
+    answer = _ask(bad)
+    assert (answer.status, answer.media_type) == (400, "application/json")
+    assert _json(answer)["message"] == "no <good>"
+    answer = _ask(bad, _request(headers={"Accept": "application/yaml"}))
+    assert (answer.status, answer.media_type) == (400, "application/yaml")
+    answer = _ask(bad, _request(headers={"Accept": "image/png"}))
+    assert (answer.status, answer.media_type) == (400, "application/json")
+
+
+def test_headers() -> None:
+    """Every answer has an audit id and may not be kept; warnings come along."""
+
+    async def warned(request: Request) -> Answer:
+        request.warnings.add('say "hello"')
+        request.warnings.add('say "hello"')
+        return text("")
+
+    answer = _ask(warned)
+    found = dict(answer.headers)
+    assert found["Cache-Control"] == "no-cache, private"
+    assert len(found["Audit-Id"]) == 36
+    warnings = [value for name, value in answer.headers if name == "Warning"]
+    assert warnings == ['299 - "say \\"hello\\""']
+
+
+@pytest.mark.parametrize(("given", "kept"), [("mine", True), ("x" * 65, False), ("a\nb", False)])
+def test_audit_ids(given: str, kept: bool) -> None:
+    """A client may name its request; nothing that breaks a line gets through."""
+    answer = _ask(_fine, _request(headers={"Audit-Id": given}))
+    found = dict(answer.headers)["Audit-Id"]
+    assert (found == given) == kept
+    assert len(found) <= 64
+    assert found.isprintable()
+
+
+def test_users() -> None:
+    """The handler sees the user; a wrong token does not get that far."""
+    tokens = {"good": User(name="ann")}
+    parts = {"authentication": Authentication(tokens=tokens)}
+    good = _ask(_fine, _request(headers={"Authorization": "Bearer good"}), **parts)
+    assert good.body == b"ann"
+    bad = _ask(_fine, _request(headers={"Authorization": "Bearer bad"}), **parts)
+    assert bad.status == 401
+    assert _json(bad)["message"] == "Unauthorized"
+
+
+def test_refused() -> None:
+    """What the authorizer refuses is 403, in kube-apiserver's words."""
+
+    async def refuse(user, info) -> Decision:
+        return Decision(allowed=False)
+
+    answer = _ask(_fine, _request("/apis/apps/v1/namespaces/n/deployments/d"), authorize=refuse)
+    found = _json(answer)
+    assert found["code"] == 403
+    assert found["message"] == (
+        'deployments.apps "d" is forbidden: User "system:anonymous" cannot get resource '
+        '"deployments" in API group "apps" in the namespace "n"'
+    )
+    assert found["details"] == {"name": "d", "group": "apps", "kind": "deployments"}
+
+
+def test_too_many() -> None:
+    """One request more than may be in flight is 429; watches and administrators pass."""
+    go_on = asyncio.Event
+
+    async def crowd() -> list[int]:
+        free = go_on()
+
+        async def slow(request: Request) -> Answer:
+            await free.wait()
+            return text("")
+
+        config = Config(max_requests_inflight=2, max_mutating_requests_inflight=1)
+        handle = _chain(slow, config)
+        masters = replace(_request(), user=User(name="root", groups=(MASTERS,)))
+        requests = [
+            _request(), _request(), _request(method="POST"),
+            _request("/api/v1/pods?watch=1"), masters,
+        ]  # fmt: skip
+        waiting = [asyncio.ensure_future(handle(one)) for one in requests]
+        await asyncio.sleep(0)
+        refused = [await handle(_request()), await handle(_request(method="POST"))]
+        assert dict(refused[0].headers)["Retry-After"] == "1"
+        free.set()
+        done = await asyncio.gather(*waiting, handle(_request()))
+        return [one.status for one in (*refused, *done)]
+
+    assert asyncio.run(crowd()) == [429, 429, 200, 200, 200, 200, 200, 200]
+
+
+def test_too_slow() -> None:
+    """A request that takes too long is 504, sooner where it asks for that."""
+
+    async def endless(request: Request) -> Answer:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+    for target, limit in (("/api/v1/pods?timeout=1ms", 60.0), ("/api/v1/pods", 0.001)):
+        answer = _ask(endless, _request(target), config=Config(request_timeout=limit))
+        assert answer.status == 504
+        assert _json(answer)["reason"] == "Timeout"
+
+
+def test_bad_timeout() -> None:
+    """A timeout that is no duration is 400."""
+    answer = _ask(_fine, _request("/api/v1/pods?timeout=soon"))
+    assert answer.status == 400
+    assert _json(answer)["message"].startswith("invalid timeout specified in the request URL")
+
+
+def test_access_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Requests are logged where that was asked for, and only there."""
+    caplog.set_level(logging.INFO, "kapiserver.access")
+    _ask(_fine)
+    assert not caplog.records
+    _ask(_fine, config=Config(verbosity=1))
+    (record,) = caplog.records
+    assert record.fields["path"] == "/api/v1/pods"
+    assert record.fields["status"] == 200

@@ -24,6 +24,7 @@ from kapiserver.api.types import Tree, Value
 from kapiserver.codecs.bounds import MAX_DEPTH
 from kapiserver.codecs.document import build
 from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
+from kapiserver.codecs.go_text import valid_text
 from kapiserver.codecs.serializer import Decoded
 
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ def _odd_text(value: str) -> bytes:
     try:
         return value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        return value.encode("utf-8", "replace")
+        return valid_text(value).encode()
 
 
 @functools.lru_cache(maxsize=4096)

@@ -21,7 +21,7 @@ from kapiserver.api.types import Tree, Value
 from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
 from kapiserver.codecs.document import build, plain_strict_errors
 from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
-from kapiserver.codecs.go_numbers import float_text
+from kapiserver.codecs.go_text import float_text, valid_text
 from kapiserver.codecs.serializer import Decoded
 
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -174,7 +174,7 @@ def _int(text: str) -> int | float:
 
 def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
-        return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in value)
+        return valid_text(value)
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):

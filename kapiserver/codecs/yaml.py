@@ -20,7 +20,7 @@ from kapiserver.api.types import Tree, Value
 from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
 from kapiserver.codecs.document import build, plain_strict_errors
 from kapiserver.codecs.errors import Malformed, NotEncodable
-from kapiserver.codecs.go_numbers import float_text
+from kapiserver.codecs.go_text import float_text, valid_text
 from kapiserver.codecs.serializer import Decoded
 from kapiserver.codecs.yaml_scalars import MERGE, needs_quotes, resolve, resolve_tagged
 
@@ -354,7 +354,7 @@ def _written(value: Value, yaml: Any, depth: int) -> Iterator[Any]:
 
 
 def _text_event(text: str, yaml: Any) -> Any:
-    text = text.encode("utf-8", "replace").decode() if not text.isascii() else text
+    text = text if text.isascii() else valid_text(text)
     style = "|" if "\n" in text else '"' if needs_quotes(text) else None
     return yaml.ScalarEvent(None, None, (True, True), text, style=style)
 

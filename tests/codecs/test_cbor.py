@@ -122,6 +122,11 @@ def test_written(value, data):
     assert read_document(bytes.fromhex(data)) == value
 
 
+def test_text_that_is_none():
+    """Half a surrogate pair has no bytes: it becomes U+FFFD, as in every other format."""
+    assert read_document(write_document("\ud800a")) == "\ufffda"
+
+
 @pytest.mark.parametrize("value", [1 << 63, -(1 << 63) - 1, math.nan, math.inf, {1: 2}, object()])
 def test_not_encodable(value):
     """What would not be read back is not written."""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.codecs.errors import CodecError, Malformed, NotEncodable, WrongValue
-from kapiserver.codecs.go_numbers import float_text
+from kapiserver.codecs.go_text import float_text
 from kapiserver.codecs.json import read_document, write_document
 from kapiserver.codecs.json_text import find_keys
 

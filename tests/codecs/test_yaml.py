@@ -149,6 +149,11 @@ def test_written():
     assert value["metadata"]["labels"]["a2"] == "yes"
 
 
+def test_broken_text():
+    """What is no valid Unicode becomes U+FFFD."""
+    assert write_document({"a\ud800": "\udcff"}) == "a\ufffd: \ufffd\n".encode()
+
+
 def test_long_lines_stay_whole():
     """Nothing is folded."""
     text = "word " * 100 + "end"

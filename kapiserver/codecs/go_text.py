@@ -1,6 +1,13 @@
-"""Floats as Go writes them. Knows nothing else. Mirrors encoding/json's float encoder."""
+"""Numbers and text as Go's encoding/json writes them. Pure; knows no format around them."""
 
 from __future__ import annotations
+
+_BROKEN = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+
+
+def valid_text(text: str) -> str:
+    """The text with U+FFFD for each part that is not valid Unicode."""
+    return text.translate(_BROKEN)
 
 
 def float_text(value: float) -> str:

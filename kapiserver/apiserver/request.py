@@ -54,6 +54,8 @@ class Warnings:
 
     def add(self, text: str) -> None:
         """Tell the client; ignored beyond the bound, as kube-apiserver does."""
+        # Names out of CBOR may hold bytes that are no text.
+        text = text.encode("utf-8", "replace").decode()
         if text and text not in self.texts:
             size = sum(map(len, self.texts)) + len(text)
             if size <= self.LIMIT:

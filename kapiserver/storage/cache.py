@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.clock import Clock, Timer
 from kapiserver.storage.entry import Entry, Origin
 from kapiserver.storage.errors import Compacted, StorageError, Unavailable
 from kapiserver.storage.kv import KV, Event, Revision, Watch
@@ -32,6 +32,8 @@ SNAPSHOTS = 16
 SNAPSHOT_SECONDS = 60.0
 PATIENCE = 3.0
 """Seconds to wait for a revision that is not here yet."""
+ASK_SECONDS = 0.1
+"""How often the store is asked for it."""
 
 _path = attrgetter("path")
 
@@ -126,8 +128,19 @@ class ResourceCache:
             return True
         arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((revision, arrived))
-        self.request_progress()
-        timer = self._clock.call_later(PATIENCE, lambda: _cancel(arrived))
+        deadline = self._clock.now() + PATIENCE
+        timer: Timer | None = None
+
+        def ask() -> None:
+            # Again and again: the revision may be one that is still to be written elsewhere.
+            nonlocal timer
+            if self._clock.now() >= deadline:
+                arrived.cancel()
+            else:
+                self.request_progress()
+                timer = self._clock.call_later(ASK_SECONDS, ask)
+
+        ask()
         try:
             await asyncio.wait([arrived])
             if arrived.cancelled():
@@ -135,7 +148,8 @@ class ResourceCache:
             arrived.result()
             return True
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
             self._waiting = [one for one in self._waiting if one[1] is not arrived]
 
     def request_progress(self) -> None:
@@ -318,7 +332,3 @@ def _slice(entries: list[Entry], scope: str, start: str) -> list[Entry]:
         return [one for one in entries[begin : begin + 1] if one.path == scope]
     end = bisect_left(entries, scope[:-1] + "0", key=_path)  # "0" follows "/"
     return entries[begin:end]
-
-
-def _cancel(future: asyncio.Future[None]) -> None:
-    future.cancel()

@@ -175,11 +175,19 @@ class ResourceStore:
     # Creating.
 
     async def create(
-        self, obj: Tree, *, namespace: str = "", admit: Admit | None = None, dry_run: bool = False
+        self,
+        obj: Tree,
+        *,
+        namespace: str | None = None,
+        admit: Admit | None = None,
+        dry_run: bool = False,
     ) -> Written:
-        """Create an object, which the store may change; `namespace` is the request's. Raises
-        AlreadyExists."""
-        lifecycle.ensure_namespace(obj, namespace if self.resource.namespaced else "")
+        """Create an object, which the store may change; `namespace` is the request's (None: the
+        object's own). Raises AlreadyExists."""
+        if not self.resource.namespaced:
+            lifecycle.ensure_namespace(obj, "")
+        elif namespace is not None:
+            lifecycle.ensure_namespace(obj, namespace)
         lifecycle.begin_object(
             obj, uid=self._names.uid(), now=lifecycle.timestamp(self._clock.now())
         )
@@ -209,6 +217,7 @@ class ResourceStore:
             await admit(obj, None)
         strategy = self._scheme.strategy(self.resource)
         warnings = lifecycle.before_create(obj, self.resource, strategy)
+        await self._cache.ready()
         path = self._codec.path(ObjectKey(namespace_of(obj), name_of(obj)))
         entry = Entry(self._codec, path, self._codec.stored_value(obj), _UNSEEN, tree=obj)
         try:
@@ -217,7 +226,6 @@ class ResourceStore:
             else:
                 await self._carry_out(entry, self._kv.create(path, entry.value, ttl=self._ttl))
         except KeyExists:
-            await self._cache.ready()
             there = self._cache.get(path)
             going = there is not None and is_terminating(there.tree())
             raise self._exists(name_of(obj), TERMINATING if going else "") from None

@@ -61,13 +61,15 @@ class Stores:
         self._codecs = codecs
         self._root = root
         self._event_ttl = event_ttl
+        self.budget = Budget(budget)
+        """Of derived trees and encodings."""
         self._around = Surroundings(
             kv=kv,
             scheme=scheme,
             clock=clock,
             names=names or RandomNames(),
             tokens=self._load_tokens,
-            budget=Budget(budget),
+            budget=self.budget,
         )
         self._tokens: Tokens | None = None
         self._made: dict[tuple[str, str], ResourceStore] = {}

@@ -53,9 +53,7 @@ class House:
         self.names = CountedNames()
         self.scheme = Scheme()
         self.codecs = CodecFactory(self.scheme)
-        self.stores = Stores(
-            kv, self.scheme, self.codecs, self.clock, names=self.names, **options
-        )
+        self.stores = Stores(kv, self.scheme, self.codecs, self.clock, names=self.names, **options)
 
     def of(self, name: str, version: GroupVersion = CORE) -> ResourceStore:
         """The store of a resource."""

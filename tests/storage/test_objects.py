@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from kapiserver.api.errors import BadObject, InvalidObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree

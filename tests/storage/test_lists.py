@@ -1,0 +1,475 @@
+"""Lists: versions, pages, selectors, and what they look like in each encoding."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kapiserver.api.errors import InvalidObject
+from kapiserver.api.selectors import parse
+from kapiserver.api.types import Tree
+from kapiserver.storage.errors import BadQuery, Expired, NotFound, ResourceVersionTooLarge
+from kapiserver.storage.objects import ResourceStore
+from kapiserver.storage.query import DeleteQuery, Listing, ListQuery
+from tests.storage.objectkit import CBOR, JSON, PROTOBUF, House, config_map, key, named, pod, run
+
+
+async def fill(house: House, count: int = 10, **metadata: Any) -> ResourceStore:
+    """ConfigMaps c00, c01, ..., the odd ones with a label, one after another."""
+    store = house.of("configmaps")
+    for number in range(count):
+        labels = {"odd": "yes"} if number % 2 else {"even": "yes"}
+        await store.create(config_map(f"c{number:02d}", labels=labels, **metadata))
+    return store
+
+
+async def pages(store: ResourceStore, query: ListQuery) -> list[Listing]:
+    """All pages of a list."""
+    found = [await store.list(query)]
+    while found[-1].continue_token:
+        following = ListQuery(
+            namespace=query.namespace,
+            selection=query.selection,
+            limit=query.limit,
+            continue_token=found[-1].continue_token,
+        )
+        found.append(await store.list(following))
+    return found
+
+
+def test_list_is_sorted_and_scoped() -> None:
+    """A list has the objects of one namespace, or of all, in the order of their keys."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        for name, namespace in (("b", "x"), ("a", "x-y"), ("a", "x"), ("c", "w")):
+            await store.create(config_map(name, namespace))
+        everything = await store.list(ListQuery())
+        # As the store sorts them: "-" comes before "/".
+        assert [entry.key for entry in everything.entries] == [
+            ("w", "c"), ("x-y", "a"), ("x", "a"), ("x", "b"),
+        ]  # fmt: skip
+        assert everything.revision == await house.kv.current_revision()
+        assert everything.remaining is None
+        assert named((await store.list(ListQuery(namespace="x"))).entries) == ["a", "b"]
+        assert (await store.list(ListQuery(namespace="none"))).entries == []
+
+    run(test)
+
+
+def test_pages_are_of_one_version() -> None:
+    """Pages go on at the version of the first, however much is written meanwhile."""
+
+    async def test(house: House) -> None:
+        store = await fill(house)
+        first = await store.list(ListQuery(limit=4))
+        assert (named(first.entries), first.remaining) == (["c00", "c01", "c02", "c03"], 6)
+        await store.create(config_map("c041"))
+        await store.delete(key("c05"), DeleteQuery())
+        await store.update(key("c06"), lambda current: current | {"data": {"k": "v"}})
+        second = await store.list(ListQuery(limit=4, continue_token=first.continue_token))
+        assert (named(second.entries), second.remaining) == (["c04", "c05", "c06", "c07"], 2)
+        assert "data" not in second.entries[2].tree()
+        third = await store.list(ListQuery(continue_token=second.continue_token))
+        assert (named(third.entries), third.remaining) == (["c08", "c09"], None)
+        assert third.continue_token == ""
+        assert {first.revision, second.revision, third.revision} == {first.revision}
+
+    run(test)
+
+
+def test_old_pages_come_from_the_store() -> None:
+    """When the cache has forgotten the version, the store still knows it, sizes and all."""
+
+    async def test(house: House) -> None:
+        store = await fill(house)
+        first = await store.list(ListQuery(limit=4))
+        await store.delete(key("c05"), DeleteQuery())
+        house.clock.advance(3600)
+        second = await store.list(ListQuery(limit=4, continue_token=first.continue_token))
+        assert (named(second.entries), second.remaining) == (["c04", "c05", "c06", "c07"], 2)
+        odd = parse("odd", "")
+        query = ListQuery(limit=2, selection=odd, continue_token=first.continue_token)
+        third = await store.list(query)
+        assert named(third.entries) == ["c05", "c07"]
+        assert third.continue_token
+        assert third.remaining is None
+
+    run(test)
+
+
+def test_compacted_pages_are_expired_with_a_way_on() -> None:
+    """A token of a compacted version is 410, with a token that goes on inconsistently."""
+
+    async def test(house: House) -> None:
+        store = await fill(house)
+        first = await store.list(ListQuery(limit=4))
+        await store.create(config_map("c041"))
+        await house.kv.compact(await house.kv.current_revision())
+        house.clock.advance(3600)
+        with pytest.raises(Expired) as caught:
+            await store.list(ListQuery(limit=4, continue_token=first.continue_token))
+        assert str(caught.value).startswith("The provided continue parameter is too old to display")
+        again = await store.list(ListQuery(continue_token=caught.value.continue_token))
+        assert named(again.entries)[:3] == ["c04", "c041", "c05"]
+        assert again.revision == await house.kv.current_revision()
+
+    run(test)
+
+
+def test_selectors_and_limits() -> None:
+    """A page is filled with what matches; what remains is not told."""
+
+    async def test(house: House) -> None:
+        store = await fill(house)
+        odd = parse("odd", "")
+        found = await pages(store, ListQuery(selection=odd, limit=2))
+        names = [named(page.entries) for page in found]
+        assert names == [["c01", "c03"], ["c05", "c07"], ["c09"]]
+        assert {page.remaining for page in found} == {None}
+        assert named((await store.list(ListQuery(selection=odd))).entries) == [
+            "c01", "c03", "c05", "c07", "c09",
+        ]  # fmt: skip
+        for name, expected in (("c03", ["c03"]), ("c3", [])):
+            one = parse("", f"metadata.name={name}")
+            assert named((await store.list(ListQuery(selection=one))).entries) == expected
+            query = ListQuery(namespace="default", selection=one)
+            assert named((await store.list(query)).entries) == expected
+
+    run(test)
+
+
+def test_fields_of_pods() -> None:
+    """Pods can be selected by node, phase and host network, read from stored bytes alone."""
+
+    async def test(house: House) -> None:
+        store = house.of("pods")
+        await store.create(pod("a", node="n1"))
+        await store.create(pod("b", node="n2"))
+        cases = (
+            ("spec.nodeName=n1", ["a"]),
+            ("spec.nodeName!=n1", ["b"]),
+            ("status.phase=Pending", ["a", "b"]),
+            ("spec.hostNetwork=false,spec.nodeName=n2", ["b"]),
+            ("status.podIP=1.2.3.4", []),
+        )
+        for _ in range(2):
+            for text, expected in cases:
+                query = ListQuery(selection=parse("", text, store.resource))
+                assert named((await store.list(query)).entries) == expected, text
+            for entry in (await store.list(ListQuery())).entries:
+                entry.forget()
+                entry._selectable = None
+
+    run(test)
+
+
+def test_versions_of_lists() -> None:
+    """ "0" is anything, a version means no older, Exact that very state, a limit makes it exact."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a"))
+        old = await house.kv.current_revision()
+        await store.create(config_map("b"))
+        new = await house.kv.current_revision()
+        cases: list[tuple[dict[str, Any], list[str], int]] = [
+            ({}, ["a", "b"], new),
+            ({"resource_version": "0"}, ["a", "b"], new),
+            ({"resource_version": "0", "limit": 1}, ["a", "b"], new),
+            ({"resource_version": "0", "match": "NotOlderThan"}, ["a", "b"], new),
+            ({"resource_version": f"{old}"}, ["a", "b"], new),
+            ({"resource_version": f"{old}", "match": "NotOlderThan", "limit": 5}, ["a", "b"], new),
+            ({"resource_version": f"{old}", "match": "Exact"}, ["a"], old),
+            ({"resource_version": f"{old}", "limit": 5}, ["a"], old),
+            ({"resource_version": f"{new}", "match": "Exact"}, ["a", "b"], new),
+        ]
+        for query, names, revision in cases:
+            found = await store.list(ListQuery(**query))
+            assert (named(found.entries), found.revision) == (names, revision), query
+
+    run(test)
+
+
+def test_exact_of_a_compacted_version_is_expired() -> None:
+    """Exact at a version that the store forgot is 410, without a token."""
+
+    async def test(house: House) -> None:
+        store = await fill(house, 3)
+        await house.kv.compact(await house.kv.current_revision())
+        with pytest.raises(Expired) as caught:
+            await store.list(ListQuery(resource_version="2", match="Exact"))
+        assert str(caught.value) == "The resourceVersion for the provided list is too old."
+        assert caught.value.continue_token == ""
+
+    run(test)
+
+
+@pytest.mark.parametrize("match", ["", "NotOlderThan", "Exact"])
+def test_future_versions_are_too_large(match: str) -> None:
+    """A version nobody has written is waited for, then 504."""
+
+    async def test(house: House) -> None:
+        store = await fill(house, 1)
+        current = await house.kv.current_revision()
+        reading = asyncio.ensure_future(
+            store.list(ListQuery(resource_version=f"{current + 9}", match=match))
+        )
+        while not reading.done():
+            await asyncio.sleep(0)
+            house.clock.advance(1)
+        with pytest.raises(ResourceVersionTooLarge) as caught:
+            reading.result()
+        assert str(caught.value) == (
+            f"Timeout: Too large resource version: {current + 9}, current: {current}"
+        )
+
+    run(test)
+
+
+def test_waiting_for_a_version_ends_when_it_comes() -> None:
+    """A read of a version that is about to be written waits for it."""
+
+    async def test(house: House) -> None:
+        store = await fill(house, 1)
+        current = await house.kv.current_revision()
+        reading = asyncio.ensure_future(store.get(key("c00"), resource_version=f"{current + 1}"))
+        await asyncio.sleep(0)
+        await house.kv.create("/registry/other/x", b"elsewhere")
+        house.clock.advance(0.5)
+        assert (await reading).key.name == "c00"
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        (
+            {"resource_version": "abc"},
+            'invalid resource version: resourceVersion: Invalid value: "abc": '
+            'strconv.ParseUint: parsing "abc": invalid syntax',
+        ),
+        (
+            {"resource_version": "-1"},
+            'invalid resource version: resourceVersion: Invalid value: "-1": '
+            'strconv.ParseUint: parsing "-1": invalid syntax',
+        ),
+        (
+            {"resource_version": "18446744073709551616"},
+            "invalid resource version: resourceVersion: Invalid value: "
+            '"18446744073709551616": strconv.ParseUint: parsing "18446744073709551616": '
+            "value out of range",
+        ),
+        ({"continue_token": "nonsense"}, "invalid continue token: continue key is not valid"),
+        (
+            {"continue_token": "x", "resource_version": "5"},
+            "specifying resource version is not allowed when using continue",
+        ),
+    ],
+)
+def test_bad_queries(query: dict[str, Any], words: str) -> None:
+    """Versions and tokens that make no sense are 400."""
+
+    async def test(house: House) -> None:
+        with pytest.raises(BadQuery) as caught:
+            await (await fill(house, 1)).list(ListQuery(**query))
+        assert str(caught.value) == words
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"match": "Exact"}, "is forbidden unless resourceVersion is provided"),
+        (
+            {"match": "Exact", "resource_version": "5", "continue_token": "x"},
+            "is forbidden when continue is provided",
+        ),
+        ({"match": "Exact", "resource_version": "0"}, 'is forbidden for resourceVersion "0"'),
+        ({"match": "Odd", "resource_version": "5"}, 'Unsupported value: "Odd"'),
+    ],
+)
+def test_options_that_exclude_each_other(query: dict[str, Any], words: str) -> None:
+    """Such options make the ListOptions invalid."""
+
+    async def test(house: House) -> None:
+        with pytest.raises(InvalidObject) as caught:
+            await house.of("configmaps").list(ListQuery(**query))
+        assert str(caught.value).startswith('ListOptions.meta.k8s.io "" is invalid: resourceV')
+        assert words in str(caught.value)
+
+    run(test)
+
+
+def test_token_of_another_list_is_refused() -> None:
+    """A token opens only in the namespace it was made for."""
+
+    async def test(house: House) -> None:
+        store = await fill(house)
+        first = await store.list(ListQuery(limit=4, namespace="default"))
+        with pytest.raises(BadQuery):
+            await store.list(ListQuery(continue_token=first.continue_token))
+
+    run(test)
+
+
+def test_get_of_an_absent_object() -> None:
+    """NotFound names the resource."""
+
+    async def test(house: House) -> None:
+        for version in ("", "0"):
+            with pytest.raises(NotFound, match=r'^pods "a" not found$'):
+                await house.of("pods").get(key("a"), resource_version=version)
+
+    run(test)
+
+
+# Documents.
+
+
+def test_lists_are_joined_from_items() -> None:
+    """The joined JSON, protobuf and CBOR of a list are what the serializer writes of its tree."""
+
+    async def test(house: House) -> None:
+        store = await fill(house)
+        for limit in (0, 1, 4):
+            listing = await store.list(ListQuery(limit=limit))
+            items = [
+                {name: value for name, value in entry.tree().items() if name not in _TYPE_META}
+                for entry in listing.entries
+            ]
+            meta: Tree = {"resourceVersion": str(listing.revision)}
+            if limit:
+                meta |= {
+                    "continue": listing.continue_token,
+                    "remainingItemCount": listing.remaining,
+                }
+            names = {"kind": "ConfigMapList", "apiVersion": "v1"}
+            tree = {**names, "metadata": meta, "items": items}
+            for form in (JSON, PROTOBUF, CBOR):
+                body = b"".join(store.documents.list(listing, form))
+                assert body == store.documents.serialize(form.media, tree), form
+
+    run(test)
+
+
+_TYPE_META = ("kind", "apiVersion")
+
+
+def test_empty_lists() -> None:
+    """A list of nothing is a list all the same."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        listing = await store.list(ListQuery())
+        tree = {
+            "kind": "ConfigMapList",
+            "apiVersion": "v1",
+            "metadata": {"resourceVersion": str(listing.revision)},
+            "items": [],
+        }
+        for form in (JSON, PROTOBUF, CBOR):
+            body = b"".join(store.documents.list(listing, form))
+            assert body == store.documents.serialize(form.media, tree)
+
+    run(test)
+
+
+def test_single_objects_in_each_encoding() -> None:
+    """The document of an object is what the serializer writes of its tree."""
+
+    async def test(house: House) -> None:
+        store = house.of("pods")
+        entry = (await store.create(pod("a", annotations={"x": "<&>"}))).entry
+        for form in (JSON, PROTOBUF, CBOR):
+            expected = store.documents.serialize(form.media, entry.tree())
+            found = store.documents.object(entry, form)
+            if form is PROTOBUF:  # the version is spliced in behind: another order, same object
+                decode = house.codecs.universal_deserializer.decode
+                assert decode(found).object == decode(expected).object
+                assert len(found) > len(expected)
+            else:
+                assert found == expected
+        assert json.loads(store.documents.object(entry, JSON)) == entry.tree()
+
+    run(test)
+
+
+def test_large_lists_come_in_slices() -> None:
+    """A list of several megabytes is made in parts of about 256 KB as they are asked for."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        for number in range(20):
+            await store.create(config_map(f"c{number}", data={"k": "v" * 100_000}))
+        listing = await store.list(ListQuery())
+        slices = list(store.documents.list(listing, JSON))
+        assert all(len(one) < 450_000 for one in slices)
+        assert len(json.loads(b"".join(slices))["items"]) == 20
+
+    run(test)
+
+
+# Consistency, against a model.
+
+_writes = st.lists(
+    st.tuples(st.sampled_from("cud"), st.integers(0, 7), st.integers(0, 3)), max_size=40
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(before=_writes, after=_writes, limit=st.integers(1, 4), forget=st.booleans())
+def test_pages_show_one_state_while_writers_run(
+    before: list[tuple[str, int, int]],
+    after: list[tuple[str, int, int]],
+    limit: int,
+    forget: bool,
+) -> None:
+    """However writes fall between pages, together they show the state of the first one."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        for write in before:
+            await _apply(store, write)
+        expected = _state((await store.list(ListQuery())).entries)
+        waiting = iter(after)
+        listing = await store.list(ListQuery(limit=limit))
+        revision, seen = listing.revision, list(listing.entries)
+        while listing.continue_token:
+            for write in waiting:
+                await _apply(store, write)
+                break
+            if forget:
+                house.clock.advance(120)
+            listing = await store.list(
+                ListQuery(limit=limit, continue_token=listing.continue_token)
+            )
+            assert listing.revision == revision
+            seen.extend(listing.entries)
+        assert _state(seen) == expected
+        assert named(seen) == sorted(named(seen))
+
+    run(test)
+
+
+async def _apply(store: ResourceStore, write: tuple[str, int, int]) -> None:
+    what, number, value = write
+    name = f"c{number}"
+    there = name in named((await store.list(ListQuery(resource_version="0"))).entries)
+    if what == "c" and not there:
+        await store.create(config_map(name, data={"n": str(value)}))
+    elif what == "u" and there:
+        await store.update(key(name), lambda current: current | {"data": {"n": str(value)}})
+    elif what == "d" and there:
+        await store.delete(key(name), DeleteQuery())
+
+
+def _state(entries: Any) -> dict[str, Tree]:
+    return {entry.key.name: entry.tree() for entry in entries}

@@ -1,0 +1,432 @@
+"""Watches: where they begin, what they see, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kapiserver.api.errors import InvalidObject
+from kapiserver.api.selectors import parse
+from kapiserver.api.types import Tree
+from kapiserver.codecs.framing import CBOR_SEQUENCE, LENGTH_PREFIXED
+from kapiserver.storage.cache import RECENT_LEAST, RECENT_SECONDS
+from kapiserver.storage.errors import BadQuery, Unavailable
+from kapiserver.storage.objects import ResourceStore
+from kapiserver.storage.query import DeleteQuery, ListQuery
+from kapiserver.storage.watchers import BACKLOG, BOOKMARK_SECONDS
+from tests.storage.objectkit import (
+    CBOR,
+    PROTOBUF,
+    Client,
+    House,
+    config_map,
+    key,
+    pod,
+    run,
+    watch,
+)
+
+
+async def label(store: ResourceStore, name: str, **labels: str) -> None:
+    def change(current: Tree) -> Tree:
+        current["metadata"]["labels"] = labels
+        return current
+
+    await store.update(key(name), change)
+
+
+@pytest.mark.parametrize("version", ["", "0"])
+def test_watch_begins_with_what_is_there(version: str) -> None:
+    """Without a version, or from "0", a watch first adds the present objects."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        for name in "ba":
+            await store.create(config_map(name))
+        client = Client()
+        await watch(store, client, resource_version=version)
+        await client.count(2)
+        await store.create(config_map("c"))
+        await store.delete(key("a"), DeleteQuery())
+        assert await client.count(4) == [
+            ("ADDED", "a"),
+            ("ADDED", "b"),
+            ("ADDED", "c"),
+            ("DELETED", "a"),
+        ]
+
+    run(test)
+
+
+def test_watch_resumes_from_a_version() -> None:
+    """A watch from a version sees every later change once, in order, and nothing before."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a"))
+        old = await house.kv.current_revision()
+        await store.create(config_map("b"))
+        await label(store, "a", x="y")
+        client = Client()
+        await watch(store, client, resource_version=f"{old}")
+        await client.count(2)
+        await store.delete(key("b"), DeleteQuery())
+        story = await client.count(3)
+        assert story == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
+        versions = [event["object"]["metadata"]["resourceVersion"] for event in client.events]
+        assert versions == [str(old + 1), str(old + 2), str(old + 3)]
+
+    run(test)
+
+
+def test_deleted_objects_carry_their_last_state_and_the_version_of_their_end() -> None:
+    """DELETED shows what the object was, at the revision of the deletion."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", data={"k": "v"}))
+        client = Client()
+        await watch(store, client)
+        await store.delete(key("a"), DeleteQuery())
+        await client.count(2)
+        deleted = client.events[1]["object"]
+        assert deleted["data"] == {"k": "v"}
+        assert deleted["metadata"]["resourceVersion"] == str(await house.kv.current_revision())
+
+    run(test)
+
+
+def test_namespaces_and_names_are_kept_apart() -> None:
+    """A watch of a namespace, or of one object, sees only that."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        clients = {name: Client() for name in ("all", "x", "one", "anywhere")}
+        await watch(store, clients["all"])
+        await watch(store, clients["x"], namespace="x")
+        name = parse("", "metadata.name=a")
+        await watch(store, clients["one"], namespace="x", selection=name)
+        await watch(store, clients["anywhere"], selection=name)
+        for name_, namespace in (("a", "x"), ("b", "x"), ("a", "x-y"), ("c", "w")):
+            await store.create(config_map(name_, namespace))
+        assert len(await clients["all"].count(4)) == 4
+        assert await clients["x"].count(2) == [("ADDED", "a"), ("ADDED", "b")]
+        assert await clients["one"].count(1) == [("ADDED", "a")]
+        assert await clients["anywhere"].count(2) == [("ADDED", "a"), ("ADDED", "a")]
+
+    run(test)
+
+
+def test_selectors_turn_changes_into_additions_and_deletions() -> None:
+    """An object that begins or ceases to match is added or deleted, whatever happened to it."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", labels={"app": "x"}))
+        await store.create(config_map("b"))
+        client = Client()
+        await watch(store, client, selection=parse("app=x", ""))
+        await client.count(1)
+        await label(store, "a", app="x", more="1")
+        await label(store, "a", app="y")
+        await label(store, "a", app="z")
+        await label(store, "b", app="x")
+        await label(store, "a", app="x")
+        await store.delete(key("a"), DeleteQuery())
+        await label(store, "b")
+        await store.delete(key("b"), DeleteQuery())
+        await store.create(config_map("end", labels={"app": "x"}))
+        story = await client.count(8)
+        assert story == [
+            ("ADDED", "a"),
+            ("MODIFIED", "a"),
+            ("DELETED", "a"),
+            ("ADDED", "b"),
+            ("ADDED", "a"),
+            ("DELETED", "a"),
+            ("DELETED", "b"),
+            ("ADDED", "end"),
+        ]
+        left = client.events[2]["object"]["metadata"]
+        assert left["labels"] == {"app": "x", "more": "1"}
+        versions = [int(one["object"]["metadata"]["resourceVersion"]) for one in client.events]
+        assert versions == sorted(set(versions))
+
+    run(test)
+
+
+def test_field_selectors_follow_the_status() -> None:
+    """A pod comes into a kubelet's sight when it is bound to its node."""
+
+    async def test(house: House) -> None:
+        store = house.of("pods")
+        await store.create(pod("a"))
+        client = Client()
+        mine = parse("", "spec.nodeName=n", store.resource)
+        await watch(store, client, selection=mine, resource_version="1")
+        await store.create(pod("b", node="n"))
+        assert await client.count(1) == [("ADDED", "b")]
+        await store.delete(key("b"), DeleteQuery(grace_period_seconds=0))
+        story = await client.count(3)
+        assert story == [("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "b")]
+
+    run(test)
+
+
+def test_initial_events_end_with_a_bookmark() -> None:
+    """sendInitialEvents: the present objects, then a bookmark that says so, then changes."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a"))
+        revision = await house.kv.current_revision()
+        query: dict[str, Any] = {"match": "NotOlderThan", "bookmarks": True}
+        for version in ("", "0", f"{revision}"):
+            client = Client()
+            await watch(store, client, resource_version=version, initial_events=True, **query)
+            assert await client.count(2) == [("ADDED", "a"), ("BOOKMARK", f"{revision}")]
+            assert client.events[1]["object"] == {
+                "kind": "ConfigMap",
+                "apiVersion": "v1",
+                "metadata": {
+                    "resourceVersion": f"{revision}",
+                    "annotations": {"k8s.io/initial-events-end": "true"},
+                },
+            }
+        client = Client()
+        await watch(store, client, initial_events=False, **query)
+        await store.create(config_map("b"))
+        assert await client.count(1) == [("ADDED", "b")]
+
+    run(test)
+
+
+def test_bookmarks_come_by_the_clock() -> None:
+    """Who allows bookmarks is told the newest version every minute; others are not."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a"))
+        told, silent = Client(), Client()
+        await watch(store, told, bookmarks=True)
+        await watch(store, silent)
+        await told.count(1)
+        await silent.count(1)
+        await house.kv.create("/registry/other/x", b"elsewhere")
+        revision = await house.kv.current_revision()
+        for _ in range(2):  # the first asks the store how far it is
+            house.clock.advance(BOOKMARK_SECONDS)
+            await asyncio.sleep(0)
+        story = await told.count(3)
+        assert story[-1] == ("BOOKMARK", f"{revision}")
+        assert {kind for kind, _ in story[1:]} == {"BOOKMARK"}
+        await store.create(config_map("b"))
+        assert await silent.count(2) == [("ADDED", "a"), ("ADDED", "b")]
+
+    run(test)
+
+
+def test_too_old_a_version_is_an_error_event() -> None:
+    """What is not remembered any more ends the stream with an ERROR event."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", data={"n": "0"}))
+        for number in range(RECENT_LEAST + 5):
+            await store.update(
+                key("a"), lambda current, n=number: current | {"data": {"n": f"{n + 1}"}}
+            )
+        house.clock.advance(RECENT_SECONDS + 1)
+        await store.create(config_map("b"))
+        client = Client()
+        await watch(store, client, resource_version="2")
+        await client.until(lambda: client.closed)
+        assert client.story == [("ERROR", "Expired")]
+        message = client.events[0]["object"]["message"]
+        assert message.startswith("too old resource version: 2 (")
+
+    run(test)
+
+
+def test_bad_versions_and_options() -> None:
+    """Nothing is written for a watch that makes no sense."""
+
+    async def test(house: House) -> None:
+        store, client = house.of("configmaps"), Client()
+        with pytest.raises(BadQuery):
+            await watch(store, client, resource_version="x")
+        cases: list[tuple[dict[str, Any], str]] = [
+            ({"match": "NotOlderThan"}, "unless sendInitialEvents is provided"),
+            ({"initial_events": True}, "requires setting resourceVersionMatch to NotOlderThan"),
+            ({"initial_events": True, "match": "Exact"}, 'Unsupported value: "Exact"'),
+        ]
+        for query, words in cases:
+            with pytest.raises(InvalidObject, match=words):
+                await watch(store, client, **query)
+        assert client.frames == []
+
+    run(test)
+
+
+def test_slow_watchers_are_ended() -> None:
+    """A client that does not take what it is sent loses its stream; others do not notice."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        slow, fast = Client(), Client()
+        for client in (slow, fast):
+            await watch(store, client)
+        await store.create(config_map("a"))
+        await slow.count(1)
+        slow.stuck = BACKLOG + 1
+        await store.create(config_map("b"))
+        await slow.until(lambda: slow.closed)
+        assert slow.story == [("ADDED", "a")]
+        assert await fast.count(2) == [("ADDED", "a"), ("ADDED", "b")]
+
+    run(test)
+
+
+def test_cancelled_watches_see_nothing_more() -> None:
+    """After cancel nothing is written, and the sink is left to its owner."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        gone, stays, early = Client(), Client(), Client()
+        watching = await watch(store, gone)
+        await watch(store, stays)
+        (await watch(store, early)).cancel()
+        await store.create(config_map("a"))
+        await gone.count(1)
+        watching.cancel()
+        watching.cancel()
+        await store.create(config_map("b"))
+        await stays.count(2)
+        assert gone.story == [("ADDED", "a")]
+        assert early.frames == []
+        assert not gone.closed
+
+    run(test)
+
+
+def test_frames_are_made_once_and_shared() -> None:
+    """A hundred watchers of the same are written the very same bytes, joined when they come
+    together."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        clients = [Client() for _ in range(250)]
+        for client in clients:
+            await watch(store, client, resource_version="1")
+        await asyncio.sleep(0)
+        await asyncio.gather(*(store.create(config_map(f"c{number}")) for number in range(20)))
+        for client in clients:
+            assert len(await client.count(20)) == 20
+        assert len({id(client.frames[-1]) for client in clients}) == 1
+        assert len(clients[0].frames) < 20
+
+    run(test)
+
+
+def test_protobuf_and_cbor_streams() -> None:
+    """The other encodings frame the same events their own way."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a"))
+        for form, framing in ((PROTOBUF, LENGTH_PREFIXED), (CBOR, CBOR_SEQUENCE)):
+            client = Client()
+            query = {"initial_events": True, "match": "NotOlderThan", "bookmarks": True}
+            await watch(store, client, form=form, **query)
+            reader, bodies = framing.reader(), 0
+            await client.until(lambda c=client: len(c.frames) >= 2)
+            for chunk in client.frames:
+                bodies += len(reader.feed(chunk))
+            reader.close()
+            assert bodies == 2
+
+    run(test)
+
+
+def test_a_store_that_goes_ends_all_streams() -> None:
+    """When the store closes, streams end and reads say so."""
+
+    async def test(house: House) -> None:
+        store, client = house.of("configmaps"), Client()
+        await store.create(config_map("a"))
+        await watch(store, client)
+        await client.count(1)
+        await house.kv.close()
+        await client.until(lambda: client.closed)
+        with pytest.raises(Unavailable):
+            await store.list(ListQuery())
+
+    run(test)
+
+
+# Against a model.
+
+_writes = st.lists(
+    st.tuples(st.sampled_from("cuuld"), st.integers(0, 4), st.integers(0, 2)), max_size=30
+)
+_SELECTORS = ("", "n=1", "n!=1", "n in (0,2)", "!n")
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(before=_writes, after=_writes, selector=st.sampled_from(_SELECTORS), late=st.booleans())
+def test_a_watch_replays_to_the_final_list(
+    before: list[tuple[str, int, int]],
+    after: list[tuple[str, int, int]],
+    selector: str,
+    late: bool,
+) -> None:
+    """The events of a watch, applied to the list it begins at, give the final list; each event
+    fits the state before it."""
+
+    async def test(house: House) -> None:
+        store, client = house.of("configmaps"), Client()
+        selection = parse(selector, "")
+        for write in before:
+            await _apply(store, write)
+        listing = await store.list(ListQuery(selection=selection))
+        state = {entry.key.name: entry.tree() for entry in listing.entries}
+        query = {"resource_version": f"{listing.revision}", "selection": selection}
+        if not late:
+            await watch(store, client, **query)
+        for write in after:
+            await _apply(store, write)
+        if late:
+            await watch(store, client, **query)
+        labels = {"n": "1"} if selector != "!n" and selector != "n!=1" else {}
+        labels = {"n": "0"} if selector == "n in (0,2)" else labels
+        await store.create(config_map("end", labels=labels))
+        await client.until(lambda: b'"end"' in b"".join(client.frames))
+        for event in client.events:
+            obj, name = event["object"], event["object"]["metadata"]["name"]
+            assert (event["type"] == "ADDED") == (name not in state)
+            if event["type"] == "DELETED":
+                del state[name]
+            else:
+                state[name] = obj
+        final = await store.list(ListQuery(selection=selection))
+        assert state == {entry.key.name: entry.tree() for entry in final.entries}
+
+    run(test)
+
+
+async def _apply(store: ResourceStore, write: tuple[str, int, int]) -> None:
+    what, number, value = write
+    name = f"c{number}"
+    there = name in [e.key.name for e in (await store.list(ListQuery())).entries]
+    if what == "c" and not there:
+        await store.create(config_map(name, labels={"n": str(value)}))
+    elif what == "u" and there:
+        await label(store, name, n=str(value))
+    elif what == "l" and there:
+        await label(store, name)
+    elif what == "d" and there:
+        await store.delete(key(name), DeleteQuery())

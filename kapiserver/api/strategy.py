@@ -12,13 +12,16 @@ group's hub version. Mirrors rest.RESTCreateStrategy and its siblings in k8s.io/
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
 from kapiserver.api import names
 from kapiserver.api.errors import FieldError
 from kapiserver.api.objects import finalizers_of, generation_of, metadata_of
 from kapiserver.api.types import Tree
+
+UpdateRule: TypeAlias = Callable[[Tree, Tree], Iterable[FieldError]]
+"""The rules for a changed object: (new, old)."""
 
 
 class Strategy:
@@ -101,6 +104,7 @@ class StatusStrategy(Strategy):
     kind            the strategy of the object itself
     keeps           parts of the object that stay as stored
     keeps_metadata  parts of its metadata that do
+    rule            what the new status must keep to, given (new, old)
     """
 
     def __init__(
@@ -109,10 +113,12 @@ class StatusStrategy(Strategy):
         *,
         keeps: tuple[str, ...] = ("spec",),
         keeps_metadata: tuple[str, ...] = (),
+        rule: UpdateRule = lambda *_: (),
     ) -> None:
         self.kind = kind
         self.keeps = keeps
         self.keeps_metadata = keeps_metadata
+        self.rule = rule
         self.allow_unconditional_update = kind.allow_unconditional_update
 
     def check_name(self, name: str) -> list[str]:
@@ -123,6 +129,9 @@ class StatusStrategy(Strategy):
             keep(new, old, part)
         for part in self.keeps_metadata:
             keep(metadata_of(new), metadata_of(old), part)
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(self.rule(new, old))
 
     def pending_finalizers(self, obj: Tree) -> list[str]:
         return self.kind.pending_finalizers(obj)

@@ -153,6 +153,5 @@ def changed_deployment_status(new: Tree, old: Tree) -> Iterator[FieldError]:
             shown = "status.replicas" if big == "replicas" else big
             yield invalid(_STATUS / small, value, f"cannot be greater than {shown}")
     count, was = status.get("collisionCount"), before.get("collisionCount")
-    if was is not None:
-        if count is None or count < was:
-            yield invalid(_STATUS / "collisionCount", count, "cannot be decremented")
+    if was is not None and (count is None or count < was):
+        yield invalid(_STATUS / "collisionCount", count, "cannot be decremented")

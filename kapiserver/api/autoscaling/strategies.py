@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from kapiserver.api.autoscaling.validation import (
+    changed_autoscaler_status,
+    horizontal_pod_autoscaler,
+)
+from kapiserver.api.errors import FieldError
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.types import Tree
 
 
 class HorizontalPodAutoscalerStrategy(SpecStrategy):
@@ -10,10 +16,16 @@ class HorizontalPodAutoscalerStrategy(SpecStrategy):
 
     empty_status = {"desiredReplicas": 0, "currentMetrics": None}
 
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(horizontal_pod_autoscaler(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return self.validate(new)
+
 
 _HPA = HorizontalPodAutoscalerStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "horizontalpodautoscalers": _HPA,
-    "horizontalpodautoscalers/status": StatusStrategy(_HPA),
+    "horizontalpodautoscalers/status": StatusStrategy(_HPA, rule=changed_autoscaler_status),
 }

@@ -5,8 +5,29 @@ from __future__ import annotations
 import copy
 
 from kapiserver.api import names
-from kapiserver.api.core import v1
+from kapiserver.api.core import v1, warnings
 from kapiserver.api.core.quality_of_service import quality_of_service
+from kapiserver.api.core.validation.cluster import (
+    changed_namespace_status,
+    changed_node,
+    event,
+    namespace,
+    node,
+)
+from kapiserver.api.core.validation.data import (
+    changed_config_map,
+    changed_secret,
+    config_map,
+    secret,
+)
+from kapiserver.api.core.validation.pods import (
+    changed_ephemeral_containers,
+    changed_pod,
+    changed_pod_status,
+    new_pod,
+)
+from kapiserver.api.core.validation.services import changed_service, service
+from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.objects import finalizers_of, metadata_of, name_of, value_at
 from kapiserver.api.order import settle
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, keep
@@ -19,6 +40,12 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 class ConfigMapStrategy(Strategy):
     """Plain data."""
 
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(config_map(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_config_map(new, old))
+
 
 class SecretStrategy(Strategy):
     """An update that leaves the type out means the old one."""
@@ -27,11 +54,23 @@ class SecretStrategy(Strategy):
         if not new.get("type") and old.get("type"):
             new["type"] = old["type"]
 
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(secret(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_secret(new, old))
+
 
 class EventStrategy(Strategy):
     """Written in passing: by PUT too."""
 
     allow_create_on_update = True
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(event(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(event(new))
 
 
 class ServiceAccountStrategy(Strategy):
@@ -78,6 +117,9 @@ class NamespaceStrategy(SpecStrategy):
     def pending_finalizers(self, obj: Tree) -> list[str]:
         return [*(value_at(obj, "spec", "finalizers") or ()), *finalizers_of(obj)]
 
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(namespace(obj))
+
 
 class NodeStrategy(SpecStrategy):
     """The kubelet registers its node with a status, so create accepts one."""
@@ -86,6 +128,12 @@ class NodeStrategy(SpecStrategy):
 
     def prepare_for_create(self, obj: Tree) -> None:
         """Everything is as the kubelet says."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(node(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_node(new, old))
 
 
 class PodStrategy(SpecStrategy):
@@ -121,6 +169,18 @@ class PodStrategy(SpecStrategy):
             period = value_at(obj, "spec", "terminationGracePeriodSeconds") or 0
         return 1 if period < 0 else period
 
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(new_pod(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_pod(new, old))
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        if old is not None:  # people do not change pods by hand
+            return []
+        spec = new.get("spec") or {}
+        return [*warnings.pod_name(new), *warnings.pod_spec(spec, Path("spec"))]
+
 
 class PodStatusStrategy(StatusStrategy):
     """The kubelet's and the scheduler's reports."""
@@ -150,6 +210,9 @@ class EphemeralContainersStrategy(Strategy):
         if new["spec"] != old.get("spec"):
             metadata_of(new)["generation"] = (metadata_of(old).get("generation") or 0) + 1
 
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_ephemeral_containers(new, old))
+
 
 class ServiceStrategy(SpecStrategy):
     """Addresses and ports once given stay, even where an update leaves them out."""
@@ -173,6 +236,15 @@ class ServiceStrategy(SpecStrategy):
         _keep_allocated(spec, before)
         _align_cluster_ips(spec, before)
         settle(spec, v1.ServiceSpec)
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(service(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_service(new, old))
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return list(warnings.service(new))
 
 
 def _align_cluster_ips(new: Tree, old: Tree) -> None:
@@ -218,13 +290,17 @@ STRATEGIES: dict[str, Strategy] = {
     "configmaps": ConfigMapStrategy(),
     "events": EventStrategy(),
     "namespaces": _NAMESPACE,
-    "namespaces/finalize": StatusStrategy(_NAMESPACE, keeps=("status",)),
-    "namespaces/status": StatusStrategy(_NAMESPACE),
+    "namespaces/finalize": StatusStrategy(
+        _NAMESPACE, keeps=("status",), rule=lambda new, _: namespace(new)
+    ),
+    "namespaces/status": StatusStrategy(_NAMESPACE, rule=changed_namespace_status),
     "nodes": _NODE,
-    "nodes/status": StatusStrategy(_NODE),
+    "nodes/status": StatusStrategy(_NODE, rule=changed_node),
     "pods": _POD,
     "pods/ephemeralcontainers": EphemeralContainersStrategy(),
-    "pods/status": PodStatusStrategy(_POD, keeps_metadata=("deletionTimestamp", "ownerReferences")),
+    "pods/status": PodStatusStrategy(
+        _POD, keeps_metadata=("deletionTimestamp", "ownerReferences"), rule=changed_pod_status
+    ),
     "secrets": SecretStrategy(),
     "serviceaccounts": ServiceAccountStrategy(),
     "services": _SERVICE,

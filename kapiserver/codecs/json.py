@@ -106,10 +106,18 @@ def _read_again(data: bytes) -> Value:
     # Well-formed for Go: invalid UTF-8, lone surrogates or numbers out of range.
     text = data.decode("utf-8", "replace")
     try:
-        value = json.loads(text, parse_float=_float, parse_int=_int)
+        value = json.loads(text, parse_float=_float, parse_int=_int, parse_constant=_constant)
+        return _without_surrogates(value)
+    except json.JSONDecodeError as error:
+        # Only in texts of very many values, which `check` does not look through.
+        shown = ascii(text[error.pos : error.pos + 1])
+        raise Malformed(f"invalid character {shown} looking for beginning of value") from None
     except RecursionError:
         raise Malformed("exceeded max depth") from None
-    return _without_surrogates(value)
+
+
+def _constant(name: str) -> Value:
+    raise Malformed(f"invalid character '{name[0]}' looking for beginning of value")
 
 
 def write_document(value: Value, *, option: int = 0) -> bytes:
@@ -182,6 +190,12 @@ def _without_surrogates(value: Any) -> Any:
     return value
 
 
+def duplicate_fields(data: bytes, document: Value) -> list[str]:
+    """The paths of keys that repeat within their object, in the order of the text that the
+    document was read from."""
+    return json_text.find_keys(data, []).duplicates if _may_repeat(data, document) else []
+
+
 def _strict_errors(data: bytes, document: Value, unknown: list[str]) -> tuple[str, ...]:
     """The unknown and duplicate fields in the order of the text."""
     if len(unknown) <= 1 and not _may_repeat(data, document):
@@ -197,6 +211,8 @@ def _strict_errors(data: bytes, document: Value, unknown: list[str]) -> tuple[st
             texts.append(f'unknown field "{path}"')
         elif not any(path.startswith((f"{one}.", f"{one}[")) for one in known):
             texts.append(f'duplicate field "{path}"')
+    if not findings.complete:
+        texts.append("duplicate fields may stand further on: the body has very many values")
     return tuple(texts[:MAX_REPORTED])
 
 

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
 from kapiserver.codecs.errors import Malformed
 
+MAX_VALUES = 100_000
+"""Values looked at, some tenths of a second's work; texts with more are hardly looked at."""
+
 _MAX_PATH_TEXT = 1 << 18
 
 _SPACE = re.compile(rb"[ \t\r\n]*+")
@@ -51,17 +54,19 @@ class Findings:
     """The duplicates and those of the `wanted` that were met."""
     text_left: int = _MAX_PATH_TEXT
     """Characters of paths that may still be spelled out: long paths must not add up."""
+    complete: bool = True
+    """False when the text has more than MAX_VALUES: the rest was not looked at."""
 
 
 def check(data: bytes) -> None:
-    """Raise Malformed, or TooLarge when too deep; return when the text is well-formed JSON."""
+    """Raise Malformed; return when the text is well-formed as far as it was looked at."""
     _Scanner(data, wanted=(), names=()).run()
 
 
 def find_keys(data: bytes, wanted: list[str]) -> Findings:
     """The duplicate keys of a text, and in what order they and the `wanted` paths stand in it.
 
-    Raises Malformed, TooLarge.
+    Raises Malformed.
     """
     names = {re.split(r"[.\]]", path)[-1] for path in wanted[:MAX_REPORTED]}
     return _Scanner(data, wanted=frozenset(wanted), names=names).run()
@@ -72,6 +77,7 @@ class _Scanner:
         self.data = data
         self.at = 0
         self.levels: list[_Level] = []
+        self.values_left = MAX_VALUES
         self.findings = Findings()
         self.wanted = wanted
         self.names = names
@@ -79,6 +85,9 @@ class _Scanner:
     def run(self) -> Findings:
         self._value()
         while self.levels:
+            if self.values_left <= 0:
+                self.findings.complete = False
+                return self.findings
             level = self.levels[-1]
             mark = self._next()
             if mark == b",":
@@ -117,10 +126,14 @@ class _Scanner:
         return Malformed(f"invalid character {_quoted(self.data[self.at - 1])} {context}")
 
     def _value(self) -> None:
+        """Pass a scalar, or open what opens here up to the first scalar in it."""
+        self.values_left -= 1
         mark = self._next()
-        if mark in (b"{", b"["):
-            self._open(mark)
-            return
+        while mark in (b"{", b"["):
+            if self._opens_empty(mark):
+                return
+            self.values_left -= 1
+            mark = self._next()
         self.at -= 1
         if mark == b'"':
             self._string()
@@ -132,19 +145,19 @@ class _Scanner:
             self.at += 1
             raise self._unexpected("looking for beginning of value")
 
-    def _open(self, mark: bytes) -> None:
+    def _opens_empty(self, mark: bytes) -> bool:
+        """Open a level and pass its first key, or the whole of it when there is nothing in it."""
         if len(self.levels) >= MAX_DEPTH:
             raise Malformed("exceeded max depth")
         level = _Level(keys=set() if mark == b"{" else None)
         self.levels.append(level)
-        closing = b"}" if mark == b"{" else b"]"
-        if self._next() == closing:
+        if self._next() == (b"}" if mark == b"{" else b"]"):
             self.levels.pop()
-            return
+            return True
         self.at -= 1
         if level.keys is not None:
             self._key(level)
-        self._value()
+        return False
 
     def _key(self, level: _Level) -> None:
         if self._next() != b'"':

@@ -114,6 +114,16 @@ def test_reports_are_bounded():
     assert sum(map(len, find_keys(long, []).duplicates)) < 1 << 20
 
 
+def test_texts_of_many_values():
+    """A text of very many values costs no more than it must, wherever it goes wrong."""
+    many = b"[" + b"1," * 400_000
+    for end in (b"x]", b"NaN]", b""):
+        with pytest.raises(Malformed, match="invalid character"):
+            read_document(many + end)
+    assert read_document(many + b'"\xff"]')[-1] == "\ufffd"
+    assert not find_keys(many + b'{"a":1,"a":2}]', []).complete
+
+
 FLOATS = [
     (1.0, "1"),
     (-0.0, "-0"),

@@ -108,7 +108,7 @@ def reader(type_: type[Type]) -> Callable[[Value, Place, list[str]], Any]:
     fields = type_.flat_fields()
     known = source.bind(frozenset(one.field.name for one in fields))
     source.add(f"""
-if value.__class__ is not dict: raise wrong_message(value, at, {go_type(Message(type_))!r})
+if value.__class__ is not dict: raise wrong_message(value, at, {go_type_of(type_)!r})
 if not {known}.issuperset(value): note_unknown(value, {known}, at, unknown)
 get = value.get
 out = {{}}
@@ -136,8 +136,8 @@ def _add_field(source: Source, owner: type[Type], flat: FlatField) -> None:
     reads = _expression(source, owner, field.name, shape, context)
     if isinstance(shape, Message) and not issubclass(shape.type, StringList) and not pointer:
         source.add(f"v = get({name})\nr = {reads}")
-        zero = source.bind(_zero(shape.type)) if declared.omit_zero else ""
-        source.add(f"if r != {zero}: out[{name}] = r" if zero else f"out[{name}] = r")
+        test = f"if r != {source.bind(zero(shape.type))}: " if declared.omit_zero else ""
+        source.add(f"{test}out[{name}] = r")
         return
     source.add(f"if (v := get({name})) is not None:")
     kept = "True" if field.pointer or declared.always else "v"
@@ -153,8 +153,8 @@ def _add_field(source: Source, owner: type[Type], flat: FlatField) -> None:
     if reads:
         source.add(f"    if {kept}: out[{name}] = v" if kept == "v" else f"    out[{name}] = v")
     if declared.always:
-        zero = _ZEROS.get(shape.name, "None") if isinstance(shape, Scalar) else "None"
-        source.add(f"else: out[{name}] = {'None' if field.pointer else zero}")
+        absent = _ZEROS.get(shape.name, "None") if isinstance(shape, Scalar) else "None"
+        source.add(f"else: out[{name}] = {'None' if field.pointer else absent}")
 
 
 def _expression(
@@ -181,7 +181,8 @@ def _expression(
 
 
 @once_per_type
-def _zero(type_: type[Type]) -> Value:
+def zero(type_: type[Type]) -> Value:
+    """The value of a field of that type that nobody set. Shared: never change it."""
     return type_.canonical(None) if issubclass(type_, Leaf) else reader(type_)({}, None, [])
 
 
@@ -194,15 +195,14 @@ def go_type(shape: Shape) -> str:
     if isinstance(shape, MapOf):
         value = go_type(shape.value)
         return "v1.ResourceList" if value == "resource.Quantity" else f"map[string]{value}"
-    type_: Any = shape.type
-    package = (getattr(type_, "package", "") or _module_package(type_)).rpartition(".")[2]
+    return go_type_of(shape.type)
+
+
+def go_type_of(type_: type[Type]) -> str:
+    """`v1.Pod`."""
+    parts = type_.__module__.split(".")  # kapiserver.api.core.v1.pods
+    package = type_.package.rpartition(".")[2] or parts[min(3, len(parts) - 1)]
     return f"{package}.{type_.__name__}"
-
-
-def _module_package(type_: type[Type]) -> str:
-    # kapiserver.api.core.v1.pods -> v1
-    parts = type_.__module__.split(".")
-    return parts[3] if len(parts) > 3 else parts[-1]
 
 
 # --- what the compiled functions call

@@ -1,0 +1,68 @@
+"""Protobuf messages of declared types: the functions that write and read one type's message.
+
+Functions are compiled from the declarations, at the first call that needs them. A message holds
+neither kind nor apiVersion: that is the envelope's part. Mirrors Marshal and Unmarshal of the
+structs in k8s.io/api, byte for byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from kapiserver.api.types import Tree, Type
+from kapiserver.codecs import wire_reader, wire_writer
+from kapiserver.codecs.errors import Malformed, NotEncodable
+from kapiserver.codecs.shape import check_depth, go_type_of
+from kapiserver.codecs.source import once_per_type
+
+
+@once_per_type
+def encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
+    """What writes canonical trees of a type.
+
+    Raises NotEncodable if the type has no form in Protobuf; the function, if the tree is none of
+    that type.
+    """
+    if not type_.wire:
+        raise NotEncodable(
+            f"object *{go_type_of(type_)} does not implement the protobuf marshalling interface "
+            "and cannot be encoded to a protobuf message"
+        )
+    write = wire_writer.writer(type_)
+
+    def encode(tree: Tree) -> bytes:
+        try:
+            return bytes(write(tree))
+        except (AttributeError, TypeError, ValueError, OverflowError, struct.error) as error:
+            raise NotEncodable(
+                f"a {type_.__name__} does not hold what it should: {error}"
+            ) from None
+        except RecursionError:
+            raise NotEncodable("exceeded max depth") from None
+
+    return encode
+
+
+@once_per_type
+def decoder(type_: type[Type]) -> Callable[[bytes], Tree]:
+    """What reads the messages of a type into canonical trees, in which a kind does not name
+    itself.
+
+    The function raises Malformed.
+    """
+    read = wire_reader.reader(type_)
+
+    def decode(data: bytes) -> Tree:
+        try:
+            tree = read(data)
+        except (IndexError, struct.error):
+            raise Malformed("unexpected EOF") from None
+        except (ValueError, OverflowError) as error:
+            raise Malformed(str(error)) from None
+        except RecursionError:
+            raise Malformed("exceeded max depth") from None
+        check_depth(type_, tree)
+        return tree
+
+    return decode

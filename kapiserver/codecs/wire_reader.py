@@ -1,0 +1,317 @@
+"""From a Protobuf message to the canonical tree of its type: one function written for each type.
+
+Fields may come in any order; a struct that comes twice is merged, so what is appended to a
+message overrides. Fields that the type does not have are skipped. Knows no envelope. Mirrors the
+unmarshalers of gogo/protobuf, and what Go's JSON encoder makes of the structs they fill.
+"""
+
+from __future__ import annotations
+
+import binascii
+import functools
+import math
+import struct
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from kapiserver.api.leaves import StringList
+from kapiserver.api.types import (
+    Field,
+    Leaf,
+    ListOf,
+    MapOf,
+    Message,
+    Scalar,
+    Shape,
+    Tree,
+    Type,
+    Value,
+)
+from kapiserver.codecs.errors import Malformed
+from kapiserver.codecs.shape import zero
+from kapiserver.codecs.source import Source, once_per_type
+from kapiserver.codecs.varint import BYTES, VARINT, read_varint, skip
+from kapiserver.codecs.wire_writer import WIRE_TYPES
+
+_CACHED = 4096
+_SHORT = 64
+
+_TAG = """
+t = b[i]
+i += 1
+if t > 127: t, i = read_varint(b, i - 1)
+"""
+_NEXT = f"if i == n: break{_TAG}"
+
+# How `v` is taken from the bytes, by wire type.
+_DELIMITED = """
+j = b[i]
+i += 1
+if j > 127: j, i = read_varint(b, i - 1)
+j += i
+v = b[i:j]
+i = j
+"""
+_VARINT = """
+v = b[i]
+i += 1
+if v > 127: v, i = read_varint(b, i - 1)
+"""
+_FIXED64 = "v, i = unpack_double(b, i)[0], i + 8"
+
+# What becomes of `v`: a scalar's value in the tree, by name.
+_SCALARS = {
+    "string": "v.decode()",
+    "bytes": "to_base64(v, newline=False).decode()",
+    "bool": "v != 0",
+    "int32": "v if v < 128 else signed32(v)",
+    "int64": "v if v < 128 else signed64(v)",
+    "double": "finite(v)",
+}
+_ZEROS = {
+    "string": '""', "bytes": '""', "bool": "False", "int32": "0", "int64": "0", "double": "0.0",
+}  # fmt: skip
+
+
+@once_per_type
+def reader(type_: type[Type]) -> Callable[[bytes], Tree]:
+    """The compiled function that reads one message; of a Leaf, into its message as a tree.
+
+    Raises Malformed, ValueError or struct.error, and IndexError for a message that is cut off.
+    """
+    source = Source("b")
+    fields = [one for one in type_.fields() if one.number is not None]
+    locals_ = {one.name: f"f{index}" for index, one in enumerate(fields)}
+    if fields:
+        _add_scan(source, fields, locals_)
+    source.add("out = {}")
+    for field in fields:
+        _add_result(source, field, locals_[field.name])
+    source.add("return out")
+    return source.compile(
+        f"protobuf reader of {type_.__name__}",
+        read_varint=read_varint,
+        read_entry=_read_entry,
+        read_packed=_read_packed,
+        skip=skip,
+        unpack_double=_DOUBLE.unpack_from,
+        to_base64=binascii.b2a_base64,
+        signed32=_signed32,
+        signed64=_signed64,
+        finite=_finite,
+    )
+
+
+# --- taking the fields apart
+
+
+def _add_scan(source: Source, fields: list[Field], locals_: dict[str, str]) -> None:
+    # One pass over the tags in their usual order; what comes late gets another pass.
+    marks: set[int] = set()
+    numbers: dict[int, str] = {}
+    body = []
+    for field in sorted(fields, key=lambda one: one.number or 0):
+        numbers[field.number or 0] = field.proto
+        local = locals_[field.name]
+        mark = _mark(field.number or 0, field.shape)
+        marks.add(mark)
+        if isinstance(field.shape, ListOf | MapOf):
+            body.append(_many(mark, local, field.shape))
+        else:
+            body.append(_one(mark, local, field.shape))
+        packed = _mark(field.number or 0, Scalar("bytes"))
+        if isinstance(field.shape, ListOf) and packed != mark:
+            marks.add(packed)
+            body.append(_packed(packed, local))
+    known, names = source.bind(frozenset(marks)), source.bind(numbers)
+    body.append(f"if t not in {known}:\n    i = skip(b, i, t, {names})\n{_indented(_NEXT)}\n")
+    source.add(f"""
+n = len(b)
+i = 0
+{" = ".join(locals_.values())} = None
+if n:
+{_indented(_TAG)}
+    while True:
+{_indented("".join(body), 2)}
+""")
+
+
+def _indented(text: str, depth: int = 1) -> str:
+    return textwrap.indent(text.strip("\n"), "    " * depth)
+
+
+def _mark(number: int, shape: Shape) -> int:
+    if isinstance(shape, ListOf):
+        return _mark(number, shape.item)
+    return number << 3 | (WIRE_TYPES.get(shape.name, BYTES) if isinstance(shape, Scalar) else BYTES)
+
+
+def _taken(shape: Shape) -> str:
+    wire_type = _mark(0, shape)
+    return _DELIMITED if wire_type == BYTES else _VARINT if wire_type == VARINT else _FIXED64
+
+
+def _one(mark: int, local: str, shape: Shape) -> str:
+    merges = isinstance(shape, Message) and not issubclass(shape.type, Leaf)
+    value = f"v if {local} is None else {local} + v" if merges else "v"
+    return f"""if t == {mark}:
+{_indented(_taken(shape))}
+    {local} = {value}
+{_indented(_NEXT)}
+"""
+
+
+def _many(mark: int, local: str, shape: ListOf | MapOf) -> str:
+    if isinstance(shape, ListOf):
+        empty, keep = "[]", f"{local}.append(v)"
+    else:
+        empty = "{}"
+        keep = f"v = read_entry(v, {_mark(2, shape.value)})\n{local}[v[0]] = v[1]"
+    return f"""if t == {mark}:
+    if {local} is None: {local} = {empty}
+    while t == {mark}:
+{_indented(_taken(shape), 2)}
+{_indented(keep, 2)}
+        if i == n: t = -1
+        else:
+{_indented(_TAG, 3)}
+    if t < 0: break
+"""
+
+
+def _packed(mark: int, local: str) -> str:
+    # Numbers of a list in one field: nobody here writes it, any reader must take it.
+    return f"""if t == {mark}:
+{_indented(_DELIMITED)}
+    {local} = [*({local} or ()), *read_packed(v)]
+{_indented(_NEXT)}
+"""
+
+
+# --- putting the tree together
+
+
+def _add_result(source: Source, field: Field, local: str) -> None:
+    name, shape, declared = repr(field.name), field.shape, field.declaration
+    if declared.inline:
+        inner = source.bind_later(reader, _type(shape))
+        test = f"if {local} is not None: " if field.pointer else ""
+        source.add(f'{test}out.update({inner}({local} or b""))')
+        return
+    if isinstance(shape, Message) and not field.pointer and not _is_list(shape):
+        source.add(f'v = {local} or b""\nr = {_value(source, shape)}')
+        if declared.omit_zero:
+            source.add(f"if r != {source.bind(zero(shape.type))}: out[{name}] = r")
+        else:
+            source.add(f"out[{name}] = r")
+        return
+    source.add(f"if {local} is not None:\n    v = {local}\n    v = {_value(source, shape)}")
+    if isinstance(shape, Scalar):
+        kept = "True" if field.pointer or declared.always else "v"
+    elif isinstance(shape, Message) and not _is_list(shape):
+        kept = "v is not None"
+    else:
+        kept = "True" if declared.always else "v"
+    source.add(f"    if {kept}: out[{name}] = v")
+    if declared.always:
+        absent = _ZEROS[shape.name] if isinstance(shape, Scalar) and not field.pointer else "None"
+        source.add(f"else: out[{name}] = {absent}")
+
+
+def _value(source: Source, shape: Shape) -> str:
+    # The expression of the value in the tree of what was taken, `v`.
+    if isinstance(shape, Scalar):
+        return _SCALARS[shape.name]
+    if isinstance(shape, ListOf):
+        return f"[{_value(source, shape.item)} for v in v]"
+    if isinstance(shape, MapOf):
+        assert isinstance(shape.value, Scalar | Message)
+        return f"{{k: {_value(source, shape.value)} for k, v in sorted(v.items())}}"
+    leaf = issubclass(shape.type, Leaf)
+    return f"{source.bind_later(_leaf_reader if leaf else reader, shape.type)}(v)"
+
+
+def _type(shape: Shape) -> type[Type]:
+    assert isinstance(shape, Message)
+    return shape.type
+
+
+def _is_list(shape: Message) -> bool:
+    return issubclass(shape.type, StringList)
+
+
+@once_per_type
+def _leaf_reader(type_: type[Type]) -> Callable[[bytes], Value]:
+    assert issubclass(type_, Leaf)
+    leaf, read = type_, reader(type_)
+
+    def read_value(data: bytes) -> Value:
+        return leaf.from_message(read(data))
+
+    # What is made of raw bytes or lists may be changed by whom it is given to.
+    kinds = {field.shape for field in type_.fields()}
+    if not all(isinstance(one, Scalar) and one.name != "bytes" for one in kinds):
+        return read_value
+    remembered = functools.lru_cache(_CACHED)(read_value)
+
+    def read_leaf(data: bytes) -> Value:
+        return remembered(data) if len(data) <= _SHORT else read_value(data)
+
+    return read_leaf
+
+
+# --- what the compiled functions call
+
+
+def _signed32(value: int) -> int:
+    value &= 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+def _signed64(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise Malformed("a number is infinite or not a number")
+    return value
+
+
+def _read_packed(data: bytes) -> list[int]:
+    values, at = [], 0
+    while at < len(data):
+        value, at = read_varint(data, at)
+        values.append(value)
+    return values
+
+
+def _read_entry(data: bytes, mark: int) -> tuple[str, Any]:
+    # A map entry is a message of its own: key = 1, value = 2.
+    key, value = "", b"" if mark & 7 == BYTES else 0
+    at, end = 0, len(data)
+    while at < end:
+        found, at = read_varint(data, at)
+        if found not in (_KEY, mark):
+            at = skip(data, at, found, _ENTRY)
+        elif found & 7 == BYTES:
+            size, at = read_varint(data, at)
+            chunk = data[at : at + size]
+            at += size
+            if found == _KEY:
+                key = chunk.decode()
+            else:
+                value = chunk
+        elif found & 7 == VARINT:
+            value, at = read_varint(data, at)
+        else:
+            value, at = _DOUBLE.unpack_from(data, at)[0], at + 8
+    if at != end:
+        raise IndexError
+    return key, value
+
+
+_KEY = 1 << 3 | BYTES
+_ENTRY = {1: "key", 2: "value"}
+_DOUBLE = struct.Struct("<d")

@@ -45,7 +45,7 @@ def read(patch: Value) -> list[Tree]:
 def unknown_fields(operations: Sequence[Tree]) -> list[str]:
     """Strict errors: members of operations that RFC 6902 does not name."""
     return [
-        f'json patch unknown field "[{index}].{name}"'
+        f'unknown field "[{index}].{name}"'
         for index, operation in enumerate(operations)
         for name in operation
         if name not in _MEMBERS

@@ -190,10 +190,10 @@ def _without_surrogates(value: Any) -> Any:
     return value
 
 
-def duplicate_fields(data: bytes, document: Value) -> list[str]:
-    """The paths of keys that repeat within their object, in the order of the text that the
-    document was read from."""
-    return json_text.find_keys(data, []).duplicates if _may_repeat(data, document) else []
+def duplicate_fields(data: bytes, document: Value) -> tuple[str, ...]:
+    """Strict errors: the keys that repeat within an object of the text that the document was read
+    from."""
+    return _strict_errors(data, document, [])
 
 
 def _strict_errors(data: bytes, document: Value, unknown: list[str]) -> tuple[str, ...]:

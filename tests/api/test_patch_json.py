@@ -96,4 +96,4 @@ def test_copies_are_bounded():
 def test_unknown_members():
     """Members that the RFC does not name are strict errors with their place."""
     operations = [{"op": "test", "path": "", "oops": 1}]
-    assert patch_json.unknown_fields(operations) == ['json patch unknown field "[0].oops"']
+    assert patch_json.unknown_fields(operations) == ['unknown field "[0].oops"']

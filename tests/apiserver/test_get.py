@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture
 def path(api, core):
-    body = {"metadata": {"name": "x", "labels": {"a": "<&>"}}, "data": {"k": "v"}}
+    body = {"metadata": {"name": "x", "annotations": {"a": "<&>"}}, "data": {"k": "v"}}
     assert api.post(f"{core}/configmaps", body).status == 201
     return f"{core}/configmaps/x"
 

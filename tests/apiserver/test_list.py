@@ -143,7 +143,7 @@ def test_slices(api, core):
 REFUSED = [
     ("labelSelector=a+b", 400, "unable to parse requirement"),
     ("labelSelector=(", 400, "found '('"),
-    ("fieldSelector=spec.nothing=1", 400, "field label not supported"),
+    ("fieldSelector=spec.nothing=1", 400, '"spec.nothing" is not a known field selector'),
     ("fieldSelector=x", 400, "invalid selector"),
     ("limit=x", 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
     ("continue=nonsense", 400, "continue key is not valid"),

@@ -123,6 +123,24 @@ def test_unknown_fields(api, path):
     assert 'strict decoding error: unknown field "what"' in answer.message
 
 
+def test_strict_spelling(api, path):
+    """What is wrong with the patch's own spelling is a strict error, too."""
+    answer = api.patch(path, b'{"data":{"k":"a","k":"b"}}')
+    assert answer.json["data"]["k"] == "b"
+    assert answer.warnings == ['299 - "duplicate field \\"data.k\\""']
+    body = b'[{"op":"test","path":"/data/k","value":"b","oops":1,"op":"test"}]'
+    assert api.patch(path, body, "json").warnings == [
+        '299 - "json patch unknown field \\"[0].oops\\""',
+        '299 - "json patch duplicate field \\"[0].op\\""',
+    ]
+    answer = api.patch(f"{path}?fieldValidation=Strict", body, "json")
+    assert answer.status == 422
+    assert answer.message.endswith(
+        'strict decoding error: json patch unknown field "[0].oops", json patch duplicate field '
+        '"[0].op"'
+    )
+
+
 def test_unsupported(api, path):
     """Another kind of patch is 415 and names those there are."""
     for type_ in ("application/json", "text/plain", ""):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kapiserver.apiserver.accept import wanted
 from kapiserver.apiserver.admission import admission
 from kapiserver.apiserver.context import Server
@@ -13,7 +15,6 @@ from kapiserver.apiserver.options import delete_query, read_options
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer
 from kapiserver.apiserver.target import target_of
-from kapiserver.storage.kv import Revision
 from kapiserver.storage.query import Listing
 
 
@@ -25,12 +26,11 @@ async def deletecollection(server: Server, request: Request) -> Answer:
     form = wanted(server, request)
     options = read_options(server, request, "ListOptions")
     query = delete_query(await read_delete_options(server, request, target))
+    listed = list_query(request, target, options)
+    before = await target.store.list(replace(listed, limit=1))
     written = await target.store.delete_collection(
-        list_query(request, target, options),
-        query,
-        admit=admission(server, request, target, dry_run=query.dry_run),
+        listed, query, admit=admission(server, request, target, dry_run=query.dry_run)
     )
     entries = [one.entry for one in written]
-    revision = max((entry.revision for entry in entries), default=Revision(0))
-    listing = Listing(entries=entries, revision=revision)
+    listing = Listing(entries=entries, revision=before.revision)
     return answer_listing(server, request, form, target, listing)

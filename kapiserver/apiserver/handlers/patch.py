@@ -44,15 +44,17 @@ class PatchType:
 
     read        checks a decoded body; raises BadObject
     apply       (object, patch, type of the object) to what comes out
-    unknown     strict errors of the patch itself
     shows       what a 422 shows as the invalid value: (patch, what came out)
+    unknown     strict errors of the patch itself
+    strict      what those errors begin with
     undecodable what the message about a body that is no JSON begins with
     """
 
     read: Callable[[Value], Any]
     apply: Callable[[Tree, Any, type[Type]], Value]
-    unknown: Callable[[Any], list[str]]
     shows: Callable[[Any, Value], str]
+    unknown: Callable[[Any], list[str]] = lambda _: []
+    strict: str = ""
     undecodable: str = "error decoding patch: "
 
 
@@ -64,27 +66,22 @@ def _patch(patch: Any, _result: Value) -> str:
     return go_value(patch)
 
 
-def _nothing(_patch: Any) -> list[str]:
-    return []
-
-
 PATCH_TYPES: dict[str, PatchType] = {
     "application/json-patch+json": PatchType(
         read=patch_json.read,
         apply=lambda obj, patch, _: patch_json.apply(obj, patch),
-        unknown=patch_json.unknown_fields,
         shows=_result,
+        unknown=patch_json.unknown_fields,
+        strict="json patch ",
     ),
     "application/merge-patch+json": PatchType(
         read=patch_merge.read,
         apply=lambda obj, patch, _: patch_merge.apply(obj, patch),
-        unknown=_nothing,
         shows=_result,
     ),
     "application/strategic-merge-patch+json": PatchType(
         read=patch_strategic.read,
         apply=patch_strategic.apply,
-        unknown=_nothing,
         shows=_patch,
         undecodable="",
     ),
@@ -94,10 +91,12 @@ PATCH_TYPES: dict[str, PatchType] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """A patch that was read: what it is, what it says, how strictly its outcome is taken."""
+    """A patch that was read: what it is, what it says, what is wrong with its spelling, and how
+    strictly that and its outcome are taken."""
 
     type: PatchType
     content: Any
+    strict_errors: tuple[str, ...]
     validation: FieldValidation
 
 
@@ -111,8 +110,7 @@ async def patch(server: Server, request: Request) -> Answer:
     form = wanted_plain(server, request) if target.view else wanted(server, request)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions")
-    content = _read(type_, data)
-    read = Patch(type=type_, content=content, validation=field_validation(options))
+    read = _read(type_, data, field_validation(options))
 
     def change(current: Tree | None) -> Tree:
         assert current is not None  # only apply creates what is not there
@@ -131,11 +129,15 @@ async def patch(server: Server, request: Request) -> Answer:
     return answer_entry(server, request, form, target, written.entry)
 
 
-def _read(type_: PatchType, data: bytes) -> Any:
+def _read(type_: PatchType, data: bytes, validation: FieldValidation) -> Patch:
     try:
-        return type_.read(json.read_document(data))
+        document = json.read_document(data)
+        content = type_.read(document)
+        repeated = json.duplicate_fields(data, document)
     except CodecError as error:
         raise BadRequest(f"{type_.undecodable}{error}") from None
+    strict_errors = tuple(type_.strict + one for one in (*type_.unknown(content), *repeated))
+    return Patch(type=type_, content=content, strict_errors=strict_errors, validation=validation)
 
 
 def _patched(server: Server, request: Request, target: Target, patch: Patch, current: Tree) -> Tree:
@@ -148,10 +150,7 @@ def _patched(server: Server, request: Request, target: Target, patch: Patch, cur
     try:
         _check_kind(target, after)
         tree = read_tree(type_, after, unknown)
-        errors = [
-            *patch.type.unknown(patch.content),
-            *(f'unknown field "{one}"' for one in unknown),
-        ]
+        errors = [*patch.strict_errors, *(f'unknown field "{path}"' for path in unknown)]
         check_strict(errors, patch.validation, request.warnings)
     except (CodecError, BadObject, StrictErrors) as error:
         shown = patch.type.shows(patch.content, after)

@@ -19,7 +19,7 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
 from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
 from kapiserver.codecs.document import build, plain_strict_errors
-from kapiserver.codecs.errors import Malformed, NotEncodable
+from kapiserver.codecs.errors import Malformed, NotEncodable, TooLarge
 from kapiserver.codecs.go_text import float_text, valid_text
 from kapiserver.codecs.serializer import Decoded
 from kapiserver.codecs.yaml_scalars import MERGE, needs_quotes, resolve, resolve_tagged
@@ -30,6 +30,9 @@ _FREE_NODES = 1000
 # Go's yaml: up to 400,000 nodes nearly all may come from aliases, beyond 4 million a tenth.
 _FEW_NODES, _MANY_NODES = 400_000, 4_000_000
 _LARGE_RATIO, _SMALL_RATIO = 0.99, 0.10
+MAX_NODES = 300_000
+"""Values in one document, aliases aside: the parser takes a second for that many."""
+
 _WIDTH = (1 << 31) - 1
 _MAX_DOCUMENTS = 10_000
 
@@ -186,6 +189,8 @@ class _Reader:
     def take(self, name: str, event: Any) -> None:
         """Take the next event. Raises Malformed."""
         self._nodes += 1
+        if self._nodes - self._aliased > MAX_NODES:
+            raise TooLarge("yaml: document has too many values")
         if name == "ScalarEvent":
             self._scalar(event)
         elif name == "AliasEvent":

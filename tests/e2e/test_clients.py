@@ -7,6 +7,9 @@ from contextlib import contextmanager
 import pytest
 from tests.e2e.programs import Server
 
+# Some clients leave sockets to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 @pytest.fixture
 def kubeconfig(server: Server, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -14,6 +14,7 @@ k8s.io/apimachinery/pkg/util/validation/field and api/errors.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -88,7 +89,10 @@ def _shown(value: Any) -> str:
     # Go prints strings quoted, scalars bare and everything else as JSON.
     if value is None:
         return "null"
-    return orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
+    try:
+        return orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
+    except TypeError:  # bytes that are no text, out of CBOR or Protobuf
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def required(path: Path, detail: str = "") -> FieldError:

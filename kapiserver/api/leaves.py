@@ -93,7 +93,7 @@ _LAYOUTS = {
 
 
 def _quoted(text: str) -> str:
-    return orjson.dumps(text).decode()
+    return orjson.dumps(text.encode("utf-8", "replace").decode()).decode()  # may be no text
 
 
 def _parse_time(text: str, layout: str) -> datetime:

@@ -19,7 +19,14 @@ from kapiserver.codecs.codec import convert
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.json import write_document
-from kapiserver.codecs.protobuf import MAGIC, read_envelope, with_resource_version
+from kapiserver.codecs.protobuf import (
+    ENVELOPE_TAIL,
+    MAGIC,
+    envelope_head,
+    read_envelope,
+    with_resource_version,
+)
+from kapiserver.codecs.varint import read_varint
 from kapiserver.codecs.wire import decoder
 from kapiserver.storage.entry import Entry, Form, ObjectKey, Selectable, stamped
 from kapiserver.storage.errors import Corrupt
@@ -85,6 +92,8 @@ class ObjectCodec:
             else None
         )
         self._prefixes: dict[GroupVersion, bytes] = {}
+        # All that stands before the length of the message in the values stored here.
+        self._head = envelope_head(self._stored_kind, 0)[:-1]
 
     # Keys.
 
@@ -127,7 +136,7 @@ class ObjectCodec:
         tree = entry.known_tree
         if tree is None and self._glance is not None and entry.value.startswith(MAGIC):
             try:
-                tree = self._glance(read_envelope(entry.value).raw)
+                tree = self._glance(self._raw(entry.value))
             except CodecError as error:
                 raise Corrupt(f"{entry.path}: {error}") from error
         if tree is None:
@@ -173,10 +182,18 @@ class ObjectCodec:
         entry.keep(form, found)
         return found
 
+    def _raw(self, value: bytes) -> bytes:
+        """The message in a stored value; nearly always one that was written here."""
+        if value.startswith(self._head):
+            length, start = read_varint(value, len(self._head))
+            if value[start + length :] == ENVELOPE_TAIL:
+                return value[start : start + length]
+        return read_envelope(value).raw
+
     def _spliced(self, entry: Entry) -> bytes | None:
         if not entry.value.startswith(MAGIC):
             return None
-        raw = read_envelope(entry.value).raw
+        raw = self._raw(entry.value)
         return with_resource_version(raw, entry.revision) if entry.revision else raw
 
     def _item_cbor(self, tree: Tree) -> bytes:

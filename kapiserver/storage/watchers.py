@@ -242,7 +242,10 @@ class Watchers:
                         await self._deliver(audience, events)
                 else:
                     self._bookmarks_due = False
-                    await self._deliver_bookmarks(self._cache.revision)
+                    try:
+                        await self._deliver_bookmarks(self._cache.revision)
+                    except Exception:
+                        _log.exception("a bookmark could not be made")
         finally:
             self._pump = None
             if self._pending:

@@ -22,6 +22,7 @@ from kapiserver.storage.stores import Stores
 from kapiserver.storage.watchers import Watching
 from tests.clock import ManualClock
 
+SCHEME = Scheme()
 CORE = GroupVersion("", "v1")
 JSON = Form(CORE, "json")
 PROTOBUF = Form(CORE, "protobuf")
@@ -51,7 +52,7 @@ class House:
         self.kv = kv
         self.clock = ManualClock()
         self.names = CountedNames()
-        self.scheme = Scheme()
+        self.scheme = SCHEME
         self.codecs = CodecFactory(self.scheme)
         self.stores = Stores(kv, self.scheme, self.codecs, self.clock, names=self.names, **options)
 
@@ -101,13 +102,42 @@ def pod(name: str, namespace: str = "default", *, node: str = "", **metadata: An
     }
     if node:
         spec["nodeName"] = node
-    return {
-        "kind": "Pod",
-        "apiVersion": "v1",
-        "metadata": {"name": name, "namespace": namespace, **metadata},
-        "spec": spec,
-        "status": {},
-    }
+    return defaulted(
+        {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "metadata": {"name": name, "namespace": namespace, **metadata},
+            "spec": spec,
+            "status": {},
+        }
+    )
+
+
+def deployment(name: str, **metadata: Any) -> Tree:
+    """A Deployment of one container."""
+    labels = {"app": name}
+    container = {"name": "main", "image": "nginx", "resources": {}}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    return defaulted(
+        {
+            "kind": "Deployment",
+            "apiVersion": "apps/v1",
+            "metadata": {"name": name, "namespace": "default", **metadata},
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": labels},
+                "template": template,
+                "strategy": {},
+            },
+            "status": {},
+        }
+    )
+
+
+def defaulted(tree: Tree) -> Tree:
+    """The tree as a handler gives it to the store."""
+    SCHEME.default(tree)
+    return tree
 
 
 def key(name: str, namespace: str = "default") -> ObjectKey:

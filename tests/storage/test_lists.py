@@ -355,7 +355,10 @@ def test_lists_are_joined_from_items() -> None:
             tree = {**names, "metadata": meta, "items": items}
             for form in (JSON, PROTOBUF, CBOR):
                 body = b"".join(store.documents.list(listing, form))
-                assert body == store.documents.serialize(form.media, tree), form
+                if form is PROTOBUF:  # versions are spliced in behind
+                    assert house.codecs.universal_deserializer.decode(body).object == tree
+                else:
+                    assert body == store.documents.serialize(form.media, tree), form
 
     run(test)
 

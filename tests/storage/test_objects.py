@@ -22,6 +22,7 @@ from tests.storage.objectkit import (
     PROTOBUF,
     House,
     config_map,
+    deployment,
     key,
     named,
     pod,
@@ -137,24 +138,6 @@ def test_create_twice_says_already_exists() -> None:
             await house.of("deployments", APPS).create(deployment("a"))
 
     run(test)
-
-
-def deployment(name: str, **metadata: Any) -> Tree:
-    labels = {"app": name}
-    container = {"name": "main", "image": "nginx", "resources": {}}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
-    return {
-        "kind": "Deployment",
-        "apiVersion": "apps/v1",
-        "metadata": {"name": name, "namespace": "default", **metadata},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": labels},
-            "template": template,
-            "strategy": {},
-        },
-        "status": {},
-    }
 
 
 def test_generate_name_completes_and_cuts() -> None:

@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 from kapiserver.storage.clock import Clock, SystemClock, Timer
 from kapiserver.storage.errors import Conflict, FutureRevision, StorageError, Unavailable
 from kapiserver.storage.kv import KV, Event, Page, Read, Revision, Sink, Watch
-from kapiserver.storage.local_watch import LocalWatch
-from kapiserver.storage.sqlite import Changes, Database, Lock, Write, lock
+from kapiserver.storage.sqlite import Database, Lock, Write, lock
+from kapiserver.storage.watching import Changes, StoreWatch
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class LocalStore(KV):
         self._pending = 0
         self._closed = False
         self._revision = Revision(0)
-        self._watches: set[LocalWatch] = set()
+        self._watches: set[StoreWatch] = set()
         self._timer: Timer | None = None
         self._timer_at = float("inf")
         self._tasks: set[asyncio.Task[None]] = set()
@@ -108,9 +108,9 @@ class LocalStore(KV):
 
     def watch(self, prefix: str, *, after: Revision, sink: Sink) -> Watch:
         self._check_open()
-        watch = LocalWatch(self, prefix, after, sink)
+        watch = StoreWatch(self, prefix, after, sink)
         self._watches.add(watch)
-        if after < self._revision:
+        if not watch.live:
             self._spawn(watch.replay())
         return watch
 
@@ -152,12 +152,12 @@ class LocalStore(KV):
         """Part of the history. Raises Compacted, Unavailable."""
         return await self._read(lambda database: database.changes(prefix, after, until, limit))
 
-    def forget(self, watch: LocalWatch) -> None:
+    def forget(self, watch: StoreWatch) -> None:
         """Show the watch nothing any more."""
         self._watches.discard(watch)
 
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back after this turn of the loop."""
+    def when_current(self, callback: Callable[[], None]) -> None:
+        """Call back in a later turn: what is acknowledged has been shown already."""
         self._loop.call_soon(callback)
 
     # On the loop.

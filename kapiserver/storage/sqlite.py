@@ -33,6 +33,7 @@ from kapiserver.storage.errors import (
     Unavailable,
 )
 from kapiserver.storage.kv import Event, KeyValue, Page, Read, Revision
+from kapiserver.storage.watching import Changes
 
 EMPTY = Revision(1)
 WAL_LIMIT = 32 << 20
@@ -105,14 +106,6 @@ class Write:
     value: bytes | None
     expected: int
     expires: float = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Part of the history: nothing up to and including `until` is left out."""
-
-    events: Sequence[Event]
-    until: Revision
 
 
 class Lock:

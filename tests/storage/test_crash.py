@@ -100,7 +100,7 @@ def sha256(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
 
 
-@pytest.mark.parametrize("rounds", [4, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [4, pytest.param(40, marks=pytest.mark.slow)])
 async def test_killed_while_writing(rounds: int, tmp_path: Path) -> None:
     """After each of many kills of one file's writer, no acknowledged write is lost or torn."""
     path, dice = tmp_path / "store.db", random.Random()

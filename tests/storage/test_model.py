@@ -215,7 +215,7 @@ class Model(RuleBasedStateMachine):
         self.runner.close()
 
 
-@pytest.mark.parametrize("examples", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [40, pytest.param(500, marks=pytest.mark.slow)])
 def test_store_is_its_model(examples: int) -> None:
     """Whatever is done in whatever order, the embedded store answers as the model does."""
     chosen = settings(max_examples=examples, stateful_step_count=30, deadline=None)

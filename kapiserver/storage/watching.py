@@ -1,24 +1,33 @@
-"""A watch of the embedded store: history first, then what happens, nothing lost or doubled.
+"""One watch of one prefix: history first, then what happens, nothing lost or doubled.
 
 A watch has one cursor, the revision up to which its sink has seen everything. While it is behind
-the store, it reads the log in steps; in the turn of the loop in which it has caught up it goes
-live, and takes the batches that `LocalStore` shows to all. Knows no SQL and no thread.
+its store, it reads history in steps; in the turn of the loop in which it has caught up it goes
+live, and takes the batches that the store shows to all its watches. Both backends use it. Knows no
+database, no thread and no connection.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.kv import Event, Revision, Sink
-from kapiserver.storage.sqlite import Changes
 
 STEP = 500
-"""Changes read from the log at once."""
+"""Changes read from history at once."""
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Part of the history: nothing up to and including `until` is left out."""
+
+    events: Sequence[Event]
+    until: Revision
 
 
 class Source(Protocol):
@@ -31,15 +40,16 @@ class Source(Protocol):
     async def changes(self, prefix: str, after: Revision, until: Revision, limit: int) -> Changes:
         """Part of the history. Raises Compacted, Unavailable."""
 
-    def forget(self, watch: LocalWatch) -> None:
+    def forget(self, watch: StoreWatch) -> None:
         """Show the watch nothing any more."""
 
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back after this turn of the loop."""
+    def when_current(self, callback: Callable[[], None]) -> None:
+        """Call back in a later turn of the loop, once the watches have been shown everything that
+        was acknowledged before this call."""
 
 
-class LocalWatch:
-    """One running watch; made by `LocalStore.watch`."""
+class StoreWatch:
+    """One running watch; made by a store's `watch`."""
 
     def __init__(self, source: Source, prefix: str, after: Revision, sink: Sink) -> None:
         self._source = source
@@ -50,16 +60,21 @@ class LocalWatch:
         self._asked = False
         self._over = False
 
+    @property
+    def live(self) -> bool:
+        """Has it caught up? If not, `replay` must run."""
+        return self._live
+
     def cancel(self) -> None:
         self.end(None)
 
     def request_progress(self) -> None:
         self._asked = True
         if self._live:
-            self._source.call_soon(self._progress)
+            self._source.when_current(self._progress)
 
     def show(self, events: Sequence[Event]) -> None:
-        """Take a batch that has just become durable."""
+        """Take a batch that everybody is shown now."""
         if not self._live:
             return
         prefix, cursor = self._prefix, self._cursor
@@ -82,10 +97,10 @@ class LocalWatch:
             return
         self._live = True
         if self._asked:
-            self._progress()
+            self._source.when_current(self._progress)
 
     def end(self, error: StorageError | None) -> None:
-        """End the watch and tell its sink why."""
+        """End the watch and tell its sink why. Idempotent."""
         if self._over:
             return
         self._over = True
@@ -102,5 +117,5 @@ class LocalWatch:
     def _progress(self) -> None:
         if self._asked and not self._over:
             self._asked = False
-            # A cursor ahead of the store is a promise about nothing that has happened.
-            self._sink.progress(min(self._cursor, self._source.revision))
+            # All that the store has shown to all, this watch has taken.
+            self._sink.progress(self._source.revision)

@@ -252,5 +252,5 @@ def _plain(key: bytes) -> bytes:
     # The same key may be spelled with and without escapes.
     import json  # only for keys with escapes
 
-    text: str = json.loads(key)
+    text: str = json.loads(key.decode("utf-8", "replace"))
     return b'"' + text.encode("utf-8", "surrogatepass") + b'"'

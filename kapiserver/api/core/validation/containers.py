@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import TypeAlias
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import (
@@ -36,14 +37,17 @@ _NOT_EPHEMERAL = (
 )  # fmt: skip
 _SIDECARS_ONLY = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
+Volumes: TypeAlias = Mapping[str, Tree]
+"""The volumes of a pod that can be mounted, by name."""
 
-def containers(spec: Tree, path: Path, grace: int) -> Iterator[FieldError]:
+
+def containers(spec: Tree, volumes: Volumes, path: Path, grace: int) -> Iterator[FieldError]:
     """The regular containers of a pod's spec at `path`."""
     found, at = spec.get("containers") or [], path / "containers"
     if not found:
         yield required(at)
         return
-    volumes, seen = volumes_of(spec), set()
+    seen: set[str] = set()
     for index, container in enumerate(found):
         yield from _common(container, volumes, at[index])
         name = container.get("name") or ""
@@ -55,9 +59,9 @@ def containers(spec: Tree, path: Path, grace: int) -> Iterator[FieldError]:
     yield from host_port_conflicts(found, at)
 
 
-def init_containers(spec: Tree, path: Path, grace: int) -> Iterator[FieldError]:
+def init_containers(spec: Tree, volumes: Volumes, path: Path, grace: int) -> Iterator[FieldError]:
     """The init containers; those that restart always are sidecars, with probes of their own."""
-    at, volumes = path / "initContainers", volumes_of(spec)
+    at = path / "initContainers"
     seen = {container.get("name") for container in spec.get("containers") or ()}
     for index, container in enumerate(spec.get("initContainers") or ()):
         yield from _common(container, volumes, at[index])
@@ -79,9 +83,9 @@ def init_containers(spec: Tree, path: Path, grace: int) -> Iterator[FieldError]:
             yield forbidden(at[index] / "resizePolicy", detail)
 
 
-def ephemeral_containers(spec: Tree, path: Path) -> Iterator[FieldError]:
+def ephemeral_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
     """The containers that are added to a running pod."""
-    at, volumes = path / "ephemeralContainers", volumes_of(spec)
+    at = path / "ephemeralContainers"
     others = {
         container.get("name")
         for kind in ("containers", "initContainers")
@@ -107,11 +111,6 @@ def ephemeral_containers(spec: Tree, path: Path) -> Iterator[FieldError]:
                     yield forbidden(where, "cannot be set for an Ephemeral Container")
 
 
-def volumes_of(spec: Tree) -> Mapping[str, Tree]:
-    """The volumes of a pod by name."""
-    return {volume.get("name") or "": volume for volume in spec.get("volumes") or ()}
-
-
 def _restart_policy(container: Tree, allowed: Collection[str], path: Path) -> Iterator[FieldError]:
     policy = container.get("restartPolicy")
     if policy is not None and policy not in allowed:
@@ -120,7 +119,7 @@ def _restart_policy(container: Tree, allowed: Collection[str], path: Path) -> It
         yield required(path / "restartPolicy", "must specify restartPolicy when rules are used")
 
 
-def _common(container: Tree, volumes: Mapping[str, Tree], path: Path) -> Iterator[FieldError]:
+def _common(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
     yield from checked_name(names.dns1123_label, container.get("name"), path / "name")
     image = container.get("image") or ""
     if not image:
@@ -182,7 +181,7 @@ def host_port_conflicts(found: list[Tree], path: Path) -> Iterator[FieldError]:
             seen.add(key)
 
 
-def _mounts(container: Tree, volumes: Mapping[str, Tree], path: Path) -> Iterator[FieldError]:
+def _mounts(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
     devices = container.get("volumeDevices") or ()
     device_names = {device.get("name") for device in devices}
     device_paths = {device.get("devicePath") for device in devices}
@@ -230,7 +229,7 @@ def _propagation(mount: Tree, container: Tree, path: Path) -> Iterator[FieldErro
         yield forbidden(path / "mountPropagation", detail)
 
 
-def _devices(container: Tree, volumes: Mapping[str, Tree], path: Path) -> Iterator[FieldError]:
+def _devices(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
     mounts = container.get("volumeMounts") or ()
     mount_names = {mount.get("name") for mount in mounts}
     mount_paths = {mount.get("mountPath") for mount in mounts}

@@ -28,7 +28,7 @@ from kapiserver.api.core.validation.scheduling import (
     topology_spread,
 )
 from kapiserver.api.core.validation.security import pod_security
-from kapiserver.api.core.validation.volumes import volumes
+from kapiserver.api.core.validation.volumes import usable, volumes
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
 from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.metadata import validate_annotations
@@ -75,11 +75,13 @@ def pod_spec(spec: Tree, path: Path) -> Iterator[FieldError]:
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is None:
         yield required(path / "terminationGracePeriodSeconds")
-    yield from volumes(spec, path)
+    errors = list(volumes(spec, path))
+    mountable = usable(spec, errors, path)
+    yield from errors
     yield from claim_names(spec, path)
-    yield from containers(spec, path, grace or 0)
-    yield from init_containers(spec, path, grace or 0)
-    yield from ephemeral_containers(spec, path)
+    yield from containers(spec, mountable, path, grace or 0)
+    yield from init_containers(spec, mountable, path, grace or 0)
+    yield from ephemeral_containers(spec, mountable, path)
     yield from host_network_ports(spec, path)
     restart = ("Always", "Never", "OnFailure")
     yield from chosen(spec.get("restartPolicy"), restart, path / "restartPolicy")
@@ -267,7 +269,7 @@ def changed_ephemeral_containers(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Ephemeral containers are added, never changed or removed."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     path = _SPEC / "ephemeralContainers"
-    yield from ephemeral_containers(spec, _SPEC)
+    yield from ephemeral_containers(spec, usable(spec, (), _SPEC), _SPEC)
     found = {one.get("name"): one for one in spec.get("ephemeralContainers") or ()}
     for one in before.get("ephemeralContainers") or ():
         name = one.get("name")

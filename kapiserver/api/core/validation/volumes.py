@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import (
@@ -45,6 +45,16 @@ def volumes(spec: Tree, path: Path) -> Iterator[FieldError]:
         if not found:
             seen.add(name)
         yield from found
+
+
+def usable(spec: Tree, errors: Sequence[FieldError], path: Path) -> dict[str, Tree]:
+    """The volumes by name, without those that errors were found in: they cannot be mounted."""
+    found: dict[str, Tree] = {}
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        at = str((path / "volumes")[index])
+        if not any(str(error.path).startswith(at) for error in errors):
+            found[volume.get("name") or ""] = volume
+    return found
 
 
 def _source(volume: Tree, path: Path) -> Iterator[FieldError]:

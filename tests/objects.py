@@ -1,0 +1,102 @@
+"""Small valid objects for the tables of cases, and one change to one of them at a time."""
+
+import copy
+import functools
+
+from kapiserver.api.scheme import Scheme
+
+SCHEME = Scheme()
+
+POD = {
+    "kind": "Pod",
+    "apiVersion": "v1",
+    "metadata": {"name": "p", "namespace": "n"},
+    "spec": {
+        "volumes": [{"name": "v"}, {"name": "claim", "persistentVolumeClaim": {"claimName": "c"}}],
+        "containers": [
+            {
+                "name": "c",
+                "image": "nginx",
+                "ports": [{"name": "http", "containerPort": 80}],
+                "resources": {},
+                "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+            }
+        ],
+    },
+    "status": {},
+}
+DEPLOYMENT = {
+    "kind": "Deployment",
+    "apiVersion": "apps/v1",
+    "metadata": {"name": "d", "namespace": "n"},
+    "spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "image": "nginx:1", "resources": {}}]},
+        },
+        "strategy": {},
+    },
+    "status": {},
+}
+SERVICE = {
+    "kind": "Service",
+    "apiVersion": "v1",
+    "metadata": {"name": "s", "namespace": "n"},
+    "spec": {"ports": [{"port": 80}], "selector": {"a": "b"}},
+    "status": {"loadBalancer": {}},
+}
+AUTOSCALER = {
+    "kind": "HorizontalPodAutoscaler",
+    "apiVersion": "autoscaling/v2",
+    "metadata": {"name": "h", "namespace": "n"},
+    "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "maxReplicas": 3},
+    "status": {"desiredReplicas": 0, "currentMetrics": None},
+}
+GONE = object()
+"""The value of a change that takes a field away."""
+
+
+@functools.cache
+def resource(name):
+    """The resource of that plural name."""
+    for group in SCHEME.groups:
+        for found in SCHEME.resources(group.name):
+            if found.name == name:
+                return found
+    raise KeyError(name)
+
+
+def strategy(name):
+    """The strategy of `pods` or `pods/status`."""
+    plural, _, subresource = name.partition("/")
+    return SCHEME.strategy(resource(plural), subresource)
+
+
+def defaulted(obj):
+    """A copy with all defaults."""
+    found = copy.deepcopy(obj)
+    SCHEME.default(found)
+    return found
+
+
+def changed(obj, path="", value=GONE):
+    """A copy with one value changed: `spec/containers/0/name`."""
+    found = copy.deepcopy(obj)
+    at = found
+    *steps, last = path.split("/") if path else [""]
+    for step in steps:
+        at = at[int(step)] if isinstance(at, list) else at.setdefault(step, {})
+    if not last:
+        return found
+    key = int(last) if isinstance(at, list) else last
+    if value is GONE:
+        del at[key]
+    else:
+        at[key] = copy.deepcopy(value)
+    return found
+
+
+def texts(errors):
+    """Errors as messages show them."""
+    return [str(error) for error in errors]

@@ -21,7 +21,6 @@ from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.json import write_document
 from kapiserver.codecs.protobuf import (
     ENVELOPE_TAIL,
-    MAGIC,
     envelope_head,
     read_envelope,
     with_resource_version,
@@ -134,9 +133,10 @@ class ObjectCodec:
     def selectable(self, entry: Entry) -> Selectable:
         """What selectors see; reads only those fields of a protobuf value. Raises Corrupt."""
         tree = entry.known_tree
-        if tree is None and self._glance is not None and entry.value.startswith(MAGIC):
+        if tree is None and self._glance is not None:
+            message = self._message(entry.value)
             try:
-                tree = self._glance(self._raw(entry.value))
+                tree = None if message is None else self._glance(message)
             except CodecError as error:
                 raise Corrupt(f"{entry.path}: {error}") from error
         if tree is None:
@@ -165,9 +165,10 @@ class ObjectCodec:
         """Make one form of an entry, and keep it where it was not spliced."""
         version, media = form
         if media == "protobuf" and version == self.stored_version:
-            found = self._spliced(entry)
-            if found is not None:
-                return found
+            message = self._message(entry.value)
+            if message is not None:
+                revision = entry.revision
+                return with_resource_version(message, revision) if revision else message
         tree = convert(self._scheme, entry.tree(), version)
         if media == "json":
             found = write_document(tree)[len(self.json_prefix(version)) :]
@@ -182,19 +183,17 @@ class ObjectCodec:
         entry.keep(form, found)
         return found
 
-    def _raw(self, value: bytes) -> bytes:
-        """The message in a stored value; nearly always one that was written here."""
-        if value.startswith(self._head):
-            length, start = read_varint(value, len(self._head))
-            if value[start + length :] == ENVELOPE_TAIL:
-                return value[start : start + length]
-        return read_envelope(value).raw
-
-    def _spliced(self, entry: Entry) -> bytes | None:
-        if not entry.value.startswith(MAGIC):
+    def _message(self, value: bytes) -> bytes | None:
+        """The message in a stored value of the version stored now; None: it is something else."""
+        if not value.startswith(self._head):
             return None
-        raw = self._raw(entry.value)
-        return with_resource_version(raw, entry.revision) if entry.revision else raw
+        try:
+            length, start = read_varint(value, len(self._head))
+        except IndexError:
+            return None
+        if value[start + length :] != ENVELOPE_TAIL:
+            return None
+        return value[start : start + length]
 
     def _item_cbor(self, tree: Tree) -> bytes:
         from kapiserver.codecs.cbor import write_document as write_cbor  # only for CBOR's clients

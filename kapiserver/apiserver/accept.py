@@ -7,6 +7,7 @@ AllowsMediaTypeTransform of k8s.io/apiserver.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from kapiserver.api.group import GroupVersion, GroupVersionKind
@@ -22,6 +23,7 @@ from kapiserver.codecs.negotiation import (
 )
 
 META_VERSIONS = (GroupVersion("meta.k8s.io", "v1"), GroupVersion("meta.k8s.io", "v1beta1"))
+_REMEMBERED_LENGTH = 512
 _METADATA = ("PartialObjectMetadata", "PartialObjectMetadataList")
 
 
@@ -41,8 +43,10 @@ class Wanted:
 
 def wanted(server: Server, request: Request) -> Wanted:
     """The form that a client wants an object, a list or a Table in. Raises NotAcceptable."""
-    header = request.header("Accept")
-    accepted = negotiate(header, server.codecs.media_types, allows=_allows)
+    header, offered = request.header("Accept"), server.codecs.media_types
+    # Clients send the same few headers over and over.
+    known = len(header) <= _REMEMBERED_LENGTH
+    accepted = (_negotiated if known else _negotiated.__wrapped__)(header, offered)
     return _wanted(request, accepted)
 
 
@@ -58,6 +62,11 @@ def wanted_stream(server: Server, request: Request) -> Wanted:
     header = request.header("Accept")
     accepted = negotiate_stream(header, server.codecs.media_types, allows=_allows)
     return Wanted(media=accepted.media, convert=accepted.convert)
+
+
+@functools.lru_cache(maxsize=256)
+def _negotiated(header: str, offered: tuple[MediaType, ...]) -> Accepted:
+    return negotiate(header, offered, allows=_allows)
 
 
 def _wanted(request: Request, accepted: Accepted) -> Wanted:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import Resource
-from kapiserver.apiserver import discovery, openapi
+from kapiserver.apiserver import discovery
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.documents import health, paths, version
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
@@ -36,11 +36,17 @@ def route(server: Server, handlers: Mapping[str, VerbHandler]) -> Handler:
     return handle
 
 
+async def _openapi(server: Server, request: Request) -> Answer:
+    from kapiserver.apiserver import openapi  # large, and most servers are never asked
+
+    return await openapi.answer(server, request)
+
+
 PATHS: dict[str, VerbHandler] = {
     "": paths,
     "api": discovery.answer,
     "apis": discovery.answer,
-    "openapi": openapi.answer,
+    "openapi": _openapi,
     "version": version,
     "healthz": health,
     "livez": health,

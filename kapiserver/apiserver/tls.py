@@ -118,7 +118,9 @@ def _is_good(pair: Pair, names: Sequence[str], now: datetime) -> bool:
     validity = _VALIDITY.search(der)
     if validity is None:
         return False
-    ends = datetime.strptime(validity[2].decode(), "%y%m%d%H%M%S").replace(tzinfo=UTC)
+    text = validity[2].decode()  # yymmddhhmmss
+    parts = [int(text[at : at + 2]) for at in range(0, 12, 2)]
+    ends = datetime(2000 + parts[0], *parts[1:], tzinfo=UTC)
     if ends < now + timedelta(days=RENEW_DAYS):
         return False
     return all(_encoded(name) in der for name in names)

@@ -128,22 +128,45 @@ def run_server(started: "threading.Event", ended: "list[Any]", config: Config) -
         started.set()
 
 
-@pytest.fixture(scope="session")
-def server_port() -> Iterator[int]:
-    started, handles = threading.Event(), []
-    config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
-    thread = threading.Thread(target=run_server, args=(started, handles, config), daemon=True)
-    thread.start()
-    started.wait(20)
-    loop, stop, running = handles
-    yield int(running.url.rpartition(":")[2])
-    loop.call_soon_threadsafe(stop.set)
-    thread.join(20)
+class Server:
+    """A running server: where it listens, and how to end it."""
+
+    def __init__(self) -> None:
+        started, handles = threading.Event(), []
+        config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
+        self._thread = threading.Thread(
+            target=run_server, args=(started, handles, config), daemon=True
+        )
+        self._thread.start()
+        started.wait(20)
+        self._loop, self._stop, running = handles
+        self.api = Api(int(running.url.rpartition(":")[2]))
+
+    def begin_end(self) -> None:
+        """Ask it to drain."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+
+    def end(self) -> None:
+        """Drain it and wait until it is gone."""
+        if self._thread.is_alive():
+            self.begin_end()
+        self._thread.join(20)
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    """A server of the test's own, which may end it."""
+    server = Server()
+    yield server
+    server.end()
 
 
 @pytest.fixture(scope="session")
-def api(server_port: int) -> Api:
-    return Api(server_port)
+def api() -> Iterator[Api]:
+    """The server that tests share."""
+    server = Server()
+    yield server.api
+    server.end()
 
 
 _numbers = itertools.count(1)

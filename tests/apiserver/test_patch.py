@@ -1,5 +1,7 @@
 """PATCH: the three simple patches, over HTTP."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 
@@ -207,3 +209,12 @@ def test_forced(api, path):
     answer = api.patch(f"{path}?force=true", {})
     assert answer.status == 422
     assert "may not be specified for non-apply patch" in answer.message
+
+
+def test_together(api, path):
+    """Patches without a version that meet are all applied."""
+    with ThreadPoolExecutor(8) as pool:
+        bodies = [{"data": {f"key{number}": "v"}} for number in range(40)]
+        answers = list(pool.map(lambda body: api.patch(path, body), bodies))
+    assert {answer.status for answer in answers} == {200}
+    assert {f"key{number}" for number in range(40)} < set(api.get(path).json["data"])

@@ -162,3 +162,12 @@ def test_too_old(api, maps):
     """A version from before the store's time is an ERROR event with 410 Expired, or 410."""
     with api.watch(f"{maps}?{TIMEOUT}&resourceVersion=1") as stream:
         assert stream.response.status in (200, 410)
+
+
+def test_drain(own_server):
+    """A server on its way out ends its watches cleanly."""
+    with own_server.api.watch(f"/api/v1/namespaces?{TIMEOUT}") as stream:
+        assert stream.event()["type"] == "ADDED"
+        own_server.begin_end()
+        while stream.event() is not None:
+            pass  # reading to the end raises where the last chunk is missing

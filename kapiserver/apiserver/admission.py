@@ -18,8 +18,9 @@ from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.request import Request, User, Warnings
 from kapiserver.apiserver.status import cause
 from kapiserver.apiserver.target import Target
+from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
-from kapiserver.storage.query import Admit, ObjectKey
+from kapiserver.storage.query import Admit
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE"]
 

@@ -15,8 +15,8 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.routes import resource_of
 from kapiserver.apiserver.scale import Scale
+from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.objects import ResourceStore
-from kapiserver.storage.query import ObjectKey
 
 
 class View(Protocol):

@@ -111,7 +111,7 @@ class Documents:
         meta = {**head, "metadata": self._list_meta(listing), "items": []}
         first = protobuf.read_envelope(self.serialize("protobuf", meta)).raw
         length = len(first) + sum(
-            protobuf.list_item_length(self._length(entry, form)) for entry in listing.entries
+            protobuf.list_item_length(self._codec.length(entry, form)) for entry in listing.entries
         )
         parts = [protobuf.envelope_head(kind, length), first]
         size = len(first)
@@ -125,9 +125,6 @@ class Documents:
                 parts, size = [], 0
         parts.append(protobuf.ENVELOPE_TAIL)
         yield b"".join(parts)
-
-    def _length(self, entry: Entry, form: Form) -> int:
-        return len(entry.encoded(form))
 
     def _cbor_list(self, listing: Listing, form: Form) -> Iterator[bytes]:
         item_form = Form(form.version, CBOR_ITEM)

@@ -25,7 +25,7 @@ from kapiserver.codecs.protobuf import (
     read_envelope,
     with_resource_version,
 )
-from kapiserver.codecs.varint import read_varint
+from kapiserver.codecs.varint import varint
 from kapiserver.codecs.wire import decoder
 from kapiserver.storage.entry import Entry, Form, ObjectKey, Selectable, stamped
 from kapiserver.storage.errors import Corrupt
@@ -36,6 +36,9 @@ BUDGET = 192 << 20
 
 CBOR_ITEM = "cbor.item"
 """An item of a CBOR list: the object without `kind` and `apiVersion`."""
+
+_VARINTS = ((1, 0x7F), (2, 0x3FFF), (3, 0x1FFFFF), (4, 0xFFFFFFF))
+"""Bytes of a varint, and the greatest number that takes so many."""
 
 
 class Budget:
@@ -183,17 +186,39 @@ class ObjectCodec:
         entry.keep(form, found)
         return found
 
+    def length(self, entry: Entry, form: Form) -> int:
+        """How many bytes an entry's protobuf has, without making them where they are spliced."""
+        if form.version == self.stored_version:
+            length = self._message_length(entry.value)
+            if length:
+                revision = entry.revision
+                return length + (len(with_resource_version(b"", revision)) if revision else 0)
+        return len(entry.encoded(form))
+
     def _message(self, value: bytes) -> bytes | None:
         """The message in a stored value of the version stored now; None: it is something else."""
-        if not value.startswith(self._head):
-            return None
-        try:
-            length, start = read_varint(value, len(self._head))
-        except IndexError:
-            return None
-        if value[start + length :] != ENVELOPE_TAIL:
-            return None
-        return value[start : start + length]
+        length = self._message_length(value)
+        return value[-length - len(ENVELOPE_TAIL) : -len(ENVELOPE_TAIL)] if length else None
+
+    def _message_length(self, value: bytes) -> int:
+        """The length of that message; 0: the value is something else. Not parsed: what lies
+        between head and tail is the length, as a varint, and so many bytes."""
+        head = len(self._head)
+        between = len(value) - head - len(ENVELOPE_TAIL)
+        for size, most in _VARINTS:
+            if between - size <= most:
+                length = between - size
+                break
+        else:
+            return 0
+        if (
+            length > 0
+            and value.startswith(self._head)
+            and value.endswith(ENVELOPE_TAIL)
+            and value.startswith(varint(length), head)
+        ):
+            return length
+        return 0
 
     def _item_cbor(self, tree: Tree) -> bytes:
         from kapiserver.codecs.cbor import write_document as write_cbor  # only for CBOR's clients

@@ -39,8 +39,10 @@ LoadTokens: TypeAlias = Callable[[], Awaitable[Tokens]]
 
 LATEST = Revision(-1)
 """In a continue token: go on at whatever is newest, inconsistently."""
-TURN = 2000
-"""Entries looked at before others may run."""
+TURN = 250
+"""Entries looked at before others may run: reading the fields of one never read takes 40 us."""
+STORED_PAGE = 1000
+"""Keys read from the store at once."""
 
 _LIST_TOO_OLD = "The resourceVersion for the provided list is too old."
 _CONTINUE_TOO_OLD = (
@@ -234,7 +236,7 @@ class Lists:
         self, query: ListQuery, revision: Revision, scope: str, start: str
     ) -> Listing:
         selection, limit = query.selection, _limit(query)
-        size = limit if limit and selection.everything else TURN
+        size = limit if limit and selection.everything else STORED_PAGE
         found: list[Entry] = []
         while True:
             page = await self._kv.range(scope, start=start, limit=size, revision=revision)

@@ -11,10 +11,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from kapiserver.api.selectors import EVERYTHING, Selection
 from kapiserver.api.types import Tree
-from kapiserver.storage.entry import Entry, Form, ObjectKey
+from kapiserver.storage.entry import Entry
 from kapiserver.storage.kv import Revision
-
-__all__ = ["Form", "ObjectKey"]
 
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 

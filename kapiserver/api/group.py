@@ -87,6 +87,8 @@ class Resource:
     """Beside metadata.name and metadata.namespace."""
     field_aliases: tuple[tuple[str, str], ...] = ()
     """Old names of selectable fields: (alias, field)."""
+    answers_deleted: bool = False
+    """A delete answers with the object that is gone, where others answer with a Status."""
     stored: bool = True
     """False for kinds that are only answered: reviews, bindings."""
 

@@ -18,8 +18,6 @@ from kapiserver.apiserver.target import Target, target_of
 from kapiserver.storage.entry import Entry
 
 KIND = "DeleteOptions"
-RETURNED_WHEN_GONE = frozenset({"pods", "serviceaccounts", "services"})
-"""Resources that answer with the object that is gone, where others answer with a Status."""
 
 
 async def delete(server: Server, request: Request) -> Answer:
@@ -33,7 +31,7 @@ async def delete(server: Server, request: Request) -> Answer:
     )
     for text in written.warnings:
         request.warnings.add(text)
-    if written.outcome == "deleted" and target.resource.name not in RETURNED_WHEN_GONE:
+    if written.outcome == "deleted" and not target.resource.answers_deleted:
         return answer_plain(server, _without_conversion(form), _gone(target, written.entry))
     waits = written.outcome == "terminating" and options.get("orphanDependents") is False
     return answer_entry(server, request, form, target, written.entry, 202 if waits else 200)

@@ -5,8 +5,7 @@ Nothing below `cli.py` reads a flag or the environment. Names are those of kube-
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 BODY_LIMIT = 3 * 1024 * 1024
@@ -20,7 +19,7 @@ class Config:
     secure_port     None: no HTTPS; 0: a free port
     insecure_port   None: no plain HTTP; 0: a free port; always on the loopback
     cert_dir        None: a temporary directory, gone with the server
-    storage         `sqlite:PATH`, `sqlite::memory:` or `etcd:` with `etcd_servers`
+    storage         what `storage/backends.py` takes: `sqlite:PATH`, `sqlite::memory:`
     """
 
     bind_address: str = "127.0.0.1"
@@ -34,10 +33,7 @@ class Config:
     anonymous_auth: bool = True
     kubeconfig_out: Path | None = None
     storage: str = "sqlite::memory:"
-    etcd_servers: tuple[str, ...] = ()
     etcd_prefix: str = "/registry"
-    runtime_config: Mapping[str, str] = field(default_factory=dict)
-    feature_gates: Mapping[str, bool] = field(default_factory=dict)
     event_ttl: int = 3600
     service_cluster_ip_range: str = "10.0.0.0/24"
     max_requests_inflight: int = 400

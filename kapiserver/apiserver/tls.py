@@ -119,8 +119,7 @@ def _is_good(pair: Pair, names: Sequence[str], now: datetime) -> bool:
     if validity is None:
         return False
     text = validity[2].decode()  # yymmddhhmmss
-    parts = [int(text[at : at + 2]) for at in range(0, 12, 2)]
-    ends = datetime(2000 + parts[0], *parts[1:], tzinfo=UTC)
+    ends = datetime.fromisoformat(f"20{text[:6]}T{text[6:]}+00:00")
     if ends < now + timedelta(days=RENEW_DAYS):
         return False
     return all(_encoded(name) in der for name in names)

@@ -17,8 +17,9 @@ from kapiserver.apiserver.controllers.bootstrap import CORE, create
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import NotFound, StorageError
 from kapiserver.storage.kv import Revision
-from kapiserver.storage.objects import ResourceStore, Watching
+from kapiserver.storage.objects import ResourceStore
 from kapiserver.storage.query import EventType, WatchQuery
+from kapiserver.storage.watchers import Watching
 
 ROOT_CA = "kube-root-ca.crt"
 ACCOUNT = "default"

@@ -27,6 +27,8 @@ RECENT_SECONDS = 75.0
 RECENT_LEAST = 1024
 RECENT_MOST = 65536
 """Changes remembered whatever their age, and never more than."""
+RECENT_BYTES = 64 << 20
+"""Bytes of objects that are remembered in changes, at most."""
 SNAPSHOTS = 16
 """Past states kept for paged lists; older ones are read from the store."""
 SNAPSHOT_SECONDS = 60.0
@@ -100,7 +102,9 @@ class ResourceCache:
         self._index: dict[str, Entry] = {}
         self._changed = Revision(0)
         self._recent: deque[CachedEvent] = deque()
+        self._recent_bytes = 0
         self._forgotten = Revision(0)
+        self._recalling = asyncio.Lock()
         self._snapshots: deque[_Snapshot] = deque(maxlen=SNAPSHOTS)
         self._expected: dict[str, list[Entry]] = {}
         self._waiting: list[tuple[Revision, asyncio.Future[None]]] = []
@@ -210,6 +214,7 @@ class ResourceCache:
         self._watch = None
         self._entries, self._index = [], {}
         self._recent.clear()
+        self._recent_bytes = 0
         self._snapshots.clear()
         reason = error if isinstance(error, StorageError) else Unavailable("the store is closed")
         for _, future in self._waiting:
@@ -238,6 +243,7 @@ class ResourceCache:
         self._changed = revision
         seen = CachedEvent(path, revision, entry, previous, now)
         self._recent.append(seen)
+        self._recent_bytes += _size(seen)
         return seen
 
     def _entry_of(self, event: Event, value: bytes) -> Entry:
@@ -249,8 +255,14 @@ class ResourceCache:
 
     def _trim(self, now: float) -> None:
         recent, oldest = self._recent, now - RECENT_SECONDS
-        while len(recent) > RECENT_MOST or (len(recent) > RECENT_LEAST and recent[0].at < oldest):
-            self._forgotten = recent.popleft().revision
+        while (
+            len(recent) > RECENT_MOST
+            or (self._recent_bytes > RECENT_BYTES and recent)
+            or (len(recent) > RECENT_LEAST and recent[0].at < oldest)
+        ):
+            gone = recent.popleft()
+            self._forgotten = gone.revision
+            self._recent_bytes -= _size(gone)
         snapshots, oldest = self._snapshots, now - SNAPSHOT_SECONDS
         while snapshots and snapshots[0].at < oldest:
             snapshots.popleft()
@@ -296,6 +308,39 @@ class ResourceCache:
         found.reverse()
         return found
 
+    async def recall(self, revision: Revision) -> bool:
+        """Make the changes after a revision known from the store's history, for a watch that
+        resumes after a restart; False when they are forgotten, or too many."""
+        async with self._recalling:
+            if revision >= self._forgotten:
+                return True
+            history = History(until=self._forgotten)
+            watch = self._kv.watch(self.prefix, after=revision, sink=history)
+            try:
+                watch.request_progress()
+                complete = await history.complete
+            finally:
+                watch.cancel()
+            if not complete or history.until != self._forgotten:
+                return False
+            now = self._clock.now()
+            recalled = [self._recalled(event, now) for event in history.seen]
+            size = sum(map(_size, recalled))
+            if self._recent_bytes + size > RECENT_BYTES:
+                return False
+            self._recent.extendleft(reversed(recalled))
+            self._recent_bytes += size
+            self._forgotten = revision
+            return True
+
+    def _recalled(self, event: Event, now: float) -> CachedEvent:
+        entry = previous = None
+        if event.value is not None:
+            entry = Entry(self._origin, event.key, event.value, event.revision)
+        if event.previous is not None:
+            previous = Entry(self._origin, event.key, event.previous, event.revision)
+        return CachedEvent(event.key, event.revision, entry, previous, now)
+
     @property
     def oldest(self) -> Revision:
         """The oldest revision a watch can resume from."""
@@ -324,6 +369,40 @@ class ResourceCache:
         if self._snapshots and self._snapshots[-1].last is None:
             self._snapshots[-1].last = Revision(revision - 1)
             self._entries = list(self._entries)
+
+
+class History:
+    """Collects a watch's events up to a revision; the `Sink` of that watch."""
+
+    def __init__(self, *, until: Revision) -> None:
+        self.until = until
+        self.seen: list[Event] = []
+        self.complete: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def events(self, batch: Sequence[Event]) -> None:
+        """Take those that are wanted."""
+        self.seen.extend(event for event in batch if event.revision <= self.until)
+        if batch[-1].revision >= self.until:
+            self._finish(complete=True)
+        elif len(self.seen) > RECENT_LEAST * 16:
+            self._finish(complete=False)
+
+    def progress(self, revision: Revision) -> None:
+        """Everything up to `revision` was shown."""
+        if revision >= self.until:
+            self._finish(complete=True)
+
+    def closed(self, error: Exception | None) -> None:  # noqa: ARG002 - whatever it was
+        """There is no more."""
+        self._finish(complete=False)
+
+    def _finish(self, *, complete: bool) -> None:
+        if not self.complete.done():
+            self.complete.set_result(complete)
+
+
+def _size(event: CachedEvent) -> int:
+    return 0 if event.entry is None else len(event.entry.value)
 
 
 def _slice(entries: list[Entry], scope: str, start: str) -> list[Entry]:

@@ -64,10 +64,6 @@ class Budget:
             self.size -= size
             oldest.forget()
 
-    def drop(self, entry: Entry) -> None:
-        """The entry is of no use any more."""
-        self.size -= self._held.pop(entry, 0)
-
 
 class ObjectCodec:
     """How the objects of one resource are stored and written; the `Origin` of their entries."""

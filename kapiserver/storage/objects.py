@@ -154,7 +154,7 @@ class ResourceStore:
             sent=revision,
             bookmarks=query.bookmarks,
         )
-        if revision < self._cache.oldest:
+        if revision < self._cache.oldest and not await self._cache.recall(revision):
             message = f"too old resource version: {revision} ({self._cache.oldest})"
             watching.end(self._lists.expired(message))
         else:
@@ -276,9 +276,7 @@ class ResourceStore:
                 if verified or (latest and latest.revision) == (entry and entry.revision):
                     raise
                 entry, verified = latest, True
-            except (Conflict, AlreadyExists) as error:
-                if entry is None and isinstance(error, AlreadyExists) and not may_create:
-                    raise
+            except (Conflict, AlreadyExists):
                 entry, verified = await self._read(path), True
         raise ObjectConflict(resource=self.resource.name, group=self.resource.group, name=key.name)
 

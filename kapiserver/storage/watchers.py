@@ -26,6 +26,8 @@ SLICE = 256 << 10
 """Bytes written at once while a watcher catches up."""
 TURN = 100
 """Watchers served before others may run."""
+PENDING = 20_000
+"""Changes that may wait to be delivered."""
 BOOKMARK_SECONDS = 60.0
 
 _log = logging.getLogger(__name__)
@@ -139,6 +141,9 @@ class Watchers:
         if self._audiences:
             self._pending.extend(events)
             self._run()
+        if len(self._pending) > PENDING:
+            _log.warning("changes come faster than they can be sent: ending all watches")
+            self.end_all()
 
     def begin(self, watching: Watching, initial: Sequence[Entry] | None, *, marked: bool) -> None:
         """Start a watch: the initial objects if any (at the watcher's `sent` revision; `marked`:

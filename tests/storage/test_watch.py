@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -231,7 +232,7 @@ def test_bookmarks_come_by_the_clock() -> None:
 
 
 def test_too_old_a_version_is_an_error_event() -> None:
-    """What is not remembered any more ends the stream with an ERROR event."""
+    """What neither the cache nor the store remembers ends the stream with an ERROR event."""
 
     async def test(house: House) -> None:
         store = house.of("configmaps")
@@ -242,6 +243,7 @@ def test_too_old_a_version_is_an_error_event() -> None:
             )
         house.clock.advance(RECENT_SECONDS + 1)
         await store.create(config_map("b"))
+        await house.kv.compact(await house.kv.current_revision())
         client = Client()
         await watch(store, client, resource_version="2")
         await client.until(lambda: client.closed)
@@ -250,6 +252,38 @@ def test_too_old_a_version_is_an_error_event() -> None:
         assert message.startswith("too old resource version: 2 (")
 
     run(test)
+
+
+def test_watches_resume_after_a_restart(tmp_path: Path) -> None:
+    """What the cache of a new server has not seen comes from the store's history."""
+    spec = f"sqlite:{tmp_path / 'objects.db'}"
+
+    async def write(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", labels={"x": "1"}))
+        await label(store, "a", x="2")
+        await store.create(config_map("b", labels={"x": "1"}))
+        await store.delete(key("b"), DeleteQuery())
+
+    async def resume(house: House) -> None:
+        store = house.of("configmaps")
+        client, last = Client(), Client()
+        selection = parse("x=1", "")
+        await watch(store, client, resource_version="1", selection=selection)
+        await watch(store, last, resource_version=f"{await house.kv.current_revision() - 1}")
+        await store.create(config_map("c", labels={"x": "1"}))
+        assert await client.count(5) == [
+            ("ADDED", "a"),
+            ("DELETED", "a"),
+            ("ADDED", "b"),
+            ("DELETED", "b"),
+            ("ADDED", "c"),
+        ]
+        assert await last.count(2) == [("DELETED", "b"), ("ADDED", "c")]
+        assert client.events[1]["object"]["metadata"]["labels"] == {"x": "1"}
+
+    run(write, spec)
+    run(resume, spec)
 
 
 def test_bad_versions_and_options() -> None:

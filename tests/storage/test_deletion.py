@@ -1,0 +1,240 @@
+"""Deleting objects: preconditions, finalizers, grace periods, collections."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kapiserver.api.errors import InvalidObject
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.errors import NotFound, ObjectConflict
+from kapiserver.storage.objects import ResourceStore
+from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions, Written
+from tests.storage.objectkit import (
+    House,
+    config_map,
+    deployment,
+    key,
+    named,
+    pod,
+    run,
+)
+
+APPS = GroupVersion("apps", "v1")
+
+
+def setting(*path: str, to: Any) -> Any:
+    """A change that sets one value."""
+
+    def change(current: Tree) -> Tree:
+        at = current
+        for name in path[:-1]:
+            at = at.setdefault(name, {})
+        at[path[-1]] = to
+        return current
+
+    return change
+
+
+async def put(store: ResourceStore, name: str, *path: str, to: Any, **more: Any) -> Written:
+    return await store.update(key(name), setting(*path, to=to), **more)
+
+
+def finalizers(*names: str) -> dict[str, Any]:
+    return {"finalizers": list(names)}
+
+
+def test_delete_removes() -> None:
+    """Deleting answers with the last state at the deletion's version; then it is NotFound."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", data={"k": "v"}))
+        gone = await store.delete(key("a"), DeleteQuery())
+        assert gone.outcome == "deleted"
+        assert gone.entry.tree()["data"] == {"k": "v"}
+        assert gone.entry.revision == await house.kv.current_revision()
+        with pytest.raises(NotFound):
+            await store.get(key("a"))
+        with pytest.raises(NotFound, match=r'^configmaps "a" not found$'):
+            await store.delete(key("a"), DeleteQuery())
+
+    run(test)
+
+
+def test_delete_preconditions() -> None:
+    """A deletion of another uid or version is refused."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        meta = (await store.create(config_map("a"))).entry.tree()["metadata"]
+        cases = (
+            (
+                Preconditions(uid="x"),
+                f"the UID in the precondition (x) does not match the UID in record "
+                f"({meta['uid']}). The object might have been deleted and then recreated",
+            ),
+            (
+                Preconditions(resource_version="1"),
+                "the ResourceVersion in the precondition (1) does not match the ResourceVersion "
+                f"in record ({meta['resourceVersion']}). The object might have been modified",
+            ),
+        )
+        for preconditions, words in cases:
+            with pytest.raises(ObjectConflict) as caught:
+                await store.delete(key("a"), DeleteQuery(preconditions=preconditions))
+            expected = f'Operation cannot be fulfilled on ConfigMap "a": {words}'
+            assert str(caught.value) == expected
+        right = Preconditions(uid=meta["uid"], resource_version=meta["resourceVersion"])
+        gone = await store.delete(key("a"), DeleteQuery(preconditions=right))
+        assert gone.outcome == "deleted"
+
+    run(test)
+
+
+def test_finalizers_hold_until_removed() -> None:
+    """An object with finalizers is marked, counts a generation, and goes with the last one."""
+
+    async def test(house: House) -> None:
+        store = house.of("deployments", APPS)
+        await store.create(deployment("a", **finalizers("x.io/one", "x.io/two")))
+        marked = await store.delete(key("a"), DeleteQuery())
+        assert marked.outcome == "terminating"
+        meta = marked.entry.tree()["metadata"]
+        assert meta["deletionTimestamp"] == "2023-11-14T22:13:20Z"
+        assert meta["deletionGracePeriodSeconds"] == 0
+        assert meta["generation"] == 2
+        again = await store.delete(key("a"), DeleteQuery())
+        assert again.outcome == "terminating"
+        assert again.entry.revision == marked.entry.revision
+        with pytest.raises(InvalidObject, match="no new finalizers can be added"):
+            await put(store, "a", "metadata", "finalizers", to=["x.io/one", "x.io/new"])
+        one = await put(store, "a", "metadata", "finalizers", to=["x.io/one"])
+        assert one.outcome == "updated"
+        gone = await put(store, "a", "metadata", "finalizers", to=[])
+        assert gone.outcome == "deleted"
+        assert gone.entry.revision == await house.kv.current_revision()
+        with pytest.raises(NotFound):
+            await store.get(key("a"))
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("policy", "before", "after"),
+    [
+        ("Orphan", [], ["orphan"]),
+        ("Foreground", ["x.io/y"], ["x.io/y", "foregroundDeletion"]),
+        ("Foreground", ["orphan"], ["foregroundDeletion"]),
+        (None, ["orphan"], ["orphan"]),
+        ("Background", ["x.io/y", "orphan"], ["x.io/y"]),
+    ],
+)
+def test_propagation_policy_is_recorded(policy: Any, before: list[str], after: list[str]) -> None:
+    """Orphan and Foreground leave their finalizer for the garbage collector."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", **finalizers(*before)))
+        marked = await store.delete(key("a"), DeleteQuery(propagation_policy=policy))
+        assert marked.outcome == "terminating"
+        assert marked.entry.tree()["metadata"]["finalizers"] == after
+
+    run(test)
+
+
+def test_background_takes_the_orphan_finalizer_away() -> None:
+    """An object held by nothing but `orphan` goes when Background is asked for."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", **finalizers("orphan")))
+        query = DeleteQuery(propagation_policy="Background")
+        assert (await store.delete(key("a"), query)).outcome == "deleted"
+
+    run(test)
+
+
+def test_pods_end_in_their_time() -> None:
+    """A scheduled pod gets its grace period; a later delete can only shorten it; zero ends it."""
+
+    async def test(house: House) -> None:
+        store = house.of("pods")
+        await store.create(pod("a", node="n"))
+
+        async def delete(seconds: int | None) -> tuple[str, str, int]:
+            written = await store.delete(key("a"), DeleteQuery(grace_period_seconds=seconds))
+            meta = written.entry.tree()["metadata"]
+            when = meta["deletionTimestamp"]
+            return written.outcome, when, meta["deletionGracePeriodSeconds"]
+
+        assert await delete(None) == ("terminating", "2023-11-14T22:13:50Z", 30)
+        house.clock.advance(5)
+        assert await delete(40) == ("terminating", "2023-11-14T22:13:50Z", 30)
+        assert await delete(None) == ("terminating", "2023-11-14T22:13:50Z", 30)
+        assert await delete(10) == ("terminating", "2023-11-14T22:13:30Z", 10)
+        assert await delete(-1) == ("terminating", "2023-11-14T22:13:21Z", 1)
+        assert (await delete(0))[0] == "deleted"
+        with pytest.raises(NotFound):
+            await store.get(key("a"))
+
+    run(test)
+
+
+def test_pods_without_a_node_go_at_once() -> None:
+    """Nobody would end a pod that was never scheduled."""
+
+    async def test(house: House) -> None:
+        store = house.of("pods")
+        await store.create(pod("a"))
+        assert (await store.delete(key("a"), DeleteQuery())).outcome == "deleted"
+
+    run(test)
+
+
+def test_namespaces_wait_for_their_own_finalizers() -> None:
+    """A namespace terminates until `finalize` empties its spec."""
+
+    async def test(house: House) -> None:
+        store = house.of("namespaces")
+        place = ObjectKey("", "a")
+        body = {
+            "kind": "Namespace",
+            "apiVersion": "v1",
+            "metadata": {"name": "a"},
+            "spec": {},
+            "status": {},
+        }
+        await store.create(body)
+        marked = await store.delete(place, DeleteQuery())
+        assert marked.outcome == "terminating"
+        assert marked.entry.tree()["status"]["phase"] == "Terminating"
+        kept = await store.update(place, setting("spec", "finalizers", to=[]))
+        assert kept.entry.tree()["spec"]["finalizers"] == ["kubernetes"]
+        gone = await store.update(
+            place, setting("spec", "finalizers", to=[]), subresource="finalize"
+        )
+        assert gone.outcome == "deleted"
+
+    run(test)
+
+
+def test_delete_collection_deletes_what_is_selected() -> None:
+    """Twelve hundred objects go, page by page; those in other namespaces stay."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await asyncio.gather(
+            *(store.create(config_map(f"c{number:04d}")) for number in range(1200)),
+            store.create(config_map("other", "elsewhere")),
+        )
+        written = await store.delete_collection(ListQuery(namespace="default"), DeleteQuery())
+        assert len(written) == 1200
+        assert {one.outcome for one in written} == {"deleted"}
+        assert named((await store.list(ListQuery())).entries) == ["other"]
+
+    run(test)

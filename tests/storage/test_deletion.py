@@ -213,6 +213,7 @@ def test_namespaces_wait_for_their_own_finalizers() -> None:
         marked = await store.delete(place, DeleteQuery())
         assert marked.outcome == "terminating"
         assert marked.entry.tree()["status"]["phase"] == "Terminating"
+        assert "deletionGracePeriodSeconds" not in marked.entry.tree()["metadata"]
         kept = await store.update(place, setting("spec", "finalizers", to=[]))
         assert kept.entry.tree()["spec"]["finalizers"] == ["kubernetes"]
         gone = await store.update(

@@ -113,6 +113,7 @@ class NamespaceStrategy(SpecStrategy):
 
     def begin_deletion(self, obj: Tree) -> None:
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+        metadata_of(obj).pop("deletionGracePeriodSeconds", None)
 
     def pending_finalizers(self, obj: Tree) -> list[str]:
         return [*(value_at(obj, "spec", "finalizers") or ()), *finalizers_of(obj)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import logging
 import time
 from collections.abc import Callable, Iterable
 from email.utils import formatdate
@@ -30,11 +31,17 @@ from kapiserver.apiserver.request import (
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.respond import Headers, Response, Stream
 
+_log = logging.getLogger(__name__)
+
 LINE_LIMIT = 128 * 1024
 """Bytes of a request line: long label selectors fit."""
 FIELD_LIMIT = 64 * 1024
 FIELD_COUNT = 128
 LINGER_SECONDS = 5.0
+IDLE_SECONDS = 90.0
+"""An idle connection ends after that, as with kube-apiserver."""
+SLOW_CLIENT_SECONDS = 60.0
+"""A client that takes nothing of its answer for so long is cut off."""
 
 _LAST_CHUNK = b"0\r\n\r\n"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -174,6 +181,7 @@ class Listener(web.Server):
             max_headers=FIELD_COUNT,
             auto_decompress=False,
             lingering_time=LINGER_SECONDS,
+            keepalive_timeout=IDLE_SECONDS,
         )
         self._handle = handle
         self._user = user
@@ -194,7 +202,7 @@ class Listener(web.Server):
         answer = await self._handle(request)
         if isinstance(answer, Stream):
             return await self._stream(raw, connection, request, answer)
-        return await _respond(raw, answer)
+        return await _respond_whole(raw, answer)
 
     async def _stream(
         self, raw: web.BaseRequest, connection: _Connection, request: Request, answer: Stream
@@ -217,7 +225,7 @@ class Listener(web.Server):
         except Exception as error:
             if sink.started:
                 raise
-            return await _respond(raw, self._failed(request, answer, error))
+            return await _respond_whole(raw, self._failed(request, answer, error))
         finally:
             sink.close()
             self._streams.discard(sink)
@@ -279,6 +287,21 @@ async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
+async def _respond_whole(raw: web.BaseRequest, answer: Response) -> web.StreamResponse:
+    """Write an answer to its end, or cut the connection: half of one must not look like one."""
+    try:
+        return await _respond(raw, answer)
+    except ConnectionError:
+        return _CLOSE
+    except TimeoutError:
+        _log.info("%s takes its answer too slowly", raw.remote)
+    except Exception:
+        _log.exception("%s %s: the answer broke off", raw.method, raw.path)
+    if raw.transport is not None:
+        raw.transport.abort()
+    return _CLOSE
+
+
 async def _respond(raw: web.BaseRequest, answer: Response) -> web.StreamResponse:
     transport = raw.transport
     if transport is None:
@@ -287,7 +310,7 @@ async def _respond(raw: web.BaseRequest, answer: Response) -> web.StreamResponse
     if isinstance(answer.body, bytes):
         head = _head(raw, answer, f"Content-Length: {len(answer.body)}\r\n")
         transport.write(head if without_body else head + answer.body)
-        await raw.writer.drain()
+        await _taken(raw)
     elif answer.length is not None:
         transport.write(_head(raw, answer, f"Content-Length: {answer.length}\r\n"))
         if not without_body:
@@ -310,8 +333,15 @@ async def _write_slices(raw: web.BaseRequest, slices: Iterable[bytes]) -> None:
             raise ConnectionResetError
         raw.transport.write(piece)
         # A client that takes all at once never makes drain() wait: let others run all the same.
-        await raw.writer.drain()
+        await _taken(raw)
         await asyncio.sleep(0)
+
+
+async def _taken(raw: web.BaseRequest) -> None:
+    """Wait until the client has taken most of what was written. Raises TimeoutError."""
+    if raw.protocol.writing_paused:
+        async with asyncio.timeout(SLOW_CLIENT_SECONDS):
+            await raw.writer.drain()
 
 
 def _head(raw: web.BaseRequest, answer: Response, framing: str) -> bytes:

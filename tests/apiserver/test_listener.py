@@ -1,11 +1,12 @@
 """HTTP on the wire: raw sockets against a handler of the test's own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
 
+from kapiserver.apiserver import listener as listener_module
 from kapiserver.apiserver.errors import BodyTooLarge, ServerError
 from kapiserver.apiserver.listener import LINE_LIMIT, Listener
 from kapiserver.apiserver.request import ANONYMOUS, Request
@@ -26,9 +27,27 @@ class _Streaming:
             _Streaming.told.set()
 
 
+def _broken() -> Iterator[bytes]:
+    yield b"a" * 10
+    raise KeyError("secret")
+
+
+def _large() -> Iterator[bytes]:
+    try:
+        for _ in range(100):
+            yield b"x" * 1_000_000
+    finally:
+        assert _Streaming.told is not None
+        _Streaming.told.set()
+
+
 async def _handle(request: Request) -> Answer:
     if request.path == "/slices":
         return Response(body=iter([b"a" * 10, b"b" * 20]))
+    if request.path == "/large":
+        return Response(body=_large())
+    if request.path == "/broken":
+        return Response(body=_broken())
     if request.path == "/known":
         return Response(body=iter([b"a" * 10, b"b" * 20]), length=30)
     if request.path == "/body":
@@ -137,6 +156,40 @@ def test_slices() -> None:
     old = _ask(b"GET /slices HTTP/1.0\r\n\r\n")
     assert b"Transfer-Encoding" not in old
     assert old.endswith(b"a" * 10 + b"b" * 20)
+
+
+def test_broken_off() -> None:
+    """An answer that fails half way ends without an end, so that nobody takes it for whole."""
+
+    async def twice() -> tuple[bytes, bytes]:
+        async with _listening() as (_, ask):
+            try:
+                first = await ask(_get("/broken"))
+            except ConnectionResetError:
+                first = b""
+            return first, await ask(_get("/still"))
+
+    first, second = asyncio.run(twice())
+    assert not first.endswith(b"0\r\n\r\n")
+    assert b"secret" not in first
+    assert second.endswith(b"GET /still []")
+
+
+def test_slow_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that takes nothing of a large answer is cut off in the end."""
+    monkeypatch.setattr(listener_module, "SLOW_CLIENT_SECONDS", 0.01)
+
+    async def ask_and_wait() -> None:
+        _Streaming.told = asyncio.Event()
+        async with _listening() as (listener, _):
+            # A reader with so small a limit stops reading at once.
+            _, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=1)
+            writer.write(_get("/large"))
+            async with asyncio.timeout(5):
+                await _Streaming.told.wait()
+            writer.transport.abort()
+
+    asyncio.run(ask_and_wait())
 
 
 def test_head() -> None:

@@ -38,6 +38,7 @@ LINE_LIMIT = 128 * 1024
 FIELD_LIMIT = 64 * 1024
 FIELD_COUNT = 128
 LINGER_SECONDS = 5.0
+CLOSE_SECONDS = 1.0
 IDLE_SECONDS = 90.0
 """An idle connection ends after that, as with kube-apiserver."""
 SLOW_CLIENT_SECONDS = 60.0
@@ -187,16 +188,37 @@ class Listener(web.Server):
         self._user = user
         self._answer_error = answer_error
         self._streams: set[StreamSink] = set()
+        self._busy = 0
+        self._idle = asyncio.Event()
+        self._draining = False
 
     def __call__(self) -> web.RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
 
-    def end_streams(self) -> None:
-        """End every open stream cleanly."""
+    async def drain(self, seconds: float) -> None:
+        """End every stream cleanly, let what is in flight finish within that time, then close
+        all connections. Nothing accepts new ones by now."""
+        self._draining = True
         for stream in tuple(self._streams):
             stream.close()
+        if self._busy:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._idle.wait()
+        self.pre_shutdown()
+        await self.shutdown(CLOSE_SECONDS)
 
     async def _serve(self, raw: web.BaseRequest) -> web.StreamResponse:
+        self._busy += 1
+        try:
+            sent = await self._answer(raw)
+        finally:
+            self._busy -= 1
+            if self._draining and not self._busy:
+                self._idle.set()
+        return _CLOSE if self._draining else sent
+
+    async def _answer(self, raw: web.BaseRequest) -> web.StreamResponse:
         connection = cast(_Connection, raw.protocol)
         request = _request(raw, connection, self._user)
         answer = await self._handle(request)
@@ -219,6 +241,8 @@ class Listener(web.Server):
             running = await answer.open(sink)
             try:
                 sink.start()
+                if self._draining:
+                    sink.close()
                 await _ended(sink, answer.timeout)
             finally:
                 running.cancel()

@@ -139,7 +139,5 @@ async def _drain(app: App, endpoints: list[_Endpoint]) -> None:
     app.server.stores.stop()
     for endpoint in endpoints:
         endpoint.sockets.close()
-        endpoint.listener.end_streams()
-        endpoint.listener.pre_shutdown()  # idle connections end now, busy ones when they are done
     seconds = app.server.config.shutdown_timeout
-    await asyncio.gather(*(endpoint.listener.shutdown(seconds) for endpoint in endpoints))
+    await asyncio.gather(*(endpoint.listener.drain(seconds) for endpoint in endpoints))

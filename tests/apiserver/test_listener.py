@@ -110,7 +110,7 @@ async def _listening() -> AsyncIterator[tuple[Listener, Ask]]:
         yield listener, ask
     finally:
         server.close()
-        await listener.shutdown(1)
+        await listener.drain(1)
 
 
 def _ask(*pieces: bytes, until: bytes = b"") -> bytes:
@@ -291,13 +291,32 @@ def test_streams_end_cleanly() -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
             writer.write(_get("/idle"))
             await reader.readuntil(b"\r\n\r\n")
-            listener.end_streams()
+            await listener.drain(5)
             try:
                 return await reader.read()
             finally:
                 writer.close()
 
     assert asyncio.run(drain()).endswith(b"0\r\n\r\n")
+
+
+def test_what_is_in_flight_finishes() -> None:
+    """A request that has begun is read to its end and answered before the server closes."""
+
+    async def upload() -> bytes:
+        async with _listening() as (listener, _):
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            head = b"POST /body HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+            writer.write(head + b"Content-Length: 5\r\n\r\n")
+            await reader.readuntil(b"\r\n\r\n")
+            draining = asyncio.ensure_future(listener.drain(5))
+            writer.write(b"hello")
+            answer = await reader.read()
+            await draining
+            writer.close()
+            return answer
+
+    assert asyncio.run(upload()).endswith(b"\r\n\r\n5")
 
 
 def test_client_goes_away() -> None:

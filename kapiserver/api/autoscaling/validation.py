@@ -67,7 +67,7 @@ def _metric(metric: Tree, path: Path) -> Iterator[FieldError]:
         return
     wanted = _SOURCES[type_]
     if metric.get(wanted) is None:
-        detail = f"must populate information for the given metric source ({type_})"
+        detail = "must populate information for the given metric source"
         yield required(path / wanted, detail)
     for name in given:
         if name == wanted:

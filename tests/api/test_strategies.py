@@ -1,0 +1,278 @@
+"""How writes of each kind behave, and that no object of any kind upsets its rules."""
+
+import copy
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kapiserver.api.group import GroupVersionKind
+from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.metadata import validate_changed, validate_new
+from kapiserver.api.order import settle
+from kapiserver.api.types import Message
+from tests.objects import (
+    AUTOSCALER,
+    DEPLOYMENT,
+    POD,
+    SCHEME,
+    SERVICE,
+    changed,
+    defaulted,
+    resource,
+    strategy,
+)
+from tests.trees import objects
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+RESOURCES = [one for group in SCHEME.groups for one in SCHEME.resources(group.name)]
+
+
+@pytest.mark.parametrize("one", RESOURCES, ids=lambda one: one.qualified_name)
+def test_tables_are_whole(one):
+    """Every resource has a strategy, also for each of its subresources, fields and columns."""
+    assert SCHEME.strategy(one)
+    for subresource in one.subresources:
+        assert SCHEME.strategy(one, subresource.name)
+    assert set(one.selectable_fields) < set(SCHEME.fields(one)({}))
+    assert SCHEME.columns(one).columns
+
+
+def _ordered(type_, tree):
+    again = dict(tree)
+    settle(again, type_)
+    assert list(again) == list(tree), type_.__name__
+    for flat in type_.flat_fields():
+        value = tree.get(flat.field.name)
+        if isinstance(flat.field.shape, Message) and isinstance(value, dict):
+            _ordered(flat.field.shape.type, value)
+
+
+@pytest.mark.parametrize("one", RESOURCES, ids=lambda one: one.qualified_name)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_object(one, data):
+    """Whatever a client sends: rules, warnings, cells and fields are computed, nothing raises,
+    defaulting twice is defaulting once, and keys stay in declared order."""
+    kind = GroupVersionKind(one.group, one.storage_version, one.kind)
+    obj, old = data.draw(objects(SCHEME, kind)), data.draw(objects(SCHEME, kind))
+    for tree in (obj, old):
+        SCHEME.default(tree)
+    once = copy.deepcopy(obj)
+    SCHEME.default(obj)
+    assert obj == once
+    for name in ("", *(subresource.name for subresource in one.subresources)):
+        found = SCHEME.strategy(one, name)
+        new = copy.deepcopy(obj)
+        if not name:
+            found.prepare_for_create(new)
+            found.validate(new)
+            validate_new(new, namespaced=one.namespaced, check=found.check_name)
+            found.warnings(new, None)
+        before = copy.deepcopy(old)
+        found.prepare_for_update(new, old)
+        found.validate_update(new, old)
+        validate_changed(new, old, namespaced=one.namespaced)
+        found.warnings(new, old)
+        found.canonicalize(new)
+        found.grace_period(new, None)
+        found.pending_finalizers(new)
+        assert old == before
+        settle(new.get("metadata") or {}, ObjectMeta)  # as the store does, last of all
+        _ordered(SCHEME.type_of(kind), new)
+    columns = SCHEME.columns(one)
+    assert len(columns.cells(obj, NOW)) == len(columns.definitions())
+    assert all(isinstance(value, str) for value in SCHEME.fields(one)(obj).values())
+
+
+STATUSES = [
+    ("pods", POD, "status/phase", "Running"),
+    ("deployments", DEPLOYMENT, "status/replicas", 3),
+    ("services", SERVICE, "status/loadBalancer", {"ingress": [{"ip": "1.2.3.4"}]}),
+    ("horizontalpodautoscalers", AUTOSCALER, "status/currentReplicas", 3),
+]
+
+
+@pytest.mark.parametrize(("name", "obj", "path", "value"), STATUSES)
+def test_status_is_apart(name, obj, path, value):
+    """An update of the object keeps the status, one of the status keeps the spec."""
+    old = defaulted(obj)
+    new = changed(changed(old, path, value), "spec/changed", True)
+    spec = new["spec"]
+    through_status = copy.deepcopy(new)
+    strategy(name).prepare_for_update(new, old)
+    assert new["status"] == old["status"]
+    assert new["spec"] == spec
+    strategy(f"{name}/status").prepare_for_update(through_status, old)
+    assert through_status["spec"] == old["spec"]
+    assert changed(through_status, "spec/x", 1)["status"] != old["status"]
+
+
+GENERATIONS = [
+    ("pods", POD, "spec/nodeName", "n", 2),
+    ("pods", POD, "metadata/labels", {"a": "b"}, 1),
+    ("deployments", DEPLOYMENT, "spec/replicas", 3, 2),
+    ("deployments", DEPLOYMENT, "metadata/annotations", {"a": "b"}, 2),
+    ("deployments", DEPLOYMENT, "metadata/labels", {"a": "b"}, 1),
+    ("horizontalpodautoscalers", AUTOSCALER, "spec/maxReplicas", 9, 2),
+]
+
+
+@pytest.mark.parametrize(("name", "obj", "path", "value", "generation"), GENERATIONS)
+def test_generations(name, obj, path, value, generation):
+    """The generation begins at 1 and counts the changes of what is wanted."""
+    old = defaulted(obj)
+    strategy(name).prepare_for_create(old)
+    assert old["metadata"]["generation"] == 1
+    new = changed(old, path, value)
+    strategy(name).prepare_for_update(new, old)
+    assert new["metadata"]["generation"] == generation
+
+
+def test_status_of_a_new_object():
+    """Nobody brings a status along, but a node's kubelet does."""
+    for name, obj, path, value in STATUSES:
+        brought = changed(defaulted(obj), path, value)
+        strategy(name).prepare_for_create(brought)
+        assert brought["status"] != changed(defaulted(obj), path, value)["status"]
+    node = {"metadata": {"name": "n"}, "spec": {}, "status": {"phase": "x"}}
+    strategy("nodes").prepare_for_create(node)
+    assert node["status"] == {"phase": "x"}
+
+
+QUALITIES = [
+    ({}, "BestEffort"),
+    ({"requests": {"cpu": "1"}}, "Burstable"),
+    ({"limits": {"cpu": "1"}}, "Burstable"),
+    ({"limits": {"cpu": "1", "memory": "1Gi"}}, "Guaranteed"),
+    ({"limits": {"cpu": "1000m", "memory": "1Gi"}, "requests": {"cpu": "1"}}, "Guaranteed"),
+    ({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}, "Burstable"),
+]
+
+
+@pytest.mark.parametrize(("resources", "quality"), QUALITIES)
+def test_quality_of_service(resources, quality):
+    """A new pod is Pending, and its class follows from requests and limits."""
+    pod = defaulted(changed(POD, "spec/containers/0/resources", resources))
+    strategy("pods").prepare_for_create(pod)
+    assert pod["status"] == {"phase": "Pending", "qosClass": quality}
+
+
+def test_gated_pod():
+    """A pod with scheduling gates says from the start why it is not scheduled."""
+    pod = defaulted(changed(POD, "spec/schedulingGates", [{"name": "a.b/c"}]))
+    strategy("pods").prepare_for_create(pod)
+    (condition,) = pod["status"]["conditions"]
+    assert (condition["type"], condition["reason"]) == ("PodScheduled", "SchedulingGated")
+
+
+GRACE = [
+    ({}, {}, None, 0),
+    ({"nodeName": "n"}, {}, None, 30),
+    ({"nodeName": "n"}, {}, 5, 5),
+    ({"nodeName": "n"}, {"phase": "Succeeded"}, 5, 0),
+    ({"nodeName": "n", "terminationGracePeriodSeconds": -3}, {}, None, 1),
+]
+
+
+@pytest.mark.parametrize(("spec", "status", "asked", "period"), GRACE)
+def test_grace_period(spec, status, asked, period):
+    """A pod on a node gets its time to end; one nowhere, or ended, goes at once."""
+    pod = defaulted(POD)
+    pod["spec"].update(spec)
+    pod["status"].update(status)
+    assert strategy("pods").grace_period(pod, asked) == period
+
+
+def test_namespace_life():
+    """A namespace is Active, labelled by its name, and held by its own finalizer."""
+    found = strategy("namespaces")
+    namespace = {"metadata": {"name": "n"}}
+    found.prepare_for_create(namespace)
+    found.canonicalize(namespace)
+    assert namespace["spec"] == {"finalizers": ["kubernetes"]}
+    assert namespace["status"] == {"phase": "Active"}
+    assert namespace["metadata"]["labels"] == {"kubernetes.io/metadata.name": "n"}
+    assert found.pending_finalizers(namespace) == ["kubernetes"]
+    found.begin_deletion(namespace)
+    assert namespace["status"] == {"phase": "Terminating"}
+    done = changed(namespace, "spec", {})
+    strategy("namespaces/finalize").prepare_for_update(done, namespace)
+    assert found.pending_finalizers(done) == []
+    kept = changed(namespace, "spec", {})
+    found.prepare_for_update(kept, namespace)
+    assert kept["spec"] == {"finalizers": ["kubernetes"]}
+
+
+def test_service_keeps_its_addresses():
+    """An update that leaves out what was allocated means what is there."""
+    old = defaulted(changed(SERVICE, "spec/type", "NodePort"))
+    old["spec"].update(clusterIP="10.0.0.1", clusterIPs=["10.0.0.1"])
+    old["spec"]["ports"][0]["nodePort"] = 30000
+    new = defaulted(changed(SERVICE, "spec/type", "NodePort"))
+    strategy("services").prepare_for_update(new, old)
+    assert new["spec"]["clusterIP"] == "10.0.0.1"
+    assert new["spec"]["clusterIPs"] == ["10.0.0.1"]
+    assert new["spec"]["ports"][0]["nodePort"] == 30000
+    headless = defaulted(changed(SERVICE, "spec/clusterIP", "None"))
+    strategy("services").prepare_for_create(headless)
+    assert headless["spec"]["clusterIPs"] == ["None"]
+    assert strategy("services").validate(headless) == []
+
+
+def test_ephemeral_containers():
+    """Through its subresource nothing but the list of ephemeral containers changes."""
+    old = defaulted(POD)
+    new = changed(old, "spec/ephemeralContainers", [{"name": "e", "image": "x"}])
+    new["spec"]["nodeName"] = "elsewhere"
+    found = strategy("pods/ephemeralcontainers")
+    found.prepare_for_update(new, old)
+    assert "nodeName" not in new["spec"]
+    assert [one["name"] for one in new["spec"]["ephemeralContainers"]] == ["e"]
+    gone = changed(new, "spec/ephemeralContainers")
+    (error,) = found.validate_update(gone, new)
+    assert error.detail == 'existing ephemeral containers "e" may not be removed\n'
+
+
+def test_writes_without_a_version():
+    """A lease is never overwritten blindly; leases, events and services are made by PUT."""
+    lease = strategy("leases")
+    assert (lease.allow_unconditional_update, lease.allow_create_on_update) == (False, True)
+    assert strategy("events").allow_create_on_update
+    assert strategy("services").allow_create_on_update
+    assert not strategy("pods").allow_create_on_update
+
+
+NAMES = [
+    ("namespaces", "a.b", False),
+    ("services", "0a", True),
+    ("services", "a.b", False),
+    ("pods", "a.b", True),
+    ("leases", "a.b", True),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "fine"), NAMES)
+def test_names(name, value, fine):
+    """Each kind has its own rule for names."""
+    assert (strategy(name).check_name(value) == []) is fine
+
+
+FIELDS = [
+    ("pods", {"spec": {"hostNetwork": True}}, "spec.hostNetwork", "true"),
+    ("pods", {}, "spec.hostNetwork", "false"),
+    ("pods", {"status": {"podIPs": [{"ip": "a"}, {"ip": "b"}]}}, "status.podIP", "a"),
+    ("pods", {"status": {"podIPs": [{"ip": "a"}, {"ip": "b"}]}}, "status.podIPs", "a,b"),
+    ("nodes", {"spec": {"unschedulable": True}}, "spec.unschedulable", "true"),
+    ("events", {"source": {"component": "c"}, "reportingComponent": "r"}, "source", "c"),
+    ("events", {"source": {}, "reportingComponent": "r"}, "source", "r"),
+    ("namespaces", {"status": {"phase": "Active"}}, "status.phase", "Active"),
+    ("secrets", {"type": "Opaque"}, "type", "Opaque"),
+]
+
+
+@pytest.mark.parametrize(("name", "obj", "field", "value"), FIELDS)
+def test_fields(name, obj, field, value):
+    """Selectable fields are read as kube-apiserver reads them."""
+    assert SCHEME.fields(resource(name))(obj)[field] == value

@@ -1,0 +1,303 @@
+"""Rules of services, data, cluster kinds, leases and autoscalers, one broken at a time."""
+
+import base64
+
+import pytest
+
+from kapiserver.api import names
+from tests.objects import AUTOSCALER, GONE, SERVICE, changed, defaulted, strategy, texts
+
+LABEL = names.dns1123_label("_")[0]
+KEY = names.config_key(" ")[0]
+IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+
+SERVICES = [
+    ("", GONE, []),
+    ("spec/ports", [], ["spec.ports: Required value"]),
+    (
+        "spec/ports",
+        [{"name": "a", "port": 80}, {"name": "a", "port": 81}],
+        ['spec.ports[1].name: Duplicate value: "a"'],
+    ),
+    (
+        "spec/ports",
+        [{"name": "a", "port": 80}, {"port": 81}],
+        ["spec.ports[1].name: Required value"],
+    ),
+    (
+        "spec/ports/0/nodePort",
+        30000,
+        ["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"],
+    ),
+    (
+        "spec/ports/0/targetPort",
+        "UP",
+        [
+            'spec.ports[0].targetPort: Invalid value: "UP": must contain only alpha-numeric '
+            "characters (a-z, 0-9), and hyphens (-)",
+            'spec.ports[0].targetPort: Invalid value: "UP": must contain at least one letter (a-z)',
+        ],
+    ),
+    (
+        "spec/type",
+        "Odd",
+        [
+            'spec.type: Unsupported value: "Odd": supported values: "ClusterIP", "ExternalName", '
+            '"LoadBalancer", "NodePort"'
+        ],
+    ),
+    ("spec/type", "ExternalName", ["spec.externalName: Required value"]),
+    (
+        "spec/clusterIP",
+        "10.0.0",
+        [f'spec.clusterIPs[0]: Invalid value: "10.0.0": {IP}'],
+    ),
+    (
+        "spec/externalIPs",
+        ["127.0.0.1"],
+        [
+            'spec.externalIPs[0]: Invalid value: "127.0.0.1": may not be in the loopback range '
+            "(127.0.0.0/8, ::1/128)"
+        ],
+    ),
+    (
+        "spec/externalTrafficPolicy",
+        "Local",
+        [
+            'spec.externalTrafficPolicy: Invalid value: "Local": may only be set for '
+            "externally-accessible services"
+        ],
+    ),
+    (
+        "spec/sessionAffinity",
+        "Cookie",
+        ['spec.sessionAffinity: Unsupported value: "Cookie": supported values: "ClientIP", "None"'],
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "messages"), SERVICES)
+def test_services(path, value, messages):
+    """Services keep to their rules."""
+    found = strategy("services")
+    obj = defaulted(changed(SERVICE, path, value))
+    found.prepare_for_create(obj)
+    assert texts(found.validate(obj)) == messages
+
+
+def test_cluster_ip_stays():
+    """A cluster address does not change once it is given."""
+    old = defaulted(changed(SERVICE, "spec/clusterIP", "10.0.0.1"))
+    old["spec"]["clusterIPs"] = ["10.0.0.1"]
+    new = changed(old, "spec/clusterIP", "10.0.0.2")
+    strategy("services").prepare_for_update(new, old)
+    assert texts(strategy("services").validate_update(new, old)) == [
+        'spec.clusterIPs[0]: Invalid value: ["10.0.0.2"]: may not change once set'
+    ]
+
+
+def encoded(size):
+    return base64.b64encode(b"x" * size).decode()
+
+
+CONFIG_MAPS = [
+    ({"data": {"a": "b"}, "binaryData": {"c": "AA=="}}, []),
+    ({"data": {" ": "b"}}, [f'data[ ]: Invalid value: " ": {KEY}']),
+    (
+        {"data": {"a": "b"}, "binaryData": {"a": "AA=="}},
+        [
+            'data[a]: Invalid value: "a": duplicate of key present in binaryData',
+            'binaryData[a]: Invalid value: "a": duplicate of key present in data',
+        ],
+    ),
+    ({"data": {"a": "x" * 2**20}}, []),
+    (
+        {"data": {"a": "x" * 2**20}, "binaryData": {"b": "AA=="}},
+        ["[]: Too long: may not be more than 1048576 bytes"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("obj", "messages"), CONFIG_MAPS)
+def test_config_maps(obj, messages):
+    """Keys are file names, and a megabyte is enough."""
+    assert texts(strategy("configmaps").validate(obj)) == messages
+
+
+FROZEN = "Forbidden: field is immutable when `immutable` is set"
+
+
+def test_immutable_config_map():
+    """What is frozen stays frozen, and as it is."""
+    old = {"data": {"a": "b"}, "immutable": True}
+    found = strategy("configmaps")
+    assert texts(found.validate_update(old, old)) == []
+    assert texts(found.validate_update({"data": {"a": "c"}}, old)) == [
+        f"immutable: {FROZEN}",
+        f"data: {FROZEN}",
+    ]
+
+
+SECRETS = [
+    ({"type": "Opaque", "data": {"a": encoded(2**20)}}, []),
+    (
+        {"type": "Opaque", "data": {"a": encoded(2**20 + 1)}},
+        ["data: Too long: may not be more than 1048576 bytes"],
+    ),
+    (
+        {"type": "kubernetes.io/tls"},
+        ["data[tls.crt]: Required value", "data[tls.key]: Required value"],
+    ),
+    ({"type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}, []),
+    ({"type": "kubernetes.io/ssh-auth"}, ["data[ssh-privatekey]: Required value"]),
+    (
+        {"type": "kubernetes.io/basic-auth"},
+        ["data[username]: Required value", "data[password]: Required value"],
+    ),
+    (
+        {"type": "kubernetes.io/service-account-token"},
+        ["metadata.annotations[kubernetes.io/service-account.name]: Required value"],
+    ),
+    (
+        {"type": "kubernetes.io/dockerconfigjson"},
+        ["data[.dockerconfigjson]: Required value"],
+    ),
+    (
+        {"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": "e30="}},
+        [],
+    ),
+    ({"type": "my/own"}, []),
+]
+
+
+@pytest.mark.parametrize(("obj", "messages"), SECRETS)
+def test_secrets(obj, messages):
+    """Each known type of secret has the keys it must have."""
+    assert texts(strategy("secrets").validate(obj)) == messages
+
+
+def test_bad_docker_config():
+    """What should be JSON and is not is never shown in the message."""
+    obj = {"type": "kubernetes.io/dockercfg", "data": {".dockercfg": encoded(3)}}
+    (error,) = strategy("secrets").validate(obj)
+    assert str(error).startswith('data[.dockercfg]: Invalid value: "<secret contents redacted>": ')
+
+
+def test_secret_type_stays():
+    """A secret's type does not change."""
+    assert texts(strategy("secrets").validate_update({"type": "b"}, {"type": "a"})) == [
+        'type: Invalid value: "b": field is immutable'
+    ]
+
+
+def test_namespace_phase():
+    """A namespace is Terminating exactly when its deletion was asked for."""
+    found = strategy("namespaces/status")
+    wrong = {"metadata": {}, "status": {"phase": "Terminating"}}
+    assert texts(found.validate_update(wrong, wrong)) == [
+        "status.Phase: Invalid value: \"Terminating\": may only be 'Active' if "
+        "`deletionTimestamp` is empty"
+    ]
+
+
+EVENTS = [
+    ({"metadata": {"namespace": "n"}, "involvedObject": {"namespace": "n"}}, []),
+    ({"metadata": {"namespace": "default"}, "involvedObject": {}}, []),
+    (
+        {"metadata": {"namespace": "n"}, "involvedObject": {"namespace": "m"}},
+        ['involvedObject.namespace: Invalid value: "m": does not match event.namespace'],
+    ),
+    (
+        {
+            "metadata": {"namespace": "default"},
+            "involvedObject": {},
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reportingComponent": "c",
+            "reportingInstance": "i",
+            "action": "a",
+        },
+        ["reason: Required value"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("obj", "messages"), EVENTS)
+def test_events(obj, messages):
+    """An event lies in the namespace of what it is about."""
+    assert texts(strategy("events").validate(obj)) == messages
+
+
+NODES = [
+    ({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}, []),
+    (
+        {"spec": {"taints": [{"key": "a", "effect": "Never"}]}},
+        [
+            'spec.taints[0].effect: Unsupported value: "Never": supported values: "NoExecute", '
+            '"NoSchedule", "PreferNoSchedule"'
+        ],
+    ),
+    (
+        {"status": {"capacity": {"cpu": "-1"}}},
+        ['status.capacity[cpu]: Invalid value: "-1": must be greater than or equal to 0'],
+    ),
+]
+
+
+@pytest.mark.parametrize(("obj", "messages"), NODES)
+def test_nodes(obj, messages):
+    """Taints and capacities of nodes make sense."""
+    assert texts(strategy("nodes").validate(obj)) == messages
+
+
+LEASES = [
+    ({"leaseDurationSeconds": 5, "leaseTransitions": 0}, []),
+    (
+        {"leaseDurationSeconds": 0},
+        ["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
+    ),
+    (
+        {"leaseTransitions": -1},
+        ["spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "messages"), LEASES)
+def test_leases(spec, messages):
+    """A lease lasts for some time."""
+    assert texts(strategy("leases").validate({"spec": spec})) == messages
+
+
+AUTOSCALERS = [
+    ("", GONE, []),
+    ("spec/maxReplicas", 0, [
+        "spec.maxReplicas: Invalid value: 0: must be greater than 0",
+        "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
+    ]),
+    (
+        "spec/minReplicas",
+        0,
+        ["spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"],
+    ),
+    ("spec/scaleTargetRef/name", "", ["spec.scaleTargetRef.name: Required value"]),
+    (
+        "spec/scaleTargetRef/kind",
+        "a/b",
+        ["spec.scaleTargetRef.kind: Invalid value: \"a/b\": may not contain '/'"],
+    ),
+    (
+        "spec/metrics",
+        [{"type": "Pods"}],
+        [
+            "spec.metrics[0].pods: Required value: must populate information for the given metric "
+            "source"
+        ],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value", "messages"), AUTOSCALERS)
+def test_autoscalers(path, value, messages):
+    """Autoscalers keep to their rules."""
+    obj = defaulted(changed(AUTOSCALER, path, value))
+    assert texts(strategy("horizontalpodautoscalers").validate(obj)) == messages

@@ -53,6 +53,7 @@ class SecretStrategy(Strategy):
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         if not new.get("type") and old.get("type"):
             new["type"] = old["type"]
+            settle(new, v1.Secret)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(secret(obj))
@@ -191,6 +192,7 @@ class PodStatusStrategy(StatusStrategy):
         quality = value_at(old, "status", "qosClass")
         if quality and not value_at(new, "status", "qosClass"):
             new["status"]["qosClass"] = quality
+            settle(new["status"], v1.PodStatus)
 
 
 class EphemeralContainersStrategy(Strategy):

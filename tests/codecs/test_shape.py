@@ -1,0 +1,274 @@
+"""Reading JSON-shaped values by their declared types."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kapiserver.api.group import GroupVersionKind
+from kapiserver.api.leaves import IntOrString, Quantity, RawExtension, StringList, Time
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Kind, Type, double, field, int32, int64
+from kapiserver.codecs.errors import CodecError, Malformed, WrongValue
+from kapiserver.codecs.shape import MAX_DEPTH, read_tree
+from tests import trees
+
+SCHEME = Scheme()
+KINDS = list(trees.kinds(SCHEME))
+
+
+class Part(Type):
+    """A part of the kind below."""
+
+    name: str = field(1, always=True)
+    size: int32 = field(2)
+    parts: list[Part] = field(3)
+
+
+class Head(Type):
+    """A struct that is embedded."""
+
+    first: str = field(1)
+    second: str | None = field(2)
+
+
+class Sample(Kind):
+    """One field of each sort."""
+
+    text: str = field(1)
+    text_pointer: str | None = field(2, json="textPointer")
+    text_always: str = field(3, json="textAlways", always=True)
+    flag: bool = field(4)
+    flag_always: bool = field(5, json="flagAlways", always=True)
+    small: int32 = field(6)
+    small_pointer: int32 | None = field(7, json="smallPointer")
+    large: int64 = field(8)
+    ratio: double = field(9)
+    data: bytes = field(10)
+    free: Any = field(11)
+    part: Part = field(12)
+    part_pointer: Part | None = field(13, json="partPointer")
+    part_zero: Part = field(14, json="partZero", omit_zero=True)
+    head: Head = field(15, inline=True)
+    texts: list[str] = field(16)
+    texts_always: list[str] = field(17, json="textsAlways", always=True)
+    parts: list[Part] = field(18)
+    labels: dict[str, str] = field(19)
+    sizes: dict[str, Quantity] = field(20)
+    files: dict[str, bytes] = field(21)
+    since: Time = field(22, omit_zero=True)
+    until: Time | None = field(23)
+    at: Time = field(24)
+    port: IntOrString | None = field(25)
+    raw: RawExtension | None = field(26)
+    verbs: StringList = field(27)
+
+
+# What a Sample has when nothing is said.
+BARE = {
+    "kind": "", "apiVersion": "", "textAlways": "", "flagAlways": False, "part": {"name": ""},
+    "textsAlways": None, "at": None,
+}  # fmt: skip
+
+
+def read(value: Any) -> dict[str, Any]:
+    unknown: list[str] = []
+    tree = read_tree(Sample, value, unknown)
+    assert unknown == []
+    return tree
+
+
+def test_zero_values() -> None:
+    """Structs and `always` fields stand even when nothing is said."""
+    assert read({}) == BARE
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ({"text": ""}, {}),
+        ({"text": None}, {}),
+        ({"textPointer": ""}, {"textPointer": ""}),
+        ({"flag": False}, {}),
+        ({"small": 0}, {}),
+        ({"smallPointer": 0}, {"smallPointer": 0}),
+        ({"smallPointer": None}, {}),
+        ({"small": -(2**31)}, {"small": -(2**31)}),
+        ({"large": 2**63 - 1}, {"large": 2**63 - 1}),
+        ({"ratio": 3}, {"ratio": 3.0}),
+        ({"data": "AAE="}, {"data": "AAE="}),
+        ({"data": "AA\r\nE=\n"}, {"data": "AAE="}),
+        ({"data": "AAF="}, {"data": "AAE="}),
+        ({"free": {"b": [1, None], "a": 1}}, {"free": {"b": [1, None], "a": 1}}),
+        ({"part": None}, {}),
+        ({"part": {"size": 1}}, {"part": {"name": "", "size": 1}}),
+        ({"partPointer": {}}, {"partPointer": {"name": ""}}),
+        ({"partZero": {}}, {}),
+        ({"partZero": {"name": ""}}, {}),
+        ({"partZero": {"size": 1}}, {"partZero": {"name": "", "size": 1}}),
+        ({"first": "a", "second": ""}, {"first": "a", "second": ""}),
+        ({"texts": []}, {}),
+        ({"texts": ["a", None, ""]}, {"texts": ["a", "", ""]}),
+        ({"textsAlways": []}, {"textsAlways": []}),
+        ({"parts": [None, {"name": "a"}]}, {"parts": [{"name": ""}, {"name": "a"}]}),
+        ({"labels": {}}, {}),
+        ({"labels": {"b": "1", "a": None}}, {"labels": {"a": "", "b": "1"}}),
+        ({"sizes": {"cpu": "0.5"}}, {"sizes": {"cpu": "500m"}}),
+        ({"files": {"b": None, "a": "AA=="}}, {"files": {"a": "AA==", "b": ""}}),
+        ({"since": None}, {}),
+        ({"since": "0001-01-01T00:00:00Z"}, {}),
+        ({"until": "2020-01-01T01:00:00+01:00"}, {"until": "2020-01-01T00:00:00Z"}),
+        ({"port": 80}, {"port": 80}),
+        ({"raw": {"b": 1, "a": 2}}, {"raw": {"b": 1, "a": 2}}),
+        ({"raw": None}, {}),
+        ({"verbs": []}, {}),
+        ({"verbs": ["get"]}, {"verbs": ["get"]}),
+    ],
+)
+def test_canonical(said: dict[str, Any], kept: dict[str, Any]) -> None:
+    """Values come out as Go's encoder writes what its decoder read."""
+    tree = read(said)
+    assert tree == {**BARE, **kept}
+    assert json.dumps(read(tree)) == json.dumps(tree)
+
+
+def test_order() -> None:
+    """Keys stand in declared order, those of maps sorted, whatever order they came in."""
+    said = {"labels": {"b": "", "a": ""}, "second": "", "text": "x", "first": "y", "kind": "Sample"}
+    assert list(read(said)) == [
+        "kind", "apiVersion", "text", "textAlways", "flagAlways", "part", "first", "second",
+        "textsAlways", "labels", "at",
+    ]  # fmt: skip
+    assert list(read(said)["labels"]) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("said", "value", "where", "type_"),
+    [
+        ({"text": 1}, "number", "Sample.text", "string"),
+        ({"flag": "true"}, "string", "Sample.flag", "bool"),
+        ({"small": 2**31}, "number 2147483648", "Sample.small", "int32"),
+        ({"small": 1.5}, "number 1.5", "Sample.small", "int32"),
+        ({"small": 1.0}, "number 1.0", "Sample.small", "int32"),
+        ({"small": True}, "bool", "Sample.small", "int32"),
+        ({"large": 2**63}, "number 9223372036854775808", "Sample.large", "int64"),
+        ({"data": 1}, "number", "Sample.data", "[]uint8"),
+        ({"part": []}, "array", "Sample.part", "test_shape.Part"),
+        ({"part": {"size": "1"}}, "string", "Part.part.size", "int32"),
+        ({"parts": {}}, "object", "Sample.parts", "[]test_shape.Part"),
+        ({"parts": [1]}, "number", "Sample.parts", "test_shape.Part"),
+        ({"parts": [{"parts": [{"size": ""}]}]}, "string", "Part.parts.parts.size", "int32"),
+        ({"texts": [1]}, "number", "Sample.texts", "string"),
+        ({"labels": {"a": 1}}, "number", "Sample.labels", "string"),
+        ({"labels": []}, "array", "Sample.labels", "map[string]string"),
+        ({"at": 1}, "number", "Sample.at", "string"),
+        ({"port": 1.5}, "number 1.5", "Sample.port", "int32"),
+    ],
+)
+def test_wrong_types(said: Any, value: str, where: str, type_: str) -> None:
+    """A value of the wrong type is told in Go's words, with its struct and the path of fields."""
+    with pytest.raises(WrongValue) as caught:
+        read(said)
+    message = f"json: cannot unmarshal {value} into Go struct field {where} of type {type_}"
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ([], "json: cannot unmarshal array into Go value of type test_shape.Sample"),
+        ("x", "json: cannot unmarshal string into Go value of type test_shape.Sample"),
+        ({"data": "!A=="}, "illegal base64 data at input byte 0"),
+        ({"data": "AAE"}, "illegal base64 data at input byte 0"),
+        ({"data": "AA=A"}, "illegal base64 data at input byte 3"),
+        ({"sizes": {"cpu": "1 k"}}, "quantities must match the regular expression .*"),
+    ],
+)
+def test_wrong_texts(said: Any, message: str) -> None:
+    """A text that does not parse is told in the words of its type, without a path."""
+    with pytest.raises(WrongValue, match=f"^{message}$"):
+        read(said)
+
+
+def test_unknown_fields() -> None:
+    """Fields that the type does not have are left out, their paths told; names are exact."""
+    unknown: list[str] = []
+    said = {"Text": "x", "part": {"q": 1}, "parts": [{}, {"q": {"z": 1}, "parts": [{"r": None}]}]}
+    tree = read_tree(Sample, said, unknown)
+    assert tree == {**BARE, "parts": [{"name": ""}, {"name": "", "parts": [{"name": ""}]}]}
+    assert unknown == ["Text", "part.q", "parts[1].q", "parts[1].parts[0].r"]
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH, 5000])
+def test_depth(depth: int) -> None:
+    """A type that holds itself is not followed without end."""
+    said: dict[str, Any] = {}
+    for _ in range(depth):
+        said = {"parts": [said]}
+    with pytest.raises(Malformed, match="exceeded max depth"):
+        read_tree(Sample, said, [])
+
+
+def test_input_is_left_alone() -> None:
+    """What was read is not changed, and the tree shares none of its lists and maps."""
+    said = {"part": {"size": 1}, "labels": {"a": "b"}, "texts": ["x"], "parts": [{}]}
+    before = json.dumps(said)
+    tree = read(said)
+    tree["labels"]["c"] = "d"
+    tree["texts"].append("y")
+    tree["part"]["size"] = 2
+    tree["parts"][0]["name"] = "z"
+    assert json.dumps(said) == before
+    assert read({}) == BARE
+
+
+@settings(max_examples=8)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@given(data=st.data())
+def test_canonical_trees_stay(kind: GroupVersionKind, data: st.DataObject) -> None:
+    """A canonical tree of any kind reads as itself, key order included."""
+    tree = data.draw(trees.objects(SCHEME, kind))
+    unknown: list[str] = []
+    again = read_tree(SCHEME.type_of(kind), tree, unknown)
+    assert json.dumps(again) == json.dumps(tree)
+    assert unknown == []
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_filled_trees_stay(kind: GroupVersionKind) -> None:
+    """So does one in which every field is set."""
+    type_ = SCHEME.type_of(kind)
+    tree = {"kind": kind.kind, "apiVersion": str(kind.group_version), **trees.filled(type_)}
+    assert json.dumps(read_tree(type_, tree, [])) == json.dumps(tree)
+
+
+_ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | trees.TEXTS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["metadata", "spec", "status", "containers", "labels", "name", "ports", "x"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@settings(max_examples=200)
+@given(_ANY)
+def test_any_value(value: Any) -> None:
+    """Whatever is read, it is a tree or a CodecError; and a tree reads as itself."""
+    pod = SCHEME.type_of(GroupVersionKind("", "v1", "Pod"))
+    try:
+        tree = read_tree(pod, value, [])
+    except CodecError:
+        return
+    assert read_tree(pod, tree, []) == tree

@@ -1,0 +1,216 @@
+"""Canonical trees of any declared type, for property tests.
+
+`trees(type_)` is a hypothesis strategy, `filled(type_)` one tree in which every field is set, and
+`kinds(scheme)` names every kind the scheme knows. Nothing here follows the codecs: what is
+canonical is said once more, from the declarations.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from datetime import datetime
+from importlib import import_module
+from typing import Any
+
+from hypothesis import strategies as st
+
+from kapiserver.api import leaves
+from kapiserver.api.group import HUB, GroupVersion, GroupVersionKind
+from kapiserver.api.groups import DISCOVERY, META
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import (
+    FlatField,
+    Kind,
+    Leaf,
+    ListOf,
+    MapOf,
+    Message,
+    Scalar,
+    Shape,
+    Tree,
+    Type,
+    Value,
+)
+
+MAX_DEPTH = 12
+"""Of messages; deeper ones are left out where the declaration allows it."""
+
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=5,
+)
+
+SCALARS: dict[str, st.SearchStrategy[Any]] = {
+    "string": TEXTS,
+    "bool": st.booleans(),
+    "int32": st.integers(-(2**31), 2**31 - 1),
+    "int64": st.integers(-(2**63), 2**63 - 1),
+    "double": st.floats(allow_nan=False, allow_infinity=False),
+    "bytes": st.binary(max_size=12).map(lambda data: base64.b64encode(data).decode()),
+    "any": _JSON,
+}
+
+_DATES = st.datetimes(min_value=datetime(2, 1, 1))
+_SECONDS = _DATES.map(lambda moment: f"{moment.isoformat(timespec='seconds')}Z")
+_MICROS = _DATES.map(lambda moment: f"{moment.isoformat(timespec='microseconds')}Z")
+
+LEAVES: dict[type[Leaf], st.SearchStrategy[Any]] = {
+    leaves.Time: _SECONDS,
+    leaves.MicroTime: _MICROS,
+    leaves.Duration: st.integers(-(2**62), 2**62).map(
+        lambda nanos: leaves.Duration.from_message({"duration": nanos})
+    ),
+    leaves.Quantity: st.builds(
+        lambda number, suffix: leaves.Quantity.canonical(f"{number}{suffix}"),
+        st.integers(-9999, 99999),
+        st.sampled_from(["", "m", "k", "Mi", "Gi", "n", "e3"]),
+    ),
+    leaves.IntOrString: st.integers(-(2**31), 2**31 - 1) | TEXTS,
+    leaves.RawExtension: _JSON.filter(lambda value: value is not None),
+    leaves.FieldsV1: st.dictionaries(TEXTS, st.just({}), max_size=3),
+    leaves.StringList: st.lists(TEXTS, min_size=1, max_size=3),
+}
+
+_FILLED_SCALARS: dict[str, Value] = {
+    "string": "text", "bool": True, "int32": -7, "int64": 1 << 40, "double": 2.5,
+    "bytes": "AAEC", "any": {"any": [1, "two"]},
+}  # fmt: skip
+_FILLED_LEAVES: dict[type[Leaf], Value] = {
+    leaves.Time: "2006-01-02T15:04:05Z",
+    leaves.MicroTime: "2006-01-02T15:04:05.123456Z",
+    leaves.Duration: "1h2m3.5s",
+    leaves.Quantity: "1500m",
+    leaves.IntOrString: "http",
+    leaves.RawExtension: {"raw": [1, None]},
+    leaves.FieldsV1: {"f:metadata": {}},
+    leaves.StringList: ["one", "two"],
+}
+
+
+def kinds(scheme: Scheme, *, wire: bool = False) -> Iterator[GroupVersionKind]:
+    """Every kind of every served version, lists and meta/v1 included, hub versions not; only
+    those with a Protobuf form where `wire` is said."""
+    for group in (*scheme.groups, META, DISCOVERY):
+        for version in group.group_versions:
+            for name, type_ in _declared(version, group.package):
+                if not wire or type_.wire:
+                    yield version.with_kind(name)
+                if type_.listed and group not in (META, DISCOVERY):
+                    yield version.with_kind(f"{name}List")
+
+
+def _declared(version: GroupVersion, package: str) -> Iterator[tuple[str, type[Kind]]]:
+    assert version.version != HUB
+    module = import_module(f"kapiserver.api.{package}.{version.version}")
+    for name, found in vars(module).items():
+        is_kind = isinstance(found, type) and issubclass(found, Kind) and found is not Kind
+        if is_kind and found.__module__.startswith(module.__name__):
+            yield name, found
+
+
+def objects(scheme: Scheme, kind: GroupVersionKind) -> st.SearchStrategy[Tree]:
+    """Whole canonical objects of a kind, which name themselves."""
+    head = {"kind": kind.kind, "apiVersion": str(kind.group_version)}
+    return trees(scheme.type_of(kind)).map(lambda tree: {**head, **tree})
+
+
+@st.composite
+def trees(draw: st.DrawFn, type_: type[Type], depth: int = 0) -> Tree:
+    """Canonical trees of a type, as its Protobuf decoder gives them: an empty list is absent or
+    null, kinds do not name themselves."""
+    optional = [one for one in _named(type_) if not _stands(one)]
+    most = 6 if depth < 2 else 3 if depth < MAX_DEPTH else 0
+    chosen = draw(st.lists(st.sampled_from(optional), max_size=most)) if optional and most else []
+    names = {one.field.name for one in chosen}
+    found: Tree = {}
+    for one in _named(type_):
+        field = one.field
+        if _stands(one) or field.name in names:
+            value = draw(_values(field.shape, depth))
+            if not _omitted(one, value):
+                found[field.name] = value
+    return found
+
+
+def _named(type_: type[Type]) -> list[FlatField]:
+    heads = ("kind", "apiVersion") if issubclass(type_, Kind) else ()
+    return [one for one in type_.flat_fields() if one.field.name not in heads]
+
+
+def _stands(flat: FlatField) -> bool:
+    # In every canonical tree: `always`, and structs that are no pointers.
+    field = flat.field
+    struct = isinstance(field.shape, Message) and not issubclass(
+        field.shape.type, leaves.StringList
+    )
+    pointer = field.pointer or any(one.pointer for one in flat.through)
+    return field.declaration.always or (struct and not pointer)
+
+
+def _omitted(flat: FlatField, value: Value) -> bool:
+    field = flat.field
+    if field.declaration.omit_zero:
+        return value is None or value == _zero(field.shape)
+    if field.pointer or _stands(flat):
+        return field.pointer and value is None and not field.declaration.always
+    return not value
+
+
+def _zero(shape: Shape) -> Value:
+    assert isinstance(shape, Message)
+    if issubclass(shape.type, Leaf):
+        return shape.type.canonical(None)
+    return {
+        one.field.name: _zero(one.field.shape) if isinstance(one.field.shape, Message) else None
+        for one in _named(shape.type)
+        if _stands(one)
+    }
+
+
+def _values(shape: Shape, depth: int) -> st.SearchStrategy[Any]:
+    if isinstance(shape, Scalar):
+        return SCALARS[shape.name]
+    if isinstance(shape, Message):
+        leaf = leaf_of(shape.type)
+        return LEAVES[leaf] if leaf else trees(shape.type, depth + 1)
+    few = 3 if depth < MAX_DEPTH else 0
+    if isinstance(shape, ListOf):
+        # Only a list that must be there is asked for when it is empty: it is null then.
+        return st.lists(_values(shape.item, depth + 1), max_size=few).map(lambda one: one or None)
+    assert isinstance(shape, MapOf)
+    entries = st.dictionaries(TEXTS, _values(shape.value, depth + 1), max_size=few)
+    return entries.map(lambda one: dict(sorted(one.items())) or None)
+
+
+def leaf_of(type_: type[Type]) -> type[Leaf] | None:
+    """The Leaf of `LEAVES` that a type is, or is derived from."""
+    return next((one for one in type_.__mro__ if one in LEAVES), None)
+
+
+def filled(type_: type[Type], *, above: tuple[type[Type], ...] = ()) -> Tree:
+    """A canonical tree with every field set, except where a type holds itself."""
+    return {
+        one.field.name: _filled(one.field.shape, (*above, type_))
+        for one in _named(type_)
+        if _message(one.field.shape) not in (*above, type_)
+    }
+
+
+def _message(shape: Shape) -> type[Type] | None:
+    while isinstance(shape, ListOf | MapOf):
+        shape = shape.item if isinstance(shape, ListOf) else shape.value
+    return shape.type if isinstance(shape, Message) else None
+
+
+def _filled(shape: Shape, above: tuple[type[Type], ...]) -> Value:
+    if isinstance(shape, Scalar):
+        return _FILLED_SCALARS[shape.name]
+    if isinstance(shape, ListOf):
+        return [_filled(shape.item, above)] * 2
+    if isinstance(shape, MapOf):
+        return {"a": _filled(shape.value, above), "b": _filled(shape.value, above)}
+    leaf = leaf_of(shape.type)
+    return _FILLED_LEAVES[leaf] if leaf else filled(shape.type, above=above)

@@ -21,8 +21,16 @@ async def _sqlite(where: str, clock: Clock) -> KV:
     return await open_local(None if where == MEMORY else Path(where), clock=clock)
 
 
+async def _etcd(where: str, _clock: Clock) -> KV:  # etcd has its own clock
+    from kapiserver.storage.etcd import EtcdConfig
+    from kapiserver.storage.etcd_store import open_etcd
+
+    return await open_etcd(EtcdConfig(endpoints=tuple(where.split(","))))
+
+
 BACKENDS: dict[str, Callable[[str, Clock], Awaitable[KV]]] = {
     "sqlite": _sqlite,  # sqlite:PATH, sqlite::memory:
+    "etcd": _etcd,  # etcd:URL,URL,...
 }
 
 

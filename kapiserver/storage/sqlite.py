@@ -33,6 +33,7 @@ from kapiserver.storage.errors import (
     Unavailable,
 )
 from kapiserver.storage.kv import Event, KeyValue, Page, Read, Revision
+from kapiserver.storage.prefix import end_of
 from kapiserver.storage.watching import Changes
 
 EMPTY = Revision(1)
@@ -91,7 +92,6 @@ FROM log LEFT JOIN log AS before ON before.revision = log.previous
 WHERE log.revision > ? AND log.revision <= ? AND log.key >= ? AND log.key < ?
 ORDER BY log.revision LIMIT ?
 """
-_LAST_KEY = "\U0010ffff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,16 +352,6 @@ class Database:
                 if self._sql.in_transaction:
                     self._sql.execute("ROLLBACK")
                 raise
-
-
-def end_of(prefix: str) -> str:
-    """The first key after all that begin with `prefix`, by code point."""
-    for at in range(len(prefix) - 1, -1, -1):
-        point = ord(prefix[at])
-        if point < 0x10FFFF:
-            # Surrogates are no characters: the one after U+D7FF is U+E000.
-            return prefix[:at] + chr(0xE000 if point == 0xD7FF else point + 1)
-    return _LAST_KEY
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from kapiserver.storage.kv import KV
 from kapiserver.storage.local import open_local
 from tests.clock import ManualClock
+from tests.storage.etcd_server import shared_etcd
 from tests.storage.invariants import check_file, check_store
 
 
@@ -58,11 +60,24 @@ async def _file(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
     check_file(folder / "store.db")
 
 
+@asynccontextmanager
+async def _etcd(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
+    from kapiserver.storage.etcd import EtcdConfig
+    from kapiserver.storage.etcd_store import open_etcd
+
+    # Tests of one worker share a server; each has its keys below a prefix of its own.
+    config = EtcdConfig(endpoints=(shared_etcd().url,), prefix=f"/{uuid.uuid4().hex}")
+    store = await open_etcd(config)
+    yield store
+    await store.close()
+
+
 Opening = Callable[[ManualClock, Path], AbstractAsyncContextManager[KV]]
 
 BACKENDS: dict[str, Opening] = {
     "memory": _memory,
     "file": _file,
+    "etcd": _etcd,
 }
 
 

@@ -18,7 +18,8 @@ from kapiserver.storage.backends import open_store
 from kapiserver.storage.errors import Compacted, Corrupt, StoreLocked, Unavailable
 from kapiserver.storage.kv import Event, Revision
 from kapiserver.storage.local import open_local
-from kapiserver.storage.sqlite import WAL_LIMIT, end_of
+from kapiserver.storage.prefix import end_of
+from kapiserver.storage.sqlite import WAL_LIMIT
 from tests.clock import ManualClock
 from tests.storage.invariants import check_file, check_store
 from tests.storage.recorder import Recorder

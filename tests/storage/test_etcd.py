@@ -1,0 +1,348 @@
+"""What is particular to etcd: broken and hung connections, several members, TLS, users."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import subprocess
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from kapiserver.storage import etcd, etcd_store
+from kapiserver.storage.backends import open_store
+from kapiserver.storage.errors import Compacted, Corrupt, StorageError, Unavailable
+from kapiserver.storage.etcd import EtcdConfig
+from kapiserver.storage.etcd_answers import Reader
+from kapiserver.storage.etcd_store import EtcdStore, open_etcd
+from tests.storage.etcd_server import Member, free_port, program, shared_etcd
+from tests.storage.recorder import Recorder
+
+
+@asynccontextmanager
+async def opened(*urls: str, **more: object) -> AsyncIterator[EtcdStore]:
+    config = EtcdConfig(endpoints=urls, prefix=f"/{uuid.uuid4().hex}", **more)  # type: ignore[arg-type]
+    store = await open_etcd(config)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+def member() -> Iterator[Member]:
+    """A member of this test's own, to be mistreated."""
+    member = Member()
+    member.start()
+    member.wait()
+    yield member
+    member.remove()
+
+
+async def test_two_stores_see_each_other() -> None:
+    """Writes through one server are seen by watches and reads of another."""
+    url = shared_etcd().url
+    prefix = f"/{uuid.uuid4().hex}"
+    one = await open_etcd(EtcdConfig(endpoints=(url,), prefix=prefix))
+    other = await open_etcd(EtcdConfig(endpoints=(url,), prefix=prefix))
+    recorder = Recorder()
+    watch = other.watch("/a/", after=await one.current_revision(), sink=recorder)
+    revision = await one.create("/a/x", b"")
+    assert await other.current_revision() >= revision
+    watch.request_progress()
+    await recorder.until(lambda: recorder.progressed)
+    assert recorder.progressed[0] >= revision
+    assert recorder.keys() == ["/a/x"]
+    await one.close()
+    await other.close()
+
+
+async def test_keys_and_values_are_as_they_are(member: Member) -> None:
+    """Without a prefix, keys lie in etcd exactly as they were written."""
+    store = await open_store(f"etcd:{member.url}")
+    await store.create("/registry/pods/default/x", b"k8s\0bytes")
+    command = [program("etcdctl"), f"--endpoints={member.url}", "get", "--prefix", "/"]
+    shown = subprocess.run(command, capture_output=True, check=True).stdout  # noqa: ASYNC221
+    assert shown == b"/registry/pods/default/x\nk8s\0bytes\n"
+    await store.close()
+
+
+async def test_other_users_of_the_same_etcd_do_not_hold_up_progress() -> None:
+    """Progress comes although the newest revision is of a key that this store does not have."""
+    url = shared_etcd().url
+    async with opened(url) as mine, opened(url) as theirs:
+        recorder = Recorder()
+        watch = mine.watch("/a/", after=await mine.current_revision(), sink=recorder)
+        revision = await theirs.create("/a/x", b"")
+        watch.request_progress()
+        await recorder.until(lambda: recorder.progressed)
+        assert recorder.progressed[0] >= revision
+        assert not recorder.seen
+
+
+async def test_large_ranges_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A range that takes several calls is one snapshot all the same."""
+    monkeypatch.setattr(etcd_store, "PAGE", 7)
+    async with opened(shared_etcd().url) as store:
+        await asyncio.gather(*(store.create(f"/a/{number:02}", b"") for number in range(30)))
+        page = await store.range("/a/")
+        assert [item.key for item in page.items] == [f"/a/{number:02}" for number in range(30)]
+        page = await store.range("/a/", limit=20)
+        assert (len(page.items), page.remaining) == (20, 10)
+
+
+async def test_a_watch_goes_on_after_a_restart(member: Member) -> None:
+    """A watch whose etcd was killed shows all that happens after it is back, once."""
+    async with opened(member.url) as store:
+        recorder = Recorder()
+        store.watch("/a/", after=await store.current_revision(), sink=recorder)
+        await store.create("/a/before", b"")
+        await recorder.count(1)
+        member.kill()
+        with pytest.raises(Unavailable):
+            await store.create("/a/lost", b"")
+        with pytest.raises(Unavailable):
+            await store.get("/a/before")
+        member.start()
+        member.wait()
+        await store.create("/a/after", b"")
+        await recorder.count(2)
+        assert recorder.keys() == ["/a/before", "/a/after"]
+
+
+async def test_a_watch_that_missed_what_was_compacted_ends(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Away while history is forgotten, a watch is closed with Compacted; a new one works."""
+    monkeypatch.setattr(etcd_store, "RETRY_SECONDS", 1.5)
+    async with opened(member.url) as store, opened(member.url) as other:
+        recorder = Recorder()
+        store.watch("/a/", after=await store.current_revision(), sink=recorder)
+        await store.create("/a/x", b"")
+        await recorder.count(1)
+        member.kill()
+        member.start()
+        member.wait()
+        # Both streams wait before they come back; this store has another prefix.
+        for number in range(3):
+            last = await other.create(f"/b/{number}", b"")
+        await other.compact(last)
+        assert isinstance(await recorder.end(), Compacted)
+        again = Recorder()
+        store.watch("/a/", after=await store.current_revision(), sink=again)
+        await store.create("/a/y", b"")
+        await again.count(1)
+
+
+async def test_a_hung_etcd_is_unavailable_in_bounded_time(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When etcd accepts and never answers, every call fails in time, and recovers after."""
+    monkeypatch.setattr(etcd, "CALL_SECONDS", 0.5)
+    async with opened(member.url) as store:
+        revision = await store.create("/a/x", b"")
+        member.hang()
+        for ask in (
+            lambda: store.get("/a/x"),
+            lambda: store.range("/a/"),
+            lambda: store.create("/a/y", b""),
+            lambda: store.update("/a/x", b"", expected=revision),
+            lambda: store.current_revision(),
+            lambda: store.compact(revision),
+        ):
+            began = time.monotonic()
+            with pytest.raises(Unavailable):
+                await ask()
+            assert time.monotonic() - began < 3
+        member.resume()
+        async with asyncio.timeout(20):
+            while True:
+                with suppress(Unavailable):  # it wakes up slowly
+                    assert (await store.get("/a/x")).item is not None
+                    break
+
+
+async def test_a_stream_that_falls_silent_is_replaced(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A watch whose stream hangs while etcd answers loses nothing."""
+    monkeypatch.setattr(etcd_store, "PATIENCE", 0.3)
+    async with opened(member.url) as store:
+        recorder = Recorder()
+        watch = store.watch("/a/", after=await store.current_revision(), sink=recorder)
+        assert store._stream is not None
+        store._stream.cancel()  # as good as a stream that shows nothing any more
+        await store.create("/a/x", b"")
+        watch.request_progress()
+        await recorder.count(1)
+
+
+async def test_failover() -> None:
+    """With one of three members gone, calls and watches go on at the others."""
+    peers = {name: free_port() for name in ("one", "two", "three")}
+    members = [Member(name, peers) for name in peers]
+    try:
+        for each in members:
+            each.start()
+        for each in members:
+            each.wait()
+        async with opened(*(each.url for each in members)) as store:
+            recorder = Recorder()
+            store.watch("/a/", after=await store.current_revision(), sink=recorder)
+            made = []
+            for number in range(40):
+                if number == 20:
+                    members[0].kill()
+                try:
+                    await store.create(f"/a/{number:02}", b"")
+                    made.append(f"/a/{number:02}")
+                except Unavailable:  # while a leader is elected
+                    await asyncio.sleep(0.1)
+            assert len(made) > 30
+            await recorder.until(lambda: set(made) <= set(recorder.keys()))
+            assert len(set(recorder.keys())) == len(recorder.keys())
+            revisions = [event.revision for event in recorder.seen]
+            assert revisions == sorted(revisions)
+    finally:
+        for each in members:
+            each.remove()
+
+
+async def test_no_etcd_at_all() -> None:
+    """Opening without a server fails with Unavailable."""
+    with pytest.raises(Unavailable):
+        await open_store(f"etcd:http://127.0.0.1:{free_port()},http://127.0.0.1:{free_port()}")
+
+
+async def test_users_and_passwords(member: Member) -> None:
+    """With etcd's authentication on, the right user gets in, and stays in when its token ends."""
+
+    def control(*words: str) -> None:
+        command = [program("etcdctl"), f"--endpoints={member.url}", *words]
+        subprocess.run(command, check=True, capture_output=True)
+
+    control("user", "add", "root:secret")
+    control("user", "grant-role", "root", "root")
+    control("auth", "enable")
+    with pytest.raises(Unavailable):
+        await open_etcd(EtcdConfig(endpoints=(member.url,)))
+    with pytest.raises(Unavailable):
+        await open_etcd(EtcdConfig(endpoints=(member.url,), username="root", password="wrong"))
+    async with opened(member.url, username="root", password="secret") as store:
+        recorder = Recorder()
+        store.watch("/a/", after=await store.current_revision(), sink=recorder)
+        await store.create("/a/x", b"")
+        store._etcd._gateway.token = "expired"
+        await asyncio.gather(*(store.create(f"/a/{number}", b"") for number in range(5)))
+        await recorder.count(6)
+
+
+class Papers:
+    """A certificate authority, a server's certificate and a client's, as files."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.x509.oid import NameOID
+
+        now = datetime.datetime.now(datetime.UTC)
+        day = datetime.timedelta(days=1)
+        signer = ec.generate_private_key(ec.SECP256R1())
+        issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+        def sign(subject: str, ca: bool) -> Path:
+            key = signer if ca else ec.generate_private_key(ec.SECP256R1())
+            known = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
+            address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+            certificate = (
+                x509.CertificateBuilder()
+                .subject_name(issuer if ca else known)
+                .issuer_name(issuer)
+                .public_key(key.public_key())
+                .serial_number(x509.random_serial_number())
+                .not_valid_before(now - day)
+                .not_valid_after(now + day)
+                .add_extension(x509.BasicConstraints(ca, None), critical=True)
+                .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+                .sign(signer, hashes.SHA256())
+            )
+            pem = serialization.Encoding.PEM
+            path = folder / f"{name}-{subject}.crt"
+            path.write_bytes(certificate.public_bytes(pem))
+            path.with_suffix(".key").write_bytes(
+                key.private_bytes(
+                    pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+                )
+            )
+            return path
+
+        self.ca = sign("ca", ca=True)
+        self.server = sign("server", ca=False)
+        self.client = sign("client", ca=False)
+
+
+async def test_tls(tmp_path: Path) -> None:
+    """Both sides show certificates; a server of another authority is not talked to."""
+    papers, others = Papers(tmp_path, "ours"), Papers(tmp_path, "theirs")
+    flags = [
+        f"--cert-file={papers.server}",
+        f"--key-file={papers.server.with_suffix('.key')}",
+        f"--trusted-ca-file={papers.ca}",
+        "--client-cert-auth",
+    ]
+    member = Member(flags=flags)
+    try:
+        member.start()
+        member.wait()
+        client = {"certfile": papers.client, "keyfile": papers.client.with_suffix(".key")}
+        async with opened(member.url, cafile=papers.ca, **client) as store:
+            recorder = Recorder()
+            store.watch("/a/", after=await store.current_revision(), sink=recorder)
+            await store.create("/a/x", b"")
+            await recorder.count(1)
+        for wrong in (
+            {"cafile": others.ca, **client},
+            {"cafile": papers.ca},
+            {},
+        ):
+            with pytest.raises(Unavailable):
+                await open_etcd(EtcdConfig(endpoints=(member.url,), **wrong))  # type: ignore[arg-type]
+    finally:
+        member.remove()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "words"),
+    [
+        (400, b'{"error":"boo","code":11,"message":"boo"}', etcd.EtcdError, "boo"),  # 3.5
+        (400, b'{"code":11,"message":"boo","details":[]}', etcd.EtcdError, "boo"),  # 3.6
+        (400, b'{"error":"boo","code":3}', etcd.EtcdError, "boo"),  # 3.4
+        (503, b'{"error":"no","code":14,"message":"no"}', Unavailable, "no"),
+        (503, b'{"error":{"grpc_code":14,"message":"closing"}}', Unavailable, "closing"),
+        (500, b"<html>", Unavailable, "500"),
+        (500, b"[]", Unavailable, "500"),
+        (500, b'"x"', Unavailable, "500"),
+        (500, b'{"code":"many"}', Unavailable, "500"),
+    ],
+)
+def test_refusals(status: int, body: bytes, kind: type[StorageError], words: str) -> None:
+    """Errors are read in the forms of all versions of etcd, and rubbish is Unavailable."""
+    error = etcd._refusal(status, body)
+    assert type(error) is kind
+    assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{}, {"header": {"revision": "x"}}, {"header": {"revision": "1"}, "kvs": [{}]}, {"kvs": 3}],
+)
+def test_answers_that_make_no_sense(answer: dict[str, object]) -> None:
+    """A malformed answer is Corrupt."""
+    with pytest.raises(Corrupt):
+        Reader("").range(answer)

@@ -123,7 +123,7 @@ def _add_scan(source: Source, fields: list[Field], locals_: dict[str, str]) -> N
         packed = _mark(field.number or 0, Scalar("bytes"))
         if isinstance(field.shape, ListOf) and packed != mark:
             marks.add(packed)
-            body.append(_packed(packed, local))
+            body.append(_packed(packed, local, mark & 7))
     known, names = source.bind(frozenset(marks)), source.bind(numbers)
     body.append(f"if t not in {known}:\n    i = skip(b, i, t, {names})\n{_indented(_NEXT)}\n")
     source.add(f"""
@@ -180,11 +180,11 @@ def _many(mark: int, local: str, shape: ListOf | MapOf) -> str:
 """
 
 
-def _packed(mark: int, local: str) -> str:
+def _packed(mark: int, local: str, wire_type: int) -> str:
     # Numbers of a list in one field: nobody here writes it, any reader must take it.
     return f"""if t == {mark}:
 {_indented(_DELIMITED)}
-    {local} = [*({local} or ()), *read_packed(v)]
+    {local} = [*({local} or ()), *read_packed(v, {wire_type})]
 {_indented(_NEXT)}
 """
 
@@ -279,7 +279,9 @@ def _finite(value: float) -> float:
     return value
 
 
-def _read_packed(data: bytes) -> list[int]:
+def _read_packed(data: bytes, wire_type: int) -> list[Any]:
+    if wire_type != VARINT:
+        return [value for (value,) in _DOUBLE.iter_unpack(data)]
     values, at = [], 0
     while at < len(data):
         value, at = read_varint(data, at)

@@ -38,7 +38,7 @@ _SHORT = 64
 # The expression that gives the bytes of a scalar `v`, before its length where it has one.
 _SCALARS = {
     "string": "v.encode()",
-    "bytes": "from_base64(v)",
+    "bytes": "from_base64(v, strict_mode=True)",
     "bool": 'b"\\1" if v else b"\\0"',
     "int32": "SMALL[v] if 0 <= v < 2048 else varint(v)",
     "int64": "SMALL[v] if 0 <= v < 2048 else varint(v)",

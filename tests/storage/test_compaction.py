@@ -1,0 +1,74 @@
+"""Compaction on a schedule, by a clock that the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kapiserver.storage.compaction import Compaction
+from kapiserver.storage.errors import Compacted
+from kapiserver.storage.kv import KV, Revision
+from kapiserver.storage.local import open_local
+from tests.clock import ManualClock
+
+
+async def turn(compaction: Compaction) -> None:
+    """Let the turn that has begun come to its end."""
+    assert compaction._turn is not None
+    await asyncio.gather(compaction._turn)
+
+
+async def readable(store: KV, revision: Revision) -> bool:
+    try:
+        await store.get("/a", revision=revision)
+    except Compacted:
+        return False
+    return True
+
+
+async def test_history_reaches_back_one_interval() -> None:
+    """What was overwritten more than an interval ago is forgotten, the younger is kept."""
+    clock = ManualClock()
+    store = await open_local(None, clock=clock)
+    compaction = Compaction(store, clock, 300)
+    revisions = [await store.create("/a", b"")]
+    compaction.start()
+    await turn(compaction)
+    kept = []
+    for _ in range(4):
+        revisions.append(await store.update("/a", b"", expected=revisions[-1]))
+        clock.advance(300)
+        await turn(compaction)
+        kept.append([await readable(store, each) for each in revisions])
+    assert kept == [
+        [True, True],
+        [False, True, True],
+        [False, False, True, True],
+        [False, False, False, True, True],
+    ]
+    compaction.stop()
+    clock.advance(300)
+    assert not clock.timers
+    await store.close()
+
+
+async def test_a_store_that_fails_is_tried_again() -> None:
+    """When the store does not answer, the next turn comes all the same."""
+    clock = ManualClock()
+    store = await open_local(None, clock=clock)
+    await store.close()
+    compaction = Compaction(store, clock, 300)
+    compaction.start()
+    await turn(compaction)
+    assert len(clock.timers) == 1
+    compaction.stop()
+
+
+async def test_an_interval_of_nothing_keeps_everything() -> None:
+    """With an interval of 0, nothing is ever scheduled."""
+    clock = ManualClock()
+    store = await open_local(None, clock=clock)
+    compaction = Compaction(store, clock, 0)
+    compaction.start()
+    assert not clock.timers
+    compaction.stop()
+    await store.close()

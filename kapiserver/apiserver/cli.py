@@ -96,6 +96,11 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--etcd-servers", type=_list, default=(), metavar="URL,...")
     group.add_argument("--etcd-prefix", default=DEFAULTS.etcd_prefix, metavar="PATH")
+    group.add_argument(
+        "--etcd-compaction-interval", type=_seconds, metavar="DURATION",
+        default=DEFAULTS.etcd_compaction_interval,
+        help="how long history is kept at least, by every storage; 0: for ever",
+    )  # fmt: skip
     group.add_argument("--event-ttl", type=_seconds, default=3600.0, metavar="DURATION")
 
 

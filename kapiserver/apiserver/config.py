@@ -34,6 +34,7 @@ class Config:
     kubeconfig_out: Path | None = None
     storage: str = "sqlite::memory:"
     etcd_prefix: str = "/registry"
+    etcd_compaction_interval: float = 300.0
     event_ttl: int = 3600
     service_cluster_ip_range: str = "10.0.0.0/24"
     max_requests_inflight: int = 400

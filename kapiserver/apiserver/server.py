@@ -23,6 +23,7 @@ from kapiserver.apiserver.listener import Listener
 from kapiserver.apiserver.request import ANONYMOUS, User
 from kapiserver.apiserver.tls import Credentials, credentials
 from kapiserver.storage.clock import Clock
+from kapiserver.storage.compaction import Compaction
 
 LOOPBACK = "127.0.0.1"
 _EVERYWHERE = ("", "0.0.0.0", "::")
@@ -76,6 +77,9 @@ async def serve(config: Config, *, clock: Clock | None = None) -> AsyncIterator[
         ca_text = made.ca.read_text() if made is not None else ""
         app = await build_app(config, clock=clock)
         stack.push_async_callback(app.kv.close)
+        compaction = Compaction(app.kv, app.server.clock, config.etcd_compaction_interval)
+        compaction.start()
+        stack.callback(compaction.stop)
         endpoints: list[_Endpoint] = []
         stack.push_async_callback(_drain, app, endpoints)
         insecure_url = ""

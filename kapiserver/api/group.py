@@ -110,7 +110,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """One API group: the package that declares it, and its versions, preferred first.
+    """One API group: the package that declares it, and the versions it serves, preferred first.
 
     The package has one module a version (`v1`), `resources` (RESOURCES), and where there is
     something to say `internal` (hub types), `conversion` (CONVERSIONS), `defaults` (DEFAULTS),
@@ -120,11 +120,18 @@ class Group:
 
     name: str
     package: str
-    versions: tuple[str, ...]
+    versions: tuple[str, ...] = ()
+    unserved: tuple[str, ...] = ()
+    """Versions that are declared as well: objects of them are read and written, never served."""
     kinds_without_resource: tuple[str, ...] = ()
     """Kinds that no resource of the group names: subresource bodies, options."""
 
     @property
     def group_versions(self) -> tuple[GroupVersion, ...]:
-        """All versions, preferred first."""
+        """All served versions, preferred first."""
         return tuple(GroupVersion(self.name, version) for version in self.versions)
+
+    @property
+    def declared_versions(self) -> tuple[str, ...]:
+        """All versions that have types: served ones, then the others."""
+        return (*self.versions, *self.unserved)

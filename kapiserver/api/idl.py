@@ -12,17 +12,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kapiserver.api.groups import DISCOVERY, META
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Field, Kind, ListOf, MapOf, Message, Scalar, Shape, Type, list_type
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
-_PACKAGES = {"meta": "k8s.io.apimachinery.pkg.apis.meta"}
+_PACKAGES = {
+    "apiextensions": "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions",
+    "apiregistration": "k8s.io.kube_aggregator.pkg.apis.apiregistration",
+    "audit": "k8s.io.apiserver.pkg.apis.audit",
+    "meta": "k8s.io.apimachinery.pkg.apis.meta",
+}
 """Where the package is not `k8s.io.api.<group package>`."""
 _SHARED = ("leaves", "quantity", "runtime")
-"""Modules whose types name their package themselves."""
+"""Modules whose types name their package themselves; one without is the base of others."""
 _SCALARS = ("string", "bool", "bytes", "int32", "int64", "double")
 
 Reserved = Mapping[str, Mapping[int, str]]
@@ -56,7 +60,7 @@ class ProtoFile:
 
 def directory(package: str) -> str:
     """`k8s.io/api/core/v1` of `k8s.io.api.core.v1`."""
-    return "k8s.io/" + package.removeprefix("k8s.io.").replace(".", "/")
+    return "k8s.io/" + package.removeprefix("k8s.io.").replace(".", "/").replace("_", "-")
 
 
 def package_of_module(module: str) -> str:
@@ -83,19 +87,25 @@ def proto_files(scheme: Scheme) -> tuple[ProtoFile, ...]:
 
 
 def _declared(scheme: Scheme) -> Iterable[type[Type]]:
-    versions = [
-        (group.package, version)
-        for group in (*scheme.groups, META, DISCOVERY)
-        for version in group.versions
+    modules = [
+        f"{group.package}.{version}"
+        for group in scheme.declared_groups
+        for version in group.declared_versions
     ]
-    modules = [f"{package}.{version}" for package, version in versions]
     for name in (*_SHARED, *modules):
         module = importlib.import_module(f"kapiserver.api.{name}")
         for found in vars(module).values():
-            own = isinstance(found, type) and found.__module__.startswith(module.__name__)
-            if own and issubclass(found, Type) and found.fields():
+            if _is_message(found, module):
                 yield found
                 yield from _lists(found, module)
+
+
+def _is_message(found: Any, module: Any) -> bool:
+    if not (isinstance(found, type) and issubclass(found, Type)):
+        return False
+    own = f"{found.__module__}.".startswith(f"{module.__name__}.")
+    is_base = module.__name__.rpartition(".")[2] in _SHARED and not found.package
+    return own and not is_base
 
 
 def _lists(type_: Any, module: Any) -> Iterable[type[Type]]:

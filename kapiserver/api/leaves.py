@@ -370,11 +370,13 @@ class IntOrString(Leaf):
 # --- raw JSON
 
 
-def _json_bytes(value: Value) -> str:
+def json_to_bytes(value: Value) -> str:
+    """JSON text of a value, as bytes are in a tree."""
     return base64.b64encode(orjson.dumps(value)).decode()
 
 
-def _from_json_bytes(text: str) -> Value:
+def json_from_bytes(text: str) -> Value:
+    """The value of such JSON text; None of none. Raises ValueError."""
     try:
         return orjson.loads(base64.b64decode(text)) if text else None
     except orjson.JSONDecodeError as error:
@@ -395,11 +397,11 @@ class RawExtension(Leaf):
 
     @classmethod
     def to_message(cls, value: Value) -> Tree:
-        return {} if value is None else {"raw": _json_bytes(value)}
+        return {} if value is None else {"raw": json_to_bytes(value)}
 
     @classmethod
     def from_message(cls, message: Tree) -> Value:
-        return _from_json_bytes(message.get("raw") or "")
+        return json_from_bytes(message.get("raw") or "")
 
 
 class FieldsV1(Leaf):
@@ -416,17 +418,19 @@ class FieldsV1(Leaf):
 
     @classmethod
     def to_message(cls, value: Value) -> Tree:
-        return {} if value is None else {"Raw": _json_bytes(value)}
+        return {} if value is None else {"Raw": json_to_bytes(value)}
 
     @classmethod
     def from_message(cls, message: Tree) -> Value:
-        return _from_json_bytes(message.get("Raw") or "")
+        return json_from_bytes(message.get("Raw") or "")
 
 
 class StringList(Leaf):
-    """A bare list of strings in JSON that is a message of its own on the wire; None when nil."""
+    """A bare list of strings in JSON that is a message of its own on the wire; None when nil.
 
-    package: ClassVar[str] = _META
+    The base of such types: no message by itself.
+    """
+
     openapi: ClassVar[Tree] = {"type": "array", "items": {"type": "string"}}
 
     items: list[str] = field(1)

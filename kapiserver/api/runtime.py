@@ -1,12 +1,13 @@
 """The envelope around every Protobuf object: `k8s\\0`, then an Unknown.
 
-Declared for the IDL that clients of other languages compile; codecs write it by hand. Mirrors
-k8s.io/apimachinery/pkg/runtime.
+Declared for the IDL that clients of other languages compile, and for the few fields that hold one;
+around objects, codecs write it by hand. Mirrors k8s.io/apimachinery/pkg/runtime.
 """
 
 from __future__ import annotations
 
-from kapiserver.api.types import Type, field
+from kapiserver.api.leaves import json_from_bytes, json_to_bytes
+from kapiserver.api.types import Leaf, Tree, Type, Value, field
 
 
 class TypeMeta(Type):
@@ -18,8 +19,8 @@ class TypeMeta(Type):
     kind: str = field(2)
 
 
-class Unknown(Type):
-    """An object with its kind, as bytes."""
+class Unknown(Leaf):
+    """An object with its kind, as bytes; in a field, JSON that is kept as it came."""
 
     package = "k8s.io.apimachinery.pkg.runtime"
 
@@ -27,3 +28,17 @@ class Unknown(Type):
     raw: bytes = field(2, doc="The object's message.")
     contentEncoding: str = field(3, doc="How raw is encoded on top; empty for not at all.")
     contentType: str = field(4, doc="What raw is; empty for Protobuf.")
+
+    @classmethod
+    def canonical(cls, value: Value) -> Value:
+        return value
+
+    @classmethod
+    def to_message(cls, value: Value) -> Tree:
+        if value is None:
+            return {}
+        return {"raw": json_to_bytes(value), "contentType": "application/json"}
+
+    @classmethod
+    def from_message(cls, message: Tree) -> Value:
+        return json_from_bytes(message.get("raw") or "")

@@ -19,7 +19,7 @@ from kapiserver.api.defaulting import Defaults, DefaultTable, compile_defaults
 from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.fields import Extractor, extractor
 from kapiserver.api.group import HUB, Group, GroupVersion, GroupVersionKind, Resource
-from kapiserver.api.groups import DISCOVERY, GROUPS, META
+from kapiserver.api.groups import DECLARED_GROUPS, GROUPS, META
 from kapiserver.api.objects import kind_of
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Kind, Tree, list_type
@@ -31,10 +31,16 @@ class Scheme:
     def __init__(self, groups: Sequence[Group] = GROUPS) -> None:
         self.groups = tuple(groups)
         self._by_name = {group.name: group for group in groups}
+        self._by_declared_name = {group.name: group for group in (*DECLARED_GROUPS, *groups)}
         self._defaults: dict[GroupVersionKind, Defaults] = {}
 
+    @property
+    def declared_groups(self) -> tuple[Group, ...]:
+        """All groups that have types, those without a served version included."""
+        return tuple(self._by_declared_name.values())
+
     def group(self, name: str) -> Group:
-        """The group of that name. Raises NotRegistered."""
+        """The served group of that name. Raises NotRegistered."""
         try:
             return self._by_name[name]
         except KeyError:
@@ -167,18 +173,16 @@ class Scheme:
         return getattr(_module(self.group(group), module), name)
 
     def _names(self, version: GroupVersion) -> list[str]:
-        module = _module(self.group(version.group), version.version)
+        module = _module(self._by_declared_name[version.group], version.version)
         return [name for name, found in vars(module).items() if isinstance(found, type)]
 
     def _declared(self, kind: GroupVersionKind) -> type[Kind] | None:
-        group = self._by_name.get(kind.group) or (
-            DISCOVERY if kind.group == DISCOVERY.name else None
-        )
+        group = self._by_declared_name.get(kind.group)
         if group is None:
             return None
         if kind.version == HUB:
             version = "internal" if len(group.versions) > 1 else group.versions[0]
-        elif kind.version in group.versions:
+        elif kind.version in group.declared_versions:
             version = kind.version
         else:
             return None
@@ -186,8 +190,9 @@ class Scheme:
         found = vars(module).get(kind.kind)
         if not (isinstance(found, type) and issubclass(found, Kind)):
             return None
-        # Not a kind of another group that the module imports.
-        return found if found.__module__.startswith(module.__name__) else None
+        # Not a kind of another group or version that the module imports.
+        own = f"{found.__module__}.".startswith(f"{module.__name__}.")
+        return found if own else None
 
 
 def _module(group: Group, name: str) -> Any:

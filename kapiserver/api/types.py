@@ -167,6 +167,18 @@ class Leaf(Type):
         raise NotImplementedError(cls.__name__)
 
 
+class Variant(Leaf):
+    """A single value of one of several shapes, each a field of the message: a schema or a bool.
+
+    `to_message` and `from_message` choose the field; what lies in it is read by its own shape.
+    """
+
+    @classmethod
+    def canonical(cls, value: Value) -> Value:
+        """The value as far as it can be told without reading what lies in it."""
+        return None if value is None else cls.from_message(cls.to_message(value))
+
+
 class Kind(Type):
     """A type with `kind` and `apiVersion`, which stand first in JSON and not at all in protobuf."""
 

@@ -29,6 +29,7 @@ from kapiserver.api.types import (
     Tree,
     Type,
     Value,
+    Variant,
 )
 from kapiserver.codecs.errors import Malformed, WrongValue
 from kapiserver.codecs.source import Source, once_per_type
@@ -169,7 +170,9 @@ def _expression(
         if issubclass(shape.type, Leaf):
             return f"read_leaf({source.bind(shape.type)}, v, at, {context})"
         inner = source.bind_later(reader, shape.type)
-        place = f"(at, {owner.__name__!r}, {name!r}, {step})"
+        # What a Variant holds is read as by itself: Go's own decoders of them begin anew.
+        named = f"(at, {owner.__name__!r}, {name!r}, {step})"
+        place = "None" if issubclass(owner, Variant) else named
         return f"{inner}(EMPTY if v is None else v, {place}, unknown)"
     below = shape.item if isinstance(shape, ListOf) else shape.value
     inner_context = source.bind((owner.__name__, name, go_type(below)))
@@ -311,6 +314,8 @@ def _read_list(value: Value, at: Place, context: tuple[str, str, str]) -> list[V
 
 def _read_leaf(leaf: type[Leaf], value: Value, at: Place, context: tuple[str, str, str]) -> Value:
     try:
+        if issubclass(leaf, Variant) and value is not None:
+            return leaf.from_message(reader(leaf)(leaf.to_message(value), None, []))
         return leaf.canonical(value)
     except ValueError as error:
         # An error about the type of a value is told where; one about its text is not.

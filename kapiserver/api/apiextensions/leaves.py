@@ -1,0 +1,63 @@
+"""The values in a JSON schema that have several shapes; each version declares their messages.
+
+Knows no schema. Mirrors the JSON forms of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kapiserver.api.leaves import RawExtension
+from kapiserver.api.types import Tree, Value, Variant
+
+
+class FreeJSON(RawExtension):
+    """Any JSON; null is none."""
+
+    package: ClassVar[str] = ""
+    openapi: ClassVar[Tree] = {}
+
+
+class SchemaOrSchemas(Variant):
+    """An object, a list of objects, or null for neither."""
+
+    @classmethod
+    def to_message(cls, value: Value) -> Tree:
+        if isinstance(value, dict):
+            return {"schema": value}
+        return {"jSONSchemas": value} if isinstance(value, list) else {}
+
+    @classmethod
+    def from_message(cls, message: Tree) -> Value:
+        return message.get("jSONSchemas") or message.get("schema")
+
+
+class SchemaOrBool(Variant):
+    """An object or a bool; an object goes with a bool that is true."""
+
+    @classmethod
+    def to_message(cls, value: Value) -> Tree:
+        if isinstance(value, dict):
+            return {"allows": True, "schema": value}
+        if value is not None and not isinstance(value, bool):
+            raise ValueError("boolean or JSON schema expected")
+        return {"allows": bool(value)}
+
+    @classmethod
+    def from_message(cls, message: Tree) -> Value:
+        schema = message.get("schema")
+        return bool(message.get("allows")) if schema is None else schema
+
+
+class SchemaOrNames(Variant):
+    """An object, a list of strings, or null for neither."""
+
+    @classmethod
+    def to_message(cls, value: Value) -> Tree:
+        if isinstance(value, dict):
+            return {"schema": value}
+        return {"property": value} if isinstance(value, list) else {}
+
+    @classmethod
+    def from_message(cls, message: Tree) -> Value:
+        return message.get("property") or message.get("schema")

@@ -1,0 +1,1 @@
+"""apiregistration.k8s.io: servers that answer for whole group-versions."""

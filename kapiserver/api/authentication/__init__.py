@@ -1,0 +1,1 @@
+"""authentication.k8s.io: who a token or a caller is."""

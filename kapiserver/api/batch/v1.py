@@ -1,0 +1,173 @@
+"""batch/v1: pods that run to an end, once or by the clock."""
+
+from __future__ import annotations
+
+from kapiserver.api.core.v1 import ObjectReference, PodTemplateSpec
+from kapiserver.api.leaves import Time
+from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
+from kapiserver.api.scheduling.v1alpha3 import (
+    WorkloadPodGroupDisruptionMode,
+    WorkloadPodGroupResourceClaim,
+    WorkloadPodGroupSchedulingConstraints,
+    WorkloadPodGroupSchedulingPolicy,
+)
+from kapiserver.api.types import Kind, Type, field, int32, int64
+
+
+class CronJob(Kind):
+    """Jobs by the clock."""
+
+    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
+    spec: CronJobSpec = field(2, required=True, doc="The desired state.")
+    status: CronJobStatus = field(3, doc="The observed state.")
+
+
+class CronJobSpec(Type):
+    """When, and what the jobs look like."""
+
+    schedule: str = field(1, always=True, required=True, doc="When, in the form of cron.")
+    timeZone: str | None = field(8, doc="The time zone of the schedule.")
+    startingDeadlineSeconds: int64 | None = field(2, doc="How late a job may still start.")
+    concurrencyPolicy: str = field(
+        3, enum=("Allow", "Forbid", "Replace"), doc="What happens when the last one still runs."
+    )
+    suspend: bool | None = field(4, doc="No new jobs while true.")
+    jobTemplate: JobTemplateSpec = field(5, doc="What the jobs look like.")
+    successfulJobsHistoryLimit: int32 | None = field(
+        6, doc="How many jobs that succeeded are kept."
+    )
+    failedJobsHistoryLimit: int32 | None = field(7, doc="How many jobs that failed are kept.")
+
+
+class CronJobStatus(Type):
+    """What is known of a cron job."""
+
+    active: list[ObjectReference] = field(1, doc="The jobs that run.")
+    lastScheduleTime: Time | None = field(4, doc="When a job was last due.")
+    lastSuccessfulTime: Time | None = field(5, doc="When a job last succeeded.")
+
+
+class Job(Kind):
+    """Pods that run to an end."""
+
+    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
+    spec: JobSpec = field(2, doc="The desired state.")
+    status: JobStatus = field(3, doc="The observed state.")
+
+
+class JobCondition(Type):
+    """One finding about a job."""
+
+    type: str = field(1, always=True, doc="What the finding is about.")
+    status: str = field(2, always=True, doc="True, False or Unknown.")
+    lastProbeTime: Time = field(3, doc="When it was last looked at.")
+    lastTransitionTime: Time = field(4, doc="When the status last changed.")
+    reason: str = field(5, doc="Why, in one word for programs.")
+    message: str = field(6, doc="Why, for people.")
+
+
+class JobSchedulingConfiguration(Type):
+    """How the pods of a job are placed together."""
+
+    schedulingPolicy: WorkloadPodGroupSchedulingPolicy | None = field(1)
+    schedulingConstraints: WorkloadPodGroupSchedulingConstraints | None = field(2)
+    disruptionMode: WorkloadPodGroupDisruptionMode | None = field(3)
+    resourceClaims: list[WorkloadPodGroupResourceClaim] = field(4, keys=("name",), merge="name")
+
+
+class JobSpec(Type):
+    """How many pods, how many at once, and when it is done or has failed."""
+
+    parallelism: int32 | None = field(1, doc="How many pods run at once.")
+    completions: int32 | None = field(2, doc="How many pods must succeed.")
+    activeDeadlineSeconds: int64 | None = field(3, doc="How long the job may take.")
+    podFailurePolicy: PodFailurePolicy | None = field(11)
+    successPolicy: SuccessPolicy | None = field(16)
+    backoffLimit: int32 | None = field(7, doc="How many failures it bears.")
+    backoffLimitPerIndex: int32 | None = field(12)
+    maxFailedIndexes: int32 | None = field(13)
+    selector: LabelSelector | None = field(4, doc="Labels of the job's pods; made by the server.")
+    manualSelector: bool | None = field(5)
+    template: PodTemplateSpec = field(6, doc="What the pods look like.")
+    ttlSecondsAfterFinished: int32 | None = field(
+        8, doc="How long the job is kept once it is done."
+    )
+    completionMode: str | None = field(
+        9, enum=("NonIndexed", "Indexed"), doc="Whether each pod has an index."
+    )
+    suspend: bool | None = field(10, doc="No pods while true.")
+    podReplacementPolicy: str | None = field(14, enum=("TerminatingOrFailed", "Failed"))
+    managedBy: str | None = field(15, doc="Who runs the job, if not the controller.")
+    scheduling: JobSchedulingConfiguration | None = field(17)
+
+
+class JobStatus(Type):
+    """What is known of a job."""
+
+    conditions: list[JobCondition] = field(1, merge="type")
+    startTime: Time | None = field(2, doc="When the job began.")
+    completionTime: Time | None = field(3, doc="When the job succeeded.")
+    active: int32 = field(4, doc="Pods that run.")
+    succeeded: int32 = field(5, doc="Pods that succeeded.")
+    failed: int32 = field(6, doc="Pods that failed.")
+    terminating: int32 | None = field(11)
+    completedIndexes: str = field(7)
+    failedIndexes: str | None = field(10)
+    uncountedTerminatedPods: UncountedTerminatedPods | None = field(8)
+    ready: int32 | None = field(9, doc="Pods that are ready.")
+
+
+class JobTemplateSpec(Type):
+    """What the jobs of a cron job look like."""
+
+    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
+    spec: JobSpec = field(2)
+
+
+class PodFailurePolicy(Type):
+    """What becomes of the job when pods fail."""
+
+    rules: list[PodFailurePolicyRule] = field(1, always=True)
+
+
+class PodFailurePolicyOnExitCodesRequirement(Type):
+    """Which exit codes of containers a rule is for."""
+
+    containerName: str | None = field(1)
+    operator: str = field(2, always=True, enum=("In", "NotIn"))
+    values: list[int32] = field(3, always=True, set=True)
+
+
+class PodFailurePolicyOnPodConditionsPattern(Type):
+    """A condition of the pod that a rule is for."""
+
+    type: str = field(1, always=True)
+    status: str = field(2, always=True)
+
+
+class PodFailurePolicyRule(Type):
+    """One kind of failure, and what follows."""
+
+    action: str = field(1, always=True, enum=("FailJob", "FailIndex", "Ignore", "Count"))
+    onExitCodes: PodFailurePolicyOnExitCodesRequirement | None = field(2)
+    onPodConditions: list[PodFailurePolicyOnPodConditionsPattern] = field(3)
+
+
+class SuccessPolicy(Type):
+    """When a job is done before all its pods are."""
+
+    rules: list[SuccessPolicyRule] = field(1, always=True)
+
+
+class SuccessPolicyRule(Type):
+    """Which pods must have succeeded, or how many."""
+
+    succeededIndexes: str | None = field(1)
+    succeededCount: int32 | None = field(2)
+
+
+class UncountedTerminatedPods(Type):
+    """Pods that ended and are not counted yet."""
+
+    succeeded: list[str] = field(1, set=True)
+    failed: list[str] = field(2, set=True)

@@ -1,0 +1,99 @@
+"""certificates.k8s.io/v1beta1: requests for certificates, and bundles of trusted ones."""
+
+from __future__ import annotations
+
+from kapiserver.api.leaves import StringList, Time
+from kapiserver.api.meta.v1 import Condition, ObjectMeta
+from kapiserver.api.types import Kind, Type, field, int32
+
+
+class CertificateSigningRequest(Kind):
+    """Asks a signer for a certificate."""
+
+    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
+    spec: CertificateSigningRequestSpec = field(2, doc="The desired state.")
+    status: CertificateSigningRequestStatus = field(3, doc="The observed state.")
+
+
+class CertificateSigningRequestCondition(Type):
+    """A decision about a request."""
+
+    type: str = field(1, always=True, doc="Approved, Denied or Failed.")
+    status: str = field(6, always=True, doc="True, False or Unknown.")
+    reason: str = field(2, doc="Why, in one word for programs.")
+    message: str = field(3, doc="Why, for people.")
+    lastUpdateTime: Time = field(4, doc="When the finding was last made.")
+    lastTransitionTime: Time = field(5, doc="When the status last changed.")
+
+
+class CertificateSigningRequestSpec(Type):
+    """What is asked for, of whom and by whom."""
+
+    request: bytes = field(1, always=True, doc="The request as PEM.")
+    signerName: str | None = field(7, doc="Who shall sign.")
+    expirationSeconds: int32 | None = field(8, doc="How long the certificate shall be good.")
+    usages: list[str] = field(5, doc="What the key may be used for.")
+    username: str = field(2, doc="Who asks; set by the server.")
+    uid: str = field(3)
+    groups: list[str] = field(4)
+    extra: dict[str, ExtraValue] = field(6)
+
+
+class CertificateSigningRequestStatus(Type):
+    """The decisions, and the certificate."""
+
+    conditions: list[CertificateSigningRequestCondition] = field(1, keys=("type",))
+    certificate: bytes = field(2, doc="The certificate as PEM.")
+
+
+class ClusterTrustBundle(Kind):
+    """Certificates that clients of a signer trust."""
+
+    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
+    spec: ClusterTrustBundleSpec = field(2, doc="The desired state.")
+
+
+class ClusterTrustBundleSpec(Type):
+    """The certificates, and whose."""
+
+    signerName: str = field(1, doc="Whose certificates these are.")
+    trustBundle: str = field(2, always=True, doc="The certificates as PEM.")
+
+
+class ExtraValue(StringList):
+    """The values of one further attribute of a user."""
+
+
+class PodCertificateRequest(Kind):
+    """Asks a signer for a certificate of a pod."""
+
+    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
+    spec: PodCertificateRequestSpec = field(2, required=True, doc="The desired state.")
+    status: PodCertificateRequestStatus = field(3, doc="The observed state.")
+
+
+class PodCertificateRequestSpec(Type):
+    """Which pod, which key, and which signer."""
+
+    signerName: str = field(1, always=True, required=True)
+    podName: str = field(2, always=True, required=True)
+    podUID: str = field(3, always=True, required=True)
+    serviceAccountName: str = field(4, always=True, required=True)
+    serviceAccountUID: str = field(5, always=True, required=True)
+    nodeName: str = field(6, always=True, required=True)
+    nodeUID: str = field(7, always=True, required=True)
+    maxExpirationSeconds: int32 | None = field(8, default=86400)
+    pkixPublicKey: bytes = field(9, always=True)
+    proofOfPossession: bytes = field(10, always=True)
+    stubPKCS10Request: bytes = field(12, always=True)
+    unverifiedUserAnnotations: dict[str, str] = field(11)
+
+
+class PodCertificateRequestStatus(Type):
+    """The certificate, or why there is none."""
+
+    conditions: list[Condition] = field(1, keys=("type",), merge="type")
+    certificateChain: str = field(2)
+    notBefore: Time | None = field(4)
+    beginRefreshAt: Time | None = field(5)
+    notAfter: Time | None = field(6)

@@ -1,0 +1,1 @@
+"""events.k8s.io: what happened to objects."""

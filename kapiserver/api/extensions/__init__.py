@@ -1,0 +1,1 @@
+"""extensions: what groups of their own declare today."""

@@ -1,0 +1,1 @@
+"""flowcontrol.apiserver.k8s.io: how requests are sorted into flows and share the server."""

@@ -1,0 +1,1 @@
+"""imagepolicy.k8s.io: whether images may run."""

@@ -1,0 +1,1 @@
+"""networking.k8s.io: ways into the cluster, and who may talk to whom."""

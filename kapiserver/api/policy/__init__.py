@@ -1,0 +1,1 @@
+"""policy: how much disruption pods bear."""

@@ -1,0 +1,1 @@
+"""storage.k8s.io: classes, drivers and attachments of volumes."""

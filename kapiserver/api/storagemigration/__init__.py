@@ -1,0 +1,1 @@
+"""storagemigration.k8s.io: rewriting stored objects in the newest version."""

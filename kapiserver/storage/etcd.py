@@ -116,7 +116,10 @@ class Etcd:
         for left in reversed(range(len(self._config.endpoints))):
             try:
                 return await self._authenticated(method, request)
-            except (_Unreached, Unavailable) as error:
+            except Unavailable:
+                if not left:
+                    raise
+            except _Unreached as error:
                 if not left:
                     raise Unavailable(f"etcd: {error}") from error
         raise AssertionError("a cluster has endpoints")

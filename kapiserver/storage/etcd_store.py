@@ -152,6 +152,7 @@ class EtcdStore(KV):
         self._check_open()
         if self._next_ask is None:
             self._next_ask = self._loop.create_task(self._ask_revision())
+            self._next_ask.add_done_callback(_forgive)
         try:
             return await asyncio.shield(self._next_ask)
         except asyncio.CancelledError:
@@ -384,6 +385,12 @@ class EtcdStore(KV):
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _forgive(task: asyncio.Task[Any]) -> None:
+    """Take note of an error that all who waited for it have stopped waiting for."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def open_etcd(config: EtcdConfig) -> EtcdStore:

@@ -31,9 +31,9 @@ BATCH = 256
 """Writes in one transaction, at most."""
 PENDING = 20_000
 """Writes and reads that may wait; more are refused."""
-COMPACTION_STEP = 500
+COMPACTION_STEP = 100
 """Revisions forgotten in one transaction, so that no write waits long behind it."""
-VACUUM_STEP = 200
+VACUUM_STEP = 100
 """Pages given back to the file system between two batches of writes."""
 EXPIRY_STEP = 500
 LONGEST_TIMER = 3600.0

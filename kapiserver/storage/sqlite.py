@@ -174,10 +174,13 @@ class Database:
             if not layout:
                 run("PRAGMA auto_vacuum = INCREMENTAL")
             run("PRAGMA journal_mode = WAL")
-            run("PRAGMA synchronous = FULL")
             run(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
+            # The tables need no flush of their own: the first write's makes them durable too.
+            run("PRAGMA synchronous = NORMAL")
         if not layout:
             self._sql.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
+        if self._path is not None:
+            run("PRAGMA synchronous = FULL")
 
     def close(self) -> None:
         """Close the connection. Idempotent."""

@@ -111,9 +111,7 @@ class KV(Protocol):
         """Write a key that is absent; with `ttl` it is deleted that many seconds later.
         Raises KeyExists."""
 
-    async def update(
-        self, key: str, value: bytes, *, expected: Revision, ttl: int = 0
-    ) -> Revision:
+    async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
         """Write a key that was last written at `expected`. Raises Conflict, also when absent."""
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:

@@ -10,14 +10,15 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from datetime import datetime
-from importlib import import_module
 from typing import Any
 
 from hypothesis import strategies as st
 
 from kapiserver.api import leaves
-from kapiserver.api.group import HUB, GroupVersion, GroupVersionKind
+from kapiserver.api.apiextensions.leaves import SchemaOrBool, SchemaOrNames, SchemaOrSchemas
+from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.groups import DISCOVERY, META
+from kapiserver.api.runtime import Unknown
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import (
     FlatField,
@@ -31,10 +32,13 @@ from kapiserver.api.types import (
     Tree,
     Type,
     Value,
+    Variant,
 )
 
 MAX_DEPTH = 12
 """Of messages; deeper ones are left out where the declaration allows it."""
+_WIDE_DEPTH = 6
+"""Below it, messages that hold themselves may not branch."""
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 _JSON = st.recursive(
@@ -70,6 +74,7 @@ LEAVES: dict[type[Leaf], st.SearchStrategy[Any]] = {
     ),
     leaves.IntOrString: st.integers(-(2**31), 2**31 - 1) | TEXTS,
     leaves.RawExtension: _JSON.filter(lambda value: value is not None),
+    Unknown: _JSON.filter(lambda value: value is not None),
     leaves.FieldsV1: st.dictionaries(TEXTS, st.just({}), max_size=3),
     leaves.StringList: st.lists(TEXTS, min_size=1, max_size=3),
 }
@@ -85,30 +90,26 @@ _FILLED_LEAVES: dict[type[Leaf], Value] = {
     leaves.Quantity: "1500m",
     leaves.IntOrString: "http",
     leaves.RawExtension: {"raw": [1, None]},
+    Unknown: {"kind": "Pod", "apiVersion": "v1"},
+    SchemaOrBool: True,
+    SchemaOrNames: ["one", "two"],
+    SchemaOrSchemas: [{"type": "string"}, {}],
     leaves.FieldsV1: {"f:metadata": {}},
     leaves.StringList: ["one", "two"],
 }
 
 
 def kinds(scheme: Scheme, *, wire: bool = False) -> Iterator[GroupVersionKind]:
-    """Every kind of every served version, lists and meta/v1 included, hub versions not; only
+    """Every kind of every declared version, lists and meta/v1 included, hub versions not; only
     those with a Protobuf form where `wire` is said."""
-    for group in (*scheme.groups, META, DISCOVERY):
-        for version in group.group_versions:
-            for name, type_ in _declared(version, group.package):
-                if not wire or type_.wire:
-                    yield version.with_kind(name)
-                if type_.listed and group not in (META, DISCOVERY):
-                    yield version.with_kind(f"{name}List")
-
-
-def _declared(version: GroupVersion, package: str) -> Iterator[tuple[str, type[Kind]]]:
-    assert version.version != HUB
-    module = import_module(f"kapiserver.api.{package}.{version.version}")
-    for name, found in vars(module).items():
-        is_kind = isinstance(found, type) and issubclass(found, Kind) and found is not Kind
-        if is_kind and found.__module__.startswith(module.__name__):
-            yield name, found
+    for group in scheme.declared_groups:
+        for name in group.declared_versions:
+            version = GroupVersion(group.name, name)
+            for kind in scheme.kinds(version):
+                if not wire or kind.wire:
+                    yield version.with_kind(kind.__name__)
+                if kind.listed and group not in (META, DISCOVERY):
+                    yield version.with_kind(f"{kind.__name__}List")
 
 
 def objects(scheme: Scheme, kind: GroupVersionKind) -> st.SearchStrategy[Tree]:
@@ -122,7 +123,7 @@ def trees(draw: st.DrawFn, type_: type[Type], depth: int = 0) -> Tree:
     """Canonical trees of a type, as its Protobuf decoder gives them: an empty list is absent or
     null, kinds do not name themselves."""
     optional = [one for one in _named(type_) if not _stands(one)]
-    most = 6 if depth < 2 else 3 if depth < MAX_DEPTH else 0
+    most = 6 if depth < 2 else 3 if depth < _WIDE_DEPTH else 1 if depth < MAX_DEPTH else 0
     chosen = draw(st.lists(st.sampled_from(optional), max_size=most)) if optional and most else []
     names = {one.field.name for one in chosen}
     found: Tree = {}
@@ -174,6 +175,8 @@ def _values(shape: Shape, depth: int) -> st.SearchStrategy[Any]:
     if isinstance(shape, Scalar):
         return SCALARS[shape.name]
     if isinstance(shape, Message):
+        if issubclass(shape.type, Variant):
+            return _variants(shape.type, depth)
         leaf = leaf_of(shape.type)
         return LEAVES[leaf] if leaf else trees(shape.type, depth + 1)
     few = 3 if depth < MAX_DEPTH else 0
@@ -185,9 +188,14 @@ def _values(shape: Shape, depth: int) -> st.SearchStrategy[Any]:
     return entries.map(lambda one: dict(sorted(one.items())) or None)
 
 
+def _variants(type_: type[Variant], depth: int) -> st.SearchStrategy[Any]:
+    values = st.one_of(_values(one.shape, depth + 1) for one in type_.fields())
+    return values.map(lambda value: {} if value is None else value)
+
+
 def leaf_of(type_: type[Type]) -> type[Leaf] | None:
-    """The Leaf of `LEAVES` that a type is, or is derived from."""
-    return next((one for one in type_.__mro__ if one in LEAVES), None)
+    """The Leaf of the tables above that a type is, or is derived from."""
+    return next((one for one in type_.__mro__ if one in _FILLED_LEAVES), None)
 
 
 def filled(type_: type[Type], *, above: tuple[type[Type], ...] = ()) -> Tree:

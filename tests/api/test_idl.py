@@ -59,6 +59,9 @@ def test_names_are_those_of_kubernetes() -> None:
     meta = BY_PATH["k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto"]
     assert meta.package == "k8s.io.apimachinery.pkg.apis.meta.v1"
     assert "Table" not in [message.__name__ for message in meta.messages]
+    assert "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/generated.proto" in BY_PATH
+    assert "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/generated.proto" in BY_PATH
+    assert "StringList" not in [message.__name__ for message in meta.messages]
     assert "PodList" in idl.text(BY_PATH["k8s.io/api/core/v1/generated.proto"])
 
 

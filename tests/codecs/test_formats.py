@@ -1,5 +1,7 @@
 """Every declared kind says the same in every encoding."""
 
+import json
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -30,21 +32,18 @@ def test_filled(kind):
         assert decoded.strict_errors == (), media.name
 
 
-STORED = ("Pod", "Deployment", "HorizontalPodAutoscaler", "Service", "ConfigMap", "Secret")
-SOME = [kind for kind in KINDS if kind.kind in STORED]
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.sampled_from(SOME).flatmap(lambda kind: objects(SCHEME, kind)))
-def test_round_trips(tree):
-    """A random object is the same after the way through all encodings, one after the other."""
-    found = tree
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("kind", KINDS, ids=map(str, KINDS))
+@given(data=st.data())
+def test_round_trips(kind, data):
+    """A random object of any kind is the same after the way through all encodings, one after the
+    other; only keys of free JSON come back sorted, from YAML and CBOR."""
+    tree = found = data.draw(objects(SCHEME, kind))
     for media in (*MEDIA_TYPES, JSON):
+        if media is PROTOBUF and kind not in WIRE:
+            continue
         serializer = CODECS.serializer_for(media)
-        data = serializer.encode(found)
-        found = serializer.decode(data).object
-        assert serializer.encode(found) == data, media.name
-    assert JSON_BYTES(found) == JSON_BYTES(tree)
-
-
-JSON_BYTES = CODECS.serializer_for(JSON).encode
+        written = serializer.encode(found)
+        found = serializer.decode(written).object
+        assert serializer.encode(found) == written, media.name
+    assert json.dumps(found, sort_keys=True) == json.dumps(tree, sort_keys=True)

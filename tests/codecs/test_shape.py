@@ -226,7 +226,7 @@ def test_input_is_left_alone() -> None:
     assert read({}) == BARE
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @given(data=st.data())
 def test_canonical_trees_stay(kind: GroupVersionKind, data: st.DataObject) -> None:

@@ -174,7 +174,7 @@ def test_objects(name: str) -> None:
 # --- every kind
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @given(data=st.data())
 def test_round_trip(kind: GroupVersionKind, data: st.DataObject) -> None:

@@ -1,0 +1,89 @@
+"""Values of several shapes, and lists and raw JSON that are messages of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kapiserver.api.apiextensions import v1, v1beta1
+from kapiserver.api.authentication.v1 import ExtraValue
+from kapiserver.api.runtime import Unknown
+from kapiserver.api.types import Type, field
+from kapiserver.codecs.errors import WrongValue
+from kapiserver.codecs.shape import read_tree
+from kapiserver.codecs.wire import decoder, encoder
+
+
+class Sample(Type):
+    """One field of each sort."""
+
+    some: v1.JSONSchemaPropsOrArray | None = field(1)
+    more: v1.JSONSchemaPropsOrBool | None = field(2)
+    needs: dict[str, v1.JSONSchemaPropsOrStringArray] = field(3)
+    free: list[v1.JSON] = field(4)
+    extra: dict[str, ExtraValue] = field(5)
+    body: Unknown | None = field(6)
+    old: v1beta1.JSONSchemaPropsOrBool | None = field(7)
+
+
+# (as read, canonical, bytes where they are few)
+CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"more": True}, {"more": True}, "12020801"),
+    ({"more": False}, {"more": False}, "12020800"),
+    ({"old": True}, {"old": True}, "3a020801"),
+    ({"more": {"minLength": 0, "id": ""}}, {"more": {"minLength": 0}}, ""),
+    ({"more": None}, {}, ""),
+    ({"some": {}}, {"some": {}}, ""),
+    ({"some": [{"type": "string", "title": ""}]}, {"some": [{"type": "string"}]}, ""),
+    ({"needs": {"b": ["x"], "a": None}}, {"needs": {"a": None, "b": ["x"]}},
+     "1a050a016112001a080a0162120312" + "0178"),
+    ({"needs": {"a": {"not": {"type": "null"}}}}, {"needs": {"a": {"not": {"type": "null"}}}}, ""),
+    ({"free": [None, 1, "a"]}, {"free": [None, 1, "a"]}, "2200" + "22030a0131" + "22050a03226122"),
+    ({"extra": {"k": ["v"]}}, {"extra": {"k": ["v"]}}, "2a080a016b12030a0176"),
+    ({"body": {"b": 1, "a": 2}}, {"body": {"b": 1, "a": 2}},
+     "32290a040a001200" + "120d7b2262223a312c2261223a327d"
+     "1a00" + "22106170706c69636174696f6e2f6a736f6e"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "tree", "expected"), CASES)
+def test_forms(said: dict[str, Any], tree: dict[str, Any], expected: str) -> None:
+    """Each form reads into its canonical one, and goes through Protobuf unchanged."""
+    assert read_tree(Sample, said, []) == tree
+    written = encoder(Sample)(tree)
+    assert decoder(Sample)(written) == tree
+    if expected:
+        assert written.hex() == expected
+
+
+def test_other_shapes() -> None:
+    """Where Go takes whatever it gets, a shape that does not fit is nothing."""
+    assert read_tree(Sample, {"some": "text"}, []) == {"some": None}
+    assert read_tree(Sample, {"needs": {"a": 1}}, []) == {"needs": {"a": None}}
+
+
+WRONG = [
+    ({"more": 1}, "boolean or JSON schema expected"),
+    (
+        {"more": {"items": {"minLength": "x"}}},
+        "json: cannot unmarshal string into Go struct field JSONSchemaProps.minLength "
+        "of type int64",
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "words"), WRONG)
+def test_wrong_values(said: dict[str, Any], words: str) -> None:
+    """What does not fit is told as Go's own decoders of these types tell it."""
+    with pytest.raises(WrongValue) as raised:
+        read_tree(Sample, said, [])
+    assert str(raised.value) == words
+
+
+def test_unknown_fields_inside_are_dropped() -> None:
+    """Nobody reports unknown fields below a value that decodes itself."""
+    unknown: list[str] = []
+    tree = read_tree(Sample, {"some": {"type": "x", "color": "red"}, "size": 1}, unknown)
+    assert tree == {"some": {"type": "x"}}
+    assert unknown == ["size"]

@@ -14,3 +14,16 @@ RESOURCES = (
         storage_version="v1",
     ),
 )
+
+UNSERVED = (
+    Resource(
+        group="coordination.k8s.io",
+        name="leasecandidates",
+        kind="LeaseCandidate",
+        namespaced=True,
+        versions=("v1beta1", "v1alpha2"),
+        storage_version="v1beta1",
+        selectable_fields=("spec.leaseName",),
+    ),
+)
+"""Declared, with nothing behind them yet: not served."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from kapiserver.api.group import ALL_VERBS, Resource, Subresource
+from kapiserver.api.group import ALL_VERBS, GroupVersionKind, Resource, Subresource
 
 _core = partial(Resource, group="", versions=("v1",), storage_version="v1")
 _STATUS = Subresource(name="status")
@@ -100,3 +100,64 @@ RESOURCES = (
         selectable_fields=("spec.clusterIP", "spec.type"),
     ),
 )
+
+UNSERVED = (
+    _core(name="bindings", kind="Binding", namespaced=True, verbs=("create",), stored=False),
+    _core(
+        name="componentstatuses",
+        kind="ComponentStatus",
+        namespaced=False,
+        short_names=("cs",),
+        verbs=("get", "list"),
+        stored=False,
+    ),
+    _core(
+        name="endpoints",
+        kind="Endpoints",
+        namespaced=True,
+        storage_prefix="services/endpoints",
+        short_names=("ep",),
+    ),
+    _core(name="limitranges", kind="LimitRange", namespaced=True, short_names=("limits",)),
+    _core(
+        name="persistentvolumeclaims",
+        kind="PersistentVolumeClaim",
+        namespaced=True,
+        short_names=("pvc",),
+        subresources=(_STATUS,),
+        field_aliases=(("name", "metadata.name"),),
+        answers_deleted=True,
+    ),
+    _core(
+        name="persistentvolumes",
+        kind="PersistentVolume",
+        namespaced=False,
+        short_names=("pv",),
+        subresources=(_STATUS,),
+        field_aliases=(("name", "metadata.name"),),
+        answers_deleted=True,
+    ),
+    _core(name="podtemplates", kind="PodTemplate", namespaced=True, answers_deleted=True),
+    _core(
+        name="replicationcontrollers",
+        kind="ReplicationController",
+        namespaced=True,
+        storage_prefix="controllers",
+        short_names=("rc",),
+        categories=("all",),
+        subresources=(
+            Subresource(name="scale", kind=GroupVersionKind("autoscaling", "v1", "Scale")),
+            _STATUS,
+        ),
+        selectable_fields=("status.replicas",),
+    ),
+    _core(
+        name="resourcequotas",
+        kind="ResourceQuota",
+        namespaced=True,
+        short_names=("quota",),
+        subresources=(_STATUS,),
+        answers_deleted=True,
+    ),
+)
+"""Declared, with nothing behind them yet: not served."""

@@ -1,0 +1,53 @@
+"""The resources of the admissionregistration group, in discovery's order. Knows no type."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kapiserver.api.group import Resource, Subresource
+
+_admissionregistration = partial(
+    Resource, group="admissionregistration.k8s.io", versions=("v1",), storage_version="v1"
+)
+
+RESOURCES = (
+    _admissionregistration(
+        name="mutatingadmissionpolicies",
+        kind="MutatingAdmissionPolicy",
+        namespaced=False,
+        versions=("v1", "v1beta1", "v1alpha1"),
+        categories=("api-extensions",),
+    ),
+    _admissionregistration(
+        name="mutatingadmissionpolicybindings",
+        kind="MutatingAdmissionPolicyBinding",
+        namespaced=False,
+        versions=("v1", "v1beta1", "v1alpha1"),
+        categories=("api-extensions",),
+    ),
+    _admissionregistration(
+        name="mutatingwebhookconfigurations",
+        kind="MutatingWebhookConfiguration",
+        namespaced=False,
+        categories=("api-extensions",),
+    ),
+    _admissionregistration(
+        name="validatingadmissionpolicies",
+        kind="ValidatingAdmissionPolicy",
+        namespaced=False,
+        categories=("api-extensions",),
+        subresources=(Subresource(name="status"),),
+    ),
+    _admissionregistration(
+        name="validatingadmissionpolicybindings",
+        kind="ValidatingAdmissionPolicyBinding",
+        namespaced=False,
+        categories=("api-extensions",),
+    ),
+    _admissionregistration(
+        name="validatingwebhookconfigurations",
+        kind="ValidatingWebhookConfiguration",
+        namespaced=False,
+        categories=("api-extensions",),
+    ),
+)

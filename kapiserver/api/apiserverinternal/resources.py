@@ -1,0 +1,17 @@
+"""The resources of the apiserverinternal group, in discovery's order. Knows no type."""
+
+from __future__ import annotations
+
+from kapiserver.api.group import Resource, Subresource
+
+RESOURCES = (
+    Resource(
+        group="internal.apiserver.k8s.io",
+        name="storageversions",
+        kind="StorageVersion",
+        namespaced=False,
+        versions=("v1alpha1",),
+        storage_version="v1alpha1",
+        subresources=(Subresource(name="status"),),
+    ),
+)

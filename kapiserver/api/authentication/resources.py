@@ -1,0 +1,24 @@
+"""The resources of the authentication group, in discovery's order. Knows no type."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kapiserver.api.group import Resource
+
+_authentication = partial(
+    Resource, group="authentication.k8s.io", versions=("v1",), storage_version="v1"
+)
+
+RESOURCES = (
+    _authentication(
+        name="selfsubjectreviews",
+        kind="SelfSubjectReview",
+        namespaced=False,
+        verbs=("create",),
+        stored=False,
+    ),
+    _authentication(
+        name="tokenreviews", kind="TokenReview", namespaced=False, verbs=("create",), stored=False
+    ),
+)

@@ -1,0 +1,38 @@
+"""The resources of the certificates group, in discovery's order. Knows no type."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kapiserver.api.group import Resource, Subresource
+
+_certificates = partial(
+    Resource, group="certificates.k8s.io", versions=("v1", "v1beta1"), storage_version="v1beta1"
+)
+_STATUS = Subresource(name="status")
+
+RESOURCES = (
+    _certificates(
+        name="certificatesigningrequests",
+        kind="CertificateSigningRequest",
+        namespaced=False,
+        versions=("v1",),
+        storage_version="v1",
+        short_names=("csr",),
+        subresources=(Subresource(name="approval"), _STATUS),
+        selectable_fields=("spec.signerName",),
+    ),
+    _certificates(
+        name="clustertrustbundles",
+        kind="ClusterTrustBundle",
+        namespaced=False,
+        selectable_fields=("spec.signerName",),
+    ),
+    _certificates(
+        name="podcertificaterequests",
+        kind="PodCertificateRequest",
+        namespaced=True,
+        subresources=(_STATUS,),
+        selectable_fields=("spec.signerName", "spec.podName", "spec.nodeName"),
+    ),
+)

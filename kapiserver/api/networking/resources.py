@@ -1,0 +1,27 @@
+"""The resources of the networking group, in discovery's order. Knows no type."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kapiserver.api.group import Resource, Subresource
+
+_networking = partial(Resource, group="networking.k8s.io", versions=("v1",), storage_version="v1")
+_STATUS = Subresource(name="status")
+
+RESOURCES = (
+    _networking(name="ingressclasses", kind="IngressClass", namespaced=False),
+    _networking(
+        name="ingresses",
+        kind="Ingress",
+        namespaced=True,
+        storage_prefix="ingress",
+        short_names=("ing",),
+        subresources=(_STATUS,),
+    ),
+    _networking(name="ipaddresses", kind="IPAddress", namespaced=False, short_names=("ip",)),
+    _networking(
+        name="networkpolicies", kind="NetworkPolicy", namespaced=True, short_names=("netpol",)
+    ),
+    _networking(name="servicecidrs", kind="ServiceCIDR", namespaced=False, subresources=(_STATUS,)),
+)

@@ -1,0 +1,42 @@
+"""The resources of the resource group, in discovery's order. Knows no type."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kapiserver.api.group import Resource, Subresource
+
+_resource = partial(
+    Resource, group="resource.k8s.io", versions=("v1", "v1beta2", "v1beta1"), storage_version="v1"
+)
+_STATUS = Subresource(name="status")
+
+RESOURCES = (
+    _resource(name="deviceclasses", kind="DeviceClass", namespaced=False),
+    _resource(
+        name="devicetaintrules",
+        kind="DeviceTaintRule",
+        namespaced=False,
+        versions=("v1", "v1beta2", "v1alpha3"),
+        storage_version="v1beta2",
+        subresources=(_STATUS,),
+    ),
+    _resource(
+        name="resourceclaims", kind="ResourceClaim", namespaced=True, subresources=(_STATUS,)
+    ),
+    _resource(name="resourceclaimtemplates", kind="ResourceClaimTemplate", namespaced=True),
+    _resource(
+        name="resourcepoolstatusrequests",
+        kind="ResourcePoolStatusRequest",
+        namespaced=False,
+        versions=("v1alpha3",),
+        storage_version="v1alpha3",
+        subresources=(_STATUS,),
+    ),
+    _resource(
+        name="resourceslices",
+        kind="ResourceSlice",
+        namespaced=False,
+        selectable_fields=("spec.nodeName", "spec.driver", "spec.pool.name"),
+    ),
+)

@@ -1,0 +1,43 @@
+"""The resources of the storage group, in discovery's order. Knows no type."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kapiserver.api.group import Resource, Subresource
+
+_storage = partial(Resource, group="storage.k8s.io", versions=("v1",), storage_version="v1")
+_STATUS = Subresource(name="status")
+
+RESOURCES = (
+    _storage(name="csidrivers", kind="CSIDriver", namespaced=False, answers_deleted=True),
+    _storage(
+        name="csinodes",
+        kind="CSINode",
+        namespaced=False,
+        subresources=(_STATUS,),
+        answers_deleted=True,
+    ),
+    _storage(name="csistoragecapacities", kind="CSIStorageCapacity", namespaced=True),
+    _storage(
+        name="storageclasses",
+        kind="StorageClass",
+        namespaced=False,
+        short_names=("sc",),
+        answers_deleted=True,
+    ),
+    _storage(
+        name="volumeattachments",
+        kind="VolumeAttachment",
+        namespaced=False,
+        subresources=(_STATUS,),
+        answers_deleted=True,
+    ),
+    _storage(
+        name="volumeattributesclasses",
+        kind="VolumeAttributesClass",
+        namespaced=False,
+        short_names=("vac",),
+        answers_deleted=True,
+    ),
+)

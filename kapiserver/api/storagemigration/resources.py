@@ -1,0 +1,17 @@
+"""The resources of the storagemigration group, in discovery's order. Knows no type."""
+
+from __future__ import annotations
+
+from kapiserver.api.group import Resource, Subresource
+
+RESOURCES = (
+    Resource(
+        group="storagemigration.k8s.io",
+        name="storageversionmigrations",
+        kind="StorageVersionMigration",
+        namespaced=False,
+        versions=("v1", "v1beta1"),
+        storage_version="v1beta1",
+        subresources=(Subresource(name="status"),),
+    ),
+)

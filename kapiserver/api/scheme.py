@@ -102,7 +102,8 @@ class Scheme:
             return obj
         source, target = self.type_of(kind), self.type_of(version.with_kind(kind.kind))
         if source is not target:
-            if kind.group != version.group:
+            handled = self._is_handled(kind.group_version) and self._is_handled(version)
+            if kind.group != version.group or not handled:
                 raise ConversionFailed(f"{kind} does not convert to {version}")
             conversion = self.conversion(kind.group)
             if HUB not in (kind.version, version.version):
@@ -110,6 +111,9 @@ class Scheme:
                 obj, source = conversion.between(source, hub)(obj), hub
             obj = conversion.between(source, target)(obj)
         return {**obj, "apiVersion": str(version)}
+
+    def _is_handled(self, version: GroupVersion) -> bool:
+        return version.version == HUB or self.serves(version)
 
     @functools.cache  # noqa: B019
     def conversion(self, group: str) -> Conversion:
@@ -163,14 +167,15 @@ class Scheme:
         }
 
     def _optional_table(self, group: str, module: str, name: str) -> dict[Any, Any]:
-        if find_spec(f"kapiserver.api.{self.group(group).package}.{module}") is None:
+        declared = self._by_declared_name.get(group)
+        if declared is None or find_spec(f"kapiserver.api.{declared.package}.{module}") is None:
             return {}
         found: dict[Any, Any] = self.table(group, module, name)
         return found
 
     def table(self, group: str, module: str, name: str) -> Any:
         """A literal table of a group package: `table("apps", "columns", "COLUMNS")`."""
-        return getattr(_module(self.group(group), module), name)
+        return getattr(_module(self._by_declared_name[group], module), name)
 
     def _names(self, version: GroupVersion) -> list[str]:
         module = _module(self._by_declared_name[version.group], version.version)

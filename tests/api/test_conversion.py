@@ -40,6 +40,28 @@ def test_kinds_of_meta_only_change_their_version() -> None:
     assert Scheme().convert(options, V2) == {**options, "apiVersion": "autoscaling/v2"}
 
 
+UNSERVED = [
+    ({"kind": "Deployment", "apiVersion": "apps/v1beta1"}, GroupVersion("apps", "v1")),
+    ({"kind": "Deployment", "apiVersion": "apps/v1"}, GroupVersion("apps", "v1beta2")),
+    ({"kind": "Scale", "apiVersion": "apps/v1beta1"}, GroupVersion("extensions", "v1beta1")),
+]
+
+
+@pytest.mark.parametrize(("obj", "version"), UNSERVED)
+def test_unserved_versions_do_not_convert(obj: Tree, version: GroupVersion) -> None:
+    """Versions that are only declared are read and written as they are."""
+    with pytest.raises(ConversionFailed, match="does not convert to"):
+        Scheme().convert(obj, version)
+
+
+def test_unserved_kinds_have_no_defaults_of_their_own() -> None:
+    """Defaulting an object of a group that is not served fills in what is core's alone."""
+    job: Tree = {"kind": "Job", "apiVersion": "batch/v1", "metadata": {}, "spec": {"template": {}}}
+    Scheme().default(job)
+    assert job["spec"].keys() == {"template"}
+    assert job["spec"]["template"]["spec"]["dnsPolicy"] == "ClusterFirst"
+
+
 def test_unknown_kinds_do_not_convert() -> None:
     """A kind that the version asked for does not have is NotRegistered."""
     scale = {"kind": "Scale", "apiVersion": "autoscaling/v1"}

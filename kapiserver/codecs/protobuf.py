@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import orjson
+
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.objects import kind_of
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.types import Tree, Type
-from kapiserver.codecs.document import complete, type_of
+from kapiserver.api.types import Tree, Type, Value
+from kapiserver.codecs.document import build, complete, type_of
 from kapiserver.codecs.errors import (
     CodecError,
     Malformed,
@@ -31,6 +33,7 @@ from kapiserver.codecs.wire import decoder, encoder
 MAGIC = b"k8s\0"
 """The first bytes of every envelope."""
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
+_JSON = "application/json"
 ENVELOPE_TAIL = delimited(3, b"") + delimited(4, b"")
 """What follows the message: no content encoding, no content type."""
 
@@ -132,6 +135,10 @@ class ProtobufSerializer:
         try:
             _require(kind)
             type_ = type_of(self._scheme, kind)
+            if envelope.content_type == _JSON and not envelope.content_encoding:
+                return build(
+                    self._scheme, _read_json(envelope.raw), defaults=kind, source=envelope.raw
+                )
             tree = _read_raw(type_, envelope)
         except CodecError as error:
             error.kind = kind
@@ -158,6 +165,13 @@ def _require(kind: GroupVersionKind) -> None:
         if not value:
             meta = f'runtime.TypeMeta{{APIVersion:"{kind.group_version}", Kind:"{kind.kind}"}}'
             raise MissingKind(f"Object '{name}' is missing in '{meta}'")
+
+
+def _read_json(raw: bytes) -> Value:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise Malformed(str(error)) from None
 
 
 def _read_raw(type_: type[Type], envelope: Envelope) -> Tree:

@@ -12,6 +12,7 @@ Values are plain dict, list, str, int, float, bool and None; of each exactly tha
 from __future__ import annotations
 
 import binascii
+import itertools
 import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -31,11 +32,9 @@ from kapiserver.api.types import (
     Value,
     Variant,
 )
+from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
 from kapiserver.codecs.errors import Malformed, WrongValue
 from kapiserver.codecs.source import Source, once_per_type
-
-MAX_DEPTH = 256
-"""Of values of a type that can hold itself, in nested lists and objects."""
 
 Place: TypeAlias = tuple[Any, str, str, int | str | None] | None
 """Where a value stands: (place of the parent, its Go type, field, index or key); None: the root."""
@@ -43,7 +42,8 @@ Place: TypeAlias = tuple[Any, str, str, int | str | None] | None
 
 def read_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
     """Read a value as a type; the paths of unknown fields (`spec.containers[0].foo`) are appended
-    to `unknown`. The tree of a kind begins with `kind` and `apiVersion`, empty where not said.
+    to `unknown`, the first hundred of them. The tree of a kind begins with `kind` and
+    `apiVersion`, empty where they are not said.
 
     Raises WrongValue in the words of Go, Malformed when a type nests in itself too deep.
     """
@@ -51,16 +51,15 @@ def read_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
         tree: Tree = reader(type_)(value, None, unknown)
     except RecursionError:
         raise Malformed("exceeded max depth") from None
-    check_depth(type_, tree)
+    if holds_itself(type_):
+        check_depth(tree)
     if issubclass(type_, Kind) and not ("kind" in tree and "apiVersion" in tree):
         tree = {"kind": tree.pop("kind", ""), "apiVersion": tree.pop("apiVersion", ""), **tree}
     return tree
 
 
-def check_depth(type_: type[Type], tree: Tree) -> None:
-    """Raise Malformed when a tree of a type that can hold itself is nested too deep."""
-    if not _holds_itself(type_):
-        return
+def check_depth(tree: Tree) -> None:
+    """Raise Malformed when a tree is nested deeper than MAX_DEPTH."""
     level: list[Any] = [tree]
     for _ in range(MAX_DEPTH):
         below: list[Any] = []
@@ -73,7 +72,8 @@ def check_depth(type_: type[Type], tree: Tree) -> None:
 
 
 @once_per_type
-def _holds_itself(type_: type[Type]) -> bool:
+def holds_itself(type_: type[Type]) -> bool:
+    """Whether trees of the type can be of any depth."""
     open_: list[Any] = [(type_, frozenset())]
     while open_:
         now, above = open_.pop()
@@ -328,9 +328,13 @@ def _read_leaf(leaf: type[Leaf], value: Value, at: Place, context: tuple[str, st
 
 
 def _note_unknown(value: Tree, known: frozenset[str], at: Place, unknown: list[str]) -> None:
+    left = MAX_REPORTED - len(unknown)
+    if left <= 0:
+        return
     path = _path(at)
     before = f"{path}." if path else ""
-    unknown.extend(f"{before}{name}" for name in value if name not in known)
+    names = (name for name in value if name not in known)
+    unknown.extend(f"{before}{name}" for name in itertools.islice(names, left))
 
 
 def _path(at: Place) -> str:

@@ -12,9 +12,13 @@ from collections.abc import Callable
 
 from kapiserver.api.types import Tree, Type
 from kapiserver.codecs import wire_reader, wire_writer
+from kapiserver.codecs.bounds import MAX_DEPTH
 from kapiserver.codecs.errors import Malformed, NotEncodable
-from kapiserver.codecs.shape import check_depth, go_type_of
+from kapiserver.codecs.shape import check_depth, go_type_of, holds_itself
 from kapiserver.codecs.source import once_per_type
+
+_MANY_BRACKETS = MAX_DEPTH - 50
+"""Raw JSON with fewer is not too deep, wherever it lies in an object."""
 
 
 @once_per_type
@@ -52,6 +56,7 @@ def decoder(type_: type[Type]) -> Callable[[bytes], Tree]:
     The function raises Malformed.
     """
     read = wire_reader.reader(type_)
+    recursive = holds_itself(type_)
 
     def decode(data: bytes) -> Tree:
         try:
@@ -62,7 +67,9 @@ def decoder(type_: type[Type]) -> Callable[[bytes], Tree]:
             raise Malformed(str(error)) from None
         except RecursionError:
             raise Malformed("exceeded max depth") from None
-        check_depth(type_, tree)
+        # Deep is what holds itself, or has raw JSON with many brackets in it.
+        if recursive or data.count(b"{") + data.count(b"[") > _MANY_BRACKETS:
+            check_depth(tree)
         return tree
 
     return decode

@@ -13,8 +13,9 @@ from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.leaves import IntOrString, Quantity, RawExtension, StringList, Time
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Kind, Type, double, field, int32, int64
+from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
 from kapiserver.codecs.errors import CodecError, Malformed, WrongValue
-from kapiserver.codecs.shape import MAX_DEPTH, read_tree
+from kapiserver.codecs.shape import read_tree
 from tests import trees
 
 SCHEME = Scheme()
@@ -201,6 +202,15 @@ def test_unknown_fields() -> None:
     tree = read_tree(Sample, said, unknown)
     assert tree == {**BARE, "parts": [{"name": ""}, {"name": "", "parts": [{"name": ""}]}]}
     assert unknown == ["Text", "part.q", "parts[1].q", "parts[1].parts[0].r"]
+
+
+def test_many_unknown_fields() -> None:
+    """No more unknown fields are told than anybody reports."""
+    unknown: list[str] = []
+    part = {f"q{number}": 1 for number in range(60)}
+    read_tree(Sample, {"parts": [part, part, part]}, unknown)
+    assert unknown[-1] == "parts[1].q39"
+    assert len(unknown) == MAX_REPORTED
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH, 5000])

@@ -19,6 +19,7 @@ from kapiserver.api.leaves import IntOrString, MicroTime, Quantity, RawExtension
 from kapiserver.api.meta.v1 import Table
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Leaf, ListOf, MapOf, Message, Type, double, field, int32, int64
+from kapiserver.codecs.bounds import MAX_DEPTH
 from kapiserver.codecs.errors import CodecError, Malformed, NotEncodable
 from kapiserver.codecs.varint import delimited, tag, varint
 from kapiserver.codecs.wire import decoder, encoder
@@ -351,6 +352,17 @@ def test_depth(depth: int) -> None:
         data = delimited(3, data)
     with pytest.raises(Malformed):
         decoder(Part)(data)
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH, 2000])
+def test_raw_depth(depth: int) -> None:
+    """Raw JSON in an object is no deeper than JSON itself may be."""
+    data = delimited(27, delimited(1, b"[" * depth + b"]" * depth))
+    if depth < MAX_DEPTH:
+        assert encoder(Sample)(decoder(Sample)(data)) == b"\x0a\x00" + data
+        return
+    with pytest.raises(Malformed):
+        decoder(Sample)(data)
 
 
 POD: Any = SCHEME.type_of(GroupVersionKind("", "v1", "Pod"))

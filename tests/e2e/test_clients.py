@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+
 from tests.e2e.programs import Server
 
 # Some clients leave sockets to the garbage collector.

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Iterator
 
 import pytest
+
 from tests.e2e.programs import Server
 
 

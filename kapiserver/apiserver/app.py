@@ -18,6 +18,7 @@ from kapiserver.apiserver.routes import route
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
+from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV
 from kapiserver.storage.stores import Stores
 
@@ -41,7 +42,14 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
     tokens = read_tokens(config.token_auth_file) if config.token_auth_file else {}
     scheme = Scheme()
     codecs = CodecFactory(scheme)
-    kv = await open_store(config.storage, clock=clock)
+    root = f"/{config.etcd_prefix.strip('/')}".rstrip("/")
+    etcd = EtcdConfig(
+        root=root,
+        cafile=config.etcd_cafile,
+        certfile=config.etcd_certfile,
+        keyfile=config.etcd_keyfile,
+    )
+    kv = await open_store(config.storage, clock=clock, etcd=etcd)
 
     async def storage_answers() -> None:
         await kv.current_revision()
@@ -57,7 +65,7 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
             scheme,
             codecs,
             clock,
-            root=config.etcd_prefix.rstrip("/"),
+            root=root,
             event_ttl=config.event_ttl,
         ),
         clock=clock,

@@ -92,10 +92,15 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
         help="where everything is kept that has no flag of its own",
     )  # fmt: skip
     group.add_argument(
-        "--storage", metavar="SPEC", help="sqlite:PATH (default, below --data-dir), sqlite::memory:"
+        "--storage",
+        metavar="SPEC",
+        help="sqlite:PATH (default, below --data-dir), sqlite::memory:, etcd:URL,...",
     )
     group.add_argument("--etcd-servers", type=_list, default=(), metavar="URL,...")
     group.add_argument("--etcd-prefix", default=DEFAULTS.etcd_prefix, metavar="PATH")
+    group.add_argument("--etcd-cafile", type=Path, metavar="FILE", help="signs etcd's certificates")
+    group.add_argument("--etcd-certfile", type=Path, metavar="FILE", help="shown to etcd")
+    group.add_argument("--etcd-keyfile", type=Path, metavar="FILE")
     group.add_argument(
         "--etcd-compaction-interval", type=_seconds, metavar="DURATION",
         default=DEFAULTS.etcd_compaction_interval,
@@ -132,6 +137,8 @@ def config_of(options: argparse.Namespace) -> Config:
     """The settings that flags say. Raises ValueError for flags that do not go together."""
     if (options.tls_cert_file is None) != (options.tls_private_key_file is None):
         raise ValueError("--tls-cert-file and --tls-private-key-file go together")
+    if (options.etcd_certfile is None) != (options.etcd_keyfile is None):
+        raise ValueError("--etcd-certfile and --etcd-keyfile go together")
     data: Path = options.data_dir
     storage = options.storage or f"sqlite:{data / 'kapiserver.db'}"
     if options.etcd_servers:

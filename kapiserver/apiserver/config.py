@@ -19,7 +19,9 @@ class Config:
     secure_port     None: no HTTPS; 0: a free port
     insecure_port   None: no plain HTTP; 0: a free port; always on the loopback
     cert_dir        None: a temporary directory, gone with the server
-    storage         what `storage/backends.py` takes: `sqlite:PATH`, `sqlite::memory:`
+    storage         what `storage/backends.py` takes: `sqlite:PATH`, `sqlite::memory:`,
+                    `etcd:URL,URL,...`
+    etcd_prefix     what all keys begin with, in every storage
     """
 
     bind_address: str = "127.0.0.1"
@@ -34,6 +36,9 @@ class Config:
     kubeconfig_out: Path | None = None
     storage: str = "sqlite::memory:"
     etcd_prefix: str = "/registry"
+    etcd_cafile: Path | None = None
+    etcd_certfile: Path | None = None
+    etcd_keyfile: Path | None = None
     etcd_compaction_interval: float = 300.0
     event_ttl: int = 3600
     service_cluster_ip_range: str = "10.0.0.0/24"

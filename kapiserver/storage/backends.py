@@ -7,38 +7,42 @@ To add one: a module in this package that keeps the contract of `storage/kv.py`,
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 from kapiserver.storage.clock import Clock, SystemClock
+from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV
 
 MEMORY = ":memory:"
 
 
-async def _sqlite(where: str, clock: Clock) -> KV:
+async def _sqlite(where: str, clock: Clock, _etcd: EtcdConfig) -> KV:
     from kapiserver.storage.local import open_local
 
     return await open_local(None if where == MEMORY else Path(where), clock=clock)
 
 
-async def _etcd(where: str, _clock: Clock) -> KV:  # etcd has its own clock
-    from kapiserver.storage.etcd import EtcdConfig
+async def _etcd(where: str, _clock: Clock, etcd: EtcdConfig) -> KV:  # etcd has its own clock
     from kapiserver.storage.etcd_store import open_etcd
 
-    return await open_etcd(EtcdConfig(endpoints=tuple(where.split(","))))
+    return await open_etcd(replace(etcd, endpoints=tuple(where.split(","))))
 
 
-BACKENDS: dict[str, Callable[[str, Clock], Awaitable[KV]]] = {
+BACKENDS: dict[str, Callable[[str, Clock, EtcdConfig], Awaitable[KV]]] = {
     "sqlite": _sqlite,  # sqlite:PATH, sqlite::memory:
     "etcd": _etcd,  # etcd:URL,URL,...
 }
 
 
-async def open_store(spec: str, *, clock: Clock | None = None) -> KV:
-    """Open the store that a `--storage` flag names, for the running event loop. Raises ValueError
-    for an unknown or incomplete one, StoreLocked, Corrupt, Unavailable."""
+async def open_store(
+    spec: str, *, clock: Clock | None = None, etcd: EtcdConfig | None = None
+) -> KV:
+    """Open the store that a `--storage` flag names, for the running event loop; `etcd` says how to
+    get into one in etcd, whose endpoints are those of `spec`. Raises ValueError for an unknown or
+    incomplete one, StoreLocked, Corrupt, Unavailable, OSError for certificates that are no good."""
     name, _, where = spec.partition(":")
     if name not in BACKENDS or not where:
         known = ", ".join(f"{each}:..." for each in BACKENDS)
         raise ValueError(f"--storage={spec}: want one of {known}")
-    return await BACKENDS[name](where, clock or SystemClock())
+    return await BACKENDS[name](where, clock or SystemClock(), etcd or EtcdConfig())

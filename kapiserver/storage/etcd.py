@@ -13,8 +13,6 @@ import io
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +21,7 @@ import orjson
 from etcd3.aio_client import AioClient
 
 from kapiserver.storage.errors import StorageError, Unavailable
+from kapiserver.storage.etcd_config import EtcdConfig
 
 CONNECT_SECONDS = 2.0
 CALL_SECONDS = 5.0
@@ -35,24 +34,6 @@ LARGE = 1 << 20
 _OLD_TOKENS = ("invalid auth token", "revision of auth store is old")
 _UNDONE = ("etcdserver: no leader", "etcdserver: not leader", "etcdserver: too many requests")
 """Refusals that come before anything is done: another endpoint may be asked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EtcdConfig:
-    """Where etcd is and how to get in; as kube-apiserver's --etcd-* flags.
-
-    endpoints  URLs, all of one cluster: http://host:2379 or https://...
-    cafile     who signs the servers' certificates; None: the system's authorities
-    prefix     stands before all keys
-    """
-
-    endpoints: tuple[str, ...]
-    cafile: Path | None = None
-    certfile: Path | None = None
-    keyfile: Path | None = None
-    username: str = ""
-    password: str = ""
-    prefix: str = ""
 
 
 class EtcdError(StorageError):

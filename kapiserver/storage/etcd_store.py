@@ -33,16 +33,17 @@ from kapiserver.storage.errors import (
     StorageError,
     Unavailable,
 )
-from kapiserver.storage.etcd import Etcd, EtcdConfig, EtcdError, Messages
+from kapiserver.storage.etcd import Etcd, EtcdError, Messages
 from kapiserver.storage.etcd_answers import NONE, Notice, Range, Reader, Transaction, text
+from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV, Event, KeyValue, Page, Read, Revision, Sink, Watch
 from kapiserver.storage.prefix import end_of
 from kapiserver.storage.watching import Changes, StoreWatch
 
-ROOT = "/"
-"""Every key of a store begins with it."""
+BELOW = "/"
+"""Every key of a store begins with its root and this."""
 MARK = ".kapiserver"
-"""Right before `ROOT`, so that one stream has both and no range shows it."""
+"""Behind the root: right before all keys, so that one stream has both and no range shows it."""
 PAGE = 1000
 """Keys read in one call, so that parsing an answer does not hold the loop."""
 PATIENCE = 5.0
@@ -79,6 +80,8 @@ class EtcdStore(KV):
     def __init__(self, config: EtcdConfig) -> None:
         self._etcd = Etcd(config)
         self._prefix = config.prefix
+        self._mark_key = self._key(config.root + MARK)
+        self._last = self._end(config.root + BELOW)
         self._reader = Reader(config.prefix)
         self._loop = asyncio.get_running_loop()
         self._revision = Revision(0)
@@ -219,8 +222,8 @@ class EtcdStore(KV):
     async def _watching(self, after: Revision) -> AsyncGenerator[AsyncIterator[Notice]]:
         """Every change after a revision, as etcd tells it. Raises Compacted, Unavailable."""
         create = {
-            "key": self._key(MARK),
-            "range_end": self._end(ROOT),
+            "key": self._mark_key,
+            "range_end": self._last,
             "start_revision": str(after + 1),
             "prev_kv": True,
         }
@@ -304,7 +307,7 @@ class EtcdStore(KV):
         return True
 
     async def _mark(self) -> Revision:
-        answer = await self._call(self._etcd.write, "/kv/put", {"key": self._key(MARK)})
+        answer = await self._call(self._etcd.write, "/kv/put", {"key": self._mark_key})
         return self._reader.range(answer).newest
 
     # Calls.
@@ -327,7 +330,7 @@ class EtcdStore(KV):
     async def _ask_revision(self) -> Revision:
         async with self._ask:
             self._next_ask = None  # who comes now has come too late for this read
-            request = {"key": self._key(MARK), "count_only": True}
+            request = {"key": self._mark_key, "count_only": True}
             return (await self._range(request, None)).newest
 
     async def _transact(self, key: str, expected: int, operation: Request) -> Transaction:

@@ -92,7 +92,7 @@ class Stores:
 
     async def _load_tokens(self) -> Tokens:
         if self._tokens is None:
-            self._tokens = await load_tokens(self.kv)
+            self._tokens = await load_tokens(self.kv, root=self._root)
         return self._tokens
 
     def _make(self, resource: Resource) -> ResourceStore:

@@ -19,7 +19,7 @@ from kapiserver.storage.errors import Corrupt, KeyExists
 from kapiserver.storage.kv import KV, Revision
 
 SECRET = "/kapiserver/continue-token-secret"
-"""Where the sealing key lies in the store."""
+"""Where the sealing key lies in the store, below its root."""
 
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
@@ -80,17 +80,18 @@ class Tokens:
         return ContinueToken(Revision(revision), start)
 
 
-async def load_tokens(kv: KV) -> Tokens:
-    """The tokens of a store; makes the store's secret when it has none. Raises Unavailable,
-    Corrupt."""
-    found = (await kv.get(SECRET)).item
+async def load_tokens(kv: KV, *, root: str = "") -> Tokens:
+    """The tokens of a store; makes the store's secret, below `root`, when it has none. Raises
+    Unavailable, Corrupt."""
+    key = root + SECRET
+    found = (await kv.get(key)).item
     if found is None:
         secret = os.urandom(_KEY_BYTES)
         try:
-            await kv.create(SECRET, secret)
+            await kv.create(key, secret)
         except KeyExists:  # another server was faster: its secret is the store's
-            found = (await kv.get(SECRET)).item
+            found = (await kv.get(key)).item
     value = secret if found is None else found.value
     if len(value) != _KEY_BYTES:
-        raise Corrupt(f"{SECRET} holds {len(value)} bytes, not {_KEY_BYTES}")
+        raise Corrupt(f"{key} holds {len(value)} bytes, not {_KEY_BYTES}")
     return Tokens(value)

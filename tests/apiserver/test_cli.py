@@ -34,6 +34,9 @@ def test_defaults() -> None:
         (["--storage=sqlite::memory:"], "storage", "sqlite::memory:"),
         (["--etcd-servers=http://a:1,http://b:2"], "storage", "etcd:http://a:1,http://b:2"),
         (["--etcd-prefix=/x"], "etcd_prefix", "/x"),
+        (["--etcd-cafile=ca"], "etcd_cafile", Path("ca")),
+        (["--etcd-certfile=c", "--etcd-keyfile=k"], "etcd_certfile", Path("c")),
+        (["--etcd-certfile=c", "--etcd-keyfile=k"], "etcd_keyfile", Path("k")),
         (["--event-ttl=1h30m"], "event_ttl", 5400),
         (["--request-timeout=90s"], "request_timeout", 90.0),
         (["--max-requests-inflight=7"], "max_requests_inflight", 7),
@@ -52,6 +55,7 @@ def test_flags(flags: list[str], name: str, value: object) -> None:
     "flags",
     [
         ["--tls-cert-file=c"],
+        ["--etcd-keyfile=k"],
         ["--storage=sqlite::memory:", "--etcd-servers=http://a:1"],
     ],
 )

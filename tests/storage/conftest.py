@@ -62,7 +62,7 @@ async def _file(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
 
 @asynccontextmanager
 async def _etcd(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
-    from kapiserver.storage.etcd import EtcdConfig
+    from kapiserver.storage.etcd_config import EtcdConfig
     from kapiserver.storage.etcd_store import open_etcd
 
     # Tests of one worker share a server; each has its keys below a prefix of its own.

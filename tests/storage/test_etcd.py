@@ -17,8 +17,8 @@ import pytest
 from kapiserver.storage import etcd, etcd_store
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.errors import Compacted, Corrupt, StorageError, Unavailable
-from kapiserver.storage.etcd import EtcdConfig
 from kapiserver.storage.etcd_answers import Reader
+from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.etcd_store import EtcdStore, open_etcd
 from tests.storage.etcd_server import Member, free_port, program, shared_etcd
 from tests.storage.recorder import Recorder

@@ -35,11 +35,12 @@ def prefix(request: pytest.FixtureRequest) -> str:
 
 
 @contextmanager
-def serving(folder: Path, etcd: Member, prefix: str) -> Iterator[Server]:
+def serving(folder: Path, etcd: Member, prefix: str, *flags: str) -> Iterator[Server]:
     """A server over etcd; those of one test share a CA, as the servers of a cluster do."""
     folder.mkdir(exist_ok=True)
-    certificates = f"--cert-dir={folder.parent / 'certificates'}"
-    server = start(folder, certificates, f"--etcd-servers={etcd.url}", f"--etcd-prefix={prefix}")
+    shared = f"--cert-dir={folder.parent / 'certificates'}"
+    over = (f"--etcd-servers={etcd.url}", f"--etcd-prefix={prefix}")
+    server = start(folder, shared, *over, *flags)
     try:
         yield server
     finally:
@@ -166,3 +167,15 @@ def test_prefixes_are_apart(tmp_path: Path, etcd: Member, prefix: str) -> None:
     ):
         create(one, "a")
         assert names(call(other, "GET", CONFIGMAPS)) == []
+
+
+def test_servers_with_different_cas_do_not_fight(tmp_path: Path, etcd: Member, prefix: str) -> None:
+    """Servers that publish different CAs change each namespace's at a bounded rate."""
+    own = f"--cert-dir={tmp_path / 'own'}"
+    with (
+        serving(tmp_path / "one", etcd, prefix) as one,
+        serving(tmp_path / "other", etcd, prefix, own),
+    ):
+        query = "watch=1&fieldSelector=metadata.name%3Dkube-root-ca.crt&timeoutSeconds=2"
+        with asked(one, "GET", f"{CONFIGMAPS}?{query}") as stream:
+            assert len(stream.read().splitlines()) <= 4

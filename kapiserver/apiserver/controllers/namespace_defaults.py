@@ -29,6 +29,9 @@ _DESCRIPTION = (
     "guaranteed across distributions of Kubernetes clusters."
 )
 _AGAIN_SECONDS = 1.0
+REST_SECONDS = 10.0
+"""Between two restorations in one namespace, so that servers with different CAs over one store do
+not write for ever what the other just changed."""
 _WATCHED = (
     ("namespaces", ""),
     ("serviceaccounts", f"metadata.name={ACCOUNT}"),
@@ -82,6 +85,7 @@ class NamespaceDefaults:
         self._server = server
         self._ca_text = ca_text
         self._due: dict[str, None] = {}
+        self._resting: set[str] = set()
         self._inboxes: dict[_Inbox, None] = {
             _Inbox(self, resource, selector): None for resource, selector in _WATCHED
         }
@@ -125,12 +129,19 @@ class NamespaceDefaults:
             try:
                 await self._watch()
                 while self._due and not self._stopping:
-                    namespace = next(iter(self._due))
-                    await self._complete(namespace)
-                    self._due.pop(namespace, None)
+                    await self._complete_next()
             except Exception as error:
                 _log.warning("namespace defaults: %s; trying again", error)
                 self._server.clock.call_later(_AGAIN_SECONDS, self._wake.set)
+
+    async def _complete_next(self) -> None:
+        namespace = next(iter(self._due))
+        del self._due[namespace]  # before: what happens meanwhile makes it due again
+        try:
+            await self._complete(namespace)
+        except BaseException:
+            self._due[namespace] = None
+            raise
 
     async def _watch(self) -> None:
         while self._unwatched:
@@ -173,6 +184,14 @@ class NamespaceDefaults:
             return
         if found.tree().get("data") == wanted:
             return
+        if namespace in self._resting:
+            _log.warning(
+                "%s in %s was changed again; do the servers of this store share a --cert-dir?",
+                ROOT_CA, namespace,
+            )  # fmt: skip
+            return
+        self._resting.add(namespace)
+        self._server.clock.call_later(REST_SECONDS, lambda: self._rested(namespace))
 
         def restore(current: Tree | None) -> Tree:
             assert current is not None
@@ -182,6 +201,10 @@ class NamespaceDefaults:
             await store.update(key, restore)
         except StorageError as error:
             _log.info("%s in %s was not restored: %s", ROOT_CA, namespace, error)
+
+    def _rested(self, namespace: str) -> None:
+        self._resting.discard(namespace)
+        self.look_at([namespace])
 
 
 def _metadata(namespace: str, name: str) -> Tree:

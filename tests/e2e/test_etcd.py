@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.tls import credentials
 from tests.e2e.programs import Server, start, stop
 from tests.storage.etcd_server import Member
 
@@ -179,3 +181,34 @@ def test_servers_with_different_cas_do_not_fight(tmp_path: Path, etcd: Member, p
         query = "watch=1&fieldSelector=metadata.name%3Dkube-root-ca.crt&timeoutSeconds=2"
         with asked(one, "GET", f"{CONFIGMAPS}?{query}") as stream:
             assert len(stream.read().splitlines()) <= 4
+
+
+def test_tls(tmp_path: Path) -> None:
+    """A server reaches an etcd that asks for client certificates, by --etcd-cafile, -certfile and
+    -keyfile; without them it does not start."""
+    made = credentials(Config(), tmp_path / "etcd")
+    member = Member(
+        flags=(
+            f"--cert-file={made.serving.certificate}",
+            f"--key-file={made.serving.key}",
+            f"--trusted-ca-file={made.ca}",
+            "--client-cert-auth",
+            f"--client-cert-file={made.admin.certificate}",  # etcd's gateway calls etcd
+            f"--client-key-file={made.admin.key}",
+        )
+    )
+    member.start()
+    member.wait()
+    known = (
+        f"--etcd-cafile={made.ca}",
+        f"--etcd-certfile={made.admin.certificate}",
+        f"--etcd-keyfile={made.admin.key}",
+    )
+    try:
+        with serving(tmp_path / "one", member, "/registry", *known) as one:
+            made_here = create(one, "a")
+            assert call(one, "GET", f"{CONFIGMAPS}/a") == made_here
+        with pytest.raises(AssertionError, match="etcd: "):
+            start(tmp_path / "one", f"--etcd-servers={member.url}")
+    finally:
+        member.remove()

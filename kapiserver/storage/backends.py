@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.etcd_config import EtcdConfig
@@ -26,7 +27,12 @@ async def _sqlite(where: str, clock: Clock, _etcd: EtcdConfig) -> KV:
 async def _etcd(where: str, _clock: Clock, etcd: EtcdConfig) -> KV:  # etcd has its own clock
     from kapiserver.storage.etcd_store import open_etcd
 
-    return await open_etcd(replace(etcd, endpoints=tuple(where.split(","))))
+    endpoints = tuple(where.split(","))
+    for endpoint in endpoints:
+        url = urlsplit(endpoint)
+        if url.scheme not in ("http", "https") or not url.hostname:
+            raise ValueError(f"{endpoint}: want http://HOST:PORT or https://HOST:PORT of an etcd")
+    return await open_etcd(replace(etcd, endpoints=endpoints))
 
 
 BACKENDS: dict[str, Callable[[str, Clock, EtcdConfig], Awaitable[KV]]] = {

@@ -72,6 +72,13 @@ async def test_keys_and_values_are_as_they_are(member: Member) -> None:
     await store.close()
 
 
+@pytest.mark.parametrize("where", ["a:2379", "http://", "ftp://a:1", "http://a:1,"])
+async def test_endpoints_are_urls(where: str) -> None:
+    """What is no URL of a server is a ValueError that says what is wanted."""
+    with pytest.raises(ValueError, match="want http://"):
+        await open_store(f"etcd:{where}")
+
+
 async def test_other_users_of_the_same_etcd_do_not_hold_up_progress() -> None:
     """Progress comes although the newest revision is of a key that this store does not have."""
     url = shared_etcd().url

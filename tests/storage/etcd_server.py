@@ -96,6 +96,7 @@ class Member:
         """Stop it in its tracks: connections stay open, nothing answers."""
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)  # it may answer until then
 
     def resume(self) -> None:
         """Let it go on after `hang`."""

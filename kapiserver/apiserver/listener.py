@@ -306,7 +306,7 @@ async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
             if size > limit:
                 raise BodyTooLarge(limit)
             pieces.append(piece)
-    except web.RequestPayloadError:
+    except (web.RequestPayloadError, ConnectionError):  # broken off, or nobody is left to tell
         raise BadRequest("unexpected EOF") from None
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 

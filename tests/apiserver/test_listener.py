@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kapiserver.apiserver import listener as listener_module
-from kapiserver.apiserver.errors import BodyTooLarge, ServerError
+from kapiserver.apiserver.errors import BadRequest, BodyTooLarge, ServerError
 from kapiserver.apiserver.listener import LINE_LIMIT, Listener
 from kapiserver.apiserver.request import ANONYMOUS, Request
 from kapiserver.apiserver.respond import Answer, Response, Stream, text
@@ -55,6 +55,12 @@ async def _handle(request: Request) -> Answer:
             return text(f"{len(await request.read_body(1000))}")
         except BodyTooLarge:
             return text("large", status=413)
+    if request.path == "/gone":
+        assert _Streaming.told is not None
+        try:
+            await request.read_body(1000)
+        except BadRequest:
+            _Streaming.told.set()
     if request.path == "/stream":
 
         async def open_(sink) -> _Streaming:
@@ -332,3 +338,19 @@ def test_client_goes_away() -> None:
     before = _Streaming.cancelled
     asyncio.run(leave())
     assert _Streaming.cancelled == before + 1
+
+
+def test_client_goes_away_amid_its_body() -> None:
+    """A body whose client is gone is a broken-off body, no error of the server's."""
+
+    async def leave() -> None:
+        _Streaming.told = asyncio.Event()
+        async with _listening() as (listener, _):
+            _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            writer.write(b"POST /gone HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            await writer.drain()
+            writer.close()
+            async with asyncio.timeout(5):
+                await _Streaming.told.wait()
+
+    asyncio.run(leave())

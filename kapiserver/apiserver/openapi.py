@@ -43,7 +43,7 @@ async def answer(server: Server, request: Request) -> Answer:
         raise MethodNotAllowed
     parts = tuple(part for part in request.path.split("/") if part)[1:]
     wanted = [clause.name for clause in clauses(request) if clause.quality > 0]
-    if wanted and not any(name in _JSON for name in wanted):
+    if request.header("Accept") and not any(name in _JSON for name in wanted):
         return Response(status=406, media_type="text/plain; charset=utf-8")
     scheme = server.scheme
     if parts == ("v2",):

@@ -131,4 +131,7 @@ def test_unknown_documents(api, path: str) -> None:
 def test_json_only(api) -> None:
     """The documents come as JSON; who takes nothing else is told so."""
     assert api.get("/openapi/v2", accept="application/x-other").status == 406
+    protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    assert api.get("/openapi/v2", accept=protobuf).status == 406
+    assert api.get("/openapi/v2", accept=f"{protobuf}, application/json").status == 200
     assert api.get("/openapi/v2", accept="application/x-other, */*").status == 200

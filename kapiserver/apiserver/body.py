@@ -55,7 +55,7 @@ def decode_object(
 ) -> Tree:
     """The object in the hub version (of a view: its body), defaulted. Raises BadRequest."""
     try:
-        serializer = server.codecs.serializer_for(body.media)
+        serializer = server.codecs.body_serializer_for(body.media)
         decoded = serializer.decode(body.data, defaults=target.kind)
         check_strict(decoded.strict_errors, validation, warnings)
     except (CodecError, StrictErrors) as error:

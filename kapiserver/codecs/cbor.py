@@ -4,8 +4,8 @@ Written: the self-described prefix, names and text as byte strings, keys in the 
 encoded bytes, the shortest float that is exact: equal trees give equal bytes, in answers and in
 the store. Read: text or byte strings alike; duplicate keys, invalid UTF-8 in text, integers
 beyond int64, NaN, infinities, undefined and other simple values are errors; no tag becomes
-anything but JSON-shaped values. Byte strings that are not UTF-8 go through unchanged (as lone
-surrogates in the tree). Knows no other format.
+anything but JSON-shaped values. Byte strings that are not UTF-8 go through documents
+unchanged (as lone surrogates), but not into an object. Knows no other format.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
-from kapiserver.codecs.bounds import MAX_DEPTH
-from kapiserver.codecs.document import build
+from kapiserver.codecs.bounds import MAX_DEPTH, UNBOUNDED
+from kapiserver.codecs.cbor_items import ItemEnd
+from kapiserver.codecs.document import build, complete, kind_of_document
 from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
 from kapiserver.codecs.go_text import valid_text
 from kapiserver.codecs.serializer import Decoded
@@ -44,12 +45,24 @@ class CBORSerializer:
 
     identifier = "cbor"
 
-    def __init__(self, scheme: Scheme) -> None:
+    def __init__(self, scheme: Scheme, *, max_values: int = UNBOUNDED) -> None:
         self._scheme = scheme
+        self._max_values = max_values
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
         """Read one object. Raises CodecError."""
-        return build(self._scheme, read_document(data), defaults=defaults, source=data)
+        if len(data) > self._max_values:
+            # Each item has a byte at least; names count too.
+            ItemEnd(self._max_values).find(data)
+        item = _read_item(data)
+        try:
+            document = _plain(item, "strict")
+        except UnicodeDecodeError:
+            document = _plain(item, "surrogateescape")
+            error = WrongValue(_no_text(document))
+            error.kind = complete(kind_of_document(document), defaults)
+            raise error from None
+        return build(self._scheme, document, defaults=defaults, source=data)
 
     def encode(self, obj: Tree) -> bytes:
         """Write one object, deterministically. Raises NotEncodable."""
@@ -62,6 +75,27 @@ class CBORSerializer:
 
 def read_document(data: bytes) -> Value:
     """Read exactly one data item as a JSON-shaped value. Raises Malformed, WrongValue."""
+    return _plain(_read_item(data), "surrogateescape")
+
+
+def _no_text(document: Value) -> str:
+    """The error about the first text of a document that is not UTF-8."""
+    open_: list[tuple[str, Value]] = [("", document)]
+    while open_:
+        path, value = open_.pop()
+        if isinstance(value, str) and not value.isascii() and valid_text(value) != value:
+            return f"cbor: {path or 'the data'}: a byte string for text must be valid UTF-8"
+        if isinstance(value, list):
+            open_.extend((f"{path}[{i}]", one) for i, one in reversed([*enumerate(value)]))
+        if isinstance(value, dict):
+            for name, one in reversed(value.items()):
+                shown = valid_text(name)
+                open_.append((f"{path}.{shown}".removeprefix("."), one))
+                open_.append((f"a name in {path or 'the object'}", name))
+    return "cbor: a byte string for text must be valid UTF-8"
+
+
+def _read_item(data: bytes) -> Any:
     import cbor2  # at first use: start-up is short without it
 
     stream = io.BytesIO(data.removeprefix(SELF_DESCRIBED))
@@ -80,7 +114,7 @@ def read_document(data: bytes) -> Value:
         raise _reading_error(error) from None
     if stream.tell() != len(stream.getbuffer()):
         raise Malformed("cbor: there is data after the first data item")
-    return _plain(item)
+    return item
 
 
 def write_document(value: Value) -> bytes:
@@ -102,21 +136,21 @@ def _reading_error(error: BaseException) -> Malformed | WrongValue:
     return Malformed(f"cbor: {error}")
 
 
-def _plain(value: Any) -> Value:
-    """The JSON-shaped form of what the library read."""
+def _plain(value: Any, errors: str) -> Value:
+    """The JSON-shaped form of what the library read; `errors` as of bytes.decode."""
     kind = type(value)
     if kind is bytes:
-        return value.decode("utf-8", "surrogateescape")
+        return value.decode("utf-8", errors)
     if kind is str or kind is bool or value is None:
         return value
     if kind is dict:
         plain = {
-            key.decode("utf-8", "surrogateescape") if type(key) is bytes else key: (
+            key.decode("utf-8", errors) if type(key) is bytes else key: (
                 item
                 if type(item) is str
-                else item.decode("utf-8", "surrogateescape")
+                else item.decode("utf-8", errors)
                 if type(item) is bytes
-                else _plain(item)
+                else _plain(item, errors)
             )
             for key, item in value.items()
         }
@@ -124,24 +158,24 @@ def _plain(value: Any) -> Value:
             raise Malformed("cbor: found duplicate map key")
         return plain
     if kind is list:
-        return [_plain(item) for item in value]
+        return [_plain(item, errors) for item in value]
     if kind is int:
         if not _MIN_INT64 <= value <= _MAX_INT64:
             raise WrongValue(f"cbor: cannot unmarshal {value} into int64: integer overflow")
         return value
-    return _plain_rare(value)
+    return _plain_rare(value, errors)
 
 
-def _plain_rare(value: Any) -> Value:
+def _plain_rare(value: Any, errors: str) -> Value:
     if type(value) is float:
         if not math.isfinite(value):
             raise WrongValue(f"cbor: {value} is not allowed: JSON has no such number")
         return value
     # Inside tags the library hands out what cannot be changed.
     if isinstance(value, tuple) and type(value) is tuple:
-        return [_plain(item) for item in value]
+        return [_plain(item, errors) for item in value]
     if hasattr(value, "items"):
-        return _plain(dict(value.items()))
+        return _plain(dict(value.items()), errors)
     raise WrongValue(f"cbor: cannot unmarshal {type(value).__name__}: JSON has no such value")
 
 

@@ -5,8 +5,8 @@ Reads heads and lengths only, builds no values and knows no meaning. Sans-io.
 
 from __future__ import annotations
 
-from kapiserver.codecs.bounds import MAX_DEPTH
-from kapiserver.codecs.errors import Malformed
+from kapiserver.codecs.bounds import MAX_DEPTH, TOO_MANY_VALUES, UNBOUNDED
+from kapiserver.codecs.errors import Malformed, TooLarge
 
 _INDEFINITE = -1
 _ARRAY, _MAP, _TAG, _SIMPLE = 4, 5, 6, 7
@@ -16,10 +16,11 @@ _BREAK = 0xFF
 class ItemEnd:
     """Finds the end of the first item of a growing buffer, looking at each byte once."""
 
-    __slots__ = ("_at", "_due")
+    __slots__ = ("_at", "_due", "_left", "_max_values")
 
-    def __init__(self) -> None:
+    def __init__(self, max_values: int = UNBOUNDED) -> None:
         self._at = 0
+        self._max_values = self._left = max_values
         self._due = [1]
         """Items still to come in each open container, innermost last."""
 
@@ -60,6 +61,9 @@ class ItemEnd:
                 return False
             after += argument
         self._at = after
+        self._left -= 1
+        if self._left < 0:
+            raise TooLarge(f"cbor: {TOO_MANY_VALUES.format(self._max_values)}")
         if self._due[-1] > 0:
             self._due[-1] -= 1
         inside = self._inside(major, info, argument)

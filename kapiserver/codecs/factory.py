@@ -12,6 +12,7 @@ from typing import Protocol
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
+from kapiserver.codecs.bounds import MAX_VALUES
 from kapiserver.codecs.codec import Codec, PlainCodec, VersioningCodec
 from kapiserver.codecs.errors import Malformed
 from kapiserver.codecs.json import PrettyJSONSerializer
@@ -38,6 +39,7 @@ class CodecFactory:
         self.scheme = scheme
         self.media_types = tuple(media_types)
         self._serializers: dict[str, Serializer] = {}
+        self._body_serializers: dict[str, Serializer] = {}
         self._pretty = PrettyJSONSerializer(scheme)
         self.universal_deserializer: Serializer = Recognizer(self)
         """Reads any encoding by its first bytes and hands objects out as they are."""
@@ -47,6 +49,14 @@ class CodecFactory:
         found = self._serializers.get(media.name)
         if found is None:
             found = self._serializers[media.name] = media.make_serializer(self.scheme)
+        return found
+
+    def body_serializer_for(self, media: MediaType) -> Serializer:
+        """The same for what anyone may send: it reads at most MAX_VALUES values."""
+        found = self._body_serializers.get(media.name)
+        if found is None:
+            found = media.make_serializer(self.scheme, max_values=MAX_VALUES)
+            self._body_serializers[media.name] = found
         return found
 
     def pretty_serializer_for(self, media: MediaType) -> Serializer:

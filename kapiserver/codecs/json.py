@@ -18,9 +18,9 @@ import orjson
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
-from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
+from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED, TOO_MANY_VALUES, UNBOUNDED
 from kapiserver.codecs.document import build, plain_strict_errors
-from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
+from kapiserver.codecs.errors import Malformed, NotEncodable, TooLarge, WrongValue
 from kapiserver.codecs.go_text import float_text, valid_text
 from kapiserver.codecs.serializer import Decoded
 
@@ -45,11 +45,13 @@ class JSONSerializer:
 
     identifier = "json"
 
-    def __init__(self, scheme: Scheme) -> None:
+    def __init__(self, scheme: Scheme, *, max_values: int = UNBOUNDED) -> None:
         self._scheme = scheme
+        self._max_values = max_values
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
         """Read one object. Raises CodecError."""
+        check_values(data, self._max_values)
         try:
             document = read_document(data)
         except (Malformed, WrongValue) as error:
@@ -77,6 +79,25 @@ class PrettyJSONSerializer(JSONSerializer):
     def encode(self, obj: Tree) -> bytes:
         """Write one object, indented, without a newline after it. Raises NotEncodable."""
         return write_document(obj, option=orjson.OPT_INDENT_2)
+
+
+def check_values(data: bytes, most: int) -> None:
+    """See that a text has at most that many values, before any is made. Raises TooLarge.
+
+    Each has a comma or an opening bracket before it; text that holds some is looked away from
+    only where there are so many that it matters.
+    """
+    if len(data) > most and _marks(data) > most and _marks(_outside_text(data)) > most:
+        raise TooLarge(TOO_MANY_VALUES.format(most))
+
+
+def _marks(data: bytes) -> int:
+    return data.count(b",") + data.count(b"[") + data.count(b"{")
+
+
+def _outside_text(data: bytes) -> bytes:
+    without_escapes = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b"".join(without_escapes.split(b'"')[::2])
 
 
 def read_document(data: bytes) -> Value:

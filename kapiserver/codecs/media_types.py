@@ -37,11 +37,11 @@ class MediaType:
     stream_type: str = ""
     pretty: bool = False
 
-    def make_serializer(self, scheme: Scheme) -> Serializer:
-        """The serializer of this media type for one scheme."""
+    def make_serializer(self, scheme: Scheme, **bounds: int) -> Serializer:
+        """The serializer of this media type for one scheme; `max_values` bounds what it reads."""
         module, _, name = self.serializer.partition(":")
         made: Serializer = getattr(importlib.import_module(f"kapiserver.codecs.{module}"), name)(
-            scheme
+            scheme, **bounds
         )
         return made
 

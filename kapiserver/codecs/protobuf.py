@@ -17,6 +17,8 @@ from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.objects import kind_of
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Type, Value
+from kapiserver.codecs import json
+from kapiserver.codecs.bounds import UNBOUNDED
 from kapiserver.codecs.document import build, complete, type_of
 from kapiserver.codecs.errors import (
     CodecError,
@@ -41,6 +43,7 @@ _TYPE_META, _RAW, _CONTENT_ENCODING, _CONTENT_TYPE = 1, 2, 3, 4
 _METADATA, _ITEMS = 1, 2
 _RESOURCE_VERSION = 6
 _EVENT_TYPE, _EVENT_OBJECT = 1, 2
+_MAX_PARTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +101,12 @@ def read_envelope(data: bytes) -> Envelope:
 def _parts(data: bytes, at: int) -> dict[int, bytes]:
     # The byte fields of a message by number; a message that comes twice is merged.
     found: dict[int, bytes] = {}
-    end = len(data)
+    end, left = len(data), _MAX_PARTS
     try:
         while at < end:
+            left -= 1
+            if left < 0:
+                raise Malformed("proto: an envelope has too many fields")
             mark, at = read_varint(data, at)
             number = mark >> 3
             if mark & 7 != BYTES or not 1 <= number <= _CONTENT_TYPE:
@@ -125,8 +131,9 @@ class ProtobufSerializer:
 
     identifier = "protobuf"
 
-    def __init__(self, scheme: Scheme) -> None:
+    def __init__(self, scheme: Scheme, *, max_values: int = UNBOUNDED) -> None:
         self._scheme = scheme
+        self._max_values = max_values
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
         """Read one object. Raises CodecError."""
@@ -137,9 +144,12 @@ class ProtobufSerializer:
             type_ = type_of(self._scheme, kind)
             if envelope.content_type == _JSON and not envelope.content_encoding:
                 return build(
-                    self._scheme, _read_json(envelope.raw), defaults=kind, source=envelope.raw
+                    self._scheme,
+                    _read_json(envelope.raw, self._max_values),
+                    defaults=kind,
+                    source=envelope.raw,
                 )
-            tree = _read_raw(type_, envelope)
+            tree = _read_raw(type_, envelope, self._max_values)
         except CodecError as error:
             error.kind = kind
             raise
@@ -167,21 +177,22 @@ def _require(kind: GroupVersionKind) -> None:
             raise MissingKind(f"Object '{name}' is missing in '{meta}'")
 
 
-def _read_json(raw: bytes) -> Value:
+def _read_json(raw: bytes, max_values: int) -> Value:
+    json.check_values(raw, max_values)
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise Malformed(str(error)) from None
 
 
-def _read_raw(type_: type[Type], envelope: Envelope) -> Tree:
+def _read_raw(type_: type[Type], envelope: Envelope, max_values: int) -> Tree:
     if envelope.content_encoding:
         raise UnsupportedEncoding(f"unable to decode with encoding {envelope.content_encoding!r}")
     if envelope.content_type not in ("", MEDIA_TYPE):
         raise UnsupportedEncoding(f"unable to decode content type {envelope.content_type!r}")
     if not type_.wire:
         raise Malformed(f"{type_.__name__} has no protobuf message")
-    return decoder(type_)(envelope.raw)
+    return decoder(type_)(envelope.raw, max_values)
 
 
 # --- documents put together from bytes

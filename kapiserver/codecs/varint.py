@@ -15,6 +15,7 @@ _UINT64 = (1 << 64) - 1
 _LONGEST = 10
 _MAX_FIELD = (1 << 29) - 1
 _MAX_GROUPS = 32
+_MAX_GROUP_FIELDS = 1000
 
 
 def _written(value: int) -> bytes:
@@ -76,6 +77,7 @@ def skip(data: bytes, at: int, tag: int, known: dict[int, str]) -> int:
         raise Malformed(f"proto: wrong wireType = {wire_type} for field {known[number]}")
     groups = [number] if wire_type == GROUP else []
     at = _after(data, at, wire_type)
+    left = _MAX_GROUP_FIELDS
     while groups:
         tag, at = read_varint(data, at)
         number, wire_type = tag >> 3, tag & 7
@@ -83,6 +85,9 @@ def skip(data: bytes, at: int, tag: int, known: dict[int, str]) -> int:
             if groups.pop() != number:
                 raise Malformed("proto: unexpected end of group")
             continue
+        left -= 1
+        if left < 0:
+            raise Malformed("proto: a group has too many fields")
         if wire_type == GROUP:
             groups.append(number)
             if len(groups) > _MAX_GROUPS:

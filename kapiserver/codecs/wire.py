@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from typing import Protocol
 
 from kapiserver.api.types import Tree, Type
 from kapiserver.codecs import wire_reader, wire_writer
-from kapiserver.codecs.bounds import MAX_DEPTH
+from kapiserver.codecs.bounds import MAX_DEPTH, UNBOUNDED
 from kapiserver.codecs.errors import Malformed, NotEncodable
 from kapiserver.codecs.shape import check_depth, go_type_of, holds_itself
 from kapiserver.codecs.source import once_per_type
+from kapiserver.codecs.wire_reader import Budget
 
 _MANY_BRACKETS = MAX_DEPTH - 50
 """Raw JSON with fewer is not too deep, wherever it lies in an object."""
+
+
+class Decode(Protocol):
+    """Reads one message of at most that many list items, map entries and unknown fields."""
+
+    def __call__(self, data: bytes, max_values: int = UNBOUNDED) -> Tree: ...
 
 
 @once_per_type
@@ -49,18 +57,18 @@ def encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
 
 
 @once_per_type
-def decoder(type_: type[Type]) -> Callable[[bytes], Tree]:
+def decoder(type_: type[Type]) -> Decode:
     """What reads the messages of a type into canonical trees, in which a kind does not name
     itself.
 
-    The function raises Malformed.
+    The function raises Malformed, TooLarge.
     """
     read = wire_reader.reader(type_)
     recursive = holds_itself(type_)
 
-    def decode(data: bytes) -> Tree:
+    def decode(data: bytes, max_values: int = UNBOUNDED) -> Tree:
         try:
-            tree = read(data)
+            tree = read(data, Budget(max_values))
         except (IndexError, struct.error):
             raise Malformed("unexpected EOF") from None
         except (ValueError, OverflowError) as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import binascii
 import functools
 import math
+import operator
 import struct
 import textwrap
 from collections.abc import Callable
@@ -28,7 +29,8 @@ from kapiserver.api.types import (
     Type,
     Value,
 )
-from kapiserver.codecs.errors import Malformed
+from kapiserver.codecs.bounds import TOO_MANY_VALUES
+from kapiserver.codecs.errors import Malformed, TooLarge
 from kapiserver.codecs.shape import zero
 from kapiserver.codecs.source import Source, once_per_type
 from kapiserver.codecs.varint import BYTES, VARINT, read_varint, skip
@@ -74,17 +76,36 @@ _ZEROS = {
 }  # fmt: skip
 
 
+class Budget:
+    """How many more list items, map entries and unknown fields are read."""
+
+    __slots__ = ("_left", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._left = self._most = most
+
+    def take(self, count: int) -> None:
+        """Read that many. Raises TooLarge."""
+        self._left -= count
+        if self._left < 0:
+            raise TooLarge(f"proto: {TOO_MANY_VALUES.format(self._most)}")
+
+
 @once_per_type
-def reader(type_: type[Type]) -> Callable[[bytes], Tree]:
+def reader(type_: type[Type]) -> Callable[[bytes, Budget], Tree]:
     """The compiled function that reads one message; of a Leaf, into its message as a tree.
 
-    Raises Malformed, ValueError or struct.error, and IndexError for a message that is cut off.
+    Raises Malformed, TooLarge, ValueError or struct.error; IndexError for what is cut off.
     """
-    source = Source("b")
+    source = Source("b, budget")
     fields = [one for one in type_.fields() if one.number is not None]
     locals_ = {one.name: f"f{index}" for index, one in enumerate(fields)}
     if fields:
         _add_scan(source, fields, locals_)
+    for field in fields:
+        if _merges(field.shape):
+            local = locals_[field.name]
+            source.add(f"if {local}.__class__ is bytearray: {local} = bytes({local})")
     source.add("out = {}")
     for field in fields:
         _add_result(source, field, locals_[field.name])
@@ -92,8 +113,9 @@ def reader(type_: type[Type]) -> Callable[[bytes], Tree]:
     return source.compile(
         f"protobuf reader of {type_.__name__}",
         read_varint=read_varint,
-        read_entry=_read_entry,
+        read_entries=_read_entries,
         read_packed=_read_packed,
+        merged=_merged,
         skip=skip,
         unpack_double=_DOUBLE.unpack_from,
         to_base64=binascii.b2a_base64,
@@ -125,7 +147,10 @@ def _add_scan(source: Source, fields: list[Field], locals_: dict[str, str]) -> N
             marks.add(packed)
             body.append(_packed(packed, local, mark & 7))
     known, names = source.bind(frozenset(marks)), source.bind(numbers)
-    body.append(f"if t not in {known}:\n    i = skip(b, i, t, {names})\n{_indented(_NEXT)}\n")
+    body.append(
+        f"if t not in {known}:\n    budget.take(1)\n"
+        f"    i = skip(b, i, t, {names})\n{_indented(_NEXT)}\n"
+    )
     source.add(f"""
 n = len(b)
 i = 0
@@ -153,8 +178,7 @@ def _taken(shape: Shape) -> str:
 
 
 def _one(mark: int, local: str, shape: Shape) -> str:
-    merges = isinstance(shape, Message) and not issubclass(shape.type, Leaf)
-    value = f"v if {local} is None else {local} + v" if merges else "v"
+    value = f"v if {local} is None else merged({local}, v)" if _merges(shape) else "v"
     return f"""if t == {mark}:
 {_indented(_taken(shape))}
     {local} = {value}
@@ -162,17 +186,16 @@ def _one(mark: int, local: str, shape: Shape) -> str:
 """
 
 
+def _merges(shape: Shape) -> bool:
+    return isinstance(shape, Message) and not issubclass(shape.type, Leaf)
+
+
 def _many(mark: int, local: str, shape: ListOf | MapOf) -> str:
-    if isinstance(shape, ListOf):
-        empty, keep = "[]", f"{local}.append(v)"
-    else:
-        empty = "{}"
-        keep = f"v = read_entry(v, {_mark(2, shape.value)})\n{local}[v[0]] = v[1]"
     return f"""if t == {mark}:
-    if {local} is None: {local} = {empty}
+    if {local} is None: {local} = []
     while t == {mark}:
 {_indented(_taken(shape), 2)}
-{_indented(keep, 2)}
+        {local}.append(v)
         if i == n: t = -1
         else:
 {_indented(_TAG, 3)}
@@ -184,7 +207,8 @@ def _packed(mark: int, local: str, wire_type: int) -> str:
     # Numbers of a list in one field: nobody here writes it, any reader must take it.
     return f"""if t == {mark}:
 {_indented(_DELIMITED)}
-    {local} = [*({local} or ()), *read_packed(v, {wire_type})]
+    if {local} is None: {local} = []
+    {local} += read_packed(v, {wire_type})
 {_indented(_NEXT)}
 """
 
@@ -197,7 +221,7 @@ def _add_result(source: Source, field: Field, local: str) -> None:
     if declared.inline:
         inner = source.bind_later(reader, _type(shape))
         test = f"if {local} is not None: " if field.pointer else ""
-        source.add(f'{test}out.update({inner}({local} or b""))')
+        source.add(f'{test}out.update({inner}({local} or b"", budget))')
         return
     if isinstance(shape, Message) and not field.pointer and not _is_list(shape):
         source.add(f'v = {local} or b""\nr = {_value(source, shape)}')
@@ -206,7 +230,10 @@ def _add_result(source: Source, field: Field, local: str) -> None:
         else:
             source.add(f"out[{name}] = r")
         return
-    source.add(f"if {local} is not None:\n    v = {local}\n    v = {_value(source, shape)}")
+    source.add(f"if {local} is not None:\n    v = {local}")
+    if isinstance(shape, ListOf | MapOf):
+        source.add("    budget.take(len(v))")
+    source.add(f"    v = {_value(source, shape)}")
     if isinstance(shape, Scalar):
         kept = "True" if field.pointer or declared.always else "v"
     elif isinstance(shape, Message) and not _is_list(shape):
@@ -227,9 +254,10 @@ def _value(source: Source, shape: Shape) -> str:
         return f"[{_value(source, shape.item)} for v in v]"
     if isinstance(shape, MapOf):
         assert isinstance(shape.value, Scalar | Message)
-        return f"{{k: {_value(source, shape.value)} for k, v in sorted(v.items())}}"
+        mark = _mark(2, shape.value)
+        return f"{{k: {_value(source, shape.value)} for k, v in read_entries(v, {mark})}}"
     leaf = issubclass(shape.type, Leaf)
-    return f"{source.bind_later(_leaf_reader if leaf else reader, shape.type)}(v)"
+    return f"{source.bind_later(_leaf_reader if leaf else reader, shape.type)}(v, budget)"
 
 
 def _type(shape: Shape) -> type[Type]:
@@ -242,21 +270,24 @@ def _is_list(shape: Message) -> bool:
 
 
 @once_per_type
-def _leaf_reader(type_: type[Type]) -> Callable[[bytes], Value]:
+def _leaf_reader(type_: type[Type]) -> Callable[[bytes, Budget], Value]:
     assert issubclass(type_, Leaf)
     leaf, read = type_, reader(type_)
 
-    def read_value(data: bytes) -> Value:
-        return leaf.from_message(read(data))
+    def read_value(data: bytes, budget: Budget) -> Value:
+        return leaf.from_message(read(data, budget))
 
     # What is made of raw bytes or lists may be changed by whom it is given to.
     kinds = {field.shape for field in type_.fields()}
     if not all(isinstance(one, Scalar) and one.name != "bytes" for one in kinds):
         return read_value
-    remembered = functools.lru_cache(_CACHED)(read_value)
 
-    def read_leaf(data: bytes) -> Value:
-        return remembered(data) if len(data) <= _SHORT else read_value(data)
+    @functools.lru_cache(_CACHED)
+    def remembered(data: bytes) -> Value:
+        return read_value(data, Budget(_SHORT))
+
+    def read_leaf(data: bytes, budget: Budget) -> Value:
+        return remembered(data) if len(data) <= _SHORT else read_value(data, budget)
 
     return read_leaf
 
@@ -289,6 +320,17 @@ def _read_packed(data: bytes, wire_type: int) -> list[Any]:
     return values
 
 
+def _merged(first: bytes | bytearray, second: bytes) -> bytearray:
+    # Grows in place: a message in very many parts is put together in one pass.
+    whole = first if isinstance(first, bytearray) else bytearray(first)
+    whole += second
+    return whole
+
+
+def _read_entries(data: list[bytes], mark: int) -> list[tuple[str, Any]]:
+    return sorted(dict([_read_entry(one, mark) for one in data]).items(), key=_KEY_OF)
+
+
 def _read_entry(data: bytes, mark: int) -> tuple[str, Any]:
     # A map entry is a message of its own: key = 1, value = 2.
     key, value = "", b"" if mark & 7 == BYTES else 0
@@ -316,4 +358,5 @@ def _read_entry(data: bytes, mark: int) -> tuple[str, Any]:
 
 _KEY = 1 << 3 | BYTES
 _ENTRY = {1: "key", 2: "value"}
+_KEY_OF = operator.itemgetter(0)
 _DOUBLE = struct.Struct("<d")

@@ -17,7 +17,7 @@ from typing import Any
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
-from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
+from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED, MAX_VALUES, TOO_MANY_VALUES
 from kapiserver.codecs.document import build, plain_strict_errors
 from kapiserver.codecs.errors import Malformed, NotEncodable, TooLarge
 from kapiserver.codecs.go_text import float_text, valid_text
@@ -30,9 +30,6 @@ _FREE_NODES = 1000
 # Go's yaml: up to 400,000 nodes nearly all may come from aliases, beyond 4 million a tenth.
 _FEW_NODES, _MANY_NODES = 400_000, 4_000_000
 _LARGE_RATIO, _SMALL_RATIO = 0.99, 0.10
-MAX_NODES = 300_000
-"""Values in one document, aliases aside: the parser takes a second for that many."""
-
 _WIDTH = (1 << 31) - 1
 _MAX_DOCUMENTS = 10_000
 
@@ -42,12 +39,13 @@ class YAMLSerializer:
 
     identifier = "yaml"
 
-    def __init__(self, scheme: Scheme) -> None:
+    def __init__(self, scheme: Scheme, *, max_values: int = MAX_VALUES) -> None:
         self._scheme = scheme
+        self._max_values = max_values
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
         """Read the first document; what follows it is not looked at. Raises CodecError."""
-        document = next(_documents(data), _EMPTY)
+        document = next(_documents(data, self._max_values), _EMPTY)
 
         def strict(unknown: list[str]) -> tuple[str, ...]:
             repeated = document.duplicates
@@ -144,14 +142,14 @@ class _Open:
     height: int = 0
 
 
-def _documents(data: bytes) -> Iterator[Document]:
+def _documents(data: bytes, max_values: int = MAX_VALUES) -> Iterator[Document]:
     yaml = _library()
     try:
         reader: _Reader | None = None
         for event in yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             name = type(event).__name__
             if name == "DocumentStartEvent":
-                reader = _Reader()
+                reader = _Reader(max_values)
             elif name == "DocumentEndEvent" and reader is not None:
                 yield reader.document
                 reader = None
@@ -179,7 +177,8 @@ def _go_text(error: Any) -> str:
 class _Reader:
     """Builds one document from its events."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_values: int) -> None:
+        self._max_values = max_values
         self.document = Document()
         self._open: list[_Open] = []
         self._anchors: dict[str, _Node] = {}
@@ -189,8 +188,8 @@ class _Reader:
     def take(self, name: str, event: Any) -> None:
         """Take the next event. Raises Malformed."""
         self._nodes += 1
-        if self._nodes - self._aliased > MAX_NODES:
-            raise TooLarge("yaml: document has too many values")
+        if self._nodes - self._aliased > self._max_values:
+            raise TooLarge(f"yaml: {TOO_MANY_VALUES.format(self._max_values)}")
         if name == "ScalarEvent":
             self._scalar(event)
         elif name == "AliasEvent":

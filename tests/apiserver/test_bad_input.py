@@ -100,6 +100,26 @@ def test_malformed(api, maps, media, body):
     refused(api.put(f"{maps}/x", body, type=media), 400)
 
 
+def test_bytes_for_text(api, maps):
+    """A CBOR byte string that is not UTF-8 is 400 in a declared object, and said to be."""
+    api.post(maps, {"metadata": {"name": "text"}})
+    body = b"\xd9\xd9\xf7\xa2\x48metadata\xa1\x44name\x44text\x44data\xa1\x41k\x41\xff"
+    for send, path in ((api.post, maps), (api.put, f"{maps}/text")):
+        message = refused(send(path, body, type=CBOR), 400)
+        assert "data.k: a byte string for text must be valid UTF-8" in message
+
+
+def test_too_many_values(api, maps):
+    """A body of very many empty values is refused, whatever reads it."""
+    many = b'{"metadata":{"name":"x","finalizers":[' + b"{}," * 400_000 + b"{}]}}"
+    patches = ("application/merge-patch+json", "application/json-patch+json")
+    for media in (JSON, YAML):
+        assert "too many values" in refused(api.post(maps, many, type=media), 400)
+    for media in patches:
+        assert "too many values" in refused(api.patch(f"{maps}/x", many, type=media), 400)
+    assert "too many values" in refused(api.delete(f"{maps}/x", many, type=JSON), 413)
+
+
 @pytest.mark.parametrize("media", [JSON, YAML, PROTOBUF, CBOR])
 def test_noise(api, maps, media):
     """Random bytes, and good bodies with random bytes in them, never get through as an error."""

@@ -44,7 +44,7 @@ async def read_delete_options(server: Server, request: Request, target: Target) 
     if not data:
         return read_options(server, request, KIND)
     body = Body(data=data, media=media_type_of(server, request))
-    serializer = server.codecs.serializer_for(body.media)
+    serializer = server.codecs.body_serializer_for(body.media)
     # Clients may send them in the version of the resource, too.
     decoded = serializer.decode(body.data, defaults=target.version.with_kind(KIND))
     if decoded.kind.kind != KIND:

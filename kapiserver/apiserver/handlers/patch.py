@@ -34,6 +34,7 @@ from kapiserver.apiserver.respond import Answer
 from kapiserver.apiserver.tables import in_version
 from kapiserver.apiserver.target import Target, target_of
 from kapiserver.codecs import json
+from kapiserver.codecs.bounds import MAX_VALUES
 from kapiserver.codecs.errors import CodecError, UnsupportedMediaType
 from kapiserver.codecs.shape import read_tree
 
@@ -131,6 +132,7 @@ async def patch(server: Server, request: Request) -> Answer:
 
 def _read(type_: PatchType, data: bytes, validation: FieldValidation) -> Patch:
     try:
+        json.check_values(data, MAX_VALUES)
         document = json.read_document(data)
         content = type_.read(document)
         repeated = json.duplicate_fields(data, document)

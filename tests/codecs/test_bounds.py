@@ -1,0 +1,127 @@
+"""How many values one body may hold, and text that is none: refused early, and in plain words."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import pytest
+
+from kapiserver.api.group import GroupVersionKind
+from kapiserver.api.scheme import Scheme
+from kapiserver.codecs.bounds import MAX_VALUES
+from kapiserver.codecs.cbor import write_document
+from kapiserver.codecs.errors import Malformed, TooLarge, WrongValue
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, PROTOBUF, YAML
+from kapiserver.codecs.protobuf import write_envelope
+from kapiserver.codecs.varint import delimited, tag
+
+CODECS = CodecFactory(Scheme())
+POD = GroupVersionKind("", "v1", "Pod")
+CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
+BODY = 3 << 20
+
+
+def message(kind: GroupVersionKind, raw: bytes, content_type: str = "") -> bytes:
+    return write_envelope(kind, raw, content_type)
+
+
+def containers(part: bytes) -> bytes:
+    return message(POD, delimited(2, part * (BODY // len(part))))
+
+
+JSON_HEAD = b'{"kind":"Pod","apiVersion":"v1","spec":{"containers":['
+CBOR_HEAD = (
+    write_document({"kind": "Pod"}).replace(b"\xa1", b"\xa2", 1) + b"\x44spec\xa1\x4acontainers"
+)
+MANY = {
+    "json objects": (JSON, JSON_HEAD + b"{}," * (1 << 20) + b"{}]}}"),
+    "json lists": (JSON, JSON_HEAD + b"[]," * (1 << 20) + b"[]]}}"),
+    "json numbers": (JSON, JSON_HEAD + b"1," * (BODY // 2) + b"1]}}"),
+    "json text": (JSON, JSON_HEAD + b'"",' * (1 << 20) + b'""]}}'),
+    "json escapes": (JSON, JSON_HEAD + b'"\\"",' * (BODY // 5) + b'""]}}'),
+    "cbor": (CBOR, CBOR_HEAD + b"\x9a" + (BODY).to_bytes(4, "big") + b"\xa0" * BODY),
+    "cbor without an end": (CBOR, CBOR_HEAD + b"\x9f" + b"\xa0" * BODY + b"\xff"),
+    "yaml": (YAML, b"spec: {containers: [" + b"{}," * (1 << 20) + b"]}"),
+    "protobuf containers": (PROTOBUF, containers(delimited(2, b""))),
+    "protobuf labels": (PROTOBUF, message(POD, delimited(1, delimited(11, b"") * (BODY // 2)))),
+    "protobuf numbers": (
+        PROTOBUF,
+        message(POD, delimited(2, delimited(14, delimited(4, b"\0" * BODY)))),
+    ),
+    "protobuf packs": (
+        PROTOBUF,
+        message(POD, delimited(2, delimited(14, delimited(4, b"\1") * (1 << 20)))),
+    ),
+    "protobuf unknown": (PROTOBUF, message(POD, (tag(1000, 0) + b"\1") * (1 << 20))),
+    "protobuf json": (
+        PROTOBUF,
+        message(POD, JSON_HEAD + b"{}," * (1 << 20) + b"{}]}}", "application/json"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("media", "data"), MANY.values(), ids=MANY)
+def test_too_many_values(media, data):
+    """A body of very many small values is refused before it takes memory or time."""
+    before = time.process_time()
+    with pytest.raises(TooLarge, match=f"too many values: at most {MAX_VALUES} are read"):
+        CODECS.body_serializer_for(media).decode(data, defaults=POD)
+    assert time.process_time() - before < 4
+
+
+QUADRATIC = {
+    "a struct in parts": message(POD, (delimited(1, delimited(1, b""))) * (BODY // 4)),
+    "a group": message(POD, tag(1000, 3) + (tag(1, 0) + b"\1") * (1 << 20) + tag(1000, 4)),
+    "an envelope": b"k8s\0" + delimited(1, delimited(1, b"")) * (BODY // 4),
+}
+
+
+@pytest.mark.parametrize("data", QUADRATIC.values(), ids=QUADRATIC)
+def test_time(data):
+    """Messages in very many parts take no more time than others of their length."""
+    before = time.process_time()
+    with contextlib.suppress(Malformed):
+        CODECS.body_serializer_for(PROTOBUF).decode(data)
+    assert time.process_time() - before < 4
+
+
+@pytest.mark.parametrize("media", MEDIA_TYPES, ids=lambda media: media.extension)
+def test_text_is_not_counted(media):
+    """Marks within text are no values."""
+    text = '{"a\\\\":[1,2,"x\\\\\\""]},' * 60_000
+    tree = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}, "data": {"k\\": text}}
+    serializer = CODECS.body_serializer_for(media)
+    assert serializer.decode(serializer.encode(tree)).object == tree
+
+
+@pytest.mark.parametrize("media", [JSON, CBOR, PROTOBUF], ids=lambda media: media.extension)
+def test_own_data_is_not_counted(media):
+    """What a store or a client reads may hold any number of values."""
+    names = [{"name": f"e{index}"} for index in range(MAX_VALUES // 2)]
+    item = {"metadata": {}, "secrets": names}
+    tree = {
+        "kind": "ServiceAccountList", "apiVersion": "v1", "metadata": {}, "items": [item] * 3,
+    }  # fmt: skip
+    data = CODECS.serializer_for(media).encode(tree)
+    assert len(CODECS.serializer_for(media).decode(data).object["items"]) == 3
+    with pytest.raises(TooLarge):
+        CODECS.body_serializer_for(media).decode(data)
+
+
+NOT_TEXT = [
+    ({"data": {"key": "\udcff"}}, "cbor: data.key: a byte string for text must be valid UTF-8"),
+    ({"metadata": {"finalizers": ["a", "\udcff"]}}, "cbor: metadata.finalizers[1]: "),
+    ({"data": {"\udcff": "v"}}, "cbor: a name in data: "),
+    ({"kind": "\udcff"}, "cbor: kind: "),
+]
+
+
+@pytest.mark.parametrize(("part", "message"), NOT_TEXT)
+def test_not_text(part, message):
+    """Bytes that are not UTF-8 have no place in a declared object; the error says where."""
+    tree = {"kind": "ConfigMap", "apiVersion": "v1", **part}
+    with pytest.raises(WrongValue) as caught:
+        CODECS.serializer_for(CBOR).decode(write_document(tree), defaults=CONFIG_MAP)
+    assert str(caught.value).startswith(message)

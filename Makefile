@@ -2,8 +2,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+FUZZ_SECONDS ?= 60
 
-.PHONY: install run test test-all lint fmt bench generate clean
+.PHONY: install run test test-all lint fmt bench fuzz generate clean
 
 install: $(VENV)/.installed
 
@@ -29,6 +30,11 @@ fmt: $(VENV)/.tests-installed
 
 bench: $(VENV)/.tests-installed
 	$(BIN)/python -m tests.bench $(ARGS)
+
+fuzz: $(VENV)/.tests-installed
+	$(BIN)/pip install -q --disable-pip-version-check "atheris>=2.3"
+	PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_decoders.py .data/fuzz \
+		-artifact_prefix=.data/ -max_total_time=$(FUZZ_SECONDS) $(ARGS)
 
 generate: install
 	$(BIN)/python -m kapiserver.api.generate

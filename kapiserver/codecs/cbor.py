@@ -212,16 +212,19 @@ def _big_number(_value: Any, _immutable: bool) -> Any:
     raise WrongValue("cbor: bignums are not allowed: JSON has no such number")
 
 
+# What these make is text, so that one around another changes nothing: it would double it.
 def _as_base64url(value: Any, _immutable: bool) -> Any:
-    return base64.urlsafe_b64encode(value).rstrip(b"=") if isinstance(value, bytes) else value
+    if not isinstance(value, bytes):
+        return value
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
 
 def _as_base64(value: Any, _immutable: bool) -> Any:
-    return base64.b64encode(value) if isinstance(value, bytes) else value
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
 def _as_base16(value: Any, _immutable: bool) -> Any:
-    return value.hex().encode() if isinstance(value, bytes) else value
+    return value.hex() if isinstance(value, bytes) else value
 
 
 _READ_TAGS: dict[int, Callable[[Any, bool], Any]] = {

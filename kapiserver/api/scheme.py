@@ -154,9 +154,9 @@ class Scheme:
         apply(obj)
 
     @functools.cache  # noqa: B019
-    def columns(self, resource: Resource) -> Columns:
-        """The columns of the resource's tables; their cells read the hub version."""
-        found = self._optional_table(resource.group, "columns", "COLUMNS").get(resource.kind)
+    def columns(self, group: str, kind: str) -> Columns:
+        """The columns of a kind's tables; their cells read the hub version."""
+        found = self._optional_table(group, "columns", "COLUMNS").get(kind)
         return found if found is not None else DEFAULT_COLUMNS
 
     def _default_functions(self, group: str) -> DefaultTable:

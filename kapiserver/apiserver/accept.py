@@ -18,7 +18,6 @@ from kapiserver.codecs.negotiation import (
     Accepted,
     negotiate,
     negotiate_stream,
-    no_conversion,
     wants_pretty,
 )
 
@@ -47,13 +46,6 @@ def wanted(server: Server, request: Request) -> Wanted:
     # Clients send the same few headers over and over.
     known = len(header) <= _REMEMBERED_LENGTH
     accepted = (_negotiated if known else _negotiated.__wrapped__)(header, offered)
-    return _wanted(request, accepted)
-
-
-def wanted_plain(server: Server, request: Request) -> Wanted:
-    """The same where nothing is turned into anything: subresources of other kinds, Status."""
-    header = request.header("Accept")
-    accepted = negotiate(header, server.codecs.media_types, allows=no_conversion)
     return _wanted(request, accepted)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kapiserver.apiserver.request import Request, User
+from kapiserver.apiserver.request import UNAUTHENTICATED, Request, User
 from kapiserver.apiserver.request_info import RequestInfo
 
 
@@ -25,11 +25,21 @@ Authorizer: TypeAlias = Callable[[User, RequestInfo], Awaitable[Decision]]
 """The attributes are those of the request info: verb, group, resource, name, ... or a path."""
 
 _ALLOWED = Decision(allowed=True)
+_REFUSED = Decision(allowed=False)
 
 
-async def always_allow(user: User, info: RequestInfo) -> Decision:
-    """Everybody may do everything (`--authorization-mode=AlwaysAllow`)."""
-    return _ALLOWED
+_PUBLIC = frozenset(("/healthz", "/livez", "/readyz", "/version", "/version/"))
+"""What everybody may read: the paths of kube-apiserver's role system:public-info-viewer."""
+
+
+async def allow_authenticated(user: User, info: RequestInfo) -> Decision:
+    """Everybody who says who they are may do everything; others may ask how the server is.
+
+    kube-apiserver refuses anonymous requests altogether when it allows everything else.
+    """
+    if UNAUTHENTICATED not in user.groups or (info.verb == "get" and info.path in _PUBLIC):
+        return _ALLOWED
+    return _REFUSED
 
 
 def refusal(request: Request, decision: Decision) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.authentication import Authentication
-from kapiserver.apiserver.authorization import Authorizer, always_allow
+from kapiserver.apiserver.authorization import Authorizer, allow_authenticated
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.request import Request
@@ -34,7 +34,7 @@ class Server:
     clock: Clock
     health: Health = field(default_factory=Health)
     authentication: Authentication = field(default_factory=Authentication)
-    authorize: Authorizer = always_allow
+    authorize: Authorizer = allow_authenticated
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Answer]]

@@ -41,7 +41,7 @@ def answer_entry(
     status: int = 200,
 ) -> Response:
     """Answer with one object, or with what the target or the client makes of it."""
-    if target.view is not None:
+    if target.view is not None and wanted.convert is None:
         return answer_plain(server, wanted, target.view.read(entry.tree()), status)
     if wanted.convert is None and not wanted.pretty and wanted.media in SPLICED:
         form = Form(target.version, wanted.media.extension)
@@ -50,7 +50,8 @@ def answer_entry(
     if wanted.is_table:
         table = table_of(server, request, wanted, target)
         tree = table.head(_version_of(entry))
-        tree["rows"].append(table.row(entry.tree(), now(server)))
+        shown = target.view.read(entry.tree()) if target.view else entry.tree()
+        tree["rows"].append(table.row(shown, now(server)))
     elif wanted.convert is not None:
         if wanted.convert.kind != "PartialObjectMetadata":
             raise NoSuchForm(
@@ -118,9 +119,9 @@ def table_of(server: Server, request: Request, wanted: Wanted, target: Target) -
     assert wanted.convert is not None
     return TableOf(
         scheme=server.scheme,
-        columns=server.scheme.columns(target.resource),
+        columns=server.scheme.columns(target.kind.group, target.kind.kind),
         table_version=wanted.convert.group_version,
-        version=target.version,
+        version=target.kind.group_version,
         include=include_of(read_options(server, request, "TableOptions")),
     )
 

@@ -30,7 +30,8 @@ class User:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-ANONYMOUS = User(name="system:anonymous", groups=("system:unauthenticated",))
+UNAUTHENTICATED = "system:unauthenticated"
+ANONYMOUS = User(name="system:anonymous", groups=(UNAUTHENTICATED,))
 AUTHENTICATED = "system:authenticated"
 MASTERS = "system:masters"
 

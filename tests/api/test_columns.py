@@ -41,7 +41,7 @@ def test_durations(seconds, text):
 
 
 def cells(name, obj):
-    columns = SCHEME.columns(resource(name))
+    columns = SCHEME.columns(resource(name).group, resource(name).kind)
     found = columns.cells(obj, NOW)
     return dict(zip((column.name for column in columns.columns), found, strict=True))
 
@@ -144,7 +144,7 @@ def test_terminating_pod():
 
 def test_ended_pod_row():
     """The row of a pod that has ended says so, for clients that hide those."""
-    (condition,) = SCHEME.columns(resource("pods")).conditions({"status": {"phase": "Failed"}})
+    (condition,) = SCHEME.columns("", "Pod").conditions({"status": {"phase": "Failed"}})
     assert (condition["type"], condition["status"], condition["reason"]) == (
         "Completed",
         "True",

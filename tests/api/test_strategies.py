@@ -36,7 +36,7 @@ def test_tables_are_whole(one):
     for subresource in one.subresources:
         assert SCHEME.strategy(one, subresource.name)
     assert set(one.selectable_fields) < set(SCHEME.fields(one)({}))
-    assert SCHEME.columns(one).columns
+    assert SCHEME.columns(one.group, one.kind).columns
 
 
 def _ordered(type_, tree):
@@ -81,7 +81,7 @@ def test_any_object(one, data):
         assert old == before
         settle(new.get("metadata") or {}, ObjectMeta)  # as the store does, last of all
         _ordered(SCHEME.type_of(kind), new)
-    columns = SCHEME.columns(one)
+    columns = SCHEME.columns(one.group, one.kind)
     assert len(columns.cells(obj, NOW)) == len(columns.definitions())
     assert all(isinstance(value, str) for value in SCHEME.fields(one)(obj).values())
 

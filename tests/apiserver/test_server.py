@@ -76,6 +76,20 @@ def test_users(tmp_path: Path) -> None:
     _run(config, check)
 
 
+def test_anonymous(tmp_path: Path) -> None:
+    """Who shows nothing learns how the server is, and nothing of what is in it."""
+
+    async def check(running: Running) -> None:
+        async with _client(running, admin=False) as fetch:
+            for path in ("/version", "/healthz", "/livez", "/readyz"):
+                assert (await fetch("GET", path))[0] == 200
+            for path in ("/api", "/api/v1/secrets", "/openapi/v2", "/metrics"):
+                assert (await fetch("GET", path))[0] == 403
+            assert (await fetch("DELETE", "/api/v1/namespaces/default"))[0] == 403
+
+    _run(Config(cert_dir=tmp_path), check)
+
+
 async def _seen(running: Running, path: str, wanted: Callable[[dict], bool]) -> dict:
     """The object of that path, as soon as a watch shows it as wanted."""
     collection, _, name = path.rpartition("/")

@@ -119,3 +119,18 @@ def test_writes(api, core):
     assert answer.json["rows"][0]["cells"][0] == "x"
     answer = api.delete(f"{core}/configmaps/x", accept=TABLE)
     assert answer.json["kind"] == "Status"
+
+
+def test_scale(api, namespace):
+    """The scale of a deployment is a Table of its own columns."""
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    spec = {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    assert api.post(path, {"metadata": {"name": "d"}, "spec": spec}).status == 201
+    table = api.get(f"{path}/d/scale", accept=TABLE).json
+    columns = [column["name"] for column in table["columnDefinitions"]]
+    assert columns == ["Name", "Desired", "Available", "Age"]
+    assert table["rows"][0]["cells"][:3] == ["d", 2, 0]

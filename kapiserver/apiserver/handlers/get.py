@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.apiserver.accept import wanted, wanted_plain
+from kapiserver.apiserver.accept import wanted
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.object_answers import answer_entry
 from kapiserver.apiserver.options import read_options
@@ -14,7 +14,7 @@ from kapiserver.apiserver.target import target_of
 async def get(server: Server, request: Request) -> Answer:
     """Answer with the object."""
     target = target_of(server, request)
-    form = wanted_plain(server, request) if target.view else wanted(server, request)
+    form = wanted(server, request)
     version = request.parameter("resourceVersion")
     if version:
         read_options(server, request, "GetOptions")

@@ -14,7 +14,7 @@ from kapiserver.api import patch_json, patch_merge, patch_strategic
 from kapiserver.api.errors import BadObject, InvalidObject, Path, invalid
 from kapiserver.api.types import Tree, Type, Value
 from kapiserver.api.wording import go_value
-from kapiserver.apiserver.accept import wanted, wanted_plain
+from kapiserver.apiserver.accept import wanted
 from kapiserver.apiserver.admission import admission
 from kapiserver.apiserver.body import (
     FieldValidation,
@@ -108,7 +108,7 @@ async def patch(server: Server, request: Request) -> Answer:
     type_ = PATCH_TYPES.get(name)
     if type_ is None:
         raise UnsupportedMediaType(list(PATCH_TYPES))
-    form = wanted_plain(server, request) if target.view else wanted(server, request)
+    form = wanted(server, request)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions")
     read = _read(type_, data, field_validation(options))

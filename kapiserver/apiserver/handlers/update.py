@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.api.objects import uid_of
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.accept import wanted, wanted_plain
+from kapiserver.apiserver.accept import wanted
 from kapiserver.apiserver.admission import admission
 from kapiserver.apiserver.body import (
     check_name,
@@ -25,7 +25,7 @@ from kapiserver.storage.query import Preconditions
 async def update(server: Server, request: Request) -> Answer:
     """Replace the object by the one in the body and answer with it as it was stored."""
     target = target_of(server, request)
-    form = wanted_plain(server, request) if target.view else wanted(server, request)
+    form = wanted(server, request)
     body = await read_body(server, request)
     options = read_options(server, request, "UpdateOptions")
     validation = field_validation(options)

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from kapiserver.api.errors import BadObject
-from kapiserver.api.label_selectors import selector_text
 from kapiserver.api.objects import name_of, value_at
 from kapiserver.api.types import Tree
 
@@ -133,14 +131,6 @@ def labels_text(labels: Mapping[str, str] | None) -> str:
     if not labels:
         return NONE
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-
-
-def label_selector_text(selector: Tree | None, *, broken: str = "<error>") -> str:
-    """A LabelSelector in the form of a label selector's text."""
-    try:
-        return selector_text(selector) or NONE
-    except BadObject:
-        return broken
 
 
 def joined(items: Sequence[Tree] | None, key: str) -> str:

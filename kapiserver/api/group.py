@@ -123,8 +123,6 @@ class Group:
     versions: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
     """Versions that are declared as well: objects of them are read and written, never served."""
-    kinds_without_resource: tuple[str, ...] = ()
-    """Kinds that no resource of the group names: subresource bodies, options."""
 
     @property
     def group_versions(self) -> tuple[GroupVersion, ...]:

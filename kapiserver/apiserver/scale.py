@@ -10,7 +10,7 @@ import copy
 
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
 from kapiserver.api.label_selectors import selector_text
-from kapiserver.api.objects import metadata_of, name_of, uid_of, value_at
+from kapiserver.api.objects import metadata_of, name_of, resource_version_of, uid_of, value_at
 from kapiserver.api.types import Tree
 
 _METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -45,7 +45,7 @@ class Scale:
         changed = copy.deepcopy(obj)
         changed["spec"]["replicas"] = replicas
         metadata = metadata_of(changed)
-        metadata["resourceVersion"] = value_at(body, "metadata", "resourceVersion") or ""
+        metadata["resourceVersion"] = resource_version_of(body)
         if uid_of(body):
             metadata["uid"] = uid_of(body)
         return changed

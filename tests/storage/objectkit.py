@@ -17,7 +17,7 @@ from kapiserver.storage.backends import open_store
 from kapiserver.storage.entry import Form, ObjectKey
 from kapiserver.storage.kv import KV
 from kapiserver.storage.objects import ResourceStore
-from kapiserver.storage.query import WatchQuery
+from kapiserver.storage.query import WatchQuery, Written
 from kapiserver.storage.stores import Stores
 from kapiserver.storage.watchers import Watching
 from tests.clock import ManualClock
@@ -143,6 +143,29 @@ def defaulted(tree: Tree) -> Tree:
 def key(name: str, namespace: str = "default") -> ObjectKey:
     """An object of a namespaced resource."""
     return ObjectKey(namespace, name)
+
+
+def setting(*path: str, to: Any) -> Any:
+    """A change that sets one value."""
+
+    def change(current: Tree) -> Tree:
+        at = current
+        for name in path[:-1]:
+            at = at.setdefault(name, {})
+        at[path[-1]] = to
+        return current
+
+    return change
+
+
+async def put(store: ResourceStore, name: str, *path: str, to: Any, **more: Any) -> Written:
+    """Update an object by setting one value."""
+    return await store.update(key(name), setting(*path, to=to), **more)
+
+
+def finalizers(*names: str) -> dict[str, Any]:
+    """Metadata with these finalizers."""
+    return {"finalizers": list(names)}
 
 
 def named(entries: Any) -> list[str]:

@@ -12,13 +12,14 @@ from kapiserver.api.errors import BadObject, InvalidObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.storage.errors import AlreadyExists, NotFound, ObjectConflict
-from kapiserver.storage.objects import ResourceStore
-from kapiserver.storage.query import DeleteQuery, Preconditions, Written
+from kapiserver.storage.query import DeleteQuery, Preconditions
 from tests.storage.objectkit import (
     House,
     config_map,
     deployment,
+    finalizers,
     key,
+    put,
     run,
 )
 
@@ -27,27 +28,6 @@ MODIFIED = (
     "your changes to the latest version and try again"
 )
 APPS = GroupVersion("apps", "v1")
-
-
-def setting(*path: str, to: Any) -> Any:
-    """A change that sets one value."""
-
-    def change(current: Tree) -> Tree:
-        at = current
-        for name in path[:-1]:
-            at = at.setdefault(name, {})
-        at[path[-1]] = to
-        return current
-
-    return change
-
-
-async def put(store: ResourceStore, name: str, *path: str, to: Any, **more: Any) -> Written:
-    return await store.update(key(name), setting(*path, to=to), **more)
-
-
-def finalizers(*names: str) -> dict[str, Any]:
-    return {"finalizers": list(names)}
 
 
 # Creating.

@@ -1,0 +1,140 @@
+"""Steady churn on a server over a SQLite file: does the file stop growing, and the memory?
+
+    python -m tests.bench.churn --minutes 30 --rate 200
+
+Starts a server process with its default compaction interval, holds a number of ConfigMaps of 1 KB
+in it, and of every ten writes makes eight updates, one create and one delete, evenly in time. One
+line a sample: file, write-ahead log and memory of the server, what was written, and how long the
+writes of that stretch took. Linux only (memory comes from /proc).
+"""
+
+import argparse
+import asyncio
+import tempfile
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.bench.__main__ import server
+from tests.bench.client import Connection, Target, connections, spread
+from tests.bench.objects import configmap, ensure_namespace, path
+from tests.bench.processes import Window, resident_mib
+
+COLUMNS = ("minute", "writes", "file MB", "WAL MB", "RSS MiB", "server %", "p50 ms", "p99 ms")
+
+
+@dataclass(slots=True, kw_only=True)
+class Churn:
+    """The objects that are there, oldest first, and what the writes so far took."""
+
+    alive: deque[str] = field(default_factory=deque)
+    made: int = 0
+    written: int = 0
+    latencies: list[float] = field(default_factory=list)
+
+    async def create(self, connection: Connection) -> None:
+        """One more object."""
+        self.made += 1
+        name = f"churn-{self.made}"
+        await self._send(connection, "POST", path("configmaps"), configmap(name))
+        self.alive.append(name)
+
+    async def delete(self, connection: Connection) -> None:
+        """The oldest object goes."""
+        await self._send(connection, "DELETE", path("configmaps", self.alive.popleft()))
+
+    async def update(self, connection: Connection) -> None:
+        """The oldest object changes, and waits behind all others for its next turn."""
+        name = self.alive.popleft()
+        body = configmap(name)
+        body["data"]["level"] = f"{time.time_ns()}"
+        await self._send(connection, "PUT", path("configmaps", name), body)
+        self.alive.append(name)
+
+    async def _send(
+        self, connection: Connection, method: str, place: str, body: object = None
+    ) -> None:
+        begin = time.perf_counter()
+        answer = await connection.request(method, place, body)
+        if answer.status not in (200, 201):
+            raise SystemExit(f"{method} {place}: {answer.status} {answer.body[:300]!r}")
+        self.latencies.append(time.perf_counter() - begin)
+        self.written += 1
+
+
+_TURN = (Churn.create, *[Churn.update] * 4, Churn.delete, *[Churn.update] * 4)
+
+
+async def churn(
+    target: Target, file: Path, *, minutes: float, rate: float, objects: int, every: float
+) -> None:
+    """Write for so many minutes; print a line every so many seconds."""
+    state = Churn()
+    print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS), flush=True)
+    async with connections(target, 32) as opened:
+        await ensure_namespace(opened[0])
+        await spread(opened, range(objects), lambda connection, _: state.create(connection))
+        free: asyncio.Queue[Connection] = asyncio.Queue()
+        for one in opened:
+            free.put_nowait(one)
+
+        async def write(number: int) -> None:
+            connection = await free.get()
+            await _TURN[number % len(_TURN)](state, connection)
+            free.put_nowait(connection)
+
+        begin = time.perf_counter()
+        number = 0
+        for sample in range(int(minutes * 60 / every)):
+            with Window(target.pids) as window:
+                async with asyncio.TaskGroup() as writes:
+                    until = (sample + 1) * every
+                    while (at := number / rate) < until:
+                        await asyncio.sleep(max(0.0, begin + at - time.perf_counter()))
+                        writes.create_task(write(number))
+                        number += 1
+            _print(state, file, target, (time.perf_counter() - begin) / 60, window)
+
+
+def _print(state: Churn, file: Path, target: Target, minute: float, window: Window) -> None:
+    latencies, state.latencies = sorted(state.latencies), []
+    wal = Path(f"{file}-wal")
+    found = (
+        minute,
+        state.written,
+        file.stat().st_size / 1e6,
+        wal.stat().st_size / 1e6 if wal.exists() else 0,
+        resident_mib(target.pids),
+        100 * window.server / window.wall,
+        latencies[len(latencies) // 2] * 1e3,
+        latencies[int(len(latencies) * 0.99)] * 1e3,
+    )
+    shown = (f"{one:.0f}" if isinstance(one, int) else f"{one:.1f}" for one in found)
+    print("| " + " | ".join(shown) + " |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--rate", type=float, default=200, help="writes a second")
+    parser.add_argument("--objects", type=int, default=5000, help="held all the time")
+    parser.add_argument("--every", type=float, default=30, help="seconds between two lines")
+    parser.add_argument("--server", nargs="*", default=[], help="more flags for `serve`")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        with server(Path(scratch), options.server) as (target, _started):
+            asyncio.run(
+                churn(
+                    target,
+                    Path(scratch) / "data" / "kapiserver.db",
+                    minutes=options.minutes,
+                    rate=options.rate,
+                    objects=options.objects,
+                    every=options.every,
+                )
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -16,10 +16,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bench.__main__ import server
 from tests.bench.client import Connection, Target, connections, spread
 from tests.bench.objects import configmap, ensure_namespace, path
 from tests.bench.processes import Window, resident_mib
+from tests.bench.servers import server
 
 COLUMNS = ("minute", "writes", "file MB", "WAL MB", "RSS MiB", "server %", "p50 ms", "p99 ms")
 

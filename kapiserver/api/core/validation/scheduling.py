@@ -28,16 +28,20 @@ def affinity(found: Tree | None, path: Path) -> Iterator[FieldError]:
 
 def _node_affinity(found: Tree, path: Path) -> Iterator[FieldError]:
     if found.get(_REQUIRED) is not None:
-        terms, at = found[_REQUIRED].get("nodeSelectorTerms") or (), path / _REQUIRED
-        if not terms:
-            detail = "must have at least one node selector term"
-            yield required(at / "nodeSelectorTerms", detail)
-        for index, term in enumerate(terms):
-            yield from _node_term(term, (at / "nodeSelectorTerms")[index])
+        yield from node_selector(found[_REQUIRED], path / _REQUIRED)
     for index, preferred in enumerate(found.get(_PREFERRED) or ()):
         at = (path / _PREFERRED)[index]
         yield from _weight(preferred, at)
         yield from _node_term(preferred.get("preference") or {}, at / "preference")
+
+
+def node_selector(found: Tree, path: Path) -> Iterator[FieldError]:
+    """Nodes that match one of several terms."""
+    terms, at = found.get("nodeSelectorTerms") or (), path / "nodeSelectorTerms"
+    if not terms:
+        yield required(at, "must have at least one node selector term")
+    for index, term in enumerate(terms):
+        yield from _node_term(term, at[index])
 
 
 def _weight(preferred: Tree, path: Path) -> Iterator[FieldError]:

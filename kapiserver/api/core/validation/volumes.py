@@ -58,10 +58,10 @@ def usable(spec: Tree, errors: Sequence[FieldError], path: Path) -> dict[str, Tr
 
 
 def _source(volume: Tree, path: Path) -> Iterator[FieldError]:
-    given = [name for name in _SOURCES if volume.get(name) is not None]
+    given = [name for name in SOURCES if volume.get(name) is not None]
     if given:
-        yield from _SOURCES[given[0]](volume[given[0]], path / given[0])
-    yield from one_of(volume, _SOURCES, path, what="volume type")
+        yield from SOURCES[given[0]](volume[given[0]], path / given[0])
+    yield from one_of(volume, SOURCES, path, what="volume type")
 
 
 def _empty_dir(source: Tree, path: Path) -> Iterator[FieldError]:
@@ -183,23 +183,27 @@ def _bundle(projection: Tree, path: Path) -> Iterator[FieldError]:
     yield from not_reserved(projection.get("path") or "", path / "path")
 
 
-def _anything(_: Tree, __: Path) -> Iterator[FieldError]:
+def anything(_: Tree, __: Path) -> Iterator[FieldError]:
+    """No rule."""
     return iter(())
 
 
-_Rule = Callable[[Tree, Path], Iterator[FieldError]]
+Rule = Callable[[Tree, Path], Iterator[FieldError]]
+"""Checks one volume source at its path."""
 
-_PROJECTIONS: dict[str, _Rule] = {
+_PROJECTIONS: dict[str, Rule] = {
     "secret": _projected_object,
     "configMap": _projected_object,
     "downwardAPI": _downward_files,
     "serviceAccountToken": _token,
     "clusterTrustBundle": _bundle,
-    "podCertificate": _anything,
+    "podCertificate": anything,
 }
 
 
-def _needing(*fields: str) -> _Rule:
+def needing(*fields: str) -> Rule:
+    """The rule that these fields must not be empty."""
+
     def rule(source: Tree, path: Path) -> Iterator[FieldError]:
         for name in fields:
             yield from needed(source, name, path)
@@ -213,35 +217,35 @@ def _image(source: Tree, path: Path) -> Iterator[FieldError]:
     yield from chosen(source.get("pullPolicy"), policies, path / "pullPolicy", optional=True)
 
 
-_SOURCES: dict[str, _Rule] = {
+SOURCES: dict[str, Rule] = {
     "emptyDir": _empty_dir,
     "hostPath": _host_path,
-    "gitRepo": _needing("repository"),
-    "gcePersistentDisk": _needing("pdName"),
-    "awsElasticBlockStore": _needing("volumeID"),
+    "gitRepo": needing("repository"),
+    "gcePersistentDisk": needing("pdName"),
+    "awsElasticBlockStore": needing("volumeID"),
     "secret": _secret,
     "nfs": _nfs,
-    "iscsi": _needing("targetPortal", "iqn"),
-    "glusterfs": _needing("endpoints", "path"),
-    "flocker": _anything,
-    "persistentVolumeClaim": _needing("claimName"),
-    "rbd": _needing("monitors", "image"),
-    "cinder": _needing("volumeID"),
-    "cephfs": _needing("monitors"),
-    "quobyte": _needing("registry", "volume"),
+    "iscsi": needing("targetPortal", "iqn"),
+    "glusterfs": needing("endpoints", "path"),
+    "flocker": anything,
+    "persistentVolumeClaim": needing("claimName"),
+    "rbd": needing("monitors", "image"),
+    "cinder": needing("volumeID"),
+    "cephfs": needing("monitors"),
+    "quobyte": needing("registry", "volume"),
     "downwardAPI": _downward,
-    "fc": _anything,
-    "flexVolume": _needing("driver"),
+    "fc": anything,
+    "flexVolume": needing("driver"),
     "configMap": _config_map,
-    "azureFile": _needing("secretName", "shareName"),
-    "vsphereVolume": _needing("volumePath"),
-    "photonPersistentDisk": _needing("pdID"),
-    "portworxVolume": _needing("volumeID"),
-    "azureDisk": _needing("diskName", "diskURI"),
-    "storageos": _anything,
+    "azureFile": needing("secretName", "shareName"),
+    "vsphereVolume": needing("volumePath"),
+    "photonPersistentDisk": needing("pdID"),
+    "portworxVolume": needing("volumeID"),
+    "azureDisk": needing("diskName", "diskURI"),
+    "storageos": anything,
     "projected": _projected,
-    "scaleIO": _needing("gateway", "system", "volumeName"),
-    "csi": _needing("driver"),
-    "ephemeral": _needing("volumeClaimTemplate"),
+    "scaleIO": needing("gateway", "system", "volumeName"),
+    "csi": needing("driver"),
+    "ephemeral": needing("volumeClaimTemplate"),
     "image": _image,
 }

@@ -1,6 +1,10 @@
 """`make bench`: start a server, load it, print a table beside kube-apiserver's figures.
 
-    make bench ARGS="--objects 10000 --repeats 5 --seconds 3 --only get,list"
+    make bench ARGS="--storage etcd --objects 10000 --repeats 5 --seconds 3 --only get,list"
+
+With `--storage etcd` a real etcd with fsync lies below; its CPU and memory are shown apart. First
+lists are those of a server just started over the pods, while another client counts how long it is
+left waiting.
 
 Linux only (CPU and memory come from /proc); the watch measures need gcc and libssl-dev. The
 reference column is kube-apiserver v1.20.2 over etcd with TLS on a 2-core machine of the same kind,
@@ -9,15 +13,8 @@ reference column is kube-apiserver v1.20.2 over etcd with TLS on a 2-core machin
 
 import argparse
 import asyncio
-import contextlib
-import http.client
-import signal
-import ssl
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,9 +22,7 @@ from pathlib import Path
 from tests.bench import measures
 from tests.bench.client import JSON, PROTOBUF, Target
 from tests.bench.measures import Figures
-from tests.bench.processes import cpu_seconds, resident_mib
-
-TOKEN = "bench-token"
+from tests.bench.servers import STORES, Store, server, store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +45,7 @@ def _get(resource: str, medium: str, count: int, reference: float) -> Row:
     )
 
 
-def _list(medium: str, query: str, label: str, reference: float) -> Row:
+def _list(medium: str, query: str, label: str, reference: float, encoding: str = "identity") -> Row:
     accept = JSON if medium == "JSON" else PROTOBUF
     return Row(
         name=f"list pods, {medium}, {label}",
@@ -89,6 +84,7 @@ ROWS = (
     _list("JSON", "?limit=500", "pages of 500", 0.84),
     _list("protobuf", "?resourceVersion=0", "whole, rv=0", 0.26),
     _list("protobuf", "?", "whole, consistent", 0.45),
+    _list("protobuf", "?limit=500", "pages of 500", 0.50),
     *(
         Row(
             name=f"watch, {count} watchers, {rate} changes/s",
@@ -101,90 +97,67 @@ ROWS = (
 )
 
 
-@contextlib.contextmanager
-def server(folder: Path, arguments: list[str]) -> Iterator[tuple[Target, Figures]]:
-    """A server process with TLS over a SQLite file, until the block ends; and its start-up."""
-    (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
-    port = 16443
-    command = [
-        sys.executable, "-m", "kapiserver.apiserver.cli", "serve",
-        "--bind-address", "127.0.0.1", "--secure-port", str(port),
-        "--data-dir", str(folder / "data"), "--cert-dir", str(folder / "certificates"),
-        "--token-auth-file", str(folder / "tokens.csv"),
-        "--kubeconfig-out", str(folder / "kubeconfig"), *arguments,
-    ]  # fmt: skip
-    begin = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        while not _ready(port):
-            if process.poll() is not None:
-                raise SystemExit(f"the server ended with {process.returncode}")
-            time.sleep(0.005)
-        ready = time.perf_counter() - begin
-        started = {
-            "wall s": ready,
-            "server s": cpu_seconds([process.pid]),
-            "MiB": resident_mib([process.pid]),
-        }
-        target = Target(
-            host="127.0.0.1",
-            port=port,
-            token=TOKEN,
-            ca_file=str(folder / "certificates" / "ca.crt"),
-            pids=[process.pid],
-        )
-        yield target, started
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
-
-
-def _ready(port: int) -> bool:
-    connection = http.client.HTTPSConnection(
-        "127.0.0.1", port, timeout=5, context=ssl._create_unverified_context()
-    )
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == 200
-    except OSError:
-        return False
-    finally:
-        connection.close()
-
-
 def _print(name: str, figures: Figures, figure: str = "", reference: float | None = None) -> None:
     shown = ", ".join(f"{key} {value:,.3g}" for key, value in figures.items())
     ratio = f"{reference / figures[figure]:.1f}" if reference and figures.get(figure) else ""
     print(f"| {name} | {shown} | {reference or ''} | {ratio} |", flush=True)
 
 
+def _starts(folder: Path, below: Store, options: argparse.Namespace) -> None:
+    started = []
+    for _ in range(options.repeats):
+        with server(folder, below, options.server) as (_target, figures):
+            started.append(figures)
+    _print("start to ready", measures.median(started), "wall s", 4.0)
+
+
+def _first_lists(folder: Path, below: Store, options: argparse.Namespace) -> None:
+    for medium, accept in (("JSON", JSON), ("protobuf", PROTOBUF)):
+        found = []
+        for _ in range(options.repeats):
+            with server(folder, below, options.server) as (target, _started):
+                found.append(asyncio.run(measures.first_list(target, accept=accept)))
+        _print(f"first list of a fresh server, {medium}", measures.median(found))
+    with server(folder, below, options.server) as (target, _started):
+        for accept in (JSON, PROTOBUF, JSON):
+            for query in ("?", "?limit=500"):
+                asyncio.run(measures.list_pods(target, 0, accept=accept, query=query))
+        _print("memory restarted, after lists", measures.memory(target), "MiB", 879)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--storage", choices=STORES, default="sqlite")
     parser.add_argument("--objects", type=int, default=10_000, help="pods in the lists")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0, help="length of one window")
-    parser.add_argument("--only", default="", help="first words of the rows to run")
+    parser.add_argument(
+        "--only", default="", help="first words of the rows to run: start,first,get,list,..."
+    )
     parser.add_argument("--server", nargs="*", default=[], help="more flags for `serve`")
     options = parser.parse_args()
     wanted = [one for one in options.only.split(",") if one]
     rows = [row for row in ROWS if not wanted or row.name.split()[0].strip(",") in wanted]
+    listed = any(row.name.startswith("list") for row in rows)
     print("| work | measured (median) | kube-apiserver 1.20.2 | times less |\n|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as scratch:
-        starts = []
-        for _ in range(options.repeats):
-            with server(Path(scratch), options.server) as (_target, started):
-                starts.append(started)
-        _print("start to ready", measures.median(starts), "wall s", 4.0)
-        with server(Path(scratch), options.server) as (target, _started):
-            if any(row.name.startswith("list") for row in rows):
+    with tempfile.TemporaryDirectory() as scratch, store(options.storage, Path(scratch)) as below:
+        if not wanted or "start" in wanted:
+            _starts(Path(scratch), below, options)
+        with server(Path(scratch), below, options.server) as (target, _started):
+            if listed or "first" in wanted:
                 _print("seed pods", asyncio.run(measures.seed_pods(target, options.objects)))
                 _print("memory with pods", measures.memory(target), "MiB", 879)
-            for row in rows:
+            for number, row in enumerate(rows):
                 found = [
                     asyncio.run(row.run(target, options.seconds)) for _ in range(options.repeats)
                 ]
                 _print(row.name, measures.median(found), row.figure, row.reference)
+                follows = rows[number + 1].name if number + 1 < len(rows) else ""
+                if row.name.startswith("list") and not follows.startswith("list"):
+                    _print("memory after lists", measures.memory(target), "MiB", 879)
             _print("memory at the end", measures.memory(target))
+        if not wanted or "first" in wanted:
+            _first_lists(Path(scratch), below, options)
 
 
 if __name__ == "__main__":

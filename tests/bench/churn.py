@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.bench.client import Connection, Target, connections, spread
 from tests.bench.objects import configmap, ensure_namespace, path
 from tests.bench.processes import Window, resident_mib
-from tests.bench.servers import server
+from tests.bench.servers import Store, server
 
 COLUMNS = ("minute", "writes", "file MB", "WAL MB", "RSS MiB", "server %", "p50 ms", "p99 ms")
 
@@ -122,18 +122,20 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=30, help="seconds between two lines")
     parser.add_argument("--server", nargs="*", default=[], help="more flags for `serve`")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        with server(Path(scratch), options.server) as (target, _started):
-            asyncio.run(
-                churn(
-                    target,
-                    Path(scratch) / "data" / "kapiserver.db",
-                    minutes=options.minutes,
-                    rate=options.rate,
-                    objects=options.objects,
-                    every=options.every,
-                )
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        server(Path(scratch), Store(), options.server) as (target, _started),
+    ):
+        asyncio.run(
+            churn(
+                target,
+                Path(scratch) / "data" / "kapiserver.db",
+                minutes=options.minutes,
+                rate=options.rate,
+                objects=options.objects,
+                every=options.every,
             )
+        )
 
 
 if __name__ == "__main__":

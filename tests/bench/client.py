@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import orjson
@@ -23,6 +23,7 @@ class Target:
     token: str
     ca_file: str
     pids: list[int]
+    store_pids: list[int] = field(default_factory=list)
 
     @property
     def url(self) -> str:

@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import os
 import statistics
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -15,7 +16,11 @@ from pathlib import Path
 
 import orjson
 
-from tests.bench.client import Connection, Target, connections, spread
+from kapiserver.api.meta.v1 import ListMeta
+from kapiserver.codecs import protobuf
+from kapiserver.codecs.varint import read_varint
+from kapiserver.codecs.wire import decoder
+from tests.bench.client import JSON, Answer, Connection, Target, connections, spread
 from tests.bench.objects import configmap, create_pod, ensure_namespace, path
 from tests.bench.processes import Window, resident_mib
 
@@ -43,13 +48,14 @@ async def _loop(
         until = time.perf_counter() + 0.5
         await asyncio.gather(*[run(one, until) for one in opened])
         latencies.clear()
-        with Window(target.pids) as window:
+        with Window(target.pids, target.store_pids) as window:
             until = time.perf_counter() + seconds
             await asyncio.gather(*[run(one, until) for one in opened])
     latencies.sort()
     return {
         "per s": len(latencies) / window.wall,
         "server us": window.server / len(latencies) * 1e6,
+        **_of_store(target, us=window.store / len(latencies) * 1e6),
         "p50 ms": latencies[len(latencies) // 2] * 1e3,
         "p99 ms": latencies[int(len(latencies) * 0.99)] * 1e3,
     }
@@ -113,31 +119,66 @@ async def seed_pods(target: Target, count: int) -> Figures:
         async def make(connection: Connection, number: int) -> None:
             await create_pod(connection, number, namespace=_LISTED)
 
-        with Window(target.pids) as window:
+        with Window(target.pids, target.store_pids) as window:
             await spread(opened, range(count), make)
-    return {"writes per s": 2 * count / window.wall, "server us": window.server / count / 2 * 1e6}
+    return {
+        "writes per s": 2 * count / window.wall,
+        "server us": window.server / count / 2 * 1e6,
+        **_of_store(target, us=window.store / count / 2 * 1e6),
+    }
 
 
-def _continue_token(body: bytes) -> str:
-    return orjson.loads(body)["metadata"].get("continue", "")
+def _continue_token(answer: Answer, accept: str) -> str:
+    if accept == JSON:
+        return orjson.loads(answer.body)["metadata"].get("continue", "")
+    # A list's metadata stands first in it, behind a tag of one byte.
+    raw = protobuf.read_envelope(answer.body).raw
+    length, at = read_varint(raw, 1)
+    return decoder(ListMeta)(raw[at : at + length]).get("continue", "")
 
 
 async def list_pods(target: Target, _: float, *, accept: str, query: str) -> Figures:
-    """LIST of all seeded pods, whole; or in pages (JSON only) when the query has a limit."""
+    """LIST of all seeded pods, whole; or in pages when the query has a limit."""
     async with connections(target, 1) as (connection,):
         place = path("pods", namespace=_LISTED) + query
         size = 0
-        with Window(target.pids) as window:
+        with Window(target.pids, target.store_pids) as window:
             token = ""
             while True:
                 more = f"&continue={token}" if token else ""
                 answer = await connection.request("GET", place + more, accept=accept)
                 assert answer.status == 200, answer.body[:300]
                 size += len(answer.body)
-                token = _continue_token(answer.body) if "limit=" in query else ""
+                token = _continue_token(answer, accept) if "limit=" in query else ""
                 if not token:
                     break
-    return {"wall s": window.wall, "server s": window.server, "MB": size / 1e6}
+    return {
+        "wall s": window.wall,
+        "server s": window.server,
+        **_of_store(target, s=window.store),
+        "MB": size / 1e6,
+    }
+
+
+async def first_list(target: Target, *, accept: str) -> Figures:
+    """The first LIST of a server just started, while another client looks how long it waits."""
+    pings = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.bench.pings", str(target.port), target.token, target.ca_file,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert pings.stdin is not None
+    assert pings.stdout is not None
+    assert await pings.stdout.readline() == b"READY\n"
+    found = await list_pods(target, 0, accept=accept, query="")
+    pings.stdin.close()
+    waited = orjson.loads(await pings.stdout.readline())
+    await pings.wait()
+    return {**found, **waited, "MiB": resident_mib(target.pids)}
+
+
+def _of_store(target: Target, **figures: float) -> Figures:
+    # Only where the store is a process of its own.
+    return {f"etcd {unit}": value for unit, value in figures.items() if target.store_pids}
 
 
 @asynccontextmanager
@@ -184,7 +225,7 @@ async def watch(target: Target, seconds: float, *, count: int, rate: int) -> Fig
             await connection.request("PUT", place, body)
             free.put_nowait(connection)
 
-        with Window(target.pids) as window:
+        with Window(target.pids, target.store_pids) as window:
             begin = time.perf_counter()
             tasks = []
             for number in range(int(rate * seconds)):
@@ -196,6 +237,7 @@ async def watch(target: Target, seconds: float, *, count: int, rate: int) -> Fig
         seen = orjson.loads(await process.stdout.readline())
     return {
         "server us": window.server / max(1, seen["events"]) * 1e6,
+        "server %": 100 * window.server / window.wall,
         "delivered %": 100 * seen["events"] / (count * rate * seconds),
         "p50 ms": seen["p50_us"] / 1e3,
         "p99 ms": seen["p99_us"] / 1e3,
@@ -204,7 +246,8 @@ async def watch(target: Target, seconds: float, *, count: int, rate: int) -> Fig
 
 def memory(target: Target) -> Figures:
     """Resident memory now."""
-    return {"MiB": resident_mib(target.pids)}
+    found = {"MiB": resident_mib(target.pids)}
+    return {**found, "etcd MiB": resident_mib(target.store_pids)} if target.store_pids else found
 
 
 def median(rows: list[Figures]) -> Figures:

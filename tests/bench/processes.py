@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -9,7 +10,7 @@ from types import TracebackType
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def tree(pids: list[int]) -> list[int]:
+def tree(pids: Sequence[int]) -> list[int]:
     """The processes and all their descendants."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
@@ -29,7 +30,7 @@ def tree(pids: list[int]) -> list[int]:
     return found
 
 
-def cpu_seconds(pids: list[int]) -> float:
+def cpu_seconds(pids: Sequence[int]) -> float:
     """CPU time used so far, user and system."""
     total = 0.0
     for pid in tree(pids):
@@ -41,7 +42,7 @@ def cpu_seconds(pids: list[int]) -> float:
     return total
 
 
-def resident_mib(pids: list[int]) -> float:
+def resident_mib(pids: Sequence[int]) -> float:
     """Resident memory in MiB."""
     total = 0
     for pid in tree(pids):
@@ -61,15 +62,18 @@ def _busy_seconds() -> float:
 
 @dataclass
 class Window:
-    """Wall and CPU seconds over a `with` block: of the server, and of the whole machine."""
+    """Wall and CPU seconds over a `with` block: of the server, of its store where that is a
+    process of its own, and of the whole machine."""
 
     pids: list[int]
+    store_pids: Sequence[int] = ()
     wall: float = 0.0
     server: float = 0.0
+    store: float = 0.0
     machine: float = 0.0
 
     def __enter__(self) -> "Window":
-        self._begin = (time.perf_counter(), cpu_seconds(self.pids), _busy_seconds())
+        self._begin = self._now()
         return self
 
     def __exit__(
@@ -78,7 +82,10 @@ class Window:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        end = (time.perf_counter(), cpu_seconds(self.pids), _busy_seconds())
-        self.wall, self.server, self.machine = (
-            after - before for before, after in zip(self._begin, end, strict=True)
+        self.wall, self.server, self.store, self.machine = (
+            after - before for before, after in zip(self._begin, self._now(), strict=True)
         )
+
+    def _now(self) -> tuple[float, float, float, float]:
+        of_store = cpu_seconds(self.store_pids) if self.store_pids else 0.0
+        return time.perf_counter(), cpu_seconds(self.pids), of_store, _busy_seconds()

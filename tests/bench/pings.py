@@ -1,0 +1,44 @@
+"""How long a server leaves others waiting: one small request after another, until told to stop.
+
+    python -m tests.bench.pings PORT TOKEN CA
+
+A process of its own, so that the load's client does not hold it up. Begins at once, ends when its
+input ends, and prints the worst and the 99th percentile of what the requests took, in
+milliseconds: what the server's event loop was held for, and what the machine was busy with.
+"""
+
+import http.client
+import json
+import select
+import ssl
+import sys
+import time
+
+PAUSE_SECONDS = 0.001
+
+
+def main() -> None:
+    port, token, ca_file = sys.argv[1:4]
+    context = ssl.create_default_context(cafile=ca_file)
+    connection = http.client.HTTPSConnection("127.0.0.1", int(port), timeout=60, context=context)
+    took = []
+
+    def ping() -> None:
+        begin = time.perf_counter()
+        connection.request("GET", "/livez", headers={"Authorization": f"Bearer {token}"})
+        connection.getresponse().read()
+        took.append((time.perf_counter() - begin) * 1e3)
+
+    for _ in range(20):
+        ping()
+    took.clear()
+    sys.stdout.write("READY\n")
+    sys.stdout.flush()
+    while not select.select([sys.stdin], [], [], PAUSE_SECONDS)[0]:
+        ping()
+    took.sort()
+    print(json.dumps({"longest ms": took[-1], "p99 ms": took[int(len(took) * 0.99)]}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""The processes under load: a kapiserver with TLS, and the etcd below it where that is its store.
+
+etcd writes through to the disk as it does in production; its CPU and memory are counted apart.
+"""
+
+import contextlib
+import http.client
+import signal
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.bench.client import Target
+from tests.bench.measures import Figures
+from tests.bench.processes import cpu_seconds, resident_mib
+
+TOKEN = "bench-token"
+PORT = 16443
+STORES = ("sqlite", "etcd")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """What a server keeps its objects in: flags that name it, processes that are not the server."""
+
+    flags: list[str] = field(default_factory=list)
+    pids: list[int] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def store(kind: str, folder: Path) -> Iterator[Store]:
+    """A fresh store, gone at the end."""
+    if kind == "sqlite":
+        yield Store()
+        return
+    from tests.storage.etcd_server import free_port, program
+
+    client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+    command = [
+        str(program()), f"--data-dir={folder / 'etcd'}", "--log-level=error",
+        f"--listen-client-urls={client}", f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}", "--quota-backend-bytes=8589934592",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait(process, lambda: _healthy(client))
+        yield Store(flags=["--etcd-servers", client], pids=[process.pid])
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextlib.contextmanager
+def server(folder: Path, below: Store, flags: list[str]) -> Iterator[tuple[Target, Figures]]:
+    """A server process over the store, until the block ends; and what its start took."""
+    (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
+    command = [
+        sys.executable, "-m", "kapiserver.apiserver.cli", "serve",
+        "--bind-address", "127.0.0.1", "--secure-port", str(PORT),
+        "--data-dir", str(folder / "data"), "--cert-dir", str(folder / "certificates"),
+        "--token-auth-file", str(folder / "tokens.csv"),
+        "--kubeconfig-out", str(folder / "kubeconfig"), *below.flags, *flags,
+    ]  # fmt: skip
+    begin = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        _wait(process, lambda: _ready(PORT))
+        started = {
+            "wall s": time.perf_counter() - begin,
+            "server s": cpu_seconds([process.pid]),
+            "MiB": resident_mib([process.pid]),
+        }
+        target = Target(
+            host="127.0.0.1",
+            port=PORT,
+            token=TOKEN,
+            ca_file=str(folder / "certificates" / "ca.crt"),
+            pids=[process.pid],
+            store_pids=below.pids,
+        )
+        yield target, started
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+def _wait(process, ready) -> None:
+    while not ready():
+        if process.poll() is not None:
+            raise SystemExit(f"{process.args[0]} ended with {process.returncode}")
+        time.sleep(0.005)
+
+
+def _ready(port: int) -> bool:
+    connection = http.client.HTTPSConnection(
+        "127.0.0.1", port, timeout=5, context=ssl._create_unverified_context()
+    )
+    return _is_ok(connection, "/readyz")
+
+
+def _healthy(url: str) -> bool:
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=5)
+    return _is_ok(connection, "/health")
+
+
+def _is_ok(connection: http.client.HTTPConnection, path: str) -> bool:
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()

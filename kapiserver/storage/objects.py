@@ -49,6 +49,8 @@ from kapiserver.storage.query import (
     Listing,
     ListQuery,
     Preconditions,
+    Reserve,
+    Validate,
     WatchQuery,
     WatchSink,
     Written,
@@ -106,6 +108,8 @@ class ResourceStore:
         self.resource = resource
         self.documents = documents
         """Bodies of answers from entries."""
+        self.reserve: Reserve | None = None
+        """For kinds that hold something outside of their objects."""
         self._codec = codec
         self._kv = around.kv
         self._scheme = around.scheme
@@ -213,10 +217,19 @@ class ResourceStore:
         settle(meta, ObjectMeta)
 
     async def _create(self, obj: Tree, admit: Admit | None, dry_run: bool) -> Written:
-        if admit is not None:
-            await admit(obj, None)
+        validate = await admit(obj, None) if admit is not None else None
+        if self.reserve is None:
+            return await self._create_admitted(obj, validate, dry_run)
+        async with self.reserve(obj, None, dry_run):
+            return await self._create_admitted(obj, validate, dry_run)
+
+    async def _create_admitted(
+        self, obj: Tree, validate: Validate | None, dry_run: bool
+    ) -> Written:
         strategy = self._scheme.strategy(self.resource)
         warnings = lifecycle.before_create(obj, self.resource, strategy)
+        if validate is not None:
+            await validate()
         await self._cache.ready()
         path = self._codec.path(ObjectKey(namespace_of(obj), name_of(obj)))
         entry = Entry(self._codec, path, self._codec.stored_value(obj), _UNSEEN, tree=obj)
@@ -269,7 +282,7 @@ class ResourceStore:
                 )
                 if entry is None:
                     return await self._create_by_update(key, change, admit, may_create, dry_run)
-                return await self._update(entry, change, strategy, admit, dry_run)
+                return await self._update(entry, change, strategy, admit, dry_run, subresource)
             except (ObjectConflict, APIError):
                 # Perhaps only the cache is behind.
                 latest = None if verified else await self._read(path)
@@ -300,21 +313,46 @@ class ResourceStore:
         strategy: Strategy,
         admit: Admit | None,
         dry_run: bool,
+        subresource: str,
     ) -> Written:
         old = entry.tree()
         new = change(_copied(old))
         lifecycle.check_version(new, old, self.resource, strategy)
-        if admit is not None:
-            await admit(new, old)
+        validate = await admit(new, old) if admit is not None else None
+        if self.reserve is None or subresource:
+            return await self._update_admitted(entry, new, strategy, validate, dry_run)
+        async with self.reserve(new, old, dry_run):
+            return await self._update_admitted(entry, new, strategy, validate, dry_run)
+
+    async def _update_admitted(
+        self,
+        entry: Entry,
+        new: Tree,
+        strategy: Strategy,
+        validate: Validate | None,
+        dry_run: bool,
+    ) -> Written:
+        old = entry.tree()
         warnings = lifecycle.before_update(new, old, self.resource, strategy)
+        if validate is not None:
+            await validate()
         if lifecycle.ends_with_update(new, old, strategy):
-            gone = entry if dry_run else await self._remove(entry, last=new)
+            gone = await self._remove(entry, last=new, dry_run=dry_run)
             return Written(entry=gone, outcome="deleted", warnings=warnings)
         value = self._codec.stored_value(new)
-        if value == entry.value:
+        if value == entry.value and await self._stands(entry):
             return Written(entry=entry, outcome="unchanged", warnings=warnings)
         changed = await self._replace(entry, new, value, dry_run=dry_run)
         return Written(entry=changed, outcome="updated", warnings=warnings)
+
+    async def _stands(self, entry: Entry) -> bool:
+        """Whether the store has this very entry, in the bytes that it would have today. Raises
+        Conflict when the object moved on: the cache may be behind another server's write."""
+        item = (await self._kv.get(entry.path)).item
+        if item is None or item.revision != entry.revision:
+            current = None if item is None else item.revision
+            raise Conflict(entry.path, expected=entry.revision, current=current)
+        return not item.stale
 
     async def _replace(self, entry: Entry, new: Tree, value: bytes, *, dry_run: bool) -> Entry:
         if dry_run:
@@ -362,8 +400,9 @@ class ResourceStore:
     async def _delete(self, entry: Entry, query: DeleteQuery, admit: Admit | None) -> Written:
         old = entry.tree()
         lifecycle.check_delete_preconditions(old, query.preconditions, self.resource)
-        if admit is not None:
-            await admit(None, old)
+        validate = await admit(None, old) if admit is not None else None
+        if validate is not None:
+            await validate()
         strategy = self._scheme.strategy(self.resource)
         plan = lifecycle.deletion(old, query, strategy, now=self._clock.now())
         if plan.marked is not None:
@@ -372,11 +411,19 @@ class ResourceStore:
                 entry = await self._replace(entry, plan.marked, value, dry_run=query.dry_run)
         if not plan.removes:
             return Written(entry=entry, outcome="terminating")
-        gone = entry if query.dry_run else await self._remove(entry, last=entry.tree())
+        gone = await self._remove(entry, last=entry.tree(), dry_run=query.dry_run)
         return Written(entry=gone, outcome="deleted")
 
-    async def _remove(self, entry: Entry, *, last: Tree) -> Entry:
+    async def _remove(self, entry: Entry, *, last: Tree, dry_run: bool) -> Entry:
         """Delete the key; the answer is the object as it was last, at that revision."""
+        if dry_run:
+            return entry
+        if self.reserve is None:
+            return await self._delete_key(entry, last)
+        async with self.reserve(None, last, False):
+            return await self._delete_key(entry, last)
+
+    async def _delete_key(self, entry: Entry, last: Tree) -> Entry:
         revision = await self._kv.delete(entry.path, expected=entry.revision)
         return Entry(self._codec, entry.path, entry.value, _UNSEEN, tree=last).at_revision(revision)
 

@@ -6,6 +6,7 @@ Knows no HTTP: names here are those of ListOptions and DeleteOptions, values are
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -127,9 +128,19 @@ class Written:
     warnings: tuple[str, ...] = ()
 
 
-Admit: TypeAlias = Callable[[Tree | None, Tree | None], Awaitable[None]]
+Validate: TypeAlias = Callable[[], Awaitable[None]]
+"""The second half of an admission: looks at the object once more when it is prepared and keeps to
+its kind's rules; must not change it, raises to refuse."""
+
+Admit: TypeAlias = Callable[[Tree | None, Tree | None], Awaitable[Validate | None]]
 """Admission: (new, old) in the hub version; may change `new`, must not change `old` (it is
 shared), raises to refuse. `new` is None on delete, `old` on create."""
+
+Reserve: TypeAlias = Callable[[Tree | None, Tree | None, bool], AbstractAsyncContextManager[None]]
+"""What a kind holds outside of its objects (addresses, ports): (new, old, is it a dry run), `new`
+None on removal. Entered before the object is prepared, and may change it; left when it is written.
+Leaving with an error gives back what was taken, leaving without gives back what is not held any
+more."""
 
 Change: TypeAlias = Callable[[Tree | None], Tree]
 """What an update does: the current object (a copy, in the hub version) to the wanted one. None:

@@ -204,6 +204,10 @@ def _internal(error: Exception, info: RequestInfo) -> Tree:
     )
 
 
+def _undecryptable(error: Exception, info: RequestInfo) -> Tree:
+    return _internal(InternalError(f"Internal error occurred: {error}"), info)
+
+
 def _object(code: int, reason: str) -> ToStatus:
     """An error that names its object."""
 
@@ -278,6 +282,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     storage.FutureRevision: _fixed(504, "Timeout", "Too large resource version", retry_after=1),
     storage.Unavailable: _NOT_NOW,
     storage.Corrupt: _fixed(500, "InternalError", "Internal error occurred: unreadable object"),
+    storage.Undecryptable: _undecryptable,
     storage.StoreLocked: _NOT_NOW,
     storage.NotFound: _object(404, "NotFound"),
     storage.AlreadyExists: _object(409, "AlreadyExists"),

@@ -8,6 +8,7 @@ are made from the tree and kept. Knows no key order, no watch and no request.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from kapiserver.api.fields import Extractor
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
@@ -27,8 +28,9 @@ from kapiserver.codecs.protobuf import (
 )
 from kapiserver.codecs.varint import varint
 from kapiserver.codecs.wire import decoder
+from kapiserver.storage.encryption import IDENTITY, SEALED, CannotOpen, Transformer
 from kapiserver.storage.entry import Entry, Form, ObjectKey, Selectable, stamped
-from kapiserver.storage.errors import Corrupt
+from kapiserver.storage.errors import Corrupt, Undecryptable
 from kapiserver.storage.projection import projection
 
 BUDGET = 192 << 20
@@ -69,7 +71,13 @@ class ObjectCodec:
     """How the objects of one resource are stored and written; the `Origin` of their entries."""
 
     def __init__(
-        self, resource: Resource, codecs: CodecFactory, *, root: str, budget: Budget
+        self,
+        resource: Resource,
+        codecs: CodecFactory,
+        *,
+        root: str,
+        budget: Budget,
+        transformer: Transformer = IDENTITY,
     ) -> None:
         scheme = codecs.scheme
         self.resource = resource
@@ -80,6 +88,7 @@ class ObjectCodec:
         self._codecs = codecs
         self._scheme = scheme
         self._budget = budget
+        self._transformer = transformer
         self._fields: Extractor = scheme.fields(resource)
         self._stored_kind = self.stored_version.with_kind(resource.kind)
         stored_type = scheme.type_of(self._stored_kind)
@@ -123,11 +132,29 @@ class ObjectCodec:
 
     def tree(self, entry: Entry) -> Tree:
         """Decode an entry. Raises Corrupt."""
+        if entry.value.startswith(SEALED):
+            self.open(entry)
         try:
             found = decode_at_rest(self._codecs, entry.value)
         except CodecError as error:
             raise Corrupt(f"{entry.path}: {error}") from error
         return stamped(convert(self._scheme, found, self.hub), entry.revision)
+
+    def open_all(self, entries: Iterable[Entry]) -> None:
+        """Open what was not: a list has all of its objects, or is refused before it begins.
+        Raises Undecryptable."""
+        if self._transformer is not IDENTITY:
+            for entry in entries:
+                if entry.value.startswith(SEALED):
+                    self.open(entry)
+
+    def open(self, entry: Entry) -> None:
+        """Put the value of an entry in the clear, which nothing opened when it was read: there may
+        be a key for it by now. Raises Undecryptable."""
+        try:
+            entry.value = self._transformer.open(entry.value, entry.path).value
+        except CannotOpen as error:
+            raise Undecryptable(str(error), key=entry.path) from error
 
     def selectable(self, entry: Entry) -> Selectable:
         """What selectors see; reads only those fields of a protobuf value. Raises Corrupt."""

@@ -7,6 +7,7 @@
     |-- FutureRevision     the revision asked for does not exist yet
     |-- Unavailable        the backend does not answer
     |-- Corrupt            a stored value cannot be read
+    |   `-- Undecryptable  it is sealed, and nothing here opens it
     |-- StoreLocked        another process owns the file
     `-- ObjectError        about objects, not keys; names resource, group and object
         |-- NotFound               no such object
@@ -69,6 +70,18 @@ class Unavailable(StorageError):
 
 class Corrupt(StorageError):
     """A stored value cannot be read."""
+
+
+class Undecryptable(Corrupt):
+    """A stored value is sealed, and nothing here opens it; the message is for the client."""
+
+    def __init__(self, problem: str, *, key: str) -> None:
+        super().__init__(problem)
+        self.key = key
+
+    def of_list(self) -> Undecryptable:
+        """The same, said of a list."""
+        return Undecryptable(f'unable to transform key "{self.key}": {self}', key=self.key)
 
 
 class StoreLocked(StorageError):

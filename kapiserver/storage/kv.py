@@ -19,11 +19,13 @@ Revision = NewType("Revision", int)
 
 @dataclass(frozen=True, slots=True)
 class KeyValue:
-    """One key's value and the revision that wrote it."""
+    """One key's value and the revision that wrote it; `stale`: the same value would be stored in
+    other bytes today, so it is worth a write."""
 
     key: str
     value: bytes
     revision: Revision
+    stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)

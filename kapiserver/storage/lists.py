@@ -29,6 +29,7 @@ from kapiserver.storage.errors import (
     Expired,
     FutureRevision,
     ResourceVersionTooLarge,
+    Undecryptable,
 )
 from kapiserver.storage.kv import KV, KeyValue, Revision
 from kapiserver.storage.query import Listing, ListQuery, WatchQuery
@@ -162,6 +163,14 @@ class Lists:
 
     async def list(self, query: ListQuery) -> Listing:
         """One page, or all."""
+        try:
+            listing = await self._list(query)
+            self._codec.open_all(listing.entries)
+        except Undecryptable as error:
+            raise error.of_list() from error
+        return listing
+
+    async def _list(self, query: ListQuery) -> Listing:
         check_list(query)
         scope = self.scope(query.namespace, query.selection)
         if query.continue_token:

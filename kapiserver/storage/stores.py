@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import random
 import uuid
+from dataclasses import replace
 
 from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.scheme import Scheme
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.documents import Documents
+from kapiserver.storage.encryption import IDENTITY, Encryption
+from kapiserver.storage.encryption_store import EncryptedStore
 from kapiserver.storage.encodings import BUDGET, Budget, ObjectCodec
 from kapiserver.storage.kv import KV
 from kapiserver.storage.lifecycle import NAME_LETTERS, NAME_SUFFIX
@@ -56,11 +59,13 @@ class Stores:
         root: str = ROOT,
         event_ttl: int = EVENT_TTL,
         budget: int = BUDGET,
+        encryption: Encryption | None = None,
     ) -> None:
         self.kv = kv
         self._codecs = codecs
         self._root = root
         self._event_ttl = event_ttl
+        self._encryption = encryption
         self.budget = Budget(budget)
         """Of derived trees and encodings."""
         self._around = Surroundings(
@@ -75,7 +80,8 @@ class Stores:
         self._made: dict[tuple[str, str], ResourceStore] = {}
 
     def of(self, resource: Resource) -> ResourceStore:
-        """The objects of a resource."""
+        """The objects of a resource; kinds that two groups show have one store."""
+        resource = self._around.scheme.kept(resource)
         found = self._made.get((resource.group, resource.name))
         if found is None:
             found = self._made[(resource.group, resource.name)] = self._make(resource)
@@ -96,8 +102,19 @@ class Stores:
         return self._tokens
 
     def _make(self, resource: Resource) -> ResourceStore:
-        codec = ObjectCodec(resource, self._codecs, root=self._root, budget=self._around.budget)
+        around, transformer = self._around, None
+        if self._encryption is not None:
+            transformer = self._encryption.of(resource.group, resource.name)
+        if transformer is not None:
+            around = replace(around, kv=EncryptedStore(around.kv, transformer))
+        codec = ObjectCodec(
+            resource,
+            self._codecs,
+            root=self._root,
+            budget=around.budget,
+            transformer=transformer or IDENTITY,
+        )
         documents = Documents(codec, self._codecs)
         short_lived = (resource.group, resource.name) in _SHORT_LIVED
         ttl = self._event_ttl if short_lived else 0
-        return ResourceStore(resource, codec, documents, self._around, ttl=ttl)
+        return ResourceStore(resource, codec, documents, around, ttl=ttl)

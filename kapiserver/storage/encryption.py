@@ -1,0 +1,251 @@
+"""Stored values sealed and opened again: transformers, and which resource has which.
+
+A sealed value begins with `k8s:enc:PROVIDER:v1:KEYNAME:`; what follows is the provider's. The
+first provider of a list seals, all of them open; what another than the first has opened is stale,
+so that the next update writes it anew. Knows no file, no store and no object; the libraries load
+when a key is made. Mirrors apiserver/pkg/storage/value of k8s.io/apiserver, bytes and words.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+SEALED = b"k8s:enc:"
+"""How every sealed value begins."""
+
+_TOO_SHORT = "the stored data was shorter than the required size"
+_BLOCK = 16
+
+
+class CannotOpen(Exception):
+    """A stored value that a transformer does not open; the message says why."""
+
+
+class Opened(NamedTuple):
+    """A value in the clear; `stale`: it would be sealed differently today."""
+
+    value: bytes
+    stale: bool = False
+
+
+class Transformer(Protocol):
+    """Seals values and opens them; `key` is the value's key in the store."""
+
+    def seal(self, value: bytes, key: str) -> bytes:
+        """The bytes to store."""
+
+    def open(self, stored: bytes, key: str) -> Opened:
+        """What was sealed. Raises CannotOpen."""
+
+
+class Identity:
+    """Stores values as they are, and refuses those that somebody sealed."""
+
+    def seal(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - the protocol's
+        return value
+
+    def open(self, stored: bytes, key: str) -> Opened:  # noqa: ARG002 - the protocol's
+        if stored.startswith(SEALED):
+            raise CannotOpen("identity transformer tried to read encrypted data")
+        return Opened(stored)
+
+
+IDENTITY = Identity()
+
+
+class AESGCM:
+    """AES in Galois/Counter Mode: a random nonce, then what is sealed together with the key of
+    the store, so that a value opens in its own place only."""
+
+    _NONCE = 12
+
+    def __init__(self, secret: bytes) -> None:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers import aead
+
+        self._cipher = aead.AESGCM(secret)
+        self._wrong = InvalidTag
+
+    def seal(self, value: bytes, key: str) -> bytes:
+        nonce = os.urandom(self._NONCE)
+        return nonce + self._cipher.encrypt(nonce, value, key.encode())
+
+    def open(self, stored: bytes, key: str) -> Opened:
+        if len(stored) < self._NONCE:
+            raise CannotOpen(_TOO_SHORT)
+        nonce, content = stored[: self._NONCE], stored[self._NONCE :]
+        try:
+            return Opened(self._cipher.decrypt(nonce, content, key.encode()))
+        except (self._wrong, ValueError) as error:
+            raise CannotOpen("cipher: message authentication failed") from error
+
+
+class AESCBC:
+    """AES in Cipher Block Chaining mode: a random initial vector, then whole blocks, padded as
+    PKCS #7 says. Nothing tells whether a value was altered."""
+
+    def __init__(self, secret: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        algorithm = algorithms.AES(secret)
+
+        def cipher(vector: bytes) -> Cipher[modes.CBC]:
+            return Cipher(algorithm, modes.CBC(vector))
+
+        self._cipher = cipher
+
+    def seal(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - the protocol's
+        vector = os.urandom(_BLOCK)
+        padding = _BLOCK - len(value) % _BLOCK
+        encryptor = self._cipher(vector).encryptor()
+        return vector + encryptor.update(value + bytes((padding,)) * padding)
+
+    def open(self, stored: bytes, key: str) -> Opened:  # noqa: ARG002 - the protocol's
+        if len(stored) < _BLOCK:
+            raise CannotOpen(_TOO_SHORT)
+        if len(stored) % _BLOCK:
+            raise CannotOpen("the stored data is not a multiple of the block size")
+        padded = self._cipher(stored[:_BLOCK]).decryptor().update(stored[_BLOCK:])
+        padding = padded[-1] if padded else 0
+        if not 0 < padding <= len(padded):
+            raise CannotOpen("invalid PKCS7 data (empty or not padded)")
+        if padded[-padding:] != bytes((padding,)) * padding:
+            raise CannotOpen("invalid padding on input")
+        return Opened(padded[:-padding])
+
+
+class Secretbox:
+    """XSalsa20 and Poly1305, as NaCl's secretbox: a random nonce, then the box."""
+
+    _NONCE = 24
+    _OVERHEAD = 16
+
+    def __init__(self, secret: bytes) -> None:
+        # The library of AES has no XSalsa20.
+        from nacl.exceptions import CryptoError
+        from nacl.secret import SecretBox
+
+        self._box = SecretBox(secret)
+        self._wrong = CryptoError
+
+    def seal(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - the protocol's
+        return bytes(self._box.encrypt(value, os.urandom(self._NONCE)))
+
+    def open(self, stored: bytes, key: str) -> Opened:  # noqa: ARG002 - the protocol's
+        if len(stored) < self._NONCE + self._OVERHEAD:
+            raise CannotOpen(_TOO_SHORT)
+        try:
+            return Opened(self._box.decrypt(stored))
+        except self._wrong as error:
+            raise CannotOpen("output array was not large enough for encryption") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixed:
+    """A transformer whose values begin with a prefix."""
+
+    prefix: bytes
+    transformer: Transformer
+
+
+class FirstSeals:
+    """Transformers of which the first seals, and any opens what begins with its prefix."""
+
+    def __init__(self, choices: Sequence[Prefixed], *, none: str) -> None:
+        """`none` says that a value has no prefix that is known."""
+        self._choices = tuple(choices)
+        self._none = none
+
+    def seal(self, value: bytes, key: str) -> bytes:
+        first = self._choices[0]
+        return first.prefix + first.transformer.seal(value, key)
+
+    def open(self, stored: bytes, key: str) -> Opened:
+        problems: list[str] = []
+        for number, choice in enumerate(self._choices):
+            if not stored.startswith(choice.prefix):
+                continue
+            try:
+                found = choice.transformer.open(stored[len(choice.prefix) :], key)
+            except CannotOpen as error:
+                # Another may open it: two providers, or two keys, can share a prefix.
+                if choice.prefix:
+                    problems.append(str(error))
+                continue
+            return Opened(found.value, found.stale or number > 0)
+        different = list(dict.fromkeys(problems))
+        if not different:
+            raise CannotOpen(self._none)
+        raise CannotOpen(different[0] if len(different) == 1 else f"[{', '.join(different)}]")
+
+
+class GroupResource(NamedTuple):
+    """A resource of a group, as the file names it; `*` in either place: any."""
+
+    group: str
+    resource: str
+
+    @classmethod
+    def parse(cls, text: str) -> GroupResource:
+        """`secrets`, `deployments.apps`, `*.apps`, `*.` (all of the core group), `*.*`."""
+        resource, _, group = text.partition(".")
+        return cls(group, resource)
+
+    def __str__(self) -> str:
+        if not self.group and self.resource != "*":
+            return self.resource
+        return f"{self.resource}.{self.group}"
+
+
+ANY = GroupResource("*", "*")
+
+Overrides = Mapping[GroupResource, Transformer]
+
+
+class Encryption:
+    """The transformers of all resources; they can be replaced while the server runs."""
+
+    def __init__(self, overrides: Overrides, *, replaceable: bool = False) -> None:
+        self._overrides = overrides
+        self._replaceable = replaceable
+
+    def replace(self, overrides: Overrides) -> None:
+        """Seal and open by other rules from now on."""
+        self._overrides = overrides
+
+    def of(self, group: str, resource: str) -> Transformer | None:
+        """The transformer of a resource, for good; None: it needs none."""
+        found = ResourceTransformer(self, group, resource)
+        return found if self._replaceable or found.rule is not IDENTITY else None
+
+    def rule(self, wanted: GroupResource) -> Transformer:
+        """What seals a resource now: its own rule, that of its group, that of all, or nothing."""
+        overrides = self._overrides
+        return (
+            overrides.get(wanted)
+            or overrides.get(GroupResource(wanted.group, "*"))
+            or overrides.get(ANY)
+            or IDENTITY
+        )
+
+
+class ResourceTransformer:
+    """What seals one resource, by the rules of the moment."""
+
+    def __init__(self, encryption: Encryption, group: str, resource: str) -> None:
+        self._encryption = encryption
+        self._resource = GroupResource(group, resource)
+
+    @property
+    def rule(self) -> Transformer:
+        """The transformer of the moment."""
+        return self._encryption.rule(self._resource)
+
+    def seal(self, value: bytes, key: str) -> bytes:
+        return self.rule.seal(value, key)
+
+    def open(self, stored: bytes, key: str) -> Opened:
+        return self.rule.open(stored, key)

@@ -7,6 +7,7 @@ Mirrors APIGroup and APIResource of meta/v1.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -52,7 +53,14 @@ class GroupVersionKind(NamedTuple):
 
 
 HUB = "__internal"
-"""The version name of a group's hub, never seen by a client."""
+"""The version name of a hub that is none of the group's versions, never seen by a client."""
+
+_STABLE = re.compile(r"v[0-9]+")
+
+
+def is_stable(version: str) -> bool:
+    """Whether it is a version without `alpha` or `beta`."""
+    return _STABLE.fullmatch(version) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +86,8 @@ class Resource:
     storage_version: str
     storage_prefix: str = ""
     """Below the root of all keys; the name where empty."""
+    kept_in: str | None = None
+    """The group whose resource of that name keeps the objects; None: this one."""
     singular: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -113,9 +123,9 @@ class Group:
     """One API group: the package that declares it, and the versions it serves, preferred first.
 
     The package has one module a version (`v1`), `resources` (RESOURCES), and where there is
-    something to say `internal` (hub types), `conversion` (CONVERSIONS), `defaults` (DEFAULTS),
-    `validation` (VALIDATIONS), `strategies` (STRATEGIES) and `columns` (COLUMNS): one literal
-    table each, loaded at first use.
+    something to say `internal` (hub types that no version has), `conversion` (CONVERSIONS),
+    `defaults` (DEFAULTS), `validation` (VALIDATIONS), `strategies` (STRATEGIES) and `columns`
+    (COLUMNS): one literal table each, loaded at first use.
     """
 
     name: str

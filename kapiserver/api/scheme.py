@@ -9,53 +9,91 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 from kapiserver.api.columns import DEFAULT_COLUMNS, Columns
-from kapiserver.api.conversion import Conversion
+from kapiserver.api.conversion import Conversion, Convert
 from kapiserver.api.defaulting import Defaults, DefaultTable, compile_defaults
 from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.fields import Extractor, extractor
 from kapiserver.api.group import HUB, Group, GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.groups import DECLARED_GROUPS, GROUPS, META
 from kapiserver.api.objects import kind_of
-from kapiserver.api.strategy import Strategy
+from kapiserver.api.strategy import StatusStrategy, Strategy, ordinary
 from kapiserver.api.types import Kind, Tree, list_type
 
 
 class Scheme:
-    """All groups of one server."""
+    """All groups of one server: everything that has a type is known, what `serves` lets through
+    is served.
 
-    def __init__(self, groups: Sequence[Group] = GROUPS) -> None:
-        self.groups = tuple(groups)
+    `serves` says of a version and a resource in it whether clients find it; None: all of them.
+    Objects of what is off are read, converted and stored like others.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Group] = GROUPS,
+        *,
+        serves: Callable[[GroupVersion, str], bool] | None = None,
+    ) -> None:
         self._by_name = {group.name: group for group in groups}
         self._by_declared_name = {group.name: group for group in (*DECLARED_GROUPS, *groups)}
+        self._serves = serves
         self._defaults: dict[GroupVersionKind, Defaults] = {}
+
+    @functools.cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """What is served, in the order discovery shows it: groups with the versions that are on."""
+        if self._serves is None:
+            return tuple(self._by_name.values())
+        found = (self._served_part(group) for group in self._by_name.values())
+        return tuple(group for group in found if group.versions)
+
+    def _served_part(self, group: Group) -> Group:
+        on = {version for one in self.resources(group.name) for version in one.versions}
+        return replace(
+            group,
+            versions=tuple(version for version in group.versions if version in on),
+            unserved=(*(v for v in group.versions if v not in on), *group.unserved),
+        )
 
     @property
     def declared_groups(self) -> tuple[Group, ...]:
         """All groups that have types, those without a served version included."""
         return tuple(self._by_declared_name.values())
 
-    def group(self, name: str) -> Group:
-        """The served group of that name. Raises NotRegistered."""
+    def _group(self, name: str) -> Group:
         try:
             return self._by_name[name]
         except KeyError:
             raise NotRegistered(f"group {name!r} is not served") from None
 
     def serves(self, version: GroupVersion) -> bool:
-        """Whether the group has that version."""
-        group = self._by_name.get(version.group)
-        return group is not None and version.version in group.versions
+        """Whether the group has that version, and it is on."""
+        return any(version.version in one.versions for one in self.resources(version.group))
 
     @functools.cache  # noqa: B019 - one Scheme lives as long as its server
     def resources(self, group: str) -> tuple[Resource, ...]:
-        """The group's resources, in the order discovery shows them."""
-        found: tuple[Resource, ...] = _module(self.group(group), "resources").RESOURCES
-        return found
+        """The group's resources in the versions that are on, in the order discovery shows them;
+        none of a group that is unknown or off."""
+        if group not in self._by_name:
+            return ()
+        found: tuple[Resource, ...] = _module(self._by_name[group], "resources").RESOURCES
+        serves = self._serves
+        if serves is None:
+            return found
+        on = (
+            replace(
+                one,
+                versions=tuple(v for v in one.versions if serves(GroupVersion(group, v), one.name)),
+            )
+            for one in found
+        )
+        return tuple(one for one in on if one.versions)
 
     def resource(self, version: GroupVersion, name: str) -> Resource:
         """The resource of that plural name. Raises NotRegistered."""
@@ -63,6 +101,14 @@ class Scheme:
             if resource.name == name and version.version in resource.versions:
                 return resource
         raise NotRegistered(f"{name} is not a resource of {version}")
+
+    def kept(self, resource: Resource) -> Resource:
+        """The resource whose store has the objects: itself, but for kinds in two groups."""
+        if resource.kept_in is None:
+            return resource
+        every = _module(self._by_name[resource.kept_in], "resources").RESOURCES
+        found: Resource = next(one for one in every if one.name == resource.name)
+        return found
 
     @functools.cache  # noqa: B019
     def type_of(self, kind: GroupVersionKind) -> type[Kind]:
@@ -80,10 +126,23 @@ class Scheme:
             )
         return found
 
-    def hub_version(self, group: str) -> GroupVersion:
-        """The version in which the group's objects are handled: its only one, or `__internal`."""
-        versions = self.group(group).versions
-        return GroupVersion(group, versions[0] if len(versions) == 1 else HUB)
+    @functools.cache  # noqa: B019
+    def hub_version(self, group: str, kind: str) -> GroupVersion:
+        """The version in which objects of a kind, or lists of them, are handled: `__internal`
+        where the group declares a hub type, else the preferred version that has the kind.
+
+        Raises NotRegistered.
+        """
+        declared = self._group(group)
+        names = (kind, kind.removesuffix("List"))
+        for resource in _module(declared, "resources").RESOURCES:
+            if resource.kept_in is not None and resource.kind in names:
+                return self.hub_version(resource.kept_in, kind)
+        for version in (HUB, *declared.versions):
+            found = GroupVersion(group, version)
+            if any(self._declared(found.with_kind(name)) is not None for name in names):
+                return found
+        return GroupVersion(group, declared.versions[0])
 
     def kinds(self, version: GroupVersion) -> tuple[type[Kind], ...]:
         """The kinds that a group declares in a version, in the order of their module; list kinds
@@ -102,18 +161,30 @@ class Scheme:
             return obj
         source, target = self.type_of(kind), self.type_of(version.with_kind(kind.kind))
         if source is not target:
-            handled = self._is_handled(kind.group_version) and self._is_handled(version)
-            if kind.group != version.group or not handled:
-                raise ConversionFailed(f"{kind} does not convert to {version}")
-            conversion = self.conversion(kind.group)
-            if HUB not in (kind.version, version.version):
-                hub = self.type_of(kind._replace(version=HUB))
-                obj, source = conversion.between(source, hub)(obj), hub
-            obj = conversion.between(source, target)(obj)
+            obj = self._way(kind, version)(obj)
         return {**obj, "apiVersion": str(version)}
 
+    @functools.cache  # noqa: B019
+    def _way(self, kind: GroupVersionKind, version: GroupVersion) -> Convert:
+        # By way of the hub, in two steps where neither is it.
+        hub = self.hub_version(kind.group, kind.kind)
+        handled = self._is_handled(kind.group_version) and self._is_handled(version)
+        if not handled or self.hub_version(version.group, kind.kind) != hub:
+            raise ConversionFailed(f"{kind} does not convert to {version}")
+        source, middle, target = (
+            self.type_of(one.with_kind(kind.kind)) for one in (kind.group_version, hub, version)
+        )
+        first = self.conversion(kind.group).between(source, middle)
+        second = self.conversion(version.group).between(middle, target)
+        if source is middle:
+            return second
+        if middle is target:
+            return first
+        return lambda obj: second(first(obj))
+
     def _is_handled(self, version: GroupVersion) -> bool:
-        return version.version == HUB or self.serves(version)
+        group = self._by_name.get(version.group)
+        return group is not None and version.version in (HUB, *group.versions)
 
     @functools.cache  # noqa: B019
     def conversion(self, group: str) -> Conversion:
@@ -122,19 +193,28 @@ class Scheme:
         Raises TypeError for a difference between versions that no function answers for.
         """
         conversion = Conversion(self._optional_table(group, "conversion", "CONVERSIONS"))
-        for version in self.group(group).group_versions:
+        for version in self._group(group).group_versions:
             for kind in self.kinds(version):
-                hub = self.type_of(GroupVersionKind(group, HUB, kind.__name__))
+                hub_version = self.hub_version(group, kind.__name__)
+                hub = self.type_of(hub_version.with_kind(kind.__name__))
                 conversion.between(kind, hub)
                 conversion.between(hub, kind)
         return conversion
 
+    @functools.cache  # noqa: B019
     def strategy(self, resource: Resource, subresource: str = "") -> Strategy:
-        """How writes of a resource, or of one of its subresources, behave."""
-        module = _module(self.group(resource.group), "strategies")
+        """How writes of a resource, or of one of its subresources, behave: what the group's table
+        says, else the ordinary way."""
+        table = self._optional_table(resource.group, "strategies", "STRATEGIES")
         key = f"{resource.name}/{subresource}" if subresource else resource.name
-        found: Strategy = module.STRATEGIES[key]
-        return found
+        found: Strategy | None = table.get(key)
+        if found is not None:
+            return found
+        if subresource:
+            kind = self.strategy(resource)
+            return StatusStrategy(kind) if subresource == "status" else kind
+        hub = self.hub_version(resource.group, resource.kind)
+        return ordinary(self.type_of(hub.with_kind(resource.kind)))
 
     @functools.cache  # noqa: B019
     def fields(self, resource: Resource) -> Extractor:
@@ -168,7 +248,7 @@ class Scheme:
 
     def _optional_table(self, group: str, module: str, name: str) -> dict[Any, Any]:
         declared = self._by_declared_name.get(group)
-        if declared is None or find_spec(f"kapiserver.api.{declared.package}.{module}") is None:
+        if declared is None or not _has_module(declared, module):
             return {}
         found: dict[Any, Any] = self.table(group, module, name)
         return found
@@ -186,18 +266,24 @@ class Scheme:
         if group is None:
             return None
         if kind.version == HUB:
-            version = "internal" if len(group.versions) > 1 else group.versions[0]
+            if not _has_module(group, "internal"):
+                return None
+            module = _module(group, "internal")
         elif kind.version in group.declared_versions:
-            version = kind.version
+            module = _module(group, kind.version)
         else:
             return None
-        module = _module(group, version)
         found = vars(module).get(kind.kind)
         if not (isinstance(found, type) and issubclass(found, Kind)):
             return None
         # Not a kind of another group or version that the module imports.
         own = f"{found.__module__}.".startswith(f"{module.__name__}.")
         return found if own else None
+
+
+@functools.cache
+def _has_module(group: Group, name: str) -> bool:
+    return find_spec(f"kapiserver.api.{group.package}.{name}") is not None
 
 
 def _module(group: Group, name: str) -> Any:

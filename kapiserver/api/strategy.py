@@ -7,6 +7,7 @@ group's hub version. Mirrors rest.RESTCreateStrategy and its siblings in k8s.io/
     Strategy         an ordinary kind without a status
     SpecStrategy     a kind with a spec and a status: writes of the object leave the status alone
     StatusStrategy   the `status` subresource of either
+    ordinary         what a kind gets that has nothing to say
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from kapiserver.api import names
+from kapiserver.api.conversion import zero_tree
 from kapiserver.api.errors import FieldError
 from kapiserver.api.objects import finalizers_of, generation_of, metadata_of
-from kapiserver.api.types import Tree
+from kapiserver.api.types import Kind, Tree
 
 UpdateRule: TypeAlias = Callable[[Tree, Tree], Iterable[FieldError]]
 """The rules for a changed object: (new, old)."""
@@ -143,3 +145,21 @@ def keep(new: Tree, old: Tree, part: str) -> None:
         new[part] = copy.deepcopy(old[part])
     else:
         new.pop(part, None)
+
+
+class _OrdinarySpecStrategy(SpecStrategy):
+    """A spec and a status and no rules; `zero` is a tree of the kind of which nothing is set."""
+
+    def __init__(self, zero: Tree) -> None:
+        self._zero = zero
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        super().prepare_for_create(obj)
+        keep(obj, self._zero, "status")
+
+
+def ordinary(type_: type[Kind]) -> Strategy:
+    """The strategy of a kind that has nothing to say of its own."""
+    if all(flat.field.name != "status" for flat in type_.flat_fields()):
+        return Strategy()
+    return _OrdinarySpecStrategy(zero_tree(type_))

@@ -15,6 +15,7 @@ from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.handlers import HANDLERS
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.routes import route
+from kapiserver.apiserver.runtime_config import parse_runtime_config, served
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
@@ -36,11 +37,11 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
     """Make everything a server needs.
 
     Raises BadTokenFile and OSError for a file that is no good, StorageError and ValueError for a
-    store that does not open.
+    store that does not open, ValueError for a runtime config that makes no sense.
     """
     clock = clock or SystemClock()
     tokens = read_tokens(config.token_auth_file) if config.token_auth_file else {}
-    scheme = Scheme()
+    scheme = Scheme(serves=served(parse_runtime_config(config.runtime_config)))
     codecs = CodecFactory(scheme)
     root = f"/{config.etcd_prefix.strip('/')}".rstrip("/")
     etcd = EtcdConfig(

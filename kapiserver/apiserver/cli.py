@@ -73,6 +73,10 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         "--service-cluster-ip-range", default=DEFAULTS.service_cluster_ip_range, metavar="CIDR"
     )
     serving.add_argument(
+        "--runtime-config", action="append", default=[], metavar="KEY=BOOL,...",
+        help="versions to turn on or off: api/all, api/beta, GROUP/VERSION[/RESOURCE]",
+    )  # fmt: skip
+    serving.add_argument(
         "--kubeconfig-out", type=Path, metavar="FILE", help="an administrator's kubeconfig"
     )
     users = parser.add_argument_group("authentication")
@@ -153,6 +157,7 @@ def config_of(options: argparse.Namespace) -> Config:
         cert_dir=options.cert_dir or data / "certificates",
         kubeconfig_out=options.kubeconfig_out or data / "kubeconfig",
         event_ttl=int(options.event_ttl),
+        runtime_config=",".join(options.runtime_config),
         verbosity=options.verbose,
     )
 

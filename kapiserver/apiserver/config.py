@@ -22,6 +22,7 @@ class Config:
     storage         what `storage/backends.py` takes: `sqlite:PATH`, `sqlite::memory:`,
                     `etcd:URL,URL,...`
     etcd_prefix     what all keys begin with, in every storage
+    runtime_config  what is served beside or less than the stable versions: `api/beta=true,...`
     """
 
     bind_address: str = "127.0.0.1"
@@ -41,6 +42,7 @@ class Config:
     etcd_keyfile: Path | None = None
     etcd_compaction_interval: float = 300.0
     event_ttl: int = 3600
+    runtime_config: str = ""
     service_cluster_ip_range: str = "10.0.0.0/24"
     max_requests_inflight: int = 400
     max_mutating_requests_inflight: int = 200

@@ -35,7 +35,7 @@ async def answer(server: Server, request: Request) -> Answer:
     if not rest:
         return _root(server, request, prefix)
     if prefix == "api":
-        if rest != list(server.scheme.group("").versions):
+        if rest != ["v1"]:
             raise UnknownResource
         return answer_tree(server, request, resource_list(server, GroupVersion("", rest[0])))
     named = {group.name: group for group in server.scheme.groups if group.name}

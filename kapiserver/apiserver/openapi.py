@@ -158,8 +158,9 @@ def _schemas(
     for version in versions:
         for resource in _resources(scheme, version):
             kind = version.with_kind(resource.kind)
+            lists = [kind._replace(kind=f"{kind.kind}List")] if "list" in resource.verbs else []
             below = [one.kind for one in resource.subresources if one.kind is not None]
-            for one in (kind, kind._replace(kind=f"{kind.kind}List"), *below):
+            for one in (kind, *lists, *below):
                 names.setdefault(scheme.type_of(one), (one,))
     every = [version for group in scheme.groups for version in group.group_versions]
     for name in _OPTIONS:

@@ -67,7 +67,8 @@ class VersioningCodec:
             return decoded.object
         self._scheme.default(decoded.object)
         try:
-            target = self._decode_version or self._scheme.hub_version(decoded.kind.group)
+            kind = decoded.kind
+            target = self._decode_version or self._scheme.hub_version(kind.group, kind.kind)
             return convert(self._scheme, decoded.object, target)
         except ConversionFailed as error:
             raise WrongValue(str(error)) from None

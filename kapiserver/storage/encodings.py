@@ -82,7 +82,7 @@ class ObjectCodec:
         scheme = codecs.scheme
         self.resource = resource
         self.prefix = f"{root}/{resource.prefix}/"
-        self.hub = scheme.hub_version(resource.group)
+        self.hub = scheme.hub_version(resource.group, resource.kind)
         self.stored_version = GroupVersion(resource.group, resource.storage_version)
         self.type: type[Kind] = scheme.type_of(self.hub.with_kind(resource.kind))
         self._codecs = codecs

@@ -27,7 +27,7 @@ ROOT = "/registry"
 EVENT_TTL = 3600
 """Seconds that an Event is kept."""
 
-_SHORT_LIVED = frozenset((("", "events"), ("events.k8s.io", "events")))
+_SHORT_LIVED = frozenset((("", "events"),))
 
 
 class RandomNames:

@@ -31,7 +31,7 @@ def test_every_difference_has_a_function(group: str) -> None:
 def test_identity_costs_nothing() -> None:
     """An object that is in the version asked for is handed back as it is."""
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {}}
-    assert Scheme().convert(pod, Scheme().hub_version("")) is pod
+    assert Scheme().convert(pod, Scheme().hub_version("", "Pod")) is pod
 
 
 def test_kinds_of_meta_only_change_their_version() -> None:

@@ -11,16 +11,6 @@ _SCALE = Subresource(name="scale", kind=GroupVersionKind("autoscaling", "v1", "S
 _STATUS = Subresource(name="status")
 
 RESOURCES = (
-    _apps(
-        name="deployments",
-        kind="Deployment",
-        short_names=("deploy",),
-        categories=("all",),
-        subresources=(_SCALE, _STATUS),
-    ),
-)
-
-UNSERVED = (
     _apps(name="controllerrevisions", kind="ControllerRevision"),
     _apps(
         name="daemonsets",
@@ -28,6 +18,13 @@ UNSERVED = (
         short_names=("ds",),
         categories=("all",),
         subresources=(_STATUS,),
+    ),
+    _apps(
+        name="deployments",
+        kind="Deployment",
+        short_names=("deploy",),
+        categories=("all",),
+        subresources=(_SCALE, _STATUS),
     ),
     _apps(
         name="replicasets",
@@ -45,4 +42,3 @@ UNSERVED = (
         subresources=(_SCALE, _STATUS),
     ),
 )
-"""Declared, with nothing behind them yet: not served."""

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kapiserver.api.group import Resource
 
-RESOURCES = (
-    Resource(
-        group="coordination.k8s.io",
-        name="leases",
-        kind="Lease",
-        namespaced=True,
-        versions=("v1",),
-        storage_version="v1",
-    ),
-)
+_coordination = partial(Resource, group="coordination.k8s.io", namespaced=True)
 
-UNSERVED = (
-    Resource(
-        group="coordination.k8s.io",
+RESOURCES = (
+    _coordination(
         name="leasecandidates",
         kind="LeaseCandidate",
-        namespaced=True,
         versions=("v1beta1", "v1alpha2"),
         storage_version="v1beta1",
         selectable_fields=("spec.leaseName",),
     ),
+    _coordination(name="leases", kind="Lease", versions=("v1",), storage_version="v1"),
 )
-"""Declared, with nothing behind them yet: not served."""

@@ -10,11 +10,27 @@ _core = partial(Resource, group="", versions=("v1",), storage_version="v1")
 _STATUS = Subresource(name="status")
 
 RESOURCES = (
+    _core(name="bindings", kind="Binding", namespaced=True, verbs=("create",), stored=False),
+    _core(
+        name="componentstatuses",
+        kind="ComponentStatus",
+        namespaced=False,
+        short_names=("cs",),
+        verbs=("get", "list"),
+        stored=False,
+    ),
     _core(
         name="configmaps",
         kind="ConfigMap",
         namespaced=True,
         short_names=("cm",),
+    ),
+    _core(
+        name="endpoints",
+        kind="Endpoints",
+        namespaced=True,
+        storage_prefix="services/endpoints",
+        short_names=("ep",),
     ),
     _core(
         name="events",
@@ -35,6 +51,7 @@ RESOURCES = (
             "type",
         ),
     ),
+    _core(name="limitranges", kind="LimitRange", namespaced=True, short_names=("limits",)),
     _core(
         name="namespaces",
         kind="Namespace",
@@ -53,6 +70,24 @@ RESOURCES = (
         short_names=("no",),
         subresources=(_STATUS,),
         selectable_fields=("spec.unschedulable",),
+    ),
+    _core(
+        name="persistentvolumeclaims",
+        kind="PersistentVolumeClaim",
+        namespaced=True,
+        short_names=("pvc",),
+        subresources=(_STATUS,),
+        field_aliases=(("name", "metadata.name"),),
+        answers_deleted=True,
+    ),
+    _core(
+        name="persistentvolumes",
+        kind="PersistentVolume",
+        namespaced=False,
+        short_names=("pv",),
+        subresources=(_STATUS,),
+        field_aliases=(("name", "metadata.name"),),
+        answers_deleted=True,
     ),
     _core(
         name="pods",
@@ -74,6 +109,28 @@ RESOURCES = (
             "status.nominatedNodeName",
         ),
         field_aliases=(("spec.host", "spec.nodeName"),),
+    ),
+    _core(name="podtemplates", kind="PodTemplate", namespaced=True, answers_deleted=True),
+    _core(
+        name="replicationcontrollers",
+        kind="ReplicationController",
+        namespaced=True,
+        storage_prefix="controllers",
+        short_names=("rc",),
+        categories=("all",),
+        subresources=(
+            Subresource(name="scale", kind=GroupVersionKind("autoscaling", "v1", "Scale")),
+            _STATUS,
+        ),
+        selectable_fields=("status.replicas",),
+    ),
+    _core(
+        name="resourcequotas",
+        kind="ResourceQuota",
+        namespaced=True,
+        short_names=("quota",),
+        subresources=(_STATUS,),
+        answers_deleted=True,
     ),
     _core(
         name="secrets",
@@ -100,64 +157,3 @@ RESOURCES = (
         selectable_fields=("spec.clusterIP", "spec.type"),
     ),
 )
-
-UNSERVED = (
-    _core(name="bindings", kind="Binding", namespaced=True, verbs=("create",), stored=False),
-    _core(
-        name="componentstatuses",
-        kind="ComponentStatus",
-        namespaced=False,
-        short_names=("cs",),
-        verbs=("get", "list"),
-        stored=False,
-    ),
-    _core(
-        name="endpoints",
-        kind="Endpoints",
-        namespaced=True,
-        storage_prefix="services/endpoints",
-        short_names=("ep",),
-    ),
-    _core(name="limitranges", kind="LimitRange", namespaced=True, short_names=("limits",)),
-    _core(
-        name="persistentvolumeclaims",
-        kind="PersistentVolumeClaim",
-        namespaced=True,
-        short_names=("pvc",),
-        subresources=(_STATUS,),
-        field_aliases=(("name", "metadata.name"),),
-        answers_deleted=True,
-    ),
-    _core(
-        name="persistentvolumes",
-        kind="PersistentVolume",
-        namespaced=False,
-        short_names=("pv",),
-        subresources=(_STATUS,),
-        field_aliases=(("name", "metadata.name"),),
-        answers_deleted=True,
-    ),
-    _core(name="podtemplates", kind="PodTemplate", namespaced=True, answers_deleted=True),
-    _core(
-        name="replicationcontrollers",
-        kind="ReplicationController",
-        namespaced=True,
-        storage_prefix="controllers",
-        short_names=("rc",),
-        categories=("all",),
-        subresources=(
-            Subresource(name="scale", kind=GroupVersionKind("autoscaling", "v1", "Scale")),
-            _STATUS,
-        ),
-        selectable_fields=("status.replicas",),
-    ),
-    _core(
-        name="resourcequotas",
-        kind="ResourceQuota",
-        namespaced=True,
-        short_names=("quota",),
-        subresources=(_STATUS,),
-        answers_deleted=True,
-    ),
-)
-"""Declared, with nothing behind them yet: not served."""

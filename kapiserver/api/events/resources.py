@@ -12,6 +12,7 @@ RESOURCES = (
         namespaced=True,
         versions=("v1",),
         storage_version="v1",
+        kept_in="",
         short_names=("ev",),
         selectable_fields=(
             "regarding.kind",

@@ -1,17 +1,17 @@
 """The connection to etcd: calls and streams of its JSON gateway, by way of etcd3-py.
 
-The client makes requests, URLs and sessions; ours are TLS checks, several endpoints, log-in,
-bounded times, errors and streams, by overriding. Its models are left aside: they cost more than
-the call. The only module that imports etcd3; it is itself imported only where etcd is used. Knows
-no key and no revision.
+The client makes requests, URLs, headers and the session of streams; ours are TLS checks, several
+endpoints, log-in, bounded times, errors, streams and the connections that calls go over
+(`storage/etcd_wire.py`), by overriding. Its models are left aside: they cost more than the call.
+The only module that imports etcd3; it is itself imported only where etcd is used. Knows no key and
+no revision.
 """
 
 from __future__ import annotations
 
 import asyncio
-import io
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,14 +22,13 @@ from etcd3.aio_client import AioClient
 
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.etcd_config import EtcdConfig
+from kapiserver.storage.etcd_wire import Answer, BrokenOff, Connections, NotSent
 
 CONNECT_SECONDS = 2.0
 CALL_SECONDS = 5.0
 """For one answer of one endpoint."""
 LONGEST_MESSAGE = 512 << 20
 """Bytes of one message of a stream; a watch that catches up gets many events in one."""
-
-LARGE = 1 << 20
 
 _OLD_TOKENS = ("invalid auth token", "revision of auth store is old")
 _UNDONE = ("etcdserver: no leader", "etcdserver: not leader", "etcdserver: too many requests")
@@ -50,11 +49,13 @@ class _Unreached(Exception):
 
 
 class _Gateway(AioClient):  # type: ignore[misc]
-    """etcd3-py's client without its constructor's blocking look at /version, and with the
-    endpoint of the moment."""
+    """etcd3-py's client without its constructor's blocking look at /version, with the endpoint of
+    the moment and with connections of our own for calls."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, tls: ssl.SSLContext | None) -> None:
         self.endpoint = endpoint
+        self._tls = tls
+        self._pools: dict[str, Connections] = {}
         where = urlsplit(endpoint)
         super().__init__(host=where.hostname, port=where.port or 2379, protocol=where.scheme)
 
@@ -71,6 +72,33 @@ class _Gateway(AioClient):  # type: ignore[misc]
     def baseurl(self) -> str:
         return self.endpoint
 
+    async def close(self) -> None:
+        for pool in self._pools.values():
+            pool.close()
+        await super().close()
+
+    def _post(self, url: str, data: Any = None, **_: Any) -> Awaitable[Answer]:
+        """What `call_rpc` sends: one call."""
+        endpoint = self.endpoint
+        pool = self._pools.get(endpoint)
+        if pool is None:
+            pool = self._pools[endpoint] = Connections(endpoint, self._tls)
+        headers = b""
+        if self.token:
+            headers = b"Authorization: %b\r\n" % self.token.encode()
+        return pool.post(url.removeprefix(endpoint), headers, data, seconds=CALL_SECONDS)
+
+    def stream(self, method: str, data: bytes) -> Any:
+        """Ask for what does not end: a context manager of aiohttp's response."""
+        # A member that has lost its leader ends the stream instead of falling silent.
+        headers = {"Grpc-Metadata-hasleader": "true"}
+        if self.token:
+            headers["Authorization"] = self.token
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+        return self.session.post(
+            self._url(method), data=data, headers=headers, timeout=limits, ssl=self._tls or True
+        )
+
 
 class Etcd:
     """A cluster. Every call raises Unavailable in bounded time when no endpoint answers, and
@@ -80,12 +108,12 @@ class Etcd:
         """Raises OSError (ssl.SSLError) for certificate files that are no good."""
         self._config = config
         self._at = 0
-        self._tls: ssl.SSLContext | bool = True
+        tls = None
         if any(each.startswith("https:") for each in config.endpoints):
-            self._tls = ssl.create_default_context(cafile=config.cafile)
+            tls = ssl.create_default_context(cafile=config.cafile)
             if config.certfile is not None:
-                self._tls.load_cert_chain(config.certfile, config.keyfile)
-        self._gateway = _Gateway(config.endpoints[0])
+                tls.load_cert_chain(config.certfile, config.keyfile)
+        self._gateway = _Gateway(config.endpoints[0], tls)
         self._login = asyncio.Lock()
 
     async def close(self) -> None:
@@ -122,10 +150,7 @@ class Etcd:
         if self._config.username and not self._gateway.token:
             await self._log_in("")
         try:
-            # A member that has lost its leader ends the stream instead of falling silent.
-            headers = {"Grpc-Metadata-hasleader": "true"}
-            limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
-            async with self._post(method, request, limits, headers) as response:
+            async with self._gateway.stream(method, orjson.dumps(request)) as response:
                 if response.status != 200:
                     raise _refusal(response.status, await response.read())
                 yield Messages(response)
@@ -158,50 +183,26 @@ class Etcd:
 
     async def _call(self, method: str, request: Mapping[str, Any]) -> Any:
         endpoint = self._gateway.endpoint
-        limits = aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS)
         try:
-            async with self._post(method, request, limits, {}) as response:
-                body = await response.read()
-                status = response.status
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            answer = await self._gateway.call_rpc(method, orjson.dumps(request), raw=True)
+        except NotSent as error:
             self._move_on(endpoint)
-            raise _Unreached(_words(error)) from error
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise _Unreached(str(error)) from error
+        except BrokenOff as error:
             self._move_on(endpoint)
-            raise Unavailable(f"etcd: {_words(error)}") from error
-        except RuntimeError as error:  # aiohttp's word for a session that is closed
-            raise Unavailable("etcd: the connection is closed") from error
-        if status == 200:
+            raise Unavailable(f"etcd: {error}") from error
+        if answer.status == 200:
             try:
-                return orjson.loads(body)
+                return orjson.loads(answer.body)
             except orjson.JSONDecodeError as error:
                 raise Unavailable("etcd: the answer is no JSON") from error
-        refusal = _refusal(status, body)
+        refusal = _refusal(answer.status, answer.body)
         if any(words in str(refusal) for words in _UNDONE):
             self._move_on(endpoint)
             raise _Unreached(str(refusal))
         if isinstance(refusal, Unavailable):
             self._move_on(endpoint)
         raise refusal
-
-    def _post(
-        self,
-        method: str,
-        request: Mapping[str, Any],
-        limits: aiohttp.ClientTimeout,
-        headers: dict[str, str],
-    ) -> Any:
-        """The client's own call, raw: a context manager of aiohttp's response."""
-        body = orjson.dumps(request)
-        return self._gateway.call_rpc(
-            method,
-            # aiohttp writes large bytes at once, and warns that this holds the loop.
-            io.BytesIO(body) if len(body) > LARGE else body,
-            raw=True,
-            timeout=limits,
-            ssl=self._tls,
-            headers=headers,
-        )
 
     def _move_on(self, failed: str) -> None:
         """Ask the next endpoint from now on, unless somebody has moved on already."""

@@ -5,7 +5,7 @@ Mirrors pkg/printers/internalversion of Kubernetes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from kapiserver.api.columns import (
@@ -22,6 +22,7 @@ from kapiserver.api.columns import (
     text,
 )
 from kapiserver.api.core.pod_columns import POD_COLUMNS
+from kapiserver.api.core.volume_columns import CLAIM_COLUMNS, VOLUME_COLUMNS
 from kapiserver.api.objects import labels_of, value_at
 from kapiserver.api.types import Tree
 
@@ -138,6 +139,20 @@ def _source(event: Tree, _: datetime) -> str:
     return f"{component}, {host}" if host else component
 
 
+# Quotas.
+
+
+def _used(shown: Callable[[str], bool]) -> CellOf:
+    def cell(quota: Tree, _: datetime) -> str:
+        hard = value_at(quota, "status", "hard") or {}
+        used = value_at(quota, "status", "used") or {}
+        return ", ".join(
+            f"{name}: {used.get(name) or 0}/{hard[name]}" for name in sorted(hard) if shown(name)
+        )
+
+    return cell
+
+
 COLUMNS: dict[str, Columns] = {
     "ConfigMap": Columns(
         (NAME, Column("Data", _count("data", "binaryData"), "Number of entries."), AGE)
@@ -187,7 +202,19 @@ COLUMNS: dict[str, Columns] = {
             ),
         )
     ),
+    "PersistentVolume": VOLUME_COLUMNS,
+    "PersistentVolumeClaim": CLAIM_COLUMNS,
     "Pod": POD_COLUMNS,
+    "ResourceQuota": Columns(
+        (
+            NAME,
+            Column(
+                "Request", _used(lambda name: not name.startswith("limits.")), "Use of requests."
+            ),
+            Column("Limit", _used(lambda name: name.startswith("limits.")), "Use of limits."),
+            AGE,
+        )
+    ),
     "Secret": Columns(
         (
             NAME,

@@ -7,6 +7,13 @@ import copy
 from kapiserver.api import names
 from kapiserver.api.core import v1, warnings
 from kapiserver.api.core.quality_of_service import quality_of_service
+from kapiserver.api.core.quota_strategies import RESOURCE_QUOTA, LimitRangeStrategy
+from kapiserver.api.core.validation.claims import changed_claim_status
+from kapiserver.api.core.service_families import (
+    align_cluster_ips,
+    drop_what_the_type_lacks,
+    keep_allocated,
+)
 from kapiserver.api.core.validation.cluster import (
     changed_namespace_status,
     changed_node,
@@ -26,7 +33,9 @@ from kapiserver.api.core.validation.pods import (
     changed_pod_status,
     new_pod,
 )
+from kapiserver.api.core.validation.quotas import changed_quota_status
 from kapiserver.api.core.validation.services import changed_service, service
+from kapiserver.api.core.volume_strategies import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.objects import finalizers_of, metadata_of, name_of, value_at
 from kapiserver.api.order import settle
@@ -230,14 +239,15 @@ class ServiceStrategy(SpecStrategy):
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
         spec = obj.setdefault("spec", {})
-        _align_cluster_ips(spec, {})
+        align_cluster_ips(spec, {})
         settle(spec, v1.ServiceSpec)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
         spec, before = new.setdefault("spec", {}), old.get("spec") or {}
-        _keep_allocated(spec, before)
-        _align_cluster_ips(spec, before)
+        keep_allocated(spec, before)
+        align_cluster_ips(spec, before)
+        drop_what_the_type_lacks(spec, before)
         settle(spec, v1.ServiceSpec)
 
     def validate(self, obj: Tree) -> list[FieldError]:
@@ -250,40 +260,6 @@ class ServiceStrategy(SpecStrategy):
         return list(warnings.service(new))
 
 
-def _align_cluster_ips(new: Tree, old: Tree) -> None:
-    # Old clients know only `clusterIP`: what they change there holds for the list too.
-    first, listed = new.get("clusterIP") or "", new.get("clusterIPs") or []
-    before, listed_before = old.get("clusterIP") or "", old.get("clusterIPs") or []
-    if not before:
-        if first and not listed:
-            new["clusterIPs"] = [first]
-        return
-    if first == before:
-        return
-    if not first and listed == listed_before:
-        new.pop("clusterIPs", None)
-    elif first and listed == listed_before:
-        new["clusterIPs"] = [first]
-
-
-def _keep_allocated(new: Tree, old: Tree) -> None:
-    if "ExternalName" in (new.get("type"), old.get("type")):
-        return
-    if not new.get("clusterIP") and not new.get("clusterIPs") and old.get("clusterIP"):
-        for name in ("clusterIP", "clusterIPs"):
-            keep(new, old, name)
-    has_ports = ("NodePort", "LoadBalancer")
-    if new.get("type") in has_ports and old.get("type") in has_ports:
-        given = {
-            (p.get("protocol"), p.get("port")): p.get("nodePort") for p in old.get("ports") or ()
-        }
-        used = {port.get("nodePort") for port in new.get("ports") or ()}
-        for port in new.get("ports") or ():
-            number = given.get((port.get("protocol"), port.get("port")))
-            if number and not port.get("nodePort") and number not in used:
-                port["nodePort"] = number
-
-
 _NAMESPACE = NamespaceStrategy()
 _NODE = NodeStrategy()
 _POD = PodStrategy()
@@ -292,6 +268,7 @@ _SERVICE = ServiceStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "configmaps": ConfigMapStrategy(),
     "events": EventStrategy(),
+    "limitranges": LimitRangeStrategy(),
     "namespaces": _NAMESPACE,
     "namespaces/finalize": StatusStrategy(
         _NAMESPACE, keeps=("status",), rule=lambda new, _: namespace(new)
@@ -299,11 +276,19 @@ STRATEGIES: dict[str, Strategy] = {
     "namespaces/status": StatusStrategy(_NAMESPACE, rule=changed_namespace_status),
     "nodes": _NODE,
     "nodes/status": StatusStrategy(_NODE, rule=changed_node),
+    "persistentvolumeclaims": PERSISTENT_VOLUME_CLAIM,
+    "persistentvolumeclaims/status": StatusStrategy(
+        PERSISTENT_VOLUME_CLAIM, rule=changed_claim_status
+    ),
+    "persistentvolumes": PERSISTENT_VOLUME,
+    "persistentvolumes/status": StatusStrategy(PERSISTENT_VOLUME),
     "pods": _POD,
     "pods/ephemeralcontainers": EphemeralContainersStrategy(),
     "pods/status": PodStatusStrategy(
         _POD, keeps_metadata=("deletionTimestamp", "ownerReferences"), rule=changed_pod_status
     ),
+    "resourcequotas": RESOURCE_QUOTA,
+    "resourcequotas/status": StatusStrategy(RESOURCE_QUOTA, rule=changed_quota_status),
     "secrets": SecretStrategy(),
     "serviceaccounts": ServiceAccountStrategy(),
     "services": _SERVICE,

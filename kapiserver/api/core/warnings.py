@@ -13,7 +13,7 @@ from kapiserver.api.objects import name_of
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 
-_OLD_NODE_LABELS = {
+OLD_NODE_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
     "failure-domain.beta.kubernetes.io/region": (
@@ -52,8 +52,8 @@ def template_owner_name(obj: Tree) -> Iterator[str]:
 def pod_spec(spec: Tree, path: Path) -> Iterator[str]:
     """A pod's spec, or a template's."""
     for label in spec.get("nodeSelector") or ():
-        if label in _OLD_NODE_LABELS:
-            yield f"{(path / 'nodeSelector')[label]}: {_OLD_NODE_LABELS[label]}"
+        if label in OLD_NODE_LABELS:
+            yield f"{(path / 'nodeSelector')[label]}: {OLD_NODE_LABELS[label]}"
     for index, volume in enumerate(spec.get("volumes") or ()):
         if volume.get("gitRepo") is not None:
             at = (path / "volumes")[index] / "gitRepo"

@@ -31,7 +31,8 @@ NOT_INTEGER = "must be an integer"
 NEGATIVE = "must be greater than or equal to 0"
 
 
-def _is_native(name: str) -> bool:
+def is_native(name: str) -> bool:
+    """Whether a resource is Kubernetes' own, not an extension's."""
     return "/" not in name or "kubernetes.io/" in name
 
 
@@ -39,14 +40,19 @@ def _is_huge(name: str) -> bool:
     return name.startswith(_HUGE)
 
 
+def _is_huge_quota(name: str) -> bool:
+    return name.startswith((_HUGE, f"requests.{_HUGE}"))
+
+
 def _is_extended(name: str) -> bool:
-    if _is_native(name) or name.startswith("requests."):
+    if is_native(name) or name.startswith("requests."):
         return False
     return not names.qualified_name(f"requests.{name}")
 
 
-def _may_overcommit(name: str) -> bool:
-    return _is_native(name) and not _is_huge(name)
+def may_overcommit(name: str) -> bool:
+    """Whether limits of a resource may exceed its requests."""
+    return is_native(name) and not _is_huge(name)
 
 
 def amount(text: str | None) -> Decimal:
@@ -63,7 +69,7 @@ def resource_name(name: str, path: Path) -> Iterator[FieldError]:
     """The name of any resource."""
     messages = list(checked(names.qualified_name, name, path))
     yield from messages
-    if not messages and "/" not in name and name not in _STANDARD and not _is_huge(name):
+    if not messages and "/" not in name and name not in _STANDARD and not _is_huge_quota(name):
         yield invalid(path, name, "must be a standard resource type or fully qualified")
 
 
@@ -73,7 +79,7 @@ def container_resource_name(name: str, path: Path) -> Iterator[FieldError]:
     if "/" not in name:
         if name not in _CONTAINER and not _is_huge(name):
             yield invalid(path, name, "must be a standard resource for containers")
-    elif not _is_native(name) and not _is_extended(name):
+    elif not is_native(name) and not _is_extended(name):
         yield invalid(path, name, "doesn't follow extended resource name standard")
 
 
@@ -108,10 +114,10 @@ def requirements(obj: Tree | None, path: Path) -> Iterator[FieldError]:
 
 def _against_limit(name: str, text: str, limit: str | None, path: Path) -> Iterator[FieldError]:
     if limit is None:
-        if not _may_overcommit(name):
+        if not may_overcommit(name):
             yield required(path / "limits", "Limit must be set for non overcommitable resources")
         return
-    if amount(text) != amount(limit) and not _may_overcommit(name):
+    if amount(text) != amount(limit) and not may_overcommit(name):
         yield invalid(path / "requests", text, f"must be equal to {name} limit of {limit}")
     elif amount(text) > amount(limit):
         detail = f"must be less than or equal to {name} limit of {limit}"

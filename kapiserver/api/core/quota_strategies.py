@@ -1,0 +1,39 @@
+"""How writes of limit ranges and resource quotas behave."""
+
+from __future__ import annotations
+
+from kapiserver.api.core.validation.quotas import (
+    changed_resource_quota,
+    limit_range,
+    resource_quota,
+)
+from kapiserver.api.errors import FieldError
+from kapiserver.api.strategy import SpecStrategy, Strategy
+from kapiserver.api.types import Tree
+
+
+class LimitRangeStrategy(Strategy):
+    """Written by PUT too."""
+
+    allow_create_on_update = True
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(limit_range(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(limit_range(new))
+
+
+class ResourceQuotaStrategy(SpecStrategy):
+    """What is used is the controller's to say."""
+
+    generations = False
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(resource_quota(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_resource_quota(new, old))
+
+
+RESOURCE_QUOTA = ResourceQuotaStrategy()

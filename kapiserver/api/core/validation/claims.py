@@ -1,0 +1,220 @@
+"""Rules for claims of storage, and for templates of claims."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterator
+
+from kapiserver.api import names
+from kapiserver.api.core.v1 import PersistentVolumeClaimSpec
+from kapiserver.api.core.validation.common import checked, needed
+from kapiserver.api.core.validation.difference import difference
+from kapiserver.api.core.validation.resources import amount, is_native, quantity
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
+from kapiserver.api.label_selectors import validate_label_selector
+from kapiserver.api.metadata import immutable
+from kapiserver.api.objects import annotations_of, value_at
+from kapiserver.api.types import Tree
+
+CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+VOLUME_MODES = ("Block", "Filesystem")
+_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_ALONE = "ReadWriteOncePod"
+_RESIZING = (
+    "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizePending",
+    "NodeResizeInProgress", "NodeResizeInfeasible",
+)  # fmt: skip
+_SPEC = Path("spec")
+_STATUS = Path("status")
+_CLASS = "volumeAttributesClassName"
+
+
+def claim(obj: Tree) -> Iterator[FieldError]:
+    """A new claim."""
+    return claim_spec(obj.get("spec") or {}, _SPEC)
+
+
+def claim_spec(spec: Tree, path: Path, *, before: Tree | None = None) -> Iterator[FieldError]:
+    """What storage is asked for; groups that `before` names already need not be well spelled."""
+    modes = spec.get("accessModes") or ()
+    if not modes:
+        yield required(path / "accessModes", "at least 1 access mode is required")
+    yield from validate_label_selector(spec.get("selector"), path / "selector")
+    yield from access_modes(modes, path / "accessModes")
+    yield from _size(value_at(spec, "resources", "requests") or {}, path / "resources")
+    if spec.get("storageClassName"):
+        where = path / "storageClassName"
+        yield from checked(names.dns1123_subdomain, spec["storageClassName"], where)
+    mode = spec.get("volumeMode")
+    if mode is not None and mode not in VOLUME_MODES:
+        yield not_supported(path / "volumeMode", mode, VOLUME_MODES)
+    yield from _sources(spec, path, lax=_names_group(before or {}))
+    if spec.get(_CLASS):
+        yield from checked(names.dns1123_subdomain, spec[_CLASS], path / _CLASS)
+
+
+def access_modes(modes: Collection[str], path: Path) -> Iterator[FieldError]:
+    """How a volume may be mounted; one pod alone goes with nothing else."""
+    for mode in modes:
+        if mode not in _MODES:
+            yield not_supported(path, mode, _MODES)
+    if _ALONE in modes and any(mode in _MODES and mode != _ALONE for mode in modes):
+        yield forbidden(path, "may not use ReadWriteOncePod with other access modes")
+
+
+def _size(requests: Tree, path: Path) -> Iterator[FieldError]:
+    size, at = requests.get("storage"), path["storage"]
+    if size is None:
+        yield required(at)
+    elif amount(size) <= 0:
+        yield invalid(at, size, "must be greater than zero")
+
+
+def _names_group(spec: Tree) -> bool:
+    kinds = ("dataSource", "dataSourceRef")
+    return any(value_at(spec, kind, "apiGroup") is not None for kind in kinds)
+
+
+def _sources(spec: Tree, path: Path, *, lax: bool) -> Iterator[FieldError]:
+    for kind in ("dataSource", "dataSourceRef"):
+        if spec.get(kind) is not None:
+            yield from _source(spec[kind], path / kind, lax=lax)
+    old, new = spec.get("dataSource"), spec.get("dataSourceRef")
+    if old is None or new is None:
+        return
+    shown: Tree = {}  # the value is a field.Path, which has no exported field
+    if new.get("namespace"):
+        yield invalid(path, shown, "may not be specified when dataSourceRef.namespace is specified")
+    elif any(old.get(name) != new.get(name) for name in ("apiGroup", "kind", "name")):
+        yield invalid(path, shown, "must match dataSourceRef")
+
+
+def _source(source: Tree, path: Path, *, lax: bool) -> Iterator[FieldError]:
+    yield from needed(source, "name", path)
+    yield from needed(source, "kind", path)
+    group, kind = source.get("apiGroup") or "", source.get("kind") or ""
+    if not group and kind != "PersistentVolumeClaim":
+        detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        yield invalid(path, kind, detail)
+    if group and not lax:
+        yield from checked(names.dns1123_subdomain, group, path / "apiGroup")
+    if source.get("namespace"):
+        yield from checked(names.dns1123_label, source["namespace"], path / "namespace")
+
+
+def changed_claim(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A claim that is to be changed: it may grow, and little else."""
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    yield from claim_spec(spec, _SPEC, before=before)
+    if not _moves_class_to_field(new, old):
+        key = CLASS_ANNOTATION
+        values = annotations_of(new).get(key, ""), annotations_of(old).get(key, "")
+        yield from immutable(*values, (Path("metadata") / "annotations")[key])
+    yield from _frozen(new, old)
+    size = value_at(spec, "resources", "requests", "storage")
+    shrinks = amount(size) < amount(value_at(before, "resources", "requests", "storage"))
+    if shrinks and amount(size) <= amount(value_at(old, "status", "capacity", "storage")):
+        where = _SPEC / "resources" / "requests" / "storage"
+        yield forbidden(where, "field can not be less than status.capacity")
+    yield from immutable(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
+    yield from _attributes_class(spec, old)
+
+
+def _frozen(new: Tree, old: Tree) -> Iterator[FieldError]:
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    wanted, kept = copy.deepcopy(spec), dict(before)
+    if not kept.get("volumeName"):
+        _take(kept, wanted, "volumeName")
+    if _moves_class_to_field(new, old):
+        wanted.pop("storageClassName", None)
+    elif _first_class(new, old):
+        _take(wanted, kept, "storageClassName")
+    if value_at(new, "status", "phase") == "Bound":
+        requests = value_at(wanted, "resources", "requests")
+        if requests:
+            requests["storage"] = value_at(before, "resources", "requests", "storage") or "0"
+        _take(wanted, kept, _CLASS)
+    if _full(wanted) != _full(kept):
+        detail = (
+            "spec is immutable after creation except resources.requests and "
+            "volumeAttributesClassName for bound claims"
+        )
+        shown = difference(kept, wanted, PersistentVolumeClaimSpec)
+        yield forbidden(_SPEC, f"{detail}\n{shown}")
+
+
+def _take(new: Tree, old: Tree, name: str) -> None:
+    if name in old:
+        new[name] = old[name]
+    else:
+        new.pop(name, None)
+
+
+def _full(spec: Tree) -> Tree:
+    return {name: value for name, value in spec.items() if value not in (None, [], {})}
+
+
+def _moves_class_to_field(new: Tree, old: Tree) -> bool:
+    # Old claims name their class in an annotation; it may move into the spec.
+    given = annotations_of(old).get(CLASS_ANNOTATION)
+    return (
+        given is not None
+        and value_at(old, "spec", "storageClassName") is None
+        and value_at(new, "spec", "storageClassName") == given
+        and annotations_of(new).get(CLASS_ANNOTATION, given) == given
+    )
+
+
+def _first_class(new: Tree, old: Tree) -> bool:
+    # A claim without a class gets one when the cluster has a default at last.
+    name = value_at(new, "spec", "storageClassName")
+    return (
+        name is not None
+        and value_at(old, "spec", "storageClassName") is None
+        and annotations_of(old).get(CLASS_ANNOTATION, name) == name
+    )
+
+
+def _attributes_class(spec: Tree, old: Tree) -> Iterator[FieldError]:
+    name = spec.get(_CLASS)
+    if name == value_at(old, "spec", _CLASS):
+        return
+    if value_at(old, "status", "currentVolumeAttributesClassName") is None:
+        return
+    if not name:
+        what = "nil" if name is None else "empty string"
+        detail = (
+            f"update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil"
+        )
+        yield forbidden(_SPEC / _CLASS, detail)
+
+
+def changed_claim_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+    """What the controllers report of a claim."""
+    if not value_at(new, "spec", "accessModes"):
+        yield required(Path("Spec") / "accessModes")
+    status = new.get("status") or {}
+    for name, text in (status.get("capacity") or {}).items():
+        yield from basic_quantity(text, (_STATUS / "capacity")[name])
+    for name, state in (status.get("allocatedResourceStatuses") or {}).items():
+        at = _STATUS / "allocatedResourceStatus"
+        yield from _claimed_resource(name, at)
+        if state not in _RESIZING:
+            yield not_supported(at, name, _RESIZING)
+    for name, text in (status.get("allocatedResources") or {}).items():
+        at = _STATUS / "allocatedResources"
+        wrong = list(_claimed_resource(name, at))
+        yield from wrong or basic_quantity(text, at[name]) or quantity("storage", text, at[name])
+
+
+def basic_quantity(text: str, path: Path) -> list[FieldError]:
+    """An amount that is not below zero."""
+    value = amount(text)
+    return [] if value >= 0 else [invalid(path, int(value), "must be a valid resource quantity")]
+
+
+def _claimed_resource(name: str, path: Path) -> Iterator[FieldError]:
+    messages = list(checked(names.qualified_name, name, path))
+    yield from messages
+    if not messages and is_native(name) and name != "storage":
+        yield not_supported(path, name, ("storage",))

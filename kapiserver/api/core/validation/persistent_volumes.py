@@ -1,0 +1,281 @@
+"""Rules for persistent volumes, source by source."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+
+from kapiserver.api import names
+from kapiserver.api.core.v1 import PersistentVolumeSource
+from kapiserver.api.core.validation.claims import VOLUME_MODES, access_modes, basic_quantity
+from kapiserver.api.core.validation.common import (
+    checked,
+    checked_name,
+    in_range,
+    needed,
+    no_backsteps,
+)
+from kapiserver.api.core.validation.difference import difference
+from kapiserver.api.core.validation.resources import amount
+from kapiserver.api.core.validation.scheduling import node_selector
+from kapiserver.api.core.validation.volumes import SOURCES, Rule, needing
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+from kapiserver.api.metadata import immutable
+from kapiserver.api.types import Tree
+
+_SPEC = Path("spec")
+_RECLAIM = ("Delete", "Recycle", "Retain")
+_CLASS = "volumeAttributesClassName"
+_INLINE = "may not be specified in the context of inline volumes"
+_DRIVER_MAX = 63
+
+
+def persistent_volume(obj: Tree) -> Iterator[FieldError]:
+    """A new volume."""
+    spec = obj.get("spec") or {}
+    yield from _modes(spec, _SPEC)
+    yield from _capacity(spec.get("capacity") or {}, _SPEC / "capacity")
+    policy = spec.get("persistentVolumeReclaimPolicy")
+    if policy and policy not in _RECLAIM:
+        yield not_supported(_SPEC / "persistentVolumeReclaimPolicy", policy, _RECLAIM)
+    yield from _affinity(spec.get("nodeAffinity"), _SPEC / "nodeAffinity")
+    yield from _source(spec, _SPEC)
+    for name in ("storageClassName", _CLASS):
+        if name == _CLASS and spec.get(name) == "":
+            yield required(_SPEC / name, "an empty string is disallowed")
+        elif spec.get(name):
+            yield from checked(names.dns1123_subdomain, spec[name], _SPEC / name)
+        if name == "storageClassName":
+            mode = spec.get("volumeMode")
+            if mode is not None and mode not in VOLUME_MODES:
+                yield not_supported(_SPEC / "volumeMode", mode, VOLUME_MODES)
+    if spec.get(_CLASS) is not None and spec.get("csi") is None:
+        yield required(_SPEC / "csi", "has to be specified when using volumeAttributesClassName")
+
+
+def inline_volume(spec: Tree, path: Path) -> Iterator[FieldError]:
+    """A volume that stands in an attachment, for a pod's own CSI volume."""
+    if spec.get("claimRef") is not None:
+        yield forbidden(path / "claimRef", _INLINE)
+    if spec.get("capacity"):
+        yield forbidden(path / "capacity", _INLINE)
+    if spec.get("csi") is None:
+        yield required(path / "csi", "has to be specified in the context of inline volumes")
+    yield from _modes(spec, path)
+    if spec.get("persistentVolumeReclaimPolicy") not in (None, "", "Retain"):
+        detail = "may only be Retain in the context of inline volumes"
+        yield forbidden(path / "persistentVolumeReclaimPolicy", detail)
+    if spec.get("nodeAffinity") is not None:
+        yield forbidden(path / "nodeAffinity", _INLINE)
+    yield from _source(spec, path)
+    if spec.get("storageClassName"):
+        yield forbidden(path / "storageClassName", _INLINE)
+    if spec.get("volumeMode") not in (None, "Filesystem"):
+        detail = "may not specify volumeMode other than Filesystem in the context of inline volumes"
+        yield forbidden(path / "volumeMode", detail)
+    if spec.get(_CLASS) is not None:
+        yield forbidden(path / _CLASS, _INLINE)
+
+
+def _modes(spec: Tree, path: Path) -> Iterator[FieldError]:
+    if not spec.get("accessModes"):
+        yield required(path / "accessModes")
+    yield from access_modes(spec.get("accessModes") or (), path / "accessModes")
+
+
+def _capacity(capacity: Tree, path: Path) -> Iterator[FieldError]:
+    if not capacity:
+        yield required(path)
+    if "storage" not in capacity or len(capacity) > 1:
+        yield not_supported(path, capacity or None, ("storage",))
+    for name, text in capacity.items():
+        yield from basic_quantity(text, path[name])
+        if amount(text) <= 0:
+            yield invalid(path[name], text, "must be greater than zero")
+
+
+def _affinity(affinity: Tree | None, path: Path) -> Iterator[FieldError]:
+    if affinity is None:
+        return
+    if affinity.get("required") is None:
+        yield required(path / "required", "must specify required node constraints")
+    else:
+        yield from node_selector(affinity["required"], path / "required")
+
+
+def _source(spec: Tree, path: Path) -> Iterator[FieldError]:
+    given = [name for name in _SOURCES if spec.get(name) is not None]
+    for position, name in enumerate(given):
+        if position and name != "flexVolume":
+            where = "cephFS" if name == "cephfs" else name
+            yield forbidden(path / where, "may not specify more than 1 volume type")
+            continue
+        where = "persistentDisk" if name == "gcePersistentDisk" else name
+        yield from _SOURCES[name](spec[name], path / where)
+        if name == "local" and spec.get("nodeAffinity") is None:
+            yield required(path / "nodeAffinity", "Local volume requires node affinity")
+    if not given:
+        yield required(path, "must specify a volume type")
+    host = spec.get("hostPath")
+    recycled = spec.get("persistentVolumeReclaimPolicy") == "Recycle"
+    if host is not None and recycled and posixpath.normpath(host.get("path") or ".") == "/":
+        detail = "may not be 'recycle' for a hostPath mount of '/'"
+        yield forbidden(path / "persistentVolumeReclaimPolicy", detail)
+
+
+def _partitioned(name: str) -> Rule:
+    def rule(source: Tree, path: Path) -> Iterator[FieldError]:
+        yield from needed(source, name, path)
+        yield from in_range(source.get("partition"), 0, 255, path / "partition")
+
+    return rule
+
+
+def _glusterfs(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from needed(source, "endpoints", path)
+    yield from needed(source, "path", path)
+    if source.get("endpointsNamespace") == "":
+        detail = "if the endpointnamespace is set, it must be a valid namespace name"
+        yield invalid(path / "endpointsNamespace", "", detail)
+
+
+def _flocker(source: Tree, path: Path) -> Iterator[FieldError]:
+    name, uuid = source.get("datasetName") or "", source.get("datasetUUID") or ""
+    if not name and not uuid:
+        yield required(path, "one of datasetName and datasetUUID is required")
+    if name and uuid:
+        detail = "datasetName and datasetUUID can not be specified simultaneously"
+        yield invalid(path, "resource", detail)
+    if "/" in name:
+        yield invalid(path / "datasetName", name, "must not contain '/'")
+
+
+def _iscsi(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from needed(source, "targetPortal", path)
+    name = source.get("iqn") or ""
+    if not name:
+        yield required(path / "iqn")
+    elif not name.startswith(("iqn", "eui", "naa")):
+        detail = "must be valid format starting with iqn, eui, or naa"
+        yield invalid(path / "iqn", name, detail)
+    yield from in_range(source.get("lun") or 0, 0, 255, path / "lun")
+    chap = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
+    if chap and source.get("secretRef") is None:
+        yield required(path / "secretRef")
+    if source.get("secretRef") is not None:
+        yield from needed(source["secretRef"], "name", path / "secretRef")
+
+
+def _fibre_channel(source: Tree, path: Path) -> Iterator[FieldError]:
+    targets, ids = source.get("targetWWNs") or [], source.get("wwids") or []
+    if not targets and not ids:
+        detail = "must specify either targetWWNs or wwids, but not both"
+        yield required(path / "targetWWNs", detail)
+    if targets and ids:
+        detail = "targetWWNs and wwids can not be specified simultaneously"
+        yield invalid(path / "targetWWNs", targets, detail)
+    if targets:
+        lun = source.get("lun")
+        if lun is None:
+            yield required(path / "lun", "lun is required if targetWWNs is specified")
+        else:
+            yield from in_range(lun, 0, 255, path / "lun")
+
+
+def _azure_file(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from needed(source, "secretName", path)
+    yield from needed(source, "shareName", path)
+    if source.get("secretNamespace") == "":
+        yield invalid(path / "secretNamespace", "", "must be a valid namespace name")
+
+
+def _local(source: Tree, path: Path) -> Iterator[FieldError]:
+    if not source.get("path"):
+        yield required(path / "path")
+        return
+    yield from no_backsteps(source["path"], path / "path")
+
+
+def _csi(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from driver_name(source.get("driver") or "", path / "driver")
+    yield from needed(source, "volumeHandle", path)
+    for name in _CSI_SECRETS:
+        secret = source.get(name)
+        if secret is not None:
+            for part in ("name", "namespace"):
+                check = names.dns1123_subdomain if part == "name" else names.dns1123_label
+                yield from checked_name(check, secret.get(part), path / name / part)
+
+
+_CSI_SECRETS = (
+    "controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef",
+    "nodeExpandSecretRef",
+)  # fmt: skip
+
+
+def driver_name(name: str, path: Path) -> Iterator[FieldError]:
+    """The name of a CSI driver."""
+    if not name:
+        yield required(path)
+    if len(name) > _DRIVER_MAX:
+        yield too_long(path, _DRIVER_MAX)
+    for message in names.dns1123_subdomain(name.lower()):
+        yield invalid(path, name, message)
+
+
+_SOURCES: dict[str, Rule] = {
+    "hostPath": SOURCES["hostPath"],
+    "gcePersistentDisk": _partitioned("pdName"),
+    "awsElasticBlockStore": _partitioned("volumeID"),
+    "glusterfs": _glusterfs,
+    "flocker": _flocker,
+    "nfs": SOURCES["nfs"],
+    "rbd": SOURCES["rbd"],
+    "quobyte": SOURCES["quobyte"],
+    "cephfs": SOURCES["cephfs"],
+    "iscsi": _iscsi,
+    "cinder": SOURCES["cinder"],
+    "fc": _fibre_channel,
+    "flexVolume": SOURCES["flexVolume"],
+    "azureFile": _azure_file,
+    "vsphereVolume": SOURCES["vsphereVolume"],
+    "photonPersistentDisk": SOURCES["photonPersistentDisk"],
+    "portworxVolume": SOURCES["portworxVolume"],
+    "azureDisk": SOURCES["azureDisk"],
+    "scaleIO": SOURCES["scaleIO"],
+    "local": _local,
+    "storageos": needing("volumeName"),
+    "csi": _csi,
+}
+
+
+def changed_persistent_volume(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A volume that is to be changed: where its content is stays."""
+    yield from persistent_volume(new)
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    source, kept = _source_of(spec), _source_of(before)
+    expand = "controllerExpandSecretRef"
+    if kept.get("csi") and source.get("csi") and kept["csi"].get(expand) is None:
+        source["csi"] = {key: value for key, value in source["csi"].items() if key != expand}
+    if source != kept:
+        at = _SPEC / "persistentvolumesource"
+        shown = difference(kept, source, PersistentVolumeSource)
+        yield forbidden(at, f"spec.persistentvolumesource is immutable after creation\n{shown}")
+    yield from immutable(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
+    if before.get("nodeAffinity") is not None:
+        at = Path("nodeAffinity")
+        yield from immutable(spec.get("nodeAffinity"), before["nodeAffinity"], at)
+    if before.get(_CLASS) is not None and spec.get(_CLASS) is None:
+        yield forbidden(_SPEC / _CLASS, "update from non-nil value to nil is forbidden")
+
+
+def _source_of(spec: Tree) -> Tree:
+    return {name: spec[name] for name in _SOURCES if spec.get(name) is not None}

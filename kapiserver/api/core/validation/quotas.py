@@ -1,0 +1,234 @@
+"""Rules for what a namespace may use: limit ranges and resource quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import ROUND_CEILING
+
+from kapiserver.api import names
+from kapiserver.api.core.validation.common import checked
+from kapiserver.api.core.validation.resources import (
+    amount,
+    container_resource_name,
+    may_overcommit,
+    quantity,
+    resource_name,
+)
+from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+
+_LIMITS = Path("spec") / "limits"
+_LIMIT_TYPES = ("Container", "PersistentVolumeClaim", "Pod")
+_MAPS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+_ORDERED = (
+    # smaller, larger, at which, what is shown there, words for each
+    ("min", "max", "min", "min", "min value", "max value"),
+    ("min", "defaultRequest", "defaultRequest", "defaultRequest", "min value",
+     "default request value"),
+    ("defaultRequest", "max", "defaultRequest", "defaultRequest", "default request value",
+     "max value"),
+    ("defaultRequest", "default", "defaultRequest", "defaultRequest", "default request value",
+     "default limit value"),
+    ("min", "default", "default", "min", "min value", "default value"),
+    ("default", "max", "default", "max", "default value", "max value"),
+)  # fmt: skip
+_MILLI_MAX = (2**63 - 1) // 1000
+
+
+def limit_range(obj: Tree) -> Iterator[FieldError]:
+    """A limit range, new or changed."""
+    seen: set[str] = set()
+    for index, item in enumerate(value_at(obj, "spec", "limits") or ()):
+        at, type_ = _LIMITS[index], item.get("type") or ""
+        yield from _limit_type(type_, at / "type")
+        if type_ in seen:
+            yield duplicate(at / "type", type_)
+        seen.add(type_)
+        yield from _limit_names(item, type_, at)
+        for name in sorted({key for kind in _compared(type_) for key in item.get(kind) or ()}):
+            found = {kind: (item.get(kind) or {}).get(name) for kind in _compared(type_)}
+            yield from _limit_values(name, found, at)
+
+
+def _compared(type_: str) -> tuple[str, ...]:
+    return ("max", "min", "maxLimitRequestRatio") if type_ == "Pod" else _MAPS
+
+
+def _limit_type(type_: str, path: Path) -> Iterator[FieldError]:
+    messages = list(checked(names.qualified_name, type_, path))
+    yield from messages
+    if not messages and "/" not in type_ and type_ not in _LIMIT_TYPES:
+        yield invalid(path, type_, "must be a standard limit type or fully qualified")
+
+
+def _limit_names(item: Tree, type_: str, path: Path) -> Iterator[FieldError]:
+    check = container_resource_name if type_ in ("Container", "Pod") else resource_name
+    for kind in ("max", "min", "default", "defaultRequest"):
+        if type_ == "Pod" and kind.startswith("default"):
+            if item.get(kind):
+                yield forbidden(path / kind, "may not be specified when `type` is 'Pod'")
+            continue
+        for name in item.get(kind) or ():
+            yield from check(name, (path / kind)[name])
+    given = {*(item.get("min") or ()), *(item.get("max") or ())}
+    if type_ == "PersistentVolumeClaim" and "storage" not in given:
+        detail = "either minimum or maximum storage value is required, but neither was provided"
+        yield required(path / "limits", detail)
+    for name in item.get("maxLimitRequestRatio") or ():
+        yield from check(name, (path / "maxLimitRequestRatio")[name])
+
+
+def _limit_values(name: str, found: dict[str, str | None], path: Path) -> Iterator[FieldError]:
+    for smaller, larger, kind, shown, small_words, large_words in _ORDERED:
+        low, high = found.get(smaller), found.get(larger)
+        if low is not None and high is not None and amount(low) > amount(high):
+            detail = f"{small_words} {low} is greater than {large_words} {high}"
+            yield invalid((path / kind)[name], found[shown], detail)
+    ratio = found.get("maxLimitRequestRatio")
+    if ratio is not None:
+        yield from _ratio(ratio, found, (path / "maxLimitRequestRatio")[name])
+    limit, request = found.get("default"), found.get("defaultRequest")
+    if limit is not None and request is not None and not may_overcommit(name):
+        if amount(limit) != amount(request):
+            detail = f"default value {limit} must equal to defaultRequest value {request} in {name}"
+            yield invalid((path / "defaultRequest")[name], request, detail)
+
+
+def _ratio(ratio: str, found: dict[str, str | None], path: Path) -> Iterator[FieldError]:
+    if amount(ratio) < 1:
+        yield invalid(path, ratio, f"ratio {ratio} is less than 1")
+    if found.get("min") is None or found.get("max") is None:
+        return
+    low, high = _whole(found["min"], 1), _whole(found["max"], 1)
+    wanted: float = _whole(ratio, 1)
+    if max(wanted, low, high) < _MILLI_MAX:
+        low, high = _whole(found["min"], 1000), _whole(found["max"], 1000)
+        wanted = _whole(ratio, 1000) / 1000
+    if low and wanted > high / low:
+        detail = f"ratio {ratio} is greater than max/min = {high / low:f}"
+        yield invalid(path, ratio, detail)
+
+
+def _whole(text: str | None, unit: int) -> int:
+    return int((amount(text) * unit).to_integral_value(ROUND_CEILING))
+
+
+# Resource quotas.
+
+_SPEC = Path("spec")
+_NOT_QUOTA = ("storage",)
+_HUGE = ("hugepages-", "requests.hugepages-")
+_COMPUTE = (
+    "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
+)  # fmt: skip
+_FOR_PODS = ("pods", *_COMPUTE)
+_SCOPES: dict[str, tuple[str, ...]] = {
+    "BestEffort": ("pods",),
+    "CrossNamespacePodAffinity": _FOR_PODS,
+    "NotBestEffort": _FOR_PODS,
+    "NotTerminating": _FOR_PODS,
+    "PriorityClass": _FOR_PODS,
+    "Terminating": _FOR_PODS,
+    "VolumeAttributesClass": ("persistentvolumeclaims", "requests.storage"),
+}
+"""What a quota with a scope can count, of the resources that every quota knows."""
+_PAIRS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+_JUST_EXISTS = (
+    "must be 'Exist' only operator when scope is any of ResourceQuotaScopeTerminating, "
+    "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+    "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+)
+
+
+def resource_quota(obj: Tree) -> Iterator[FieldError]:
+    """A new quota."""
+    spec = obj.get("spec") or {}
+    yield from _amounts(spec.get("hard"), _SPEC / "hard")
+    yield from _scopes(spec)
+    yield from _scope_selector(spec)
+    yield from changed_quota_status(obj, {})
+
+
+def changed_resource_quota(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A quota that is to be changed: its limits may, what it counts not."""
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    yield from _amounts(spec.get("hard"), _SPEC / "hard")
+    yield from _scopes(spec)
+    yield from _scope_selector(spec)
+    wanted, kept = sorted(spec.get("scopes") or ()), sorted(before.get("scopes") or ())
+    if wanted != kept:
+        yield invalid(_SPEC / "scopes", spec.get("scopes"), "field is immutable")
+
+
+def changed_quota_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+    """What the controller counted."""
+    for kind in ("hard", "used"):
+        yield from _amounts(value_at(new, "status", kind), Path("status") / kind)
+
+
+def _amounts(amounts: Tree | None, path: Path) -> Iterator[FieldError]:
+    for name, text in (amounts or {}).items():
+        yield from resource_name(name, path[name])
+        if "/" not in name and not _is_quota(name):
+            yield invalid(path[name], name, "must be a standard resource for quota")
+        yield from quantity(name, text, path[name])
+
+
+def _is_quota(name: str) -> bool:
+    return name not in _NOT_QUOTA and not any(resource_name(name, _SPEC))
+
+
+def _scopes(spec: Tree) -> Iterator[FieldError]:
+    scopes, path = spec.get("scopes") or [], _SPEC / "scopes"
+    for scope in scopes:
+        if scope not in _SCOPES:
+            yield invalid(path, scopes, "unsupported scope")
+        for _ in _unfit(scope, spec):
+            yield invalid(path, scopes, "unsupported scope applied to resource")
+    for pair in _PAIRS:
+        if pair <= set(scopes):
+            yield invalid(path, scopes, "conflicting scopes")
+
+
+def _unfit(scope: str, spec: Tree) -> list[str]:
+    fit = _SCOPES.get(scope)
+    hard = sorted(spec.get("hard") or ())
+    return [name for name in hard if fit and _is_quota(name) and name not in fit]
+
+
+def _scope_selector(spec: Tree) -> Iterator[FieldError]:
+    selector = spec.get("scopeSelector")
+    if selector is None:
+        return
+    path, seen = _SPEC / "scopeSelector" / "matchExpressions", set()
+    for one in selector.get("matchExpressions") or ():
+        scope, operator = one.get("scopeName") or "", one.get("operator") or ""
+        if scope not in _SCOPES:
+            yield invalid(path / "scopeName", scope, "unsupported scope")
+        for _ in _unfit(scope, spec):
+            yield invalid(path, selector, "unsupported scope applied to resource")
+        if scope in _SCOPES and not scope.endswith("Class") and operator != "Exists":
+            yield invalid(path / "operator", operator, _JUST_EXISTS)
+        yield from _scope_values(operator, one.get("values") or [], path)
+        seen.add(scope)
+    for pair in _PAIRS:
+        if pair <= seen:
+            yield invalid(path, spec.get("scopes"), "conflicting scopes")
+
+
+def _scope_values(operator: str, values: list[str], path: Path) -> Iterator[FieldError]:
+    if operator in ("In", "NotIn"):
+        if not values:
+            detail = (
+                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            )
+            yield required(path / "values", detail)
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            detail = (
+                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            )
+            yield invalid(path / "values", values, detail)
+    else:
+        yield invalid(path / "operator", operator, "not a valid selector operator")

@@ -1,0 +1,242 @@
+"""Persistent volumes and claims: rules, changes, what is filled in, warnings and cells."""
+
+import copy
+
+import pytest
+
+from tests.api.test_columns import cells
+from tests.objects import GONE, changed, defaulted, strategy, texts
+
+VOLUME = {
+    "kind": "PersistentVolume",
+    "apiVersion": "v1",
+    "metadata": {"name": "v"},
+    "spec": {
+        "capacity": {"storage": "1Gi"},
+        "hostPath": {"path": "/data"},
+        "accessModes": ["ReadWriteOnce"],
+    },
+    "status": {},
+}
+CLAIM = {
+    "kind": "PersistentVolumeClaim",
+    "apiVersion": "v1",
+    "metadata": {"name": "c", "namespace": "n"},
+    "spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    },
+    "status": {},
+}
+MODES = 'supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"'
+
+VOLUMES = [
+    ("", GONE, []),
+    ("spec/hostPath", GONE, ["spec: Required value: must specify a volume type"]),
+    ("spec/nfs", {"server": "s", "path": "/"}, [
+        "spec.nfs: Forbidden: may not specify more than 1 volume type"
+    ]),
+    ("spec/accessModes", [], ["spec.accessModes: Required value"]),
+    ("spec/accessModes", ["Odd"], [f'spec.accessModes: Unsupported value: "Odd": {MODES}']),
+    ("spec/capacity", GONE, [
+        "spec.capacity: Required value",
+        'spec.capacity: Unsupported value: null: supported values: "storage"',
+    ]),
+    ("spec/capacity/storage", "0", [
+        'spec.capacity[storage]: Invalid value: "0": must be greater than zero'
+    ]),
+    ("spec/capacity/cpu", "1", [
+        'spec.capacity: Unsupported value: {"storage":"1Gi","cpu":"1"}: '
+        'supported values: "storage"'
+    ]),
+    ("spec/persistentVolumeReclaimPolicy", "Odd", [
+        'spec.persistentVolumeReclaimPolicy: Unsupported value: "Odd": supported values: '
+        '"Delete", "Recycle", "Retain"'
+    ]),
+    ("spec/volumeMode", "Odd", [
+        'spec.volumeMode: Unsupported value: "Odd": supported values: "Block", "Filesystem"'
+    ]),
+    ("spec/nodeAffinity", {}, [
+        "spec.nodeAffinity.required: Required value: must specify required node constraints"
+    ]),
+    ("spec/volumeAttributesClassName", "gold", [
+        "spec.csi: Required value: has to be specified when using volumeAttributesClassName"
+    ]),
+]  # fmt: skip
+SOURCES = [
+    ("local", {"path": "/a/.."}, [
+        "spec.local.path: Invalid value: \"/a/..\": must not contain '..'",
+        "spec.nodeAffinity: Required value: Local volume requires node affinity",
+    ]),
+    ("csi", {"driver": "", "volumeHandle": ""}, [
+        "spec.csi.driver: Required value",
+        "spec.csi.volumeHandle: Required value",
+    ]),
+    ("gcePersistentDisk", {"pdName": ""}, ["spec.persistentDisk.pdName: Required value"]),
+    ("iscsi", {"targetPortal": "p", "iqn": "x", "lun": 256}, [
+        'spec.iscsi.iqn: Invalid value: "x": must be valid format starting with iqn, eui, or naa',
+        "spec.iscsi.lun: Invalid value: 256: must be between 0 and 255, inclusive",
+    ]),
+    ("nfs", {"server": "s", "path": "a"}, [
+        'spec.nfs.path: Invalid value: "a": must be an absolute path'
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value", "messages"), VOLUMES)
+def test_volumes(path, value, messages):
+    """Volumes keep to their rules."""
+    assert texts(strategy("persistentvolumes").validate(changed(VOLUME, path, value))) == messages
+
+
+@pytest.mark.parametrize(("name", "source", "messages"), SOURCES)
+def test_sources(name, source, messages):
+    """Each place of a volume's content has its own rules."""
+    obj = changed(changed(VOLUME, "spec/hostPath"), f"spec/{name}", source)
+    found = [text for text in texts(strategy("persistentvolumes").validate(obj))]
+    assert [text for text in found if "RFC 1123" not in text] == messages
+
+
+def test_volume_begins_as_pending():
+    """A new volume is Pending since it was made, whatever its maker said."""
+    obj = changed(VOLUME, "status", {"phase": "Bound"})
+    obj["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    strategy("persistentvolumes").prepare_for_create(obj)
+    assert obj["status"] == {
+        "phase": "Pending",
+        "lastPhaseTransitionTime": "2026-01-01T00:00:00Z",
+    }
+
+
+def test_content_stays():
+    """Where a volume's content lies does not change; the message shows how it would."""
+    new = changed(VOLUME, "spec/hostPath/path", "/other")
+    (error,) = strategy("persistentvolumes").validate_update(new, VOLUME)
+    assert str(error).startswith(
+        "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after "
+        "creation\n@@ -"
+    )
+    assert '-    "Path": "/data",\n+    "Path": "/other",\n' in str(error)
+
+
+CLAIMS = [
+    ("", GONE, []),
+    ("spec/accessModes", GONE, [
+        "spec.accessModes: Required value: at least 1 access mode is required"
+    ]),
+    ("spec/accessModes", ["ReadWriteOnce", "ReadWriteOncePod"], [
+        "spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"
+    ]),
+    ("spec/resources/requests", GONE, ["spec.resources[storage]: Required value"]),
+    ("spec/resources/requests/storage", "-1", [
+        'spec.resources[storage]: Invalid value: "-1": must be greater than zero'
+    ]),
+    ("spec/volumeMode", "Odd", [
+        'spec.volumeMode: Unsupported value: "Odd": supported values: "Block", "Filesystem"'
+    ]),
+    ("spec/dataSource", {"kind": "Odd", "name": "x"}, [
+        'spec.dataSource: Invalid value: "Odd": must be \'PersistentVolumeClaim\' when '
+        "referencing the default apiGroup"
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value", "messages"), CLAIMS)
+def test_claims(path, value, messages):
+    """Claims keep to their rules."""
+    found = strategy("persistentvolumeclaims").validate(changed(CLAIM, path, value))
+    assert texts(found) == messages
+
+
+def test_claim_stays():
+    """A claim's spec is fixed; the message shows what would have changed."""
+    new = changed(CLAIM, "spec/accessModes", ["ReadWriteMany"])
+    assert texts(strategy("persistentvolumeclaims").validate_update(new, CLAIM)) == [
+        "spec: Forbidden: spec is immutable after creation except resources.requests and "
+        "volumeAttributesClassName for bound claims\n"
+        "@@ -1,6 +1,6 @@\n"
+        " {\n"
+        '   "AccessModes": [\n'
+        '-    "ReadWriteOnce"\n'
+        '+    "ReadWriteMany"\n'
+        "   ],\n"
+        '   "Selector": null,\n'
+        '   "Resources": {\n'
+    ]
+
+
+GROWTH = [
+    ("Bound", "2Gi", []),
+    ("Bound", "512Mi", ["field can not be less than status.capacity"]),
+    ("Pending", "2Gi", ["spec is immutable after creation"]),
+]
+
+
+@pytest.mark.parametrize(("phase", "size", "details"), GROWTH)
+def test_claims_grow(phase, size, details):
+    """A bound claim may ask for more, none for less than it has."""
+    old = changed(CLAIM, "status", {"phase": phase, "capacity": {"storage": "1Gi"}})
+    new = changed(old, "spec/resources/requests/storage", size)
+    found = strategy("persistentvolumeclaims").validate_update(new, old)
+    assert [error.detail[: len(detail)] for error, detail in zip(found, details, strict=True)] == (
+        details
+    )
+
+
+def test_first_class():
+    """A claim without a class may be given one, and a volume, once."""
+    new = changed(changed(CLAIM, "spec/storageClassName", "fast"), "spec/volumeName", "v")
+    assert strategy("persistentvolumeclaims").validate_update(new, CLAIM) == []
+    assert strategy("persistentvolumeclaims").validate_update(CLAIM, new)
+
+
+def test_one_source_in_two_fields():
+    """What a claim is filled from is written in the old field and in the new one."""
+    source = {"kind": "PersistentVolumeClaim", "name": "other"}
+    for given, other in (("dataSource", "dataSourceRef"), ("dataSourceRef", "dataSource")):
+        obj = changed(CLAIM, f"spec/{given}", source)
+        strategy("persistentvolumeclaims").prepare_for_create(obj)
+        assert obj["spec"][other] == source
+
+
+def test_status_apart():
+    """Writes of a claim leave its status, and those of its status leave the claim."""
+    old = changed(CLAIM, "status", {"phase": "Bound"})
+    new = changed(changed(old, "status", {}), "spec/volumeName", "v")
+    both = copy.deepcopy(new)
+    strategy("persistentvolumeclaims").prepare_for_update(new, old)
+    assert new["status"] == {"phase": "Bound"}
+    strategy("persistentvolumeclaims/status").prepare_for_update(both, old)
+    assert both["spec"] == old["spec"]
+
+
+def test_warnings():
+    """What is old or gone is said."""
+    obj = changed(VOLUME, "metadata/annotations", {"volume.beta.kubernetes.io/storage-class": "x"})
+    obj = changed(obj, "spec/persistentVolumeReclaimPolicy", "Recycle")
+    assert strategy("persistentvolumes").warnings(obj, None) == [
+        "metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; "
+        'use "storageClassName" attribute instead',
+        "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, "
+        "the recommended approach is to use dynamic provisioning.",
+    ]
+    claim = changed(CLAIM, "spec/resources/requests/storage", "1500m")
+    assert strategy("persistentvolumeclaims").warnings(claim, None) == [
+        'spec.resources.requests[storage]: fractional byte value "1500m" is invalid, must be an '
+        "integer"
+    ]
+
+
+def test_cells():
+    """Sizes, modes, classes and what is bound to what."""
+    volume = changed(defaulted(VOLUME), "spec/claimRef", {"namespace": "n", "name": "c"})
+    found = cells("persistentvolumes", volume)
+    assert found == {
+        "Name": "v", "Capacity": "1Gi", "Access Modes": "RWO", "Reclaim Policy": "Retain",
+        "Status": "Pending", "Claim": "n/c", "StorageClass": "",
+        "VolumeAttributesClass": "<unset>", "Reason": "", "Age": "<unknown>",
+        "VolumeMode": "Filesystem",
+    }  # fmt: skip
+    claim = changed(defaulted(CLAIM), "spec/storageClassName", "fast")
+    found = cells("persistentvolumeclaims", claim)
+    assert (found["Status"], found["Capacity"], found["StorageClass"]) == ("Pending", "", "fast")

@@ -77,7 +77,7 @@ def test_limit_defaults():
 
 QUOTAS = [
     ("", GONE, []),
-    ("spec/hard", {"requests.cpu": "1", "count/jobs.batch": "2", "requests.hugepages-2Mi": "1"}, []),
+    ("spec/hard", {"requests.cpu": "1", "count/jobs.batch": "2", "hugepages-2Mi": "1"}, []),
     ("spec/hard", {"odd": "1"}, [
         'spec.hard[odd]: Invalid value: "odd": must be a standard resource type or fully '
         "qualified",

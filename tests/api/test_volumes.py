@@ -93,7 +93,7 @@ def test_volumes(path, value, messages):
 def test_sources(name, source, messages):
     """Each place of a volume's content has its own rules."""
     obj = changed(changed(VOLUME, "spec/hostPath"), f"spec/{name}", source)
-    found = [text for text in texts(strategy("persistentvolumes").validate(obj))]
+    found = texts(strategy("persistentvolumes").validate(obj))
     assert [text for text in found if "RFC 1123" not in text] == messages
 
 

@@ -8,12 +8,12 @@ from kapiserver.api import names
 from kapiserver.api.core import v1, warnings
 from kapiserver.api.core.quality_of_service import quality_of_service
 from kapiserver.api.core.quota_strategies import RESOURCE_QUOTA, LimitRangeStrategy
-from kapiserver.api.core.validation.claims import changed_claim_status
 from kapiserver.api.core.service_families import (
     align_cluster_ips,
     drop_what_the_type_lacks,
     keep_allocated,
 )
+from kapiserver.api.core.validation.claims import changed_claim_status
 from kapiserver.api.core.validation.cluster import (
     changed_namespace_status,
     changed_node,

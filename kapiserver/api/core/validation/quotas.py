@@ -89,10 +89,11 @@ def _limit_values(name: str, found: dict[str, str | None], path: Path) -> Iterat
     if ratio is not None:
         yield from _ratio(ratio, found, (path / "maxLimitRequestRatio")[name])
     limit, request = found.get("default"), found.get("defaultRequest")
-    if limit is not None and request is not None and not may_overcommit(name):
-        if amount(limit) != amount(request):
-            detail = f"default value {limit} must equal to defaultRequest value {request} in {name}"
-            yield invalid((path / "defaultRequest")[name], request, detail)
+    if limit is None or request is None or may_overcommit(name):
+        return
+    if amount(limit) != amount(request):
+        detail = f"default value {limit} must equal to defaultRequest value {request} in {name}"
+        yield invalid((path / "defaultRequest")[name], request, detail)
 
 
 def _ratio(ratio: str, found: dict[str, str | None], path: Path) -> Iterator[FieldError]:

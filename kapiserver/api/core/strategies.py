@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-
 from kapiserver.api import names
-from kapiserver.api.core import v1, warnings
-from kapiserver.api.core.quality_of_service import quality_of_service
+from kapiserver.api.core import v1
+from kapiserver.api.core.pod_strategies import POD_STRATEGIES
 from kapiserver.api.core.quota_strategies import RESOURCE_QUOTA, LimitRangeStrategy
-from kapiserver.api.core.service_families import (
-    align_cluster_ips,
-    drop_what_the_type_lacks,
-    keep_allocated,
-)
+from kapiserver.api.core.service_strategies import SERVICE_STRATEGIES
 from kapiserver.api.core.validation.claims import changed_claim_status
 from kapiserver.api.core.validation.cluster import (
     changed_namespace_status,
@@ -27,16 +21,9 @@ from kapiserver.api.core.validation.data import (
     config_map,
     secret,
 )
-from kapiserver.api.core.validation.pods import (
-    changed_ephemeral_containers,
-    changed_pod,
-    changed_pod_status,
-    new_pod,
-)
 from kapiserver.api.core.validation.quotas import changed_quota_status
-from kapiserver.api.core.validation.services import changed_service, service
 from kapiserver.api.core.volume_strategies import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
-from kapiserver.api.errors import FieldError, Path
+from kapiserver.api.errors import FieldError
 from kapiserver.api.objects import finalizers_of, metadata_of, name_of, value_at
 from kapiserver.api.order import settle
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, keep
@@ -147,123 +134,8 @@ class NodeStrategy(SpecStrategy):
         return list(changed_node(new, old))
 
 
-class PodStrategy(SpecStrategy):
-    """Begins as Pending; ends in its own time, which the kubelet says is over."""
-
-    graceful = True
-
-    def prepare_for_create(self, obj: Tree) -> None:
-        super().prepare_for_create(obj)
-        status: Tree = {"phase": "Pending"}
-        if value_at(obj, "spec", "schedulingGates"):
-            status["conditions"] = [
-                {
-                    "type": "PodScheduled",
-                    "status": "False",
-                    "lastProbeTime": None,
-                    "lastTransitionTime": None,
-                    "reason": "SchedulingGated",
-                    "message": "Scheduling is blocked due to non-empty scheduling gates",
-                }
-            ]
-        status["qosClass"] = quality_of_service(obj)
-        obj["status"] = status
-
-    def grace_period(self, obj: Tree, asked: int | None) -> int:
-        # A pod that no kubelet knows, or that has ended, needs no time to end.
-        if not value_at(obj, "spec", "nodeName"):
-            return 0
-        if value_at(obj, "status", "phase") in ("Failed", "Succeeded"):
-            return 0
-        period = asked
-        if period is None:
-            period = value_at(obj, "spec", "terminationGracePeriodSeconds") or 0
-        return 1 if period < 0 else period
-
-    def validate(self, obj: Tree) -> list[FieldError]:
-        return list(new_pod(obj))
-
-    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_pod(new, old))
-
-    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        if old is not None:  # people do not change pods by hand
-            return []
-        spec = new.get("spec") or {}
-        return [*warnings.pod_name(new), *warnings.pod_spec(spec, Path("spec"))]
-
-
-class PodStatusStrategy(StatusStrategy):
-    """The kubelet's and the scheduler's reports."""
-
-    def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        super().prepare_for_update(new, old)
-        quality = value_at(old, "status", "qosClass")
-        if quality and not value_at(new, "status", "qosClass"):
-            new["status"]["qosClass"] = quality
-            settle(new["status"], v1.PodStatus)
-
-
-class EphemeralContainersStrategy(Strategy):
-    """Writes of `pods/ephemeralcontainers`: nothing but that list changes."""
-
-    def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        wanted = copy.deepcopy(value_at(new, "spec", "ephemeralContainers"))
-        version = metadata_of(new).get("resourceVersion")
-        for part in ("metadata", "spec", "status"):
-            keep(new, old, part)
-        if version:
-            metadata_of(new)["resourceVersion"] = version
-        if wanted is None:
-            new["spec"].pop("ephemeralContainers", None)
-        else:
-            new["spec"]["ephemeralContainers"] = wanted
-            settle(new["spec"], v1.PodSpec)
-        if new["spec"] != old.get("spec"):
-            metadata_of(new)["generation"] = (metadata_of(old).get("generation") or 0) + 1
-
-    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_ephemeral_containers(new, old))
-
-
-class ServiceStrategy(SpecStrategy):
-    """Addresses and ports once given stay, even where an update leaves them out."""
-
-    allow_create_on_update = True
-    generations = False
-    empty_status = {"loadBalancer": {}}
-
-    def check_name(self, name: str) -> list[str]:
-        return names.dns1123_label(name)
-
-    def prepare_for_create(self, obj: Tree) -> None:
-        super().prepare_for_create(obj)
-        spec = obj.setdefault("spec", {})
-        align_cluster_ips(spec, {})
-        settle(spec, v1.ServiceSpec)
-
-    def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        super().prepare_for_update(new, old)
-        spec, before = new.setdefault("spec", {}), old.get("spec") or {}
-        keep_allocated(spec, before)
-        align_cluster_ips(spec, before)
-        drop_what_the_type_lacks(spec, before)
-        settle(spec, v1.ServiceSpec)
-
-    def validate(self, obj: Tree) -> list[FieldError]:
-        return list(service(obj))
-
-    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_service(new, old))
-
-    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return list(warnings.service(new))
-
-
 _NAMESPACE = NamespaceStrategy()
 _NODE = NodeStrategy()
-_POD = PodStrategy()
-_SERVICE = ServiceStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "configmaps": ConfigMapStrategy(),
@@ -282,15 +154,10 @@ STRATEGIES: dict[str, Strategy] = {
     ),
     "persistentvolumes": PERSISTENT_VOLUME,
     "persistentvolumes/status": StatusStrategy(PERSISTENT_VOLUME),
-    "pods": _POD,
-    "pods/ephemeralcontainers": EphemeralContainersStrategy(),
-    "pods/status": PodStatusStrategy(
-        _POD, keeps_metadata=("deletionTimestamp", "ownerReferences"), rule=changed_pod_status
-    ),
     "resourcequotas": RESOURCE_QUOTA,
     "resourcequotas/status": StatusStrategy(RESOURCE_QUOTA, rule=changed_quota_status),
     "secrets": SecretStrategy(),
     "serviceaccounts": ServiceAccountStrategy(),
-    "services": _SERVICE,
-    "services/status": StatusStrategy(_SERVICE),
+    **POD_STRATEGIES,
+    **SERVICE_STRATEGIES,
 }

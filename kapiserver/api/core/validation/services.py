@@ -38,7 +38,7 @@ def service(obj: Tree) -> Iterator[FieldError]:
         yield from _port(port, (_SPEC / "ports")[index], seen, named=len(ports) > 1)
     yield from validate_labels(spec.get("selector"), _SPEC / "selector")
     yield from _affinity(spec)
-    yield from _cluster_ips(spec)
+    yield from address_fields(spec)
     for index, address in enumerate(spec.get("externalIPs") or ()):
         yield from _external_ip(address, (_SPEC / "externalIPs")[index])
     yield from chosen(spec.get("type"), _TYPES, _SPEC / "type")
@@ -109,13 +109,50 @@ def _affinity(spec: Tree) -> Iterator[FieldError]:
         yield invalid(path / "clientIP" / "timeoutSeconds", client["timeoutSeconds"], words)
 
 
-def _cluster_ips(spec: Tree) -> Iterator[FieldError]:
+def address_fields(spec: Tree) -> Iterator[FieldError]:
+    """The rules for addresses and families, which hold before addresses are handed out too."""
     if spec.get("type") == "ExternalName":
         return
+    errors = [*_addresses_agree(spec), *_families(spec)]
+    listed: Sequence[str] = spec.get("clusterIPs") or ()
+    path, wrong = _SPEC / "clusterIPs", []
+    for index, address in enumerate(listed):
+        if index == 0 and address == "None":
+            if len(listed) > 1:
+                wrong.append(invalid(path, listed, "'None' must be the first and only value"))
+        else:
+            wrong.extend(checked(names.ip, address, path[index]))
+    if len(listed) > 2:
+        errors.append(invalid(path, listed, "may only hold up to 2 values"))
+    yield from (*errors, *wrong)
+    if wrong:
+        return
+    kinds = [ipaddress.ip_address(one).version for one in listed if one != "None"]
+    if len(listed) > 1 and len(set(kinds)) != 2:
+        yield invalid(path, listed, "may specify no more than one IP for each IP family")
+    elif not errors:
+        for index, (kind, family) in enumerate(
+            zip(kinds, spec.get("ipFamilies") or (), strict=False)
+        ):
+            if f"IPv{kind}" != family:
+                detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+                yield invalid(path[index], listed[index], detail)
+
+
+def _addresses_agree(spec: Tree) -> Iterator[FieldError]:
     first, listed = spec.get("clusterIP") or "", spec.get("clusterIPs") or []
-    families: Sequence[str] = spec.get("ipFamilies") or ()
+    path = _SPEC / "clusterIPs"
+    if first and not listed:
+        yield required(path)
+    elif first and listed[0] != first:
+        yield invalid(path, listed, "first value must match `clusterIP`")
+    elif listed and not first:
+        yield invalid(path, listed, "must be empty when `clusterIP` is not specified")
+
+
+def _families(spec: Tree) -> Iterator[FieldError]:
     seen: set[str] = set()
-    for index, family in enumerate(families):
+    for index, family in enumerate(spec.get("ipFamilies") or ()):
         at = (_SPEC / "ipFamilies")[index]
         if family not in ("IPv4", "IPv6"):
             yield not_supported(at, family, ("IPv4", "IPv6"))
@@ -125,19 +162,6 @@ def _cluster_ips(spec: Tree) -> Iterator[FieldError]:
     policies = ("PreferDualStack", "RequireDualStack", "SingleStack")
     policy = spec.get("ipFamilyPolicy")
     yield from chosen(policy, policies, _SPEC / "ipFamilyPolicy", optional=True)
-    if first and not listed:
-        yield required(_SPEC / "clusterIPs")
-    elif listed and listed[0] != first:
-        detail = "first value must match `clusterIP`"
-        yield invalid(_SPEC / "clusterIPs", listed, detail)
-    if len(listed) > 1 and "None" in listed:
-        detail = "'None' must be the first and only value"
-        yield invalid(_SPEC / "clusterIPs", listed, detail)
-    for index, address in enumerate(listed):
-        if address != "None":
-            yield from checked(names.ip, address, (_SPEC / "clusterIPs")[index])
-    if len(listed) > 2:
-        yield invalid(_SPEC / "clusterIPs", listed, "may only hold up to 2 values")
 
 
 def _external_ip(text: str, path: Path) -> Iterator[FieldError]:

@@ -1,0 +1,58 @@
+"""How writes of services behave. Mirrors pkg/registry/core/service/strategy.go."""
+
+from __future__ import annotations
+
+from kapiserver.api import names
+from kapiserver.api.core import v1, warnings
+from kapiserver.api.core.service_families import (
+    align_cluster_ips,
+    drop_what_the_type_lacks,
+    keep_allocated,
+)
+from kapiserver.api.core.validation.services import changed_service, service
+from kapiserver.api.errors import FieldError
+from kapiserver.api.order import settle
+from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.types import Tree
+
+
+class ServiceStrategy(SpecStrategy):
+    """Addresses and ports once given stay, even where an update leaves them out."""
+
+    allow_create_on_update = True
+    generations = False
+    empty_status = {"loadBalancer": {}}
+
+    def check_name(self, name: str) -> list[str]:
+        return names.dns1123_label(name)
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        super().prepare_for_create(obj)
+        spec = obj.setdefault("spec", {})
+        align_cluster_ips(spec, {})
+        settle(spec, v1.ServiceSpec)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        spec, before = new.setdefault("spec", {}), old.get("spec") or {}
+        keep_allocated(spec, before)
+        align_cluster_ips(spec, before)
+        drop_what_the_type_lacks(spec, before)
+        settle(spec, v1.ServiceSpec)
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(service(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_service(new, old))
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return list(warnings.service(new))
+
+
+_SERVICE = ServiceStrategy()
+
+SERVICE_STRATEGIES: dict[str, Strategy] = {
+    "services": _SERVICE,
+    "services/status": StatusStrategy(_SERVICE),
+}

@@ -6,6 +6,7 @@ Knows no socket: `server.py` gives it one. Layers below know no configuration: i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.authentication import Authentication, read_tokens
@@ -23,6 +24,9 @@ from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV
 from kapiserver.storage.stores import Stores
 
+if TYPE_CHECKING:
+    from kapiserver.storage.encryption_config import EncryptionFile
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class App:
@@ -31,6 +35,8 @@ class App:
     server: Server
     kv: KV
     handle: Handler
+    encryption: EncryptionFile | None = None
+    """What is sealed at rest; to be started and stopped."""
 
 
 async def build_app(config: Config, *, clock: Clock | None = None) -> App:
@@ -50,6 +56,7 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
         certfile=config.etcd_certfile,
         keyfile=config.etcd_keyfile,
     )
+    encryption = _encryption(config, clock)
     kv = await open_store(config.storage, clock=clock, etcd=etcd)
 
     async def storage_answers() -> None:
@@ -68,12 +75,22 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
             clock,
             root=root,
             event_ttl=config.event_ttl,
+            encryption=encryption.encryption if encryption is not None else None,
         ),
         clock=clock,
         health=health,
         authentication=Authentication(tokens=tokens, anonymous=config.anonymous_auth),
     )
-    return App(server=server, kv=kv, handle=compose(server))
+    return App(server=server, kv=kv, handle=compose(server), encryption=encryption)
+
+
+def _encryption(config: Config, clock: Clock) -> EncryptionFile | None:
+    if config.encryption_provider_config is None:
+        return None
+    from kapiserver.storage.encryption_config import EncryptionFile  # loads YAML
+
+    reload = config.encryption_provider_config_automatic_reload
+    return EncryptionFile(config.encryption_provider_config, clock, reload=reload)
 
 
 def compose(server: Server) -> Handler:

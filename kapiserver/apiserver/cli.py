@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from kapiserver import __version__
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.feature_gates import described, parse_feature_gates
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.server import Running
@@ -79,6 +80,9 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     serving.add_argument(
         "--kubeconfig-out", type=Path, metavar="FILE", help="an administrator's kubeconfig"
     )
+    serving.add_argument(
+        "--feature-gates", action="append", default=[], metavar="NAME=BOOL,...", help=described()
+    )
     users = parser.add_argument_group("authentication")
     users.add_argument("--client-ca-file", type=Path, metavar="FILE")
     users.add_argument(
@@ -109,6 +113,14 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
         "--etcd-compaction-interval", type=_seconds, metavar="DURATION",
         default=DEFAULTS.etcd_compaction_interval,
         help="how long history is kept at least, by every storage; 0: for ever",
+    )  # fmt: skip
+    group.add_argument(
+        "--encryption-provider-config", type=Path, metavar="FILE",
+        help="an EncryptionConfiguration: which resources are sealed at rest, with which keys",
+    )  # fmt: skip
+    group.add_argument(
+        "--encryption-provider-config-automatic-reload", type=_bool, nargs="?", const=True,
+        default=False, metavar="BOOL", help="look at that file every minute",
     )  # fmt: skip
     group.add_argument("--event-ttl", type=_seconds, default=3600.0, metavar="DURATION")
 
@@ -143,6 +155,13 @@ def config_of(options: argparse.Namespace) -> Config:
         raise ValueError("--tls-cert-file and --tls-private-key-file go together")
     if (options.etcd_certfile is None) != (options.etcd_keyfile is None):
         raise ValueError("--etcd-certfile and --etcd-keyfile go together")
+    if options.encryption_provider_config_automatic_reload and (
+        options.encryption_provider_config is None
+    ):
+        raise ValueError(
+            "--encryption-provider-config-automatic-reload must be set with "
+            "--encryption-provider-config"
+        )
     data: Path = options.data_dir
     storage = options.storage or f"sqlite:{data / 'kapiserver.db'}"
     if options.etcd_servers:
@@ -157,6 +176,7 @@ def config_of(options: argparse.Namespace) -> Config:
         cert_dir=options.cert_dir or data / "certificates",
         kubeconfig_out=options.kubeconfig_out or data / "kubeconfig",
         event_ttl=int(options.event_ttl),
+        feature_gates=parse_feature_gates(",".join(options.feature_gates)),
         runtime_config=",".join(options.runtime_config),
         verbosity=options.verbose,
     )

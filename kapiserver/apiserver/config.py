@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from kapiserver.apiserver.feature_gates import DEFAULT_GATES, FeatureGates
+
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a request body, as kube-apiserver's MaxRequestBodyBytes."""
 
@@ -42,6 +44,9 @@ class Config:
     etcd_keyfile: Path | None = None
     etcd_compaction_interval: float = 300.0
     event_ttl: int = 3600
+    encryption_provider_config: Path | None = None
+    encryption_provider_config_automatic_reload: bool = False
+    feature_gates: FeatureGates = DEFAULT_GATES
     runtime_config: str = ""
     service_cluster_ip_range: str = "10.0.0.0/24"
     max_requests_inflight: int = 400

@@ -24,6 +24,7 @@ from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.feature_gates import FeatureGates
 from kapiserver.apiserver.request import Request
 from kapiserver.codecs.parameters import ParameterCodec
 from kapiserver.storage.query import DeleteQuery, Preconditions
@@ -42,6 +43,20 @@ def read_options(server: Server, request: Request, kind: str) -> Tree:
         return {}
     options = ParameterCodec(server.scheme).decode(request.query, kind)
     check_options(options, kind)
+    return _gated(server.config.feature_gates, options)
+
+
+def _gated(gates: FeatureGates, options: Tree) -> Tree:
+    """The options, less what is turned off. Raises InvalidObject."""
+    if "APIListChunking" not in gates:
+        options.pop("limit", None)
+        options.pop("continue", None)
+    if "WatchList" not in gates and options.get("sendInitialEvents") is not None:
+        words = (
+            "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+        )
+        errors = [forbidden(_INITIAL, words)]
+        raise InvalidObject(group="meta.k8s.io", kind="ListOptions", name="", errors=errors)
     return options
 
 

@@ -80,6 +80,9 @@ async def serve(config: Config, *, clock: Clock | None = None) -> AsyncIterator[
         compaction = Compaction(app.kv, app.server.clock, config.etcd_compaction_interval)
         compaction.start()
         stack.callback(compaction.stop)
+        if app.encryption is not None:
+            app.encryption.start()
+            stack.callback(app.encryption.stop)
         endpoints: list[_Endpoint] = []
         stack.push_async_callback(_drain, app, endpoints)
         insecure_url = ""

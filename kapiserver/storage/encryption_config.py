@@ -149,25 +149,6 @@ _NO_API = ("apiserveripinfo", "serviceipallocations", "servicenodeportallocation
 # Reading.
 
 
-class EncryptionFile:
-    """The file, and what it said last."""
-
-    def __init__(self, path: FilePath) -> None:
-        self.path = path
-        self._seen = b""
-
-    def changed(self) -> Overrides | None:
-        """The transformers that it asks for; None: it says what it said last. Raises
-        BadEncryptionConfig."""
-        data = _content(self.path)
-        digest = hashlib.sha256(data).digest()
-        if digest == self._seen:
-            return None
-        found = overrides_of(data, str(self.path))
-        self._seen = digest
-        return found
-
-
 def _content(file: FilePath) -> bytes:
     try:
         with file.open("rb") as opened:
@@ -333,41 +314,44 @@ def _problem_of_secret(text: str, sizes: tuple[int, ...]) -> str:
     return f"secret is not of the expected length, got {size}, expected one of [{shown}]"
 
 
-# Reading again.
+# The file, as long as a server runs.
 
 
-class EncryptionReload:
-    """Looks at the file at intervals and puts what it says in force, from `start` to `stop`."""
+class EncryptionFile:
+    """What one file seals: read when this is made and, with `reload`, looked at every minute from
+    `start` to `stop`; a file that is no good by then changes nothing."""
 
-    def __init__(
-        self,
-        file: EncryptionFile,
-        encryption: Encryption,
-        clock: Clock,
-        seconds: float = RELOAD_SECONDS,
-    ) -> None:
-        self._file = file
-        self._encryption = encryption
+    def __init__(self, path: FilePath, clock: Clock, *, reload: bool = False) -> None:
+        """Raises BadEncryptionConfig."""
+        self._path = path
         self._clock = clock
-        self._seconds = seconds
+        self._reload = reload
         self._timer: Timer | None = None
+        data = _content(path)
+        self.encryption = Encryption(overrides_of(data, str(path)), replaceable=reload)
+        self._seen = _digest(data)
 
     def start(self) -> None:
-        """Begin; call on the event loop."""
-        self._timer = self._clock.call_later(self._seconds, self._turn)
+        """Begin to look; call on the event loop."""
+        if self._reload:
+            self._timer = self._clock.call_later(RELOAD_SECONDS, self._look)
 
     def stop(self) -> None:
         """End. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
 
-    def _turn(self) -> None:
-        path = self._file.path
+    def _look(self) -> None:
         try:
-            found = self._file.changed()
-            if found is not None:
-                self._encryption.replace(found)
-                _log.info("%s was read again: what it says now holds", path)
+            data = _content(self._path)
+            if _digest(data) != self._seen:
+                self.encryption.replace(overrides_of(data, str(self._path)))
+                self._seen = _digest(data)
+                _log.info("%s was read again: what it says now holds", self._path)
         except BadEncryptionConfig as error:
-            _log.error("error processing encryption config file %s: %s", path, error)
+            _log.error("error processing encryption config file %s: %s", self._path, error)
         self.start()
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()

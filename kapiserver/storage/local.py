@@ -1,9 +1,10 @@
 """The embedded store: a `KV` over one `Database`, for one event loop.
 
-One thread writes: all that waits when it comes back is one transaction (group commit), so the
-disk's flush is shared by all. Two threads read, each on its own connection; a store in memory has
-one connection, and the writer reads too. The loop hears of a batch in one call: it shows the
-events to the watches, then resolves the writers' futures, so a watch is never behind a write.
+One thread writes. It is handed what one turn of the loop asks for in one piece, and all that waits
+when it comes back is one transaction (group commit), so the disk's flush is shared by all. Two
+threads read, each on its own connection; a store in memory has one connection, and the writer
+reads too. The loop hears of a batch in one call: it shows the events to the watches, then resolves
+the writers' futures, so a watch is never behind a write.
 
 Knows no SQL (`storage/sqlite.py` does) and no object. Mirrors what etcd does for kube-apiserver.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,8 @@ class LocalStore(KV):
         self._path = path
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[list[_Job] | None] = SimpleQueue()
+        self._gathered: list[_Job] = []
         self._pending = 0
         self._closed = False
         self._revision = Revision(0)
@@ -138,6 +140,7 @@ class LocalStore(KV):
                 task.cancel()
             for watch in tuple(self._watches):
                 watch.end(Unavailable("the store is closed"))
+            self._hand_over()
             self._jobs.put(None)
         await asyncio.shield(self._ended)
 
@@ -186,11 +189,20 @@ class LocalStore(KV):
     async def _submit(self, work: Write | Callable[[Database], Any]) -> Any:
         self._admit()
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._jobs.put(_Job(work, future))
+        if not self._gathered:
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append(_Job(work, future))
         try:
             return await future
         finally:
             self._pending -= 1
+
+    def _hand_over(self) -> None:
+        """Give the writer what this turn has gathered: waking it for each would cost the loop more
+        than the work."""
+        if self._gathered:
+            self._jobs.put(self._gathered)
+            self._gathered = []
 
     def _admit(self) -> None:
         self._check_open()
@@ -228,8 +240,11 @@ class LocalStore(KV):
             self._timer = None
         self._timer_at = at
         if at != float("inf") and not self._closed:
-            wait = min(max(0.0, at - self._clock.now()), LONGEST_TIMER)
-            self._timer = self._clock.call_later(wait, lambda: self._spawn(self._expire()))
+            wait = min(at - self._clock.now(), LONGEST_TIMER)
+            if wait > 0:
+                self._timer = self._clock.call_later(wait, lambda: self._spawn(self._expire()))
+            else:
+                self._spawn(self._expire())
 
     async def _expire(self) -> None:
         """Delete what has run out, then wait for the next."""
@@ -248,7 +263,7 @@ class LocalStore(KV):
             held = lock(self._path) if self._path is not None else None
             database = Database(self._path)
             self._report([_Done(self._opened, (database.revision(), database.next_expiry()))])
-            while jobs := self._take():
+            for jobs in self._batches():
                 self._report(_work(database, jobs))
         except StorageError as error:
             self._report([_Done(self._opened, error)])
@@ -261,21 +276,21 @@ class LocalStore(KV):
                 held.release()
             self._call(self._end)
 
-    def _take(self) -> list[_Job]:
-        """Wait for jobs, and take all there are; none when the store is closing."""
-        job = self._jobs.get()
-        jobs: list[_Job] = []
-        while job is not None:
-            jobs.append(job)
-            if len(jobs) == BATCH:
-                return jobs
-            try:
-                job = self._jobs.get_nowait()
-            except Empty:
-                return jobs
-        if jobs:
-            self._jobs.put(None)  # closing, but first these
-        return jobs
+    def _batches(self) -> Iterator[list[_Job]]:
+        """What is to be done, as it comes, all that waits in one; ends when the store closes."""
+        while (jobs := self._jobs.get()) is not None:
+            closing = False
+            while len(jobs) < BATCH and not closing:
+                try:
+                    more = self._jobs.get_nowait()
+                except Empty:
+                    break
+                closing = more is None
+                jobs += more or ()
+            for at in range(0, len(jobs), BATCH):
+                yield jobs[at : at + BATCH]
+            if closing:
+                return
 
     def _report(self, done: Sequence[_Done]) -> None:
         self._call(lambda: self._settle(done))

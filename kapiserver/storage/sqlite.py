@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kapiserver.storage.errors import (
     Compacted,
@@ -40,6 +41,10 @@ EMPTY = Revision(1)
 WAL_LIMIT = 32 << 20
 """Bytes: a longer write-ahead log is copied back and cut off even if that has to wait."""
 
+_PATIENCE = 10_000
+_CUT_PATIENCE = 20
+"""Milliseconds to wait for another connection: with a request, and with cutting the log off."""
+
 _LAYOUT = 1
 _SCHEMA = f"""
 CREATE TABLE log (
@@ -57,12 +62,19 @@ CREATE TABLE state (compacted INTEGER NOT NULL);
 INSERT INTO state VALUES (0);
 PRAGMA user_version = {_LAYOUT};
 """
+_TABLES = frozenset(("log", "current", "expiry", "state"))
 _NEWEST = "SELECT max(revision) FROM log"
 _COMPACTED = "SELECT compacted FROM state"
 _CURRENT = """
 SELECT log.revision, log.value FROM current JOIN log ON log.revision = current.revision
 WHERE current.key = ?
 """
+_CURRENT_OF = """
+SELECT current.key, log.revision, log.value
+FROM current CROSS JOIN log ON log.revision = current.revision WHERE current.key IN ({?})
+"""
+_ROWS = 64
+"""Rows of one statement, at most."""
 _AT_REVISION = """
 SELECT revision, value FROM log WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1
 """
@@ -151,10 +163,11 @@ class Database:
         Raises Corrupt, Unavailable."""
         self._path = path
         self._wal = f"{path}-wal"
+        self._uncut = 0
         with _storage_errors():
             self._sql = sqlite3.connect(
                 ":memory:" if path is None else path,
-                timeout=10,
+                timeout=_PATIENCE / 1000,
                 isolation_level=None,
                 check_same_thread=False,
             )
@@ -170,6 +183,9 @@ class Database:
         layout = run("PRAGMA user_version").fetchone()[0]
         if layout > _LAYOUT:
             raise Corrupt(f"{self._path} was written by a newer kapiserver (layout {layout})")
+        tables = {row[0] for row in run("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        if tables and (not layout or not _TABLES.issubset(tables)):
+            raise Corrupt(f"{self._path} is a database of another program")
         if self._path is not None:
             if not layout:
                 run("PRAGMA auto_vacuum = INCREMENTAL")
@@ -234,35 +250,65 @@ class Database:
     def apply(self, writes: Sequence[Write]) -> list[Event | StorageError]:
         """Do the writes in one transaction; when this returns they are durable. The answer to
         each is its event, or KeyExists or Conflict. Raises Unavailable, Corrupt: none was done."""
+        outcomes: list[Event | StorageError] = []
         with self._transaction():
             revision = self.revision()
-            outcomes: list[Event | StorageError] = []
-            for write in writes:
-                outcome = self._apply_one(write, Revision(revision + 1))
-                outcomes.append(outcome)
-                if isinstance(outcome, Event):
-                    revision = outcome.revision
+            for some in _each_key_once(writes):
+                outcomes += self._apply_some(some, revision)
+                revision = max([revision, *(o.revision for o in outcomes if isinstance(o, Event))])
         return outcomes
 
-    def _apply_one(self, write: Write, revision: Revision) -> Event | StorageError:
-        run = self._sql.execute
-        key, value = write.key, write.value
-        at, before = run(_CURRENT, (key,)).fetchone() or (0, None)
-        if at != write.expected:
-            if write.expected == 0:
-                return KeyExists(key)
-            return Conflict(key, expected=write.expected, current=at or None)
-        run("INSERT INTO log VALUES (?, ?, ?, ?, ?)", (revision, key, value is None, at, value))
-        if value is None:
-            run("DELETE FROM current WHERE key = ?", (key,))
-            run("DELETE FROM expiry WHERE revision = ?", (at,))
-        elif at:
-            run("UPDATE current SET revision = ? WHERE key = ?", (revision, key))
-        else:
-            run("INSERT INTO current VALUES (?, ?)", (key, revision))
-        if write.expires:
-            run("INSERT INTO expiry VALUES (?, ?)", (revision, write.expires))
-        return Event(key, revision, value, before)
+    def _apply_some(self, writes: Sequence[Write], newest: int) -> list[Event | StorageError]:
+        """Do writes of different keys. A statement is for many rows: after each, this thread waits
+        for its turn with the interpreter, which costs more than the statement."""
+        found = {
+            key: (revision, value)
+            for key, revision, value in self._for_all(_CURRENT_OF, [(one.key,) for one in writes])
+        }
+        outcomes: list[Event | StorageError] = []
+        done: list[tuple[Write, Event, int]] = []
+        for write in writes:
+            at, before = found.get(write.key, (0, None))
+            if at == write.expected:
+                newest += 1
+                event = Event(write.key, Revision(newest), write.value, before)
+                done.append((write, event, at))
+                outcomes.append(event)
+            elif write.expected == 0:
+                outcomes.append(KeyExists(write.key))
+            else:
+                outcomes.append(Conflict(write.key, expected=write.expected, current=at or None))
+        gone = [(write.key, at) for write, _, at in done if write.value is None]
+        self._for_all(
+            "INSERT INTO log VALUES {(?, ?, ?, ?, ?)}",
+            [(e.revision, e.key, e.value is None, at, e.value) for _, e, at in done],
+        )
+        self._for_all(
+            "INSERT INTO current VALUES {(?, ?)} "
+            "ON CONFLICT (key) DO UPDATE SET revision = excluded.revision",
+            [(e.key, e.revision) for _, e, _ in done if e.value is not None],
+        )
+        self._for_all("DELETE FROM current WHERE key IN ({?})", [(key,) for key, _ in gone])
+        self._for_all("DELETE FROM expiry WHERE revision IN ({?})", [(at,) for _, at in gone])
+        self._for_all(
+            "INSERT INTO expiry VALUES {(?, ?)}",
+            [(e.revision, write.expires) for write, e, _ in done if write.expires],
+        )
+        return outcomes
+
+    def _for_all(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Run a statement for rows of values, many at a time; what stands in braces is repeated
+        for each row. Sizes are powers of two, so that few statements are ever compiled."""
+        begin, _, rest = statement.partition("{")
+        each, _, end = rest.partition("}")
+        answer: list[Any] = []
+        at = 0
+        while at < len(rows):
+            size = min(_ROWS, 1 << (len(rows) - at).bit_length() - 1)
+            values = [value for row in rows[at : at + size] for value in row]
+            answer += self._sql.execute(begin + ", ".join([each] * size) + end, values).fetchall()
+            at += size
+        return answer
 
     def expiring(self, now: float, limit: int) -> list[Write]:
         """The deletes of what has run out by `now`, the first `limit` of them; what was written
@@ -317,10 +363,20 @@ class Database:
         return bool(free > pages)
 
     def tidy(self) -> None:
-        """Cut off a write-ahead log that readers have kept from starting over."""
-        if self._path is not None and os.stat(self._wal).st_size > WAL_LIMIT:
-            with _storage_errors():
-                self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        """Cut off a write-ahead log that readers have kept from starting over. A reader that goes
+        on (a backup, say) is not waited for: after some more writes it is tried again."""
+        if self._path is None:
+            return
+        size = os.stat(self._wal).st_size
+        if size <= max(WAL_LIMIT, self._uncut):
+            return
+        with _storage_errors():
+            run = self._sql.execute
+            run(f"PRAGMA busy_timeout = {_CUT_PATIENCE}")
+            run("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            run(f"PRAGMA busy_timeout = {_PATIENCE}")
+        left = os.stat(self._wal).st_size
+        self._uncut = left + WAL_LIMIT // 8 if left else 0
 
     def _check_kept(self, revision: Revision) -> None:
         oldest = self.compacted()
@@ -355,6 +411,17 @@ class Database:
                 if self._sql.in_transaction:
                     self._sql.execute("ROLLBACK")
                 raise
+
+
+def _each_key_once(writes: Sequence[Write]) -> Iterator[Sequence[Write]]:
+    """The writes in order, cut before each that is of a key that came since the last cut."""
+    some: dict[str, Write] = {}
+    for write in writes:
+        if write.key in some:
+            yield tuple(some.values())
+            some = {}
+        some[write.key] = write
+    yield tuple(some.values())
 
 
 @contextmanager

@@ -1,0 +1,189 @@
+"""What server-side apply must know of a value: which lists are maps or sets, what is one piece.
+
+A schema is a graph of nodes, derived from a Type (`schema_of`); a CustomResourceDefinition's
+schema compiles to the same nodes. Knows no object and no manager. Mirrors the schema package of
+sigs.k8s.io/structured-merge-diff.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from kapiserver.api.leaves import FieldsV1, IntOrString, MicroTime, Quantity, RawExtension, Time
+from kapiserver.api.types import (
+    Declaration,
+    Field,
+    Leaf,
+    ListOf,
+    MapOf,
+    Message,
+    Scalar,
+    Shape,
+    Type,
+    Value,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarNode:
+    """One value with nothing in it; `untyped` takes any scalar."""
+
+    kind: Literal["string", "numeric", "boolean", "untyped"]
+
+
+class MapNode:
+    """An object. `fields` are the named ones; `rest` is the node of all other keys, None where
+    there may be none. An atomic one is owned and replaced as a whole."""
+
+    __slots__ = ("_fields", "atomic", "rest")
+
+    def __init__(
+        self,
+        fields: Callable[[], Mapping[str, Node]] = dict,
+        *,
+        rest: Node | None = None,
+        atomic: bool = False,
+    ) -> None:
+        self._fields: Callable[[], Mapping[str, Node]] | Mapping[str, Node] = fields
+        self.rest = rest
+        self.atomic = atomic
+
+    @property
+    def fields(self) -> Mapping[str, Node]:
+        """The named fields, read at first use: types may contain themselves."""
+        if callable(self._fields):
+            self._fields = self._fields()
+        return self._fields
+
+    def child(self, name: str) -> Node | None:
+        """The node of what lies under a key; None where the key is not declared."""
+        found = self.fields.get(name)
+        return self.rest if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    """A list: one piece (`atomic`), a `set` of scalars, or a `map` whose items are told apart by
+    `keys`. `defaults` stand in for keys an item leaves out."""
+
+    item: Node
+    relation: Literal["atomic", "set", "map"] = "atomic"
+    keys: tuple[str, ...] = ()
+    defaults: Mapping[str, Value] | None = None
+
+    @property
+    def atomic(self) -> bool:
+        """Whether the list is owned and replaced as a whole."""
+        return self.relation == "atomic"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyNode:
+    """A value of no declared form: what it is, is seen from it. Its lists are one piece."""
+
+
+Node: TypeAlias = "ScalarNode | MapNode | ListNode | AnyNode"
+
+STRING, NUMERIC, BOOLEAN, UNTYPED = (
+    ScalarNode("string"),
+    ScalarNode("numeric"),
+    ScalarNode("boolean"),
+    ScalarNode("untyped"),
+)
+ANY = AnyNode()
+ANY_MAP = MapNode(rest=ANY)
+ANY_LIST = ListNode(ANY)
+
+_SCALARS: dict[str, Node] = {
+    "string": STRING,
+    "bytes": STRING,
+    "bool": BOOLEAN,
+    "int32": NUMERIC,
+    "int64": NUMERIC,
+    "double": NUMERIC,
+    "any": ANY,
+}
+
+_UNTYPED_LEAVES = (Quantity, Time, MicroTime, IntOrString)
+_FREE_LEAVES = (RawExtension, FieldsV1)
+
+
+def deduced(node: Node, value: Value) -> Node:
+    """The node by which to read the value: for a free value, what the value shows itself to be."""
+    if node is not ANY:
+        return node
+    if isinstance(value, dict):
+        return ANY_MAP
+    return ANY_LIST if isinstance(value, list) else UNTYPED
+
+
+@functools.cache
+def schema_of(type_: Any) -> Node:
+    """The node of a Type."""
+    if issubclass(type_, Leaf):
+        return _leaf(type_)
+    return _struct(type_, type_.atomic)
+
+
+def _leaf(type_: type[Leaf]) -> Node:
+    if issubclass(type_, _UNTYPED_LEAVES):
+        return UNTYPED
+    if issubclass(type_, _FREE_LEAVES):
+        return ANY_MAP
+    kind = type_.openapi.get("type")
+    if kind == "array":
+        return ListNode(STRING)
+    return STRING if kind == "string" else ANY
+
+
+@functools.cache
+def _struct(type_: Any, atomic: bool) -> MapNode:
+    return MapNode(lambda: _fields(type_), atomic=atomic)
+
+
+def _fields(type_: type[Type]) -> Mapping[str, Node]:
+    return {flat.field.name: _node_of_field(flat.field) for flat in type_.flat_fields()}
+
+
+def _node_of_field(field: Field) -> Node:
+    return _node(field.shape, field.declaration)
+
+
+def _node(shape: Shape, says: Declaration) -> Node:
+    match shape:
+        case Scalar(name):
+            return _SCALARS[name]
+        case Message():
+            message: Any = shape.type
+            if issubclass(message, Leaf) or says.atomic is None:
+                return schema_of(message)
+            return _struct(message, says.atomic)
+        case MapOf(value):
+            rest = ListNode(_item(value.item)) if isinstance(value, ListOf) else _item(value)
+            return MapNode(rest=rest, atomic=bool(says.atomic))
+        case ListOf(item):
+            return _list(item, says)
+
+
+def _item(shape: Scalar | Message) -> Node:
+    if isinstance(shape, Scalar):
+        return _SCALARS[shape.name]
+    message: Any = shape.type
+    return schema_of(message)
+
+
+def _list(item: Scalar | Message, says: Declaration) -> ListNode:
+    if says.set:
+        return ListNode(_item(item), relation="set")
+    if not says.keys or says.atomic:
+        return ListNode(_item(item))
+    assert isinstance(item, Message)
+    defaults = {
+        flat.field.name: flat.field.declaration.default
+        for flat in item.type.flat_fields()
+        if flat.field.name in says.keys and flat.field.declaration.default is not None
+    }
+    return ListNode(_item(item), relation="map", keys=says.keys, defaults=defaults)

@@ -1,0 +1,489 @@
+"""Two values of one schema laid over each other: merged, compared, cut, and seen as sets of fields.
+
+The operations server-side apply is made of. They read by the nodes of `merge_schema` and speak of
+fields as `fieldsets` does; they know no manager, kind or version, and change no value they were
+given: what comes out may share parts with what went in. Mirrors the typed package of
+sigs.k8s.io/structured-merge-diff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kapiserver.api.fieldsets import (
+    END,
+    SELF,
+    Fields,
+    Step,
+    children,
+    difference,
+    field_step,
+    is_member,
+    key_step,
+    shown,
+    value_step,
+)
+from kapiserver.api.merge_schema import (
+    AnyNode,
+    ListNode,
+    MapNode,
+    Node,
+    ScalarNode,
+    deduced,
+)
+from kapiserver.api.types import Value
+
+
+class SchemaMismatch(Exception):
+    """A value does not fit its schema: `.spec.foo: field not declared in schema`."""
+
+
+class _Absent:
+    """What stands for a value that is not there, which null is not."""
+
+
+ABSENT: Final = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How one value differs from another."""
+
+    added: Fields
+    modified: Fields
+    removed: Fields
+
+
+# Steps.
+
+
+def _item_step(node: ListNode, item: Value, index: int) -> Step:
+    """The step to an item of a list that is a set or a map. Raises SchemaMismatch."""
+    if node.relation == "set":
+        if item is None:
+            raise SchemaMismatch("associative list without keys has an element that's a null")
+        if isinstance(item, dict | list):
+            raise SchemaMismatch("associative list without keys has an element that's not a scalar")
+        return value_step(item)
+    if not isinstance(item, dict):
+        what = "a null" if item is None else "not a map"
+        raise SchemaMismatch(f"associative list with keys may not have {what} element")
+    keys = {}
+    for key in node.keys:
+        value = item.get(key)
+        if value is None and node.defaults:
+            value = node.defaults.get(key)
+        if value is not None:
+            keys[key] = value
+        elif key not in item:
+            raise SchemaMismatch(_missing_key(key, index))
+    return key_step(keys)
+
+
+def _missing_key(key: str, index: int) -> str:
+    return (
+        f"element {index}: associative list with keys has an element that omits key field "
+        f'"{key}" (and doesn\'t have default value)'
+    )
+
+
+def _steps(node: ListNode, items: list[Value]) -> Iterator[tuple[Step, Value]]:
+    for index, item in enumerate(items):
+        yield _item_step(node, item, index), item
+
+
+# Validation.
+
+
+def check(node: Node, value: Value, path: str = "") -> None:
+    """See that a value fits its schema, without repeated items. Raises SchemaMismatch."""
+    errors = list(_errors(node, value, path))
+    if errors:
+        text = errors[0] if len(errors) == 1 else "\n".join(["errors:", *errors])
+        raise SchemaMismatch(text)
+
+
+def _errors(node: Node, value: Value, path: str) -> Iterator[str]:
+    node = deduced(node, value)
+    if value is None:
+        return
+    match node:
+        case ScalarNode():
+            fault = _scalar_fault(node, value)
+            if fault:
+                yield f"{path}: {fault}"
+        case MapNode():
+            yield from _map_errors(node, value, path)
+        case ListNode():
+            yield from _list_errors(node, value, path)
+
+
+_SCALAR_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "string": (str, "string"),
+    "numeric": ((int, float), "numeric (int or float)"),
+    "boolean": (bool, "boolean"),
+}
+
+
+def _scalar_fault(node: ScalarNode, value: Value) -> str:
+    if node.kind == "untyped":
+        return ""
+    wanted, name = _SCALAR_KINDS[node.kind]
+    fits = isinstance(value, wanted) and (node.kind == "boolean" or not isinstance(value, bool))
+    return "" if fits else f"expected {name}, got {_shown(value)}"
+
+
+def _shown(value: Value) -> str:
+    """A value as Go's %v shows it, which is how these messages do."""
+    from kapiserver.api.wording import go_value
+
+    if isinstance(value, bool):
+        return f"&value.valueUnstructured{{Value:{str(value).lower()}}}"
+    return f"&value.valueUnstructured{{Value:{go_value(value)}}}"
+
+
+def _map_errors(node: MapNode, value: Value, path: str) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield f"{path}: expected map, got {_shown(value)}"
+        return
+    for name, below in value.items():
+        child = node.child(name)
+        if child is None:
+            yield f"{path}.{name}: field not declared in schema"
+        else:
+            yield from _errors(child, below, f"{path}.{name}")
+
+
+def _list_errors(node: ListNode, value: Value, path: str) -> Iterator[str]:
+    if not isinstance(value, list):
+        yield f"{path}: expected list, got {_shown(value)}"
+        return
+    seen: set[Step] = set()
+    for index, item in enumerate(value):
+        here = f"{path}[{index}]"
+        if not node.atomic:
+            try:
+                step = _item_step(node, item, index)
+            except SchemaMismatch as error:
+                yield f"{path}: {error}"
+                continue
+            here = path + shown(step)
+            if step in seen:
+                yield f"{path}: duplicate entries for key {shown(step)}"
+            seen.add(step)
+        yield from _errors(node.item, item, here)
+
+
+# Sets of fields.
+
+
+def fields_of(node: Node, value: Value) -> Fields:
+    """The fields a value sets, as a manager that applies it owns them."""
+    return _fields(node, value) or {}
+
+
+def _fields(node: Node, value: Value) -> Fields | None:
+    """The node of a value; None where nothing is owned."""
+    node = deduced(node, value)
+    match node:
+        case MapNode(atomic=False):
+            return _map_fields(node, value) if isinstance(value, dict) else None
+        case ListNode(atomic=False):
+            return _list_fields(node, value) if isinstance(value, list) else None
+    return END
+
+
+def _map_fields(node: MapNode, value: Value) -> Fields | None:
+    found = {}
+    for name, below in value.items():
+        declared = node.fields.get(name)
+        child = declared or node.rest
+        inner = None if child is None else _fields(child, below)
+        if below is None or below == {} or declared is None:
+            inner = _as_member(inner)
+        if inner is not None:
+            found[field_step(name)] = inner
+    return found or None
+
+
+def _list_fields(node: ListNode, value: list[Value]) -> Fields | None:
+    found: Fields = {}
+    repeated: set[Step] = set()
+    for step, item in _steps(node, value):
+        if step in found:
+            repeated.add(step)
+            continue
+        found[step] = _as_member(_fields(node.item, item))
+    for step in repeated:
+        found[step] = END
+    return found or None
+
+
+def _as_member(node: Fields | None) -> Fields:
+    """The node with a path that ends at it."""
+    return END if node is None else node if is_member(node) else {SELF: END, **node}
+
+
+def with_named_fields(node: Node, fields: Fields) -> Fields:
+    """The set with each declared field that has something below it as a member of its own."""
+    declared = node.fields if isinstance(node, MapNode) else {}
+    found: Fields = {}
+    for step, below in fields.items():
+        if step == SELF or not below:
+            found[step] = below
+            continue
+        inner = with_named_fields(_below(node, step), below)
+        named = step[0] == "f" and step[2:] in declared
+        found[step] = _as_member(inner) if named else inner
+    return found
+
+
+def _below(node: Node, step: Step) -> Node:
+    if isinstance(node, MapNode):
+        return node.child(step[2:]) or _NOTHING
+    if isinstance(node, ListNode):
+        return node.item
+    return node if isinstance(node, AnyNode) else _NOTHING
+
+
+_NOTHING: Final = ScalarNode("untyped")
+
+
+# Comparing.
+
+
+def compare(node: Node, old: Value, new: Value) -> Comparison:
+    """How `new` differs from `old`."""
+    diff = _compare(node, old, new)
+    return Comparison(
+        added=children(diff.added or {}),
+        modified=children(diff.modified or {}),
+        removed=children(diff.removed or {}),
+    )
+
+
+@dataclass(slots=True)
+class _Diff:
+    """The three nodes of a comparison at one place; None where nothing differs."""
+
+    added: Fields | None = None
+    modified: Fields | None = None
+    removed: Fields | None = None
+
+
+_SAME: Final = _Diff()
+
+
+def _compare(node: Node, old: Any, new: Any) -> _Diff:
+    if old is new or (old is not ABSENT and new is not ABSENT and _equal(old, new)):
+        return _SAME
+    if old is ABSENT:
+        return _Diff(added=_all(deduced(node, new), new))
+    if new is ABSENT:
+        return _Diff(removed=_all(deduced(node, old), old))
+    before, after = deduced(node, old), deduced(node, new)
+    if before is not after and old is not None and new is not None:
+        return _Diff(added=_all(after, new), removed=_all(before, old), modified=END)
+    return _compare_inside(after if new is not None else before, old, new)
+
+
+def _equal(one: Value, other: Value) -> bool:
+    """Equality that tells True from 1 where it is seen at once; inside, canonical trees do."""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _compare_inside(node: Node, old: Value, new: Value) -> _Diff:
+    if not isinstance(node, MapNode | ListNode) or node.atomic or (not old and not new):
+        return _Diff(modified=END)
+    found = _Diff({}, {}, {})
+    inside = (
+        _map_pairs(node, old, new) if isinstance(node, MapNode) else _list_pairs(node, old, new)
+    )
+    for step, child, one, other in inside:
+        diff = _compare(child, one, other)
+        for part in ("added", "modified", "removed"):
+            inner = getattr(diff, part)
+            if inner is not None:
+                getattr(found, part)[step] = inner
+    return _Diff(found.added or None, found.modified or None, found.removed or None)
+
+
+def _map_pairs(node: MapNode, old: Any, new: Any) -> Iterator[tuple[Step, Node, Any, Any]]:
+    old, new = old or {}, new or {}
+    for name, one in old.items():
+        other = new.get(name, ABSENT)
+        if one is not other:
+            yield field_step(name), node.child(name) or _NOTHING, one, other
+    for name, other in new.items():
+        if name not in old:
+            yield field_step(name), node.child(name) or _NOTHING, ABSENT, other
+
+
+def _list_pairs(node: ListNode, old: Any, new: Any) -> Iterator[tuple[Step, Node, Any, Any]]:
+    before, after = _gathered(node, old or []), _gathered(node, new or [])
+    for step in {**before, **after}:
+        ones, others = before.get(step, []), after.get(step, [])
+        if len(ones) <= 1 and len(others) <= 1:
+            yield step, node.item, _only(ones), _only(others)
+        else:
+            # Items that share a step are one piece.
+            yield step, _PIECE, ones or ABSENT, others or ABSENT
+
+
+def _only(items: list[Value]) -> Any:
+    return items[0] if items else ABSENT
+
+
+_PIECE: Final = ListNode(AnyNode())
+
+
+def _gathered(node: ListNode, items: list[Value]) -> dict[Step, list[Value]]:
+    found: dict[Step, list[Value]] = {}
+    for step, item in _steps(node, items):
+        found.setdefault(step, []).append(item)
+    return found
+
+
+def _all(node: Node, value: Value) -> Fields:
+    """The node of a value that came or went as a whole: it and all that lies in it."""
+    if isinstance(node, MapNode) and not node.atomic and value:
+        found = {
+            field_step(name): _all(deduced(node.child(name) or _NOTHING, below), below)
+            for name, below in value.items()
+        }
+        return {SELF: END, **found}
+    if isinstance(node, ListNode) and not node.atomic and value:
+        gathered = _gathered(node, value)
+        found = {
+            step: _all(deduced(node.item, items[0]), items[0]) if len(items) == 1 else END
+            for step, items in gathered.items()
+        }
+        return {SELF: END, **found}
+    return END
+
+
+# Merging.
+
+
+def merge(node: Node, live: Value, config: Value) -> Value:
+    """The live value with what the configuration says laid over it."""
+    merged = _merge(node, live, config)
+    return None if merged is ABSENT else merged
+
+
+def _merge(node: Node, live: Any, config: Any) -> Any:
+    if config is ABSENT:
+        return live
+    if live is ABSENT or live is None:
+        return config
+    node = deduced(node, config if config is not None else live)
+    if not isinstance(node, MapNode | ListNode) or node.atomic or (not live and not config):
+        return config
+    if isinstance(node, MapNode):
+        if isinstance(live, dict) and isinstance(config, dict | None):
+            return _merge_map(node, live, config or {})
+    elif isinstance(live, list) and isinstance(config, list | None):
+        return _merge_list(node, live, config or []) or ABSENT
+    return config
+
+
+def _merge_map(node: MapNode, live: dict[str, Value], config: dict[str, Value]) -> Any:
+    out = dict(live)
+    for name, value in config.items():
+        merged = _merge(node.child(name) or _NOTHING, live.get(name, ABSENT), value)
+        if merged is ABSENT:
+            out.pop(name, None)
+        else:
+            out[name] = merged
+    return out
+
+
+def _merge_list(node: ListNode, live: list[Value], config: list[Value]) -> list[Value]:
+    """Items in the configuration's order, those it does not name kept between them where they
+    were."""
+    ours, theirs = list(_steps(node, live)), list(_steps(node, config))
+    known = _first_items(ours)
+    wanted = dict(theirs)
+    shared = iter([step for step, _ in theirs if step in known])
+    due = next(shared, None)
+    out: list[Value] = []
+    taken: set[Step] = set()
+    left = right = 0
+    while left < len(ours) or right < len(theirs):
+        if left < len(ours):
+            step, item = ours[left]
+            if right < len(theirs) and step == theirs[right][0]:
+                out.append(_merge(node.item, known[step], wanted[step]))
+                taken.add(step)
+                left, right, due = left + 1, right + 1, next(shared, None)
+                continue
+            if right < len(theirs) and step in wanted and due is not None and due != step:
+                left += 1  # its turn comes with the configuration's
+                continue
+            if step not in wanted:
+                out.append(item)
+                left += 1
+                continue
+            if step in taken:
+                left += 1
+        if right < len(theirs):
+            step, item = theirs[right]
+            out.append(_merge(node.item, known.get(step, ABSENT), item))
+            taken.add(step)
+            right += 1
+            if due == step:
+                due = next(shared, None)
+    return out
+
+
+def _first_items(pairs: list[tuple[Step, Value]]) -> dict[Step, Any]:
+    """The item of each step; ABSENT where several share it, which the configuration replaces."""
+    found: dict[Step, Any] = {}
+    for step, item in pairs:
+        found[step] = ABSENT if step in found else item
+    return found
+
+
+# Cutting.
+
+
+def remove(node: Node, value: Value, fields: Fields) -> Value:
+    """The value without the items and fields of the set, and without what lies below them."""
+    if not fields:
+        return value
+    node = deduced(node, value)
+    if isinstance(node, ListNode) and isinstance(value, list) and not node.atomic:
+        kept = [
+            item if below is None else remove(node.item, item, below)
+            for item, below in _kept(_steps(node, value), fields, lambda step: step)
+        ]
+        return kept or None
+    if isinstance(node, MapNode) and isinstance(value, dict) and not node.atomic:
+        cut = {
+            name: value[name]
+            if below is None
+            else remove(node.child(name) or _NOTHING, value[name], below)
+            for name, below in _kept(((name, name) for name in value), fields, field_step)
+        }
+        return cut or None
+    return value
+
+
+def _kept(
+    pairs: Any, fields: Fields, step_of: Callable[[str], Step]
+) -> Iterator[tuple[Any, Fields | None]]:
+    """What stays, with the part of the set that lies below it (None: nothing does)."""
+    for name, item in pairs:
+        below = fields.get(step_of(name))
+        if below is None:
+            yield item, None
+        elif not is_member(below):
+            yield item, below
+
+
+def remove_except(node: Node, value: Value, keep: Fields) -> Value:
+    """The value without the fields that are not in the set."""
+    mine = with_named_fields(node, fields_of(node, value))
+    return remove(node, value, difference(mine, keep))

@@ -96,7 +96,7 @@ class Resource:
     selectable_fields: tuple[str, ...] = ()
     """Beside metadata.name and metadata.namespace."""
     field_aliases: tuple[tuple[str, str], ...] = ()
-    """Old names of selectable fields: (alias, field)."""
+    """Other names of selectable fields: (alias, field of the resource that keeps the objects)."""
     answers_deleted: bool = False
     """A delete answers with the object that is gone, where others answer with a Status."""
     stored: bool = True

@@ -7,6 +7,7 @@ runtime.Scheme of k8s.io/apimachinery, less the codecs.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 from collections.abc import Callable, Sequence
@@ -205,6 +206,7 @@ class Scheme:
     def strategy(self, resource: Resource, subresource: str = "") -> Strategy:
         """How writes of a resource, or of one of its subresources, behave: what the group's table
         says, else the ordinary way."""
+        resource = self.kept(resource)
         table = self._optional_table(resource.group, "strategies", "STRATEGIES")
         key = f"{resource.name}/{subresource}" if subresource else resource.name
         found: Strategy | None = table.get(key)
@@ -219,6 +221,7 @@ class Scheme:
     @functools.cache  # noqa: B019
     def fields(self, resource: Resource) -> Extractor:
         """What reads the selectable fields of the resource's objects, in the hub version."""
+        resource = self.kept(resource)
         return extractor(resource, self._optional_table(resource.group, "fields", "FIELDS"))
 
     def default(self, obj: Tree) -> None:
@@ -236,6 +239,8 @@ class Scheme:
     @functools.cache  # noqa: B019
     def columns(self, group: str, kind: str) -> Columns:
         """The columns of a kind's tables; their cells read the hub version."""
+        with contextlib.suppress(NotRegistered):
+            group = self.hub_version(group, kind).group
         found = self._optional_table(group, "columns", "COLUMNS").get(kind)
         return found if found is not None else DEFAULT_COLUMNS
 

@@ -363,9 +363,10 @@ def _unescaped(text: str) -> str:
 def _resolved(term: FieldTerm, resource: Resource) -> FieldTerm:
     # Kinds with fields of their own name them in a function with its own message; all others
     # share the default one, which accepts a namespace even for cluster-scoped kinds.
-    name = dict(resource.field_aliases).get(term.name, term.name)
+    aliases = dict(resource.field_aliases)
+    name = aliases.get(term.name, term.name)
     own = bool(resource.selectable_fields or resource.field_aliases)
-    if name in resource.selectable_fields or name == "metadata.name":
+    if term.name in (*resource.selectable_fields, *aliases, "metadata.name"):
         return FieldTerm(name, term.value, term.equal)
     if name == "metadata.namespace" and (resource.namespaced or not own):
         return FieldTerm(name, term.value, term.equal)

@@ -158,7 +158,8 @@ def _subresource(resource: Resource, subresource: Subresource) -> Tree:
 
 def storage_version_hash(resource: Resource) -> str:
     """Changes when the version in which objects are stored does: 8 bytes of a SHA-256."""
-    kind = f"{resource.group}/{resource.storage_version}/{resource.kind}"
+    group = resource.group if resource.kept_in is None else resource.kept_in
+    kind = f"{group}/{resource.storage_version}/{resource.kind}"
     return base64.b64encode(hashlib.sha256(kind.encode()).digest()[:8]).decode()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kapiserver.api.group import Resource
 
+_OF_OBJECT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+
 RESOURCES = (
     Resource(
         group="events.k8s.io",
@@ -14,18 +16,10 @@ RESOURCES = (
         storage_version="v1",
         kept_in="",
         short_names=("ev",),
-        selectable_fields=(
-            "regarding.kind",
-            "regarding.namespace",
-            "regarding.name",
-            "regarding.uid",
-            "regarding.apiVersion",
-            "regarding.resourceVersion",
-            "regarding.fieldPath",
-            "reason",
-            "reportingController",
-            "source",
-            "type",
+        selectable_fields=("reason", "source", "type"),
+        field_aliases=(
+            *((f"regarding.{name}", f"involvedObject.{name}") for name in _OF_OBJECT),
+            ("reportingController", "reportingComponent"),
         ),
     ),
 )

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
+from kapiserver.api.errors import BadObject
+from kapiserver.api.label_selectors import selector_text
 from kapiserver.api.objects import name_of, value_at
 from kapiserver.api.types import Tree
 
@@ -126,6 +128,27 @@ def number(*path: str) -> CellOf:
     return lambda obj, _: value_at(obj, *path) or 0
 
 
+def count(*path: str) -> CellOf:
+    """A cell that is the length of the list at a path."""
+    return lambda obj, _: len(value_at(obj, *path) or ())
+
+
+def flag(*path: str, unset: bool = False) -> CellOf:
+    """A cell that is true or false, as the value at a path; `unset` where there is none."""
+
+    def cell(obj: Tree, _: datetime) -> bool:
+        found = value_at(obj, *path)
+        return unset if found is None else bool(found)
+
+    return cell
+
+
+def first_few(shown: Sequence[str], most: int = 3) -> str:
+    """The first of several texts, and how many more there are."""
+    more = f" + {len(shown) - most} more..." if len(shown) > most else ""
+    return ",".join(shown[:most]) + more
+
+
 def labels_text(labels: Mapping[str, str] | None) -> str:
     """Labels as `a=b,c=d`."""
     if not labels:
@@ -158,6 +181,24 @@ def of_pods(*path: str) -> tuple[Column, ...]:
             priority=1,
         ),
     )
+
+
+def selector_column(*path: str) -> Column:
+    """The wide column of the label selector at `path`."""
+    description = "Labels of its pods."
+    return Column("Selector", selector(*path), description, priority=1)
+
+
+def selector(*path: str) -> CellOf:
+    """A cell that is the label selector at `path`."""
+
+    def cell(obj: Tree, _: datetime) -> str:
+        try:
+            return selector_text(value_at(obj, *path)) or NONE
+        except BadObject:
+            return "<error>"
+
+    return cell
 
 
 NAME = Column("Name", name, "Name of the object, unique within its namespace.", format="name")

@@ -26,6 +26,12 @@ UpdateRule: TypeAlias = Callable[[Tree, Tree], Iterable[FieldError]]
 """The rules for a changed object: (new, old)."""
 
 
+STATUS_METADATA = (
+    "generation", "deletionTimestamp", "labels", "annotations", "ownerReferences", "finalizers",
+)  # fmt: skip
+"""What writes of a newer kind's status leave alone too (meta/v1's ResetObjectMetaForStatus)."""
+
+
 class Strategy:
     """The answers of an ordinary kind without a status and without generations."""
 

@@ -1,0 +1,42 @@
+"""What the storage group fills in, beside the defaults that its types declare.
+
+Mirrors pkg/apis/storage/v1/defaults.go.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.order import settle
+from kapiserver.api.storage import v1
+from kapiserver.api.types import Tree, Type
+
+_DRIVER = {
+    "attachRequired": True,
+    "podInfoOnMount": False,
+    "storageCapacity": False,
+    "fsGroupPolicy": "ReadWriteOnceWithFSType",
+    "requiresRepublish": False,
+    "seLinuxMount": False,
+    "preventPodSchedulingIfMissing": False,
+}
+
+
+def _storage_class(found: Tree) -> None:
+    for name, value in (("reclaimPolicy", "Delete"), ("volumeBindingMode", "Immediate")):
+        if found.get(name) is None:
+            found[name] = value
+
+
+def _driver(spec: Tree) -> None:
+    for name, value in _DRIVER.items():
+        if spec.get(name) is None:
+            spec[name] = value
+    if not spec.get("volumeLifecycleModes"):
+        spec["volumeLifecycleModes"] = ["Persistent"]
+    settle(spec, v1.CSIDriverSpec)
+
+
+DEFAULTS: dict[type[Type], DefaultFunction] = {
+    v1.CSIDriverSpec: _driver,
+    v1.StorageClass: _storage_class,
+}

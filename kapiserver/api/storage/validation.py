@@ -1,0 +1,279 @@
+"""Rules for classes, drivers and attachments of volumes.
+
+Mirrors pkg/apis/storage/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kapiserver.api import names
+from kapiserver.api.core.validation.common import INT32_MAX, checked, in_range, not_negative
+from kapiserver.api.core.validation.persistent_volumes import driver_name, inline_volume
+from kapiserver.api.core.validation.resources import amount
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+from kapiserver.api.label_selectors import validate_label_key, validate_label_selector
+from kapiserver.api.metadata import immutable
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+
+_SPEC = Path("spec")
+_KEYS_MAX = 512
+_PARAMETERS_MAX = 256 * 1024
+_MESSAGE_MAX = 1024
+_NODE_ID_MAX = 256
+_MINUTES_10 = 600
+_RECLAIM = ("Delete", "Retain")
+_BINDING = ("Immediate", "WaitForFirstConsumer")
+_GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
+_LIFECYCLES = ("Ephemeral", "Persistent")
+
+
+def storage_class(obj: Tree) -> Iterator[FieldError]:
+    """A new class."""
+    yield from _provisioner(obj.get("provisioner") or "", Path("provisioner"))
+    yield from _parameters(obj.get("parameters") or {}, Path("parameters"))
+    policy = obj.get("reclaimPolicy")
+    if policy and policy not in _RECLAIM:
+        yield not_supported(Path("reclaimPolicy"), policy, _RECLAIM)
+    mode = obj.get("volumeBindingMode")
+    if mode is None:
+        yield required(Path("volumeBindingMode"))
+    elif mode not in _BINDING:
+        yield not_supported(Path("volumeBindingMode"), mode, _BINDING)
+    yield from _topologies(obj.get("allowedTopologies") or (), Path("allowedTopologies"))
+
+
+def changed_storage_class(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A class that is to be changed: what volumes are made of stays."""
+    yield from storage_class(new)
+    yield from _kept(new, old, "parameters", "provisioner", "reclaimPolicy")
+    name = "volumeBindingMode"
+    yield from immutable(new.get(name), old.get(name), Path(name))
+
+
+def _kept(new: Tree, old: Tree, *fields: str) -> Iterator[FieldError]:
+    for name in fields:
+        if (new.get(name) or None) != (old.get(name) or None):
+            yield forbidden(Path(name), f"updates to {name} are forbidden.")
+
+
+def _provisioner(name: str, path: Path) -> Iterator[FieldError]:
+    if not name:
+        yield required(path)
+    else:
+        yield from checked(names.qualified_name, name.lower(), path)
+
+
+def _parameters(parameters: Mapping[str, str], path: Path) -> Iterator[FieldError]:
+    if len(parameters) > _KEYS_MAX:
+        yield too_long(path, _KEYS_MAX)
+        return
+    if "" in parameters:
+        yield invalid(path, "", "field can not be empty.")
+    if _size(parameters) > _PARAMETERS_MAX:
+        yield too_long(path, _PARAMETERS_MAX)
+
+
+def _size(texts: Mapping[str, str]) -> int:
+    return sum(len(f"{key}{value}".encode("utf-8", "replace")) for key, value in texts.items())
+
+
+def _topologies(terms: Sequence[Tree], path: Path) -> Iterator[FieldError]:
+    seen: list[dict[str, set[str]]] = []
+    for index, term in enumerate(terms):
+        at = path[index] / "matchLabelExpressions"
+        found: dict[str, set[str]] = {}
+        expressions = term.get("matchLabelExpressions") or ()
+        if not expressions:
+            yield required(at)
+        for position, one in enumerate(expressions):
+            key, values, where = one.get("key") or "", one.get("values") or [], at[position]
+            yield from _topology_values(values, where / "values")
+            yield from validate_label_key(key, where / "key")
+            if key in found:
+                yield duplicate(where / "key", key)
+            found[key] = set(values)
+        if found in seen:
+            yield duplicate(at, "")
+        seen.append(found)
+
+
+def _topology_values(values: Sequence[str], path: Path) -> Iterator[FieldError]:
+    if not values:
+        yield required(path)
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            yield duplicate(path[index], value)
+
+
+def attributes_class(obj: Tree) -> Iterator[FieldError]:
+    """A new class of attributes."""
+    yield from _provisioner(obj.get("driverName") or "", Path("driverName"))
+    yield from _parameters(obj.get("parameters") or {}, Path("parameters"))
+    if not obj.get("parameters"):
+        yield required(Path("parameters"), "must contain at least one key/value pair")
+
+
+def changed_attributes_class(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A class of attributes that is to be changed: only its metadata may."""
+    yield from _kept(new, old, "driverName", "parameters")
+    yield from attributes_class(new)
+
+
+def attachment(obj: Tree) -> Iterator[FieldError]:
+    """A new attachment."""
+    yield from _attachment(obj)
+    spec = obj.get("spec") or {}
+    yield from driver_name(spec.get("attacher") or "", _SPEC / "attacher")
+    volume = value_at(spec, "source", "persistentVolumeName")
+    if volume is not None:
+        at = _SPEC / "source" / "persistentVolumeName"
+        yield from checked(names.dns1123_subdomain, volume, at)
+
+
+def _attachment(obj: Tree) -> Iterator[FieldError]:
+    spec = obj.get("spec") or {}
+    if not spec.get("attacher"):
+        yield required(_SPEC / "attacher")
+    yield from _attached(spec.get("source") or {}, _SPEC / "source")
+    yield from checked(names.dns1123_subdomain, spec.get("nodeName") or "", _SPEC / "nodeName")
+    status, path = obj.get("status") or {}, Path("status")
+    if _size(status.get("attachmentMetadata") or {}) > _PARAMETERS_MAX:
+        yield too_long(path / "attachmentMetadata", _PARAMETERS_MAX)
+    for name in ("attachError", "detachError"):
+        found, at = status.get(name) or {}, path / name
+        if len((found.get("message") or "").encode("utf-8", "replace")) > _MESSAGE_MAX:
+            yield too_long(at / "message", _PARAMETERS_MAX)
+        yield from in_range(found.get("errorCode"), 0, INT32_MAX, at / "errorCode")
+
+
+def _attached(source: Tree, path: Path) -> Iterator[FieldError]:
+    volume, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
+    detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+    if volume is None and inline is None:
+        yield required(path, detail)
+    elif volume is not None and inline is not None:
+        yield forbidden(path, detail)
+    elif inline is not None:
+        yield from inline_volume(inline, path / "inlineVolumeSpec")
+    elif not volume:
+        at = path / "persistentVolumeName"
+        yield required(at, "must specify non empty persistentVolumeName")
+
+
+def changed_attachment(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """An attachment that is to be changed: what is attached where stays."""
+    yield from _attachment(new)
+    yield from immutable(new.get("spec"), old.get("spec"), _SPEC)
+
+
+def csi_node(obj: Tree) -> Iterator[FieldError]:
+    """The drivers of a node."""
+    seen: set[str] = set()
+    for index, driver in enumerate(value_at(obj, "spec", "drivers") or ()):
+        at, name = (_SPEC / "drivers")[index], driver.get("name") or ""
+        yield from driver_name(name, at / "name")
+        node = driver.get("nodeID") or ""
+        if not node:
+            yield required(at / "nodeID")
+        if len(node) > _NODE_ID_MAX:
+            yield invalid(at / "nodeID", node, f"must be {_NODE_ID_MAX} characters or less")
+        yield from not_negative(driver.get("allocatable") or {}, "count", at / "allocatable")
+        if name in seen:
+            yield duplicate(at / "name", name)
+        seen.add(name)
+        keys = driver.get("topologyKeys") or []
+        for position, key in enumerate(keys):
+            if not key:
+                yield required(at)
+            if key in keys[:position]:
+                yield duplicate(at, key)
+            yield from checked(names.qualified_name, key, at)
+
+
+def changed_csi_node(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A driver stays as it came, but for how many volumes it bears."""
+    yield from csi_node(new)
+
+    def fixed(driver: Tree) -> Tree:
+        return {name: value for name, value in driver.items() if name != "allocatable"}
+
+    before = {one.get("name"): one for one in value_at(old, "spec", "drivers") or ()}
+    for driver in value_at(new, "spec", "drivers") or ():
+        kept = before.get(driver.get("name"))
+        if kept is not None:
+            yield from immutable(fixed(driver), fixed(kept), _SPEC / "drivers")
+
+
+def csi_driver(obj: Tree) -> Iterator[FieldError]:
+    """What the cluster must know of a driver."""
+    spec = obj.get("spec") or {}
+    if spec.get("attachRequired") is None:
+        yield required(_SPEC / "attachedRequired")
+    for name in ("podInfoOnMount", "storageCapacity"):
+        if spec.get(name) is None:
+            yield required(_SPEC / name)
+    policy = spec.get("fsGroupPolicy")
+    if policy is not None and policy not in _GROUP_POLICIES:
+        yield not_supported(_SPEC / "fsGroupPolicy", policy, _GROUP_POLICIES)
+    yield from _tokens(spec.get("tokenRequests") or (), _SPEC / "tokenRequests")
+    for mode in spec.get("volumeLifecycleModes") or ():
+        if mode not in _LIFECYCLES:
+            yield not_supported(_SPEC / "volumeLifecycleModes", mode, _LIFECYCLES)
+    if spec.get("seLinuxMount") is None:
+        yield required(_SPEC / "seLinuxMount")
+    period = spec.get("nodeAllocatableUpdatePeriodSeconds")
+    if period is not None and period < 10:
+        at = _SPEC / "nodeAllocatableUpdatePeriodSeconds"
+        yield invalid(at, period, "must be greater than or equal to 10 seconds")
+
+
+def _tokens(tokens: Sequence[Tree], path: Path) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, token in enumerate(tokens):
+        audience, seconds = token.get("audience") or "", token.get("expirationSeconds")
+        if audience in seen:
+            yield duplicate(path[index] / "audience", audience)
+            continue
+        seen.add(audience)
+        at = path[index] / "expirationSeconds"
+        if seconds is not None and seconds < _MINUTES_10:
+            yield invalid(at, seconds, "may not specify a duration less than 10 minutes")
+        if seconds is not None and seconds > 1 << 32:
+            yield invalid(at, seconds, "may not specify a duration larger than 2^32 seconds")
+
+
+def changed_csi_driver(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A driver that is to be changed."""
+    yield from csi_driver(new)
+    fields = (("attachRequired", "attachedRequired"), ("volumeLifecycleModes",) * 2)
+    for name, shown in fields:
+        before: Any = value_at(old, "spec", name)
+        yield from immutable(value_at(new, "spec", name), before, _SPEC / shown)
+
+
+def storage_capacity(obj: Tree) -> Iterator[FieldError]:
+    """How much storage there is."""
+    yield from validate_label_selector(obj.get("nodeTopology"), Path("nodeTopology"))
+    name = obj.get("storageClassName") or ""
+    yield from checked(names.dns1123_subdomain, name, Path("storageClassName"))
+    size = obj.get("capacity")
+    if size is not None and amount(size) < 0:
+        yield invalid(Path("capacity"), size, "must be greater than or equal to 0")
+
+
+def changed_storage_capacity(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """What a capacity is about stays."""
+    for name in ("nodeTopology", "storageClassName"):
+        yield from immutable(new.get(name), old.get(name), Path(name))

@@ -1,0 +1,181 @@
+"""The storage group: classes, drivers, attachments and capacities."""
+
+import pytest
+
+from tests.api.test_columns import cells
+from tests.objects import GONE, changed, defaulted, strategy, texts
+
+
+def _object(kind, **fields):
+    return {"kind": kind, "apiVersion": "storage.k8s.io/v1", "metadata": {"name": "x"}, **fields}
+
+
+CLASS = defaulted(_object("StorageClass", provisioner="example.com/disk"))
+DRIVER = defaulted(_object("CSIDriver", spec={}))
+ATTRIBUTES = _object(
+    "VolumeAttributesClass", driverName="disk.example.com", parameters={"speed": "9"}
+)
+ATTACHMENT = _object(
+    "VolumeAttachment",
+    spec={"attacher": "disk", "source": {"persistentVolumeName": "v"}, "nodeName": "n"},
+    status={"attached": False},
+)
+NODE = _object(
+    "CSINode", spec={"drivers": [{"name": "disk", "nodeID": "i", "topologyKeys": None}]}, status={}
+)
+CAPACITY = _object("CSIStorageCapacity", storageClassName="fast", capacity="1Gi")
+
+NEW = [
+    ("storageclasses", CLASS, "", GONE, []),
+    ("storageclasses", CLASS, "provisioner", "", ["provisioner: Required value"]),
+    ("storageclasses", CLASS, "reclaimPolicy", "Recycle", [
+        'reclaimPolicy: Unsupported value: "Recycle": supported values: "Delete", "Retain"'
+    ]),
+    ("storageclasses", CLASS, "volumeBindingMode", "Odd", [
+        'volumeBindingMode: Unsupported value: "Odd": supported values: "Immediate", '
+        '"WaitForFirstConsumer"'
+    ]),
+    ("storageclasses", CLASS, "parameters", {"": "x"}, [
+        'parameters: Invalid value: "": field can not be empty.'
+    ]),
+    ("storageclasses", CLASS, "allowedTopologies",
+     [{"matchLabelExpressions": [{"key": "a", "values": ["b", "b"]}]}, {}], [
+        'allowedTopologies[0].matchLabelExpressions[0].values[1]: Duplicate value: "b"',
+        "allowedTopologies[1].matchLabelExpressions: Required value",
+    ]),
+    ("volumeattributesclasses", ATTRIBUTES, "", GONE, []),
+    ("volumeattributesclasses", ATTRIBUTES, "parameters", GONE, [
+        "parameters: Required value: must contain at least one key/value pair"
+    ]),
+    ("volumeattachments", ATTACHMENT, "", GONE, []),
+    ("volumeattachments", ATTACHMENT, "spec/source", {}, [
+        "spec.source: Required value: must specify exactly one of inlineVolumeSpec and "
+        "persistentVolumeName"
+    ]),
+    ("volumeattachments", ATTACHMENT, "spec/source", {"inlineVolumeSpec": {}}, [
+        "spec.source.inlineVolumeSpec.csi: Required value: has to be specified in the context of "
+        "inline volumes",
+        "spec.source.inlineVolumeSpec.accessModes: Required value",
+        "spec.source.inlineVolumeSpec: Required value: must specify a volume type",
+    ]),
+    ("csinodes", NODE, "", GONE, []),
+    ("csinodes", NODE, "spec/drivers/0/nodeID", "", ["spec.drivers[0].nodeID: Required value"]),
+    ("csinodes", NODE, "spec/drivers", NODE["spec"]["drivers"] * 2, [
+        'spec.drivers[1].name: Duplicate value: "disk"'
+    ]),
+    ("csidrivers", DRIVER, "", GONE, []),
+    ("csidrivers", DRIVER, "spec/fsGroupPolicy", "Odd", [
+        'spec.fsGroupPolicy: Unsupported value: "Odd": supported values: "File", "None", '
+        '"ReadWriteOnceWithFSType"'
+    ]),
+    ("csidrivers", DRIVER, "spec/tokenRequests", [{"audience": "a", "expirationSeconds": 1}], [
+        "spec.tokenRequests[0].expirationSeconds: Invalid value: 1: may not specify a duration "
+        "less than 10 minutes"
+    ]),
+    ("csidrivers", DRIVER, "spec/nodeAllocatableUpdatePeriodSeconds", 9, [
+        "spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: must be greater than or "
+        "equal to 10 seconds"
+    ]),
+    ("csistoragecapacities", CAPACITY, "capacity", "-1", [
+        'capacity: Invalid value: "-1": must be greater than or equal to 0'
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
+def test_new(name, base, path, value, messages):
+    """Each kind keeps to its rules."""
+    assert texts(strategy(name).validate(changed(base, path, value))) == messages
+
+
+KEPT = [
+    ("storageclasses", CLASS, "provisioner", "other", [
+        "provisioner: Forbidden: updates to provisioner are forbidden."
+    ]),
+    ("storageclasses", CLASS, "parameters", {"a": "b"}, [
+        "parameters: Forbidden: updates to parameters are forbidden."
+    ]),
+    ("storageclasses", CLASS, "reclaimPolicy", "Retain", [
+        "reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden."
+    ]),
+    ("storageclasses", CLASS, "volumeBindingMode", "WaitForFirstConsumer", [
+        'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable'
+    ]),
+    ("storageclasses", CLASS, "allowVolumeExpansion", True, []),
+    ("volumeattributesclasses", ATTRIBUTES, "driverName", "other", [
+        "driverName: Forbidden: updates to driverName are forbidden."
+    ]),
+    ("volumeattachments", ATTACHMENT, "spec/nodeName", "m", [
+        'spec: Invalid value: {"attacher":"disk","source":{"persistentVolumeName":"v"},'
+        '"nodeName":"m"}: field is immutable'
+    ]),
+    ("csinodes", NODE, "spec/drivers/0/nodeID", "j", [
+        'spec.drivers: Invalid value: {"name":"disk","nodeID":"j","topologyKeys":null}: '
+        "field is immutable"
+    ]),
+    ("csinodes", NODE, "spec/drivers/0/allocatable", {"count": 3}, []),
+    ("csidrivers", DRIVER, "spec/attachRequired", False, [
+        "spec.attachedRequired: Invalid value: false: field is immutable"
+    ]),
+    ("csidrivers", DRIVER, "spec/podInfoOnMount", True, []),
+    ("csistoragecapacities", CAPACITY, "storageClassName", "slow", [
+        'storageClassName: Invalid value: "slow": field is immutable'
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "base", "path", "value", "messages"), KEPT)
+def test_changed(name, base, path, value, messages):
+    """What cannot change does not, and the message says so."""
+    assert texts(strategy(name).validate_update(changed(base, path, value), base)) == messages
+
+
+def test_driver_generations():
+    """A driver's spec has generations, though it has no status."""
+    old, new = changed(DRIVER), changed(DRIVER, "spec/podInfoOnMount", True)
+    strategy("csidrivers").prepare_for_create(old)
+    strategy("csidrivers").prepare_for_update(new, old)
+    assert (old["metadata"]["generation"], new["metadata"]["generation"]) == (1, 2)
+
+
+def test_defaults():
+    """What is not said of a driver or a class is filled in, in declared order."""
+    assert DRIVER["spec"] == {
+        "attachRequired": True, "podInfoOnMount": False, "volumeLifecycleModes": ["Persistent"],
+        "storageCapacity": False, "fsGroupPolicy": "ReadWriteOnceWithFSType",
+        "requiresRepublish": False, "seLinuxMount": False, "preventPodSchedulingIfMissing": False,
+    }  # fmt: skip
+    assert (CLASS["reclaimPolicy"], CLASS["volumeBindingMode"]) == ("Delete", "Immediate")
+
+
+def test_old_labels_are_said():
+    """Labels of nodes that are out of use are warned of."""
+    term = {"matchLabelExpressions": [{"key": "beta.kubernetes.io/os", "values": ["linux"]}]}
+    obj = changed(CLASS, "allowedTopologies", [term])
+    assert strategy("storageclasses").warnings(obj, None) == [
+        "allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.14; use "
+        '"kubernetes.io/os" instead'
+    ]
+
+
+CELLS = [
+    ("storageclasses", CLASS, ["x", "example.com/disk", "Delete", "Immediate", False]),
+    ("csidrivers", DRIVER, ["x", True, False, False, "<unset>", False, "Persistent"]),
+    ("csinodes", NODE, ["x", 1]),
+    ("volumeattachments", ATTACHMENT, ["x", "disk", "v", "n", False]),
+    ("volumeattributesclasses", ATTRIBUTES, ["x", "disk.example.com"]),
+    ("csistoragecapacities", CAPACITY, ["x", "fast", "1Gi"]),
+]
+
+
+@pytest.mark.parametrize(("name", "obj", "shown"), CELLS)
+def test_cells(name, obj, shown):
+    """Cells as kubectl shows them."""
+    assert [cell for column, cell in cells(name, obj).items() if column != "Age"] == shown
+
+
+def test_default_class_is_marked():
+    """The default class says that it is."""
+    key = "storageclass.kubernetes.io/is-default-class"
+    obj = changed(CLASS, "metadata/annotations", {key: "true"})
+    assert cells("storageclasses", obj)["Name"] == "x (default)"

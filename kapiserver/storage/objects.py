@@ -8,6 +8,7 @@ k8s.io/apiserver/pkg/registry/generic/registry/store.go.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +35,7 @@ from kapiserver.storage.errors import (
     TERMINATING,
     AlreadyExists,
     Conflict,
+    Corrupt,
     KeyExists,
     NotFound,
     ObjectConflict,
@@ -240,7 +242,9 @@ class ResourceStore:
                 await self._carry_out(entry, self._kv.create(path, entry.value, ttl=self._ttl))
         except KeyExists:
             there = self._cache.get(path)
-            going = there is not None and is_terminating(there.tree())
+            going = False
+            with contextlib.suppress(Corrupt):  # it exists all the same
+                going = there is not None and is_terminating(there.tree())
             raise self._exists(name_of(obj), TERMINATING if going else "") from None
         return Written(entry=entry, outcome="created", warnings=warnings)
 

@@ -65,6 +65,11 @@ class Member:
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.remove)
 
+    @property
+    def data(self) -> Path:
+        """Where its files are."""
+        return Path(self._folder)
+
     def start(self) -> None:
         """Start it; `wait` says when it serves."""
         with Path(self._folder, "log").open("ab") as log:

@@ -1,0 +1,186 @@
+"""Ciphers at rest: the bytes are those of kube-apiserver, opened here by hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+from cryptography.hazmat.primitives import padding
+from cryptography.hazmat.primitives.ciphers import Cipher, aead, algorithms, modes
+from cryptography.hazmat.primitives.poly1305 import Poly1305
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kapiserver.storage.encryption import (
+    AESCBC,
+    AESGCM,
+    IDENTITY,
+    CannotOpen,
+    FirstSeals,
+    Opened,
+    Prefixed,
+    Secretbox,
+    Transformer,
+)
+from tests.storage.salsa import hsalsa20, salsa20_stream
+
+KEY = "/registry/secrets/default/a"
+SECRET = bytes(range(32))
+
+CIPHERS: dict[str, Transformer] = {
+    "aesgcm": AESGCM(SECRET),
+    "aescbc": AESCBC(SECRET),
+    "secretbox": Secretbox(SECRET),
+    "identity": IDENTITY,
+}
+
+
+def open_gcm(stored: bytes) -> bytes:
+    """Nonce of 12 bytes, then ciphertext and tag; the key of the store is authenticated."""
+    return aead.AESGCM(SECRET).decrypt(stored[:12], stored[12:], KEY.encode())
+
+
+def open_cbc(stored: bytes) -> bytes:
+    """Initial vector of 16 bytes, then PKCS #7 padded blocks."""
+    decryptor = Cipher(algorithms.AES(SECRET), modes.CBC(stored[:16])).decryptor()
+    unpadder = padding.PKCS7(128).unpadder()
+    return unpadder.update(decryptor.update(stored[16:])) + unpadder.finalize()
+
+
+def open_secretbox(stored: bytes) -> bytes:
+    """Nonce of 24 bytes, then NaCl's box: the Poly1305 tag, then XSalsa20."""
+    nonce, tag, content = stored[:24], stored[24:40], stored[40:]
+    stream = salsa20_stream(hsalsa20(SECRET, nonce[:16]), nonce[16:], 32 + len(content))
+    Poly1305.verify_tag(stream[:32], content, tag)
+    return bytes(a ^ b for a, b in zip(content, stream[32:], strict=True))
+
+
+BY_HAND: dict[str, Callable[[bytes], bytes]] = {
+    "aesgcm": open_gcm,
+    "aescbc": open_cbc,
+    "secretbox": open_secretbox,
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+@settings(max_examples=25, deadline=None)
+@given(value=st.binary(max_size=100))
+def test_opens_what_it_sealed_and_so_does_another(name: str, value: bytes) -> None:
+    """What is sealed opens again, and by the published format without our code."""
+    stored = CIPHERS[name].seal(value, KEY)
+    assert CIPHERS[name].open(stored, KEY) == Opened(value, stale=False)
+    assert BY_HAND[name](stored) == value
+
+
+@pytest.mark.parametrize("size", [16, 24, 32])
+def test_lengths_of_aes_keys(size: int) -> None:
+    """AES takes keys of 16, 24 and 32 bytes."""
+    for cipher in (AESGCM(bytes(size)), AESCBC(bytes(size))):
+        assert cipher.open(cipher.seal(b"x", KEY), KEY).value == b"x"
+
+
+@pytest.mark.parametrize("name", ["aesgcm", "aescbc", "secretbox"])
+def test_sealed_twice_is_different(name: str) -> None:
+    """Equal values are not equal in the store."""
+    assert CIPHERS[name].seal(b"value", KEY) != CIPHERS[name].seal(b"value", KEY)
+
+
+@pytest.mark.parametrize("name", ["aesgcm", "secretbox"])
+def test_an_altered_value_does_not_open(name: str) -> None:
+    """Whichever byte is altered, the value opens no more."""
+    stored = CIPHERS[name].seal(b"value", KEY)
+    for at in range(len(stored)):
+        altered = stored[:at] + bytes((stored[at] ^ 1,)) + stored[at + 1 :]
+        with pytest.raises(CannotOpen):
+            CIPHERS[name].open(altered, KEY)
+
+
+def test_gcm_opens_in_its_place_only() -> None:
+    """A value that is moved to another key of the store does not open there."""
+    with pytest.raises(CannotOpen, match="cipher: message authentication failed"):
+        CIPHERS["aesgcm"].open(CIPHERS["aesgcm"].seal(b"x", KEY), KEY + "b")
+
+
+REFUSED = [
+    ("aesgcm", b"", "the stored data was shorter than the required size"),
+    ("aesgcm", b"x" * 11, "the stored data was shorter than the required size"),
+    ("aesgcm", b"x" * 12, "cipher: message authentication failed"),
+    ("aesgcm", b"x" * 99, "cipher: message authentication failed"),
+    ("aescbc", b"x" * 15, "the stored data was shorter than the required size"),
+    ("aescbc", b"x" * 17, "the stored data is not a multiple of the block size"),
+    ("aescbc", b"x" * 16, "invalid PKCS7 data (empty or not padded)"),
+    ("secretbox", b"x" * 39, "the stored data was shorter than the required size"),
+    ("secretbox", b"x" * 40, "output array was not large enough for encryption"),
+    ("identity", b"k8s:enc:x", "identity transformer tried to read encrypted data"),
+]
+
+
+@pytest.mark.parametrize(("name", "stored", "words"), REFUSED)
+def test_what_does_not_open(name: str, stored: bytes, words: str) -> None:
+    """Kube-apiserver's words for what cannot be opened."""
+    with pytest.raises(CannotOpen) as caught:
+        CIPHERS[name].open(stored, KEY)
+    assert str(caught.value) == words
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (b"\x00", "invalid PKCS7 data (empty or not padded)"),
+        (b"\x11", "invalid PKCS7 data (empty or not padded)"),
+        (b"\x01\x02", "invalid padding on input"),
+    ],
+)
+def test_padding_is_checked(end: bytes, words: str) -> None:
+    """Blocks that do not end as PKCS #7 says are refused."""
+    vector = os.urandom(16)
+    encryptor = Cipher(algorithms.AES(SECRET), modes.CBC(vector)).encryptor()
+    stored = vector + encryptor.update(end.rjust(16, b"x"))
+    with pytest.raises(CannotOpen) as caught:
+        CIPHERS["aescbc"].open(stored, KEY)
+    assert str(caught.value) == words
+
+
+def choices(*named: tuple[bytes, Transformer]) -> FirstSeals:
+    return FirstSeals([Prefixed(prefix, one) for prefix, one in named], none="nobody")
+
+
+def test_the_first_seals_and_all_open() -> None:
+    """Values carry the prefix of the first; what another has sealed is stale."""
+    old, new = (b"old:", AESGCM(b"o" * 32)), (b"new:", AESCBC(b"n" * 32))
+    before, after = choices(old), choices(new, old)
+    stored = after.seal(b"v", KEY)
+    assert stored.startswith(b"new:")
+    assert after.open(stored, KEY) == Opened(b"v", stale=False)
+    assert after.open(before.seal(b"v", KEY), KEY) == Opened(b"v", stale=True)
+    with pytest.raises(CannotOpen, match=r"^nobody$"):
+        before.open(stored, KEY)
+
+
+def test_identity_among_others() -> None:
+    """Identity opens what is in the clear wherever it stands, and leaves sealed values to others;
+    first in the list, it makes them stale."""
+    gcm = (b"k8s:enc:aesgcm:v1:", AESGCM(SECRET))
+    last, first = choices(gcm, (b"", IDENTITY)), choices((b"", IDENTITY), gcm)
+    sealed = last.seal(b"v", KEY)
+    assert last.open(b"k8s\0v", KEY) == Opened(b"k8s\0v", stale=True)
+    assert first.open(sealed, KEY) == Opened(b"v", stale=True)
+    assert first.open(b"k8s\0v", KEY) == Opened(b"k8s\0v", stale=False)
+    assert first.seal(b"v", KEY) == b"v"
+    with pytest.raises(CannotOpen, match=r"^nobody$"):
+        first.open(b"k8s:enc:kms:v2:x", KEY)
+
+
+def test_two_of_one_prefix() -> None:
+    """Where the first of one prefix fails the second is tried; when both fail, both say why."""
+    both = choices((b"p:", AESGCM(b"1" * 32)), (b"p:", Secretbox(b"2" * 32)))
+    assert both.open(b"p:" + Secretbox(b"2" * 32).seal(b"v", KEY), KEY) == Opened(b"v", stale=True)
+    with pytest.raises(CannotOpen) as caught:
+        both.open(b"p:" + b"x" * 80, KEY)
+    assert str(caught.value) == (
+        "[cipher: message authentication failed, output array was not large enough for encryption]"
+    )
+    same = choices((b"p:", AESGCM(b"1" * 32)), (b"p:", AESGCM(b"2" * 32)))
+    with pytest.raises(CannotOpen, match=r"^cipher: message authentication failed$"):
+        same.open(b"p:" + b"x" * 80, KEY)

@@ -1,0 +1,218 @@
+"""The EncryptionConfiguration file: what it may say, and kube-apiserver's words when it may not."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from pathlib import Path
+
+import pytest
+
+from kapiserver.storage.encryption import IDENTITY, Encryption, GroupResource
+from kapiserver.storage.encryption_config import (
+    BadEncryptionConfig,
+    EncryptionFile,
+    overrides_of,
+)
+from tests.clock import ManualClock
+
+HEAD = "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\n"
+SECRET = base64.b64encode(bytes(32)).decode()
+KEYS = f"{{keys: [{{name: one, secret: {SECRET}}}]}}"
+
+
+def rules(*lines: str) -> str:
+    return HEAD + "resources:\n" + "".join(f"- {{{line}}}\n" for line in lines)
+
+
+def rule(resources: str, provider: str = f"aesgcm: {KEYS}") -> str:
+    return f"resources: [{resources}], providers: [{{{provider}}}]"
+
+
+def keyed(keys: str, provider: str = "aesgcm") -> str:
+    return rules(rule("secrets", f"{provider}: {{keys: [{keys}]}}"))
+
+
+PLACE = "resources[0].providers[0].aesgcm.keys[0]"
+
+REFUSED: list[tuple[str, str]] = [
+    (HEAD, "resources: Required value: at least one resources is required"),
+    (HEAD + "resources: [{}]", "[resources[0].resources: Required value: at least one "
+     "resources[0].resources is required, resources[0].providers: Required value: at least one "
+     "resources[0].providers is required]"),
+    (rules(rule("secrets", "")), "resources[0].providers[0]: Invalid value: []: provider does not "
+     "contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, Identity"),
+    (rules(rule("secrets", f"aesgcm: {KEYS}, identity: {{}}")),
+     'resources[0].providers[0]: Invalid value: ["aesgcm","identity"]: more than one provider '
+     "specified in a single element, should split into different list elements"),
+    (keyed(""), "resources[0].providers[0].aesgcm.keys: Required value: at least one keys is "
+     "required"),
+    (keyed(f"{{secret: {SECRET}}}"),
+     f"{PLACE}.name: Required value: name is a mandatory field for a key"),
+    (keyed("{name: one}"),
+     f"{PLACE}.secret: Required value: secret is a mandatory field for a key"),
+    (keyed("{name: one, secret: '?'}"),
+     f'{PLACE}.secret: Invalid value: "REDACTED": secrets must be base64 encoded'),
+    (keyed("{name: one, secret: c2hvcnQ=}"),
+     f'{PLACE}.secret: Invalid value: "REDACTED": secret is not of the expected length, got 5, '
+     "expected one of [16 24 32]"),
+    (keyed("{name: one, secret: AAAAAAAAAAAAAAAAAAAAAA==}", "secretbox"),
+     'resources[0].providers[0].secretbox.keys[0].secret: Invalid value: "REDACTED": secret is '
+     "not of the expected length, got 16, expected one of [32]"),
+    (rules(rule("Secrets")), 'resources[0].resources[0]: Invalid value: "Secrets": resource name '
+     "should not contain capital letters"),
+    (rules(rule("'*'")), 'resources[0].resources[0]: Invalid value: "*": use \'*.\' to encrypt '
+     "all the resources from core API group or *.* to encrypt all resources"),
+    (rules(rule("events.events.k8s.io")), 'resources[0].resources[0]: Invalid value: '
+     "\"events.events.k8s.io\": '*.events.k8s.io' objects are stored using the 'events' API group "
+     "in etcd. Use 'events' instead in the config file"),
+    (rules(rule("ingresses.extensions")), 'resources[0].resources[0]: Invalid value: '
+     "\"ingresses.extensions\": 'extensions' group has been removed and cannot be used for "
+     "encryption"),
+    (rules(rule("'secrets.*'")), 'resources[0].resources[0]: Invalid value: "secrets.*": '
+     "encrypting the same resource across groups is not supported"),
+    (rules(rule("apiserveripinfo")), 'resources[0].resources[0]: Invalid value: '
+     '"apiserveripinfo": resources which do not have REST API/s cannot be encrypted'),
+    (rules(rule("secrets, secrets")), 'resources[0].resources: Invalid value: '
+     '["secrets","secrets"]: the same resource cannot be specified multiple times'),
+    (rules(rule("secrets, '*.'")), 'resources[0].resources: Invalid value: ["secrets","*."]: '
+     "using overlapping resources such as 'secrets' and '*.' in the same resource list is not "
+     "allowed as they will be masked"),
+    (rules(rule("deployments.apps, '*.*'")), "resources[0].resources: Invalid value: "
+     '["deployments.apps","*.*"]: using overlapping resources such as \'secrets\' and \'*.\' in '
+     "the same resource list is not allowed as they will be masked"),
+    (rules(rule("'*.'"), rule("secrets")), 'resource "secrets" is masked by earlier rule "*."'),
+    (rules(rule("'*.*'"), rule("'*.apps'")), 'resource "*.apps" is masked by earlier rule "*.*"'),
+    (rules(rule("secrets", "kms: {name: k, endpoint: 'unix:///x', apiVersion: v2}")),
+     'resources[0].providers[0].kms: Invalid value: "k": KMS providers are not supported here, '
+     "use aesgcm, aescbc, secretbox or identity"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "words"), REFUSED)
+def test_refused_as_a_whole(text: str, words: str) -> None:
+    """What makes no sense is refused with kube-apiserver's words, secrets left out."""
+    with pytest.raises(BadEncryptionConfig) as caught:
+        overrides_of(text.encode(), "file")
+    assert str(caught.value) == words
+
+
+UNREADABLE: list[tuple[str, str]] = [
+    ("a: [", "yaml: "),
+    ("{}", "Object 'Kind' is missing in '{}'"),
+    (HEAD.replace("Configuration", "Configurations"), 'no kind "EncryptionConfigurations" is '
+     'registered for version "apiserver.config.k8s.io/v1"'),
+    (HEAD.replace("/v1", "/v2"), 'no kind "EncryptionConfiguration" is registered for version '
+     '"apiserver.config.k8s.io/v2"'),
+    (rules(rule("secrets")) + "more: 1\n", 'strict decoding error: unknown field "more"'),
+    (keyed("{name: a, secret: b, file: c}"), "strict decoding error: unknown field "
+     f'"{PLACE}.file"'),
+    (HEAD + "resources: []\nresources: []\n", "strict decoding error: yaml: unmarshal errors:\n"
+     '  line 4: key "resources" already set in map'),
+    (HEAD + "resources: {}\n", "json: cannot unmarshal object into Go struct field "
+     "EncryptionConfiguration.resources of type "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "words"), UNREADABLE)
+def test_refused_in_decoding(text: str, words: str) -> None:
+    """Unknown and repeated fields, kinds and types are refused, as by a strict decoder."""
+    with pytest.raises(BadEncryptionConfig) as caught:
+        overrides_of(text.encode(), "file")
+    begin = f'error decoding encryption provider configuration file "file": {words}'
+    assert str(caught.value).startswith(begin)
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    """A file that is missing or empty is refused by name."""
+    with pytest.raises(BadEncryptionConfig, match=r"^error reading encryption provider"):
+        EncryptionFile(tmp_path / "none", ManualClock())
+    (tmp_path / "empty").touch()
+    with pytest.raises(BadEncryptionConfig, match=r'empty" is empty$'):
+        EncryptionFile(tmp_path / "empty", ManualClock())
+
+
+def test_json_is_read_too() -> None:
+    """The file may be JSON."""
+    text = (
+        '{"kind":"EncryptionConfiguration","apiVersion":"apiserver.config.k8s.io/v1","resources":'
+        '[{"resources":["secrets"],"providers":[{"identity":{}}]}]}'
+    )
+    assert list(overrides_of(text.encode(), "file")) == [GroupResource("", "secrets")]
+
+
+@pytest.mark.parametrize(
+    ("group", "resource", "sealed_with"),
+    [
+        ("", "secrets", b"secretbox"),
+        ("", "configmaps", b"aesgcm"),
+        ("apps", "deployments", b"aescbc"),
+        ("apps", "daemonsets", b"aesgcm"),
+        ("example.com", "things", b"aesgcm"),
+    ],
+)
+def test_which_rule_holds(group: str, resource: str, sealed_with: bytes) -> None:
+    """The rule that names a resource goes before that of its group, and that before the rule of
+    all; rules of one resource add their providers."""
+    text = rules(
+        rule("secrets", f"secretbox: {KEYS}"),
+        rule("deployments.apps", f"aescbc: {KEYS}"),
+        rule("secrets", f"aescbc: {KEYS}"),
+        rule("'*.'", f"aesgcm: {KEYS}"),
+        rule("'*.*'", f"aesgcm: {KEYS}"),
+    )
+    transformer = Encryption(overrides_of(text.encode(), "file")).of(group, resource)
+    assert transformer is not None
+    sealed = transformer.seal(b"v", "/key")
+    assert sealed.startswith(b"k8s:enc:%b:v1:one:" % sealed_with)
+    assert transformer.open(sealed, "/key").value == b"v"
+
+
+def test_resources_without_a_rule() -> None:
+    """What no rule names has no transformer, unless a rule may come."""
+    overrides = overrides_of(rules(rule("secrets")).encode(), "file")
+    assert Encryption(overrides).of("", "pods") is None
+    later = Encryption(overrides, replaceable=True)
+    pods = later.of("", "pods")
+    assert pods is not None
+    assert pods.seal(b"v", "/key") == b"v"
+    later.replace(overrides_of(rules(rule("'*.*'")).encode(), "file"))
+    assert pods.seal(b"v", "/key").startswith(b"k8s:enc:aesgcm:v1:one:")
+
+
+def test_the_file_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With automatic reload, a changed file holds a minute later; one that is no good is reported
+    and changes nothing."""
+    file, clock = tmp_path / "config.yaml", ManualClock()
+    file.write_text(rules(rule("secrets")))
+    watched = EncryptionFile(file, clock, reload=True)
+    watched.start()
+
+    def rule_of_secrets() -> bytes:
+        return watched.encryption.rule(GroupResource("", "secrets")).seal(b"v", "/k")[:15]
+
+    file.write_text(rules(rule("secrets", f"aescbc: {KEYS}")))
+    assert rule_of_secrets() == b"k8s:enc:aesgcm:"
+    clock.advance(60)
+    assert rule_of_secrets() == b"k8s:enc:aescbc:"
+    file.write_text("nonsense")
+    with caplog.at_level(logging.ERROR):
+        clock.advance(60)
+    assert "error processing encryption config file" in caplog.text
+    assert SECRET not in caplog.text
+    assert rule_of_secrets() == b"k8s:enc:aescbc:"
+    file.write_text(rules(rule("pods")))
+    clock.advance(60)
+    assert watched.encryption.rule(GroupResource("", "secrets")) is IDENTITY
+    watched.stop()
+    file.write_text(rules(rule("secrets")))
+    clock.advance(60)
+    assert watched.encryption.rule(GroupResource("", "secrets")) is IDENTITY
+
+
+def test_the_file_is_read_once_without_reload(tmp_path: Path) -> None:
+    """Without automatic reload, nothing looks at the file again."""
+    file, clock = tmp_path / "config.yaml", ManualClock()
+    file.write_text(rules(rule("secrets")))
+    EncryptionFile(file, clock).start()
+    assert not clock.timers

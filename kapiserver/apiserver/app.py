@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.allocation import ServiceAllocation
 from kapiserver.apiserver.authentication import Authentication, read_tokens
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
@@ -81,6 +83,8 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
         health=health,
         authentication=Authentication(tokens=tokens, anonymous=config.anonymous_auth),
     )
+    services = server.stores.named(GroupVersion("", "v1"), "services")
+    services.reserve = ServiceAllocation(server).reserve
     return App(server=server, kv=kv, handle=compose(server), encryption=encryption)
 
 

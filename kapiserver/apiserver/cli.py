@@ -74,6 +74,9 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         "--service-cluster-ip-range", default=DEFAULTS.service_cluster_ip_range, metavar="CIDR"
     )
     serving.add_argument(
+        "--service-node-port-range", default=DEFAULTS.service_node_port_range, metavar="FROM-TO"
+    )
+    serving.add_argument(
         "--runtime-config", action="append", default=[], metavar="KEY=BOOL,...",
         help="versions to turn on or off: api/all, api/beta, GROUP/VERSION[/RESOURCE]",
     )  # fmt: skip

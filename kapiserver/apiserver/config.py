@@ -49,6 +49,7 @@ class Config:
     feature_gates: FeatureGates = DEFAULT_GATES
     runtime_config: str = ""
     service_cluster_ip_range: str = "10.0.0.0/24"
+    service_node_port_range: str = "30000-32767"
     max_requests_inflight: int = 400
     max_mutating_requests_inflight: int = 200
     request_timeout: float = 60.0
@@ -56,3 +57,8 @@ class Config:
     shutdown_timeout: float = 10.0
     body_limit: int = BODY_LIMIT
     verbosity: int = 0
+
+    @property
+    def key_root(self) -> str:
+        """What all keys begin with, without the slash at its end."""
+        return f"/{self.etcd_prefix.strip('/')}".rstrip("/")

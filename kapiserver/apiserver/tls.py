@@ -104,9 +104,8 @@ def alternative_names(config: Config) -> tuple[str, ...]:
     found = [*NAMES, socket.gethostname().lower(), "127.0.0.1", "::1"]
     if config.bind_address not in ("", "0.0.0.0", "::"):
         found.append(config.bind_address)
-    first = next(iter(ipaddress.ip_network(config.service_cluster_ip_range).hosts()), None)
-    if first is not None:
-        found.append(str(first))
+    ranges = config.service_cluster_ip_range.split(",")
+    found.extend(str(ipaddress.ip_network(one.strip()).network_address + 1) for one in ranges)
     return tuple(dict.fromkeys(found))
 
 

@@ -146,9 +146,14 @@ def write_document(value: Value, *, option: int = 0) -> bytes:
     text = _dump(value, option)
     if any(pattern.search(text) for pattern in _FLOATS):
         text = _dump(_with_go_floats(value), option)
-    for plain, escaped in _ESCAPED:
+    return escaped(text)
+
+
+def escaped(text: bytes) -> bytes:
+    """JSON with what Go escapes in it spelled as Go does; it stands in strings alone."""
+    for plain, spelled in _ESCAPED:
         if plain in text:
-            text = text.replace(plain, escaped)
+            text = text.replace(plain, spelled)
     return text
 
 

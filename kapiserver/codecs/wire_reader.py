@@ -100,35 +100,38 @@ def reader(type_: type[Type]) -> Callable[[bytes, Budget], Tree]:
     source = Source("b, budget")
     fields = [one for one in type_.fields() if one.number is not None]
     locals_ = {one.name: f"f{index}" for index, one in enumerate(fields)}
-    if fields:
-        _add_scan(source, fields, locals_)
-    for field in fields:
-        if _merges(field.shape):
-            local = locals_[field.name]
-            source.add(f"if {local}.__class__ is bytearray: {local} = bytes({local})")
+    add_scan(source, fields, locals_)
     source.add("out = {}")
     for field in fields:
         _add_result(source, field, locals_[field.name])
     source.add("return out")
-    return source.compile(
-        f"protobuf reader of {type_.__name__}",
-        read_varint=read_varint,
-        read_entries=_read_entries,
-        read_packed=_read_packed,
-        merged=_merged,
-        skip=skip,
-        unpack_double=_DOUBLE.unpack_from,
-        to_base64=binascii.b2a_base64,
-        signed32=_signed32,
-        signed64=_signed64,
-        finite=_finite,
-    )
+    return source.compile(f"protobuf reader of {type_.__name__}", **runtime())
+
+
+def runtime() -> dict[str, Any]:
+    """What the lines of a reader call, by name."""
+    return {
+        "read_varint": read_varint,
+        "read_entries": _read_entries,
+        "read_packed": _read_packed,
+        "merged": _merged,
+        "skip": skip,
+        "unpack_double": _DOUBLE.unpack_from,
+        "to_base64": binascii.b2a_base64,
+        "signed32": _signed32,
+        "signed64": _signed64,
+        "finite": _finite,
+    }
 
 
 # --- taking the fields apart
 
 
-def _add_scan(source: Source, fields: list[Field], locals_: dict[str, str]) -> None:
+def add_scan(source: Source, fields: list[Field], locals_: dict[str, str]) -> None:
+    """Add the lines that take the fields of a message `b` into their locals: bytes, unsigned
+    numbers, lists of those; None where a field is not there. A `budget` pays for unknown ones."""
+    if not fields:
+        return
     # One pass over the tags in their usual order; what comes late gets another pass.
     marks: set[int] = set()
     numbers: dict[int, str] = {}
@@ -160,10 +163,19 @@ if n:
     while True:
 {_indented("".join(body), 2)}
 """)
+    for field in fields:
+        if _merges(field.shape):
+            local = locals_[field.name]
+            source.add(f"if {local}.__class__ is bytearray: {local} = bytes({local})")
 
 
 def _indented(text: str, depth: int = 1) -> str:
     return textwrap.indent(text.strip("\n"), "    " * depth)
+
+
+def entry_mark(shape: Scalar | Message) -> int:
+    """The tag of the value in the entries of a map, which `read_entries` takes."""
+    return _mark(2, shape)
 
 
 def _mark(number: int, shape: Shape) -> int:
@@ -223,7 +235,7 @@ def _add_result(source: Source, field: Field, local: str) -> None:
         test = f"if {local} is not None: " if field.pointer else ""
         source.add(f'{test}out.update({inner}({local} or b"", budget))')
         return
-    if isinstance(shape, Message) and not field.pointer and not _is_list(shape):
+    if isinstance(shape, Message) and not field.pointer and not is_list(shape):
         source.add(f'v = {local} or b""\nr = {_value(source, shape)}')
         if declared.omit_zero:
             source.add(f"if r != {source.bind(zero(shape.type))}: out[{name}] = r")
@@ -236,7 +248,7 @@ def _add_result(source: Source, field: Field, local: str) -> None:
     source.add(f"    v = {_value(source, shape)}")
     if isinstance(shape, Scalar):
         kept = "True" if field.pointer or declared.always else "v"
-    elif isinstance(shape, Message) and not _is_list(shape):
+    elif isinstance(shape, Message) and not is_list(shape):
         kept = "v is not None"
     else:
         kept = "True" if declared.always else "v"
@@ -254,10 +266,10 @@ def _value(source: Source, shape: Shape) -> str:
         return f"[{_value(source, shape.item)} for v in v]"
     if isinstance(shape, MapOf):
         assert isinstance(shape.value, Scalar | Message)
-        mark = _mark(2, shape.value)
+        mark = entry_mark(shape.value)
         return f"{{k: {_value(source, shape.value)} for k, v in read_entries(v, {mark})}}"
     leaf = issubclass(shape.type, Leaf)
-    return f"{source.bind_later(_leaf_reader if leaf else reader, shape.type)}(v, budget)"
+    return f"{source.bind_later(leaf_reader if leaf else reader, shape.type)}(v, budget)"
 
 
 def _type(shape: Shape) -> type[Type]:
@@ -265,12 +277,14 @@ def _type(shape: Shape) -> type[Type]:
     return shape.type
 
 
-def _is_list(shape: Message) -> bool:
+def is_list(shape: Message) -> bool:
+    """Whether the value in the tree is a list, although its message is a struct."""
     return issubclass(shape.type, StringList)
 
 
 @once_per_type
-def _leaf_reader(type_: type[Type]) -> Callable[[bytes, Budget], Value]:
+def leaf_reader(type_: type[Type]) -> Callable[[bytes, Budget], Value]:
+    """What reads the message of a Leaf into its value."""
     assert issubclass(type_, Leaf)
     leaf, read = type_, reader(type_)
 

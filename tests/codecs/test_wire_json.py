@@ -1,0 +1,99 @@
+"""JSON made from Protobuf messages without a tree: the same text as by way of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kapiserver.api.group import GroupVersionKind
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree, Type
+from kapiserver.codecs import wire_json
+from kapiserver.codecs.json import write_document
+from kapiserver.codecs.varint import delimited, tag, varint
+from kapiserver.codecs.wire import decoder, encoder
+from kapiserver.codecs.wire_json import NOT_WHOLE, transcoder
+from tests import trees
+from tests.codecs.test_wire import CASES, Sample
+
+SCHEME = Scheme()
+KINDS = list(trees.kinds(SCHEME, wire=True))
+
+
+def by_tree(type_: type[Type], message: bytes) -> bytes:
+    """The slow way."""
+    return write_document(decoder(type_)(message))
+
+
+@settings(max_examples=1, deadline=None)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@given(data=st.data())
+def test_every_kind_has_the_text_of_its_tree(kind: GroupVersionKind, data: Any) -> None:
+    """Any object of any kind, and one with every field set."""
+    type_ = SCHEME.type_of(kind)
+    for tree in (data.draw(trees.trees(type_)), trees.filled(type_)):
+        message = encoder(type_)(tree)
+        for _ in range(2):  # made, and remembered
+            assert transcoder(type_)(message) == by_tree(type_, message)
+
+
+@pytest.mark.parametrize(("tree", "_hex"), CASES)
+def test_every_sort_of_field(tree: Tree, _hex: str) -> None:
+    """Absent, zero and set values of each sort of field."""
+    message = encoder(Sample)(tree)
+    assert transcoder(Sample)(message) == by_tree(Sample, message)
+
+
+MESSAGES = {
+    "fields out of order": delimited(17, b"b") + delimited(1, b"a") + delimited(17, b"c"),
+    "a struct in two parts": delimited(8, delimited(1, b"a")) + delimited(8, tag(2, 0) + varint(7)),
+    "unknown fields": delimited(999, b"x") + delimited(1, b"a") + tag(998, 0) + varint(1),
+    "packed numbers": delimited(18, b"\1\2\3"),
+    "packed nothing": delimited(18, b""),
+    "numbers too large for their type": tag(4, 0) + varint((1 << 40) + 5) + tag(5, 0) + varint(-3),
+    "what Go escapes": delimited(1, '<&>\u2028\u2029"\\\n\0é'.encode()),
+    "a key twice in a map": 2 * delimited(20, delimited(1, b"k") + delimited(2, b"v")),
+    "raw JSON with spaces and floats": delimited(27, delimited(1, b'{"a": [1.0, 2e30, "<"]}')),
+    "a whole float": tag(6, 1) + b"\0\0\0\0\0\0\xf0\x3f",
+}
+
+
+@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
+def test_messages_that_others_wrote(message: bytes) -> None:
+    """Whatever form a message has that the reader takes."""
+    assert transcoder(Sample)(message) == by_tree(Sample, message)
+
+
+BROKEN = {
+    "cut off": delimited(1, b"abc")[:-1] + b"",
+    "cut off within a tag": b"\x80",
+    "no UTF-8": delimited(1, b"\xff"),
+    "no JSON": delimited(27, delimited(1, b"{")),
+    "not a number": tag(6, 1) + b"\0\0\0\0\0\0\xf8\x7f",
+    "a wrong wire type": tag(1, 0) + b"\1",
+}
+
+
+@pytest.mark.parametrize("message", BROKEN.values(), ids=BROKEN)
+def test_what_is_not_whole_raises(message: bytes) -> None:
+    """Broken messages are left to the reader, which words the error."""
+    with pytest.raises(NOT_WHOLE):
+        transcoder(Sample)(message)
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts that were not used for long are forgotten; what is used stays."""
+    memory = wire_json._Memory()
+    monkeypatch.setattr(wire_json, "_memory", memory)
+    monkeypatch.setattr(wire_json, "REMEMBERED", 1000)
+    often = delimited(1, b"often")
+    for number in range(200):
+        part = delimited(1, b"%d" % number)
+        message = delimited(19, often) + delimited(19, part)
+        assert transcoder(Sample)(message) == by_tree(Sample, message)
+        assert sum(len(k[1]) + len(v) for k, v in memory.young.items()) <= 1000
+        assert sum(len(k[1]) + len(v) for k, v in memory.old.items()) <= 1000
+    assert any(key[1] == often for key in (*memory.young, *memory.old))

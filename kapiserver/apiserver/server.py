@@ -17,6 +17,8 @@ from kapiserver.apiserver.app import App, build_app
 from kapiserver.apiserver.authentication import UNSECURED
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.controllers import start_controllers
+from kapiserver.apiserver.controllers.endpoints_of import Place
+from kapiserver.apiserver.controllers.kubernetes_service import KubernetesService, reached_at
 from kapiserver.apiserver.filters.recovery import answer_error
 from kapiserver.apiserver.kubeconfig import write_kubeconfig
 from kapiserver.apiserver.listener import Listener
@@ -94,10 +96,13 @@ async def serve(config: Config, *, clock: Clock | None = None) -> AsyncIterator[
         stack.push_async_callback(controllers.stop)
         app.server.health.started = True
         if made is None:
+            port = endpoints[0].port if endpoints else 0
+            stack.push_async_callback(_start_kubernetes_service(app, port).stop)
             yield Running(app=app, url=insecure_url, insecure_url=insecure_url)
             return
         secure = await _secure(config, app, made)
         endpoints.append(secure)
+        stack.push_async_callback(_start_kubernetes_service(app, secure.port).stop)
         url = f"https://{_reached(config.bind_address)}:{secure.port}"
         kubeconfig = config.kubeconfig_out or folder / "kubeconfig"
         write_kubeconfig(kubeconfig, url=url, made=made)
@@ -109,6 +114,14 @@ async def serve(config: Config, *, clock: Clock | None = None) -> AsyncIterator[
             kubeconfig=kubeconfig,
             credentials=made,
         )
+
+
+def _start_kubernetes_service(app: App, port: int) -> KubernetesService:
+    address = reached_at(app.server.config.bind_address)
+    place = Place(port, address) if address and port else None
+    service = KubernetesService(app.server, place, port)
+    service.start()
+    return service
 
 
 def _listener(app: App, user: User) -> Listener:

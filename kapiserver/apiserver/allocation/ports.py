@@ -17,7 +17,7 @@ from kapiserver.api.core.service_families import node_ports
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest
-from kapiserver.storage.errors import Conflict, KeyExists
+from kapiserver.storage.errors import Conflict, KeyExists, Unavailable
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.query import ListQuery
 
@@ -129,7 +129,7 @@ class NodePorts:
                 except (KeyExists, Conflict):
                     continue
                 return
-        raise Conflict(self._key)
+        raise Unavailable(f"{self._key} changes too often")
 
     async def _write(self, taken: int, expected: Revision | None) -> None:
         data = taken.to_bytes((taken.bit_length() + 7) // 8, "big")

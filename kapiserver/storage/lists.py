@@ -116,6 +116,12 @@ def _limit(query: ListQuery) -> int:
     return 0 if query.limit < 0 or query.resource_version == "0" else query.limit
 
 
+def _text(query: ListQuery) -> str:
+    """The selectors, as far as a continue token is bound to them."""
+    selection = query.selection
+    return "" if selection.everything else f"{selection.label_text}\0{selection.field_text}"
+
+
 class Lists:
     """Reads of one resource."""
 
@@ -186,7 +192,7 @@ class Lists:
             raise self.bad_query("specifying resource version is not allowed when using continue")
         prefix = self._codec.scope(query.namespace)
         try:
-            token = (await self._tokens()).open(query.continue_token, prefix)
+            token = (await self._tokens()).open(query.continue_token, prefix, _text(query))
         except BadToken as error:
             raise self.bad_query(f"invalid continue token: {error}") from None
         if token.revision == LATEST:
@@ -195,7 +201,8 @@ class Lists:
         try:
             return await self._at(token.revision, query, scope, token.start)
         except Expired:
-            again = (await self._tokens()).seal(ContinueToken(LATEST, token.start), prefix)
+            latest = ContinueToken(LATEST, token.start)
+            again = (await self._tokens()).seal(latest, prefix, _text(query))
             raise self.expired(_CONTINUE_TOO_OLD, again) from None
 
     async def _present(self, query: ListQuery, scope: str, start: str) -> Listing:
@@ -284,7 +291,7 @@ class Lists:
         return Listing(
             entries=chosen,
             revision=revision,
-            continue_token=(await self._tokens()).seal(token, prefix),
+            continue_token=(await self._tokens()).seal(token, prefix, _text(query)),
             remaining=left if query.selection.everything else None,
         )
 

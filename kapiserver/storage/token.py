@@ -2,9 +2,9 @@
 forge one.
 
 The seal is AES-GCM with a key that all servers of one store share: it lies in the store under a
-key of its own, so a token works on every server and after a restart. The prefix that was listed is
-sealed in too: a token opens only for the list that made it. Knows no object and no query; mirrors
-the continue tokens of k8s.io/apiserver's storage, which are plain text there.
+key of its own, so a token works on every server and after a restart. The prefix that was listed and
+the selectors are sealed in too: a token opens only for the list that made it. Knows no object and
+no query; mirrors the continue tokens of k8s.io/apiserver's storage, which are plain text there.
 """
 
 from __future__ import annotations
@@ -47,18 +47,19 @@ class Tokens:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
-    def seal(self, token: ContinueToken, prefix: str) -> str:
-        """The text to give to a client that lists `prefix`; unpadded URL-safe base64."""
+    def seal(self, token: ContinueToken, prefix: str, selectors: str = "") -> str:
+        """The text to give to a client that lists `prefix` through `selectors` (any text that tells
+        them from others); unpadded URL-safe base64."""
         # Imported here: most servers start, and many stop, without a list in pages.
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         nonce = os.urandom(_NONCE_BYTES)
         content = _HEAD.pack(_VERSION, token.revision) + token.start.encode()
-        sealed = nonce + AESGCM(self._secret).encrypt(nonce, content, prefix.encode())
-        return base64.urlsafe_b64encode(sealed).rstrip(b"=").decode("ascii")
+        sealed = nonce + AESGCM(self._secret).encrypt(nonce, content, _place(prefix, selectors))
+        return _text(sealed)
 
-    def open(self, text: str, prefix: str) -> ContinueToken:
-        """Read a client's token for a list of `prefix`. Raises BadToken."""
+    def open(self, text: str, prefix: str, selectors: str = "") -> ContinueToken:
+        """Read a client's token for the same list. Raises BadToken."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -66,8 +67,10 @@ class Tokens:
             raise BadToken("continue key is not valid: too long")
         try:
             sealed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+            if _text(sealed) != text:  # bits of the last character that mean nothing, or padding
+                raise BadToken("continue key is not valid")
             nonce, content = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
-            content = AESGCM(self._secret).decrypt(nonce, content, prefix.encode())
+            content = AESGCM(self._secret).decrypt(nonce, content, _place(prefix, selectors))
             version, revision = _HEAD.unpack_from(content)
             start = content[_HEAD.size :].decode()
         except (binascii.Error, InvalidTag, struct.error, ValueError) as error:
@@ -76,8 +79,17 @@ class Tokens:
             raise BadToken(f"continue key is not valid: server does not recognize v{version}")
         # The seal says that a server of ours wrote this; the key is checked all the same.
         if not start.startswith(prefix) or ".." in start.split("/"):
-            raise BadToken(f"continue key is not valid: {start}")
+            raise BadToken("continue key is not valid")
         return ContinueToken(Revision(revision), start)
+
+
+def _text(sealed: bytes) -> str:
+    return base64.urlsafe_b64encode(sealed).rstrip(b"=").decode("ascii")
+
+
+def _place(prefix: str, selectors: str) -> bytes:
+    # No selector can be mistaken for a part of a prefix: NUL is in neither.
+    return f"{prefix}\0{selectors}".encode()
 
 
 async def load_tokens(kv: KV, *, root: str = "") -> Tokens:

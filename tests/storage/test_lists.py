@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api.errors import InvalidObject
-from kapiserver.api.selectors import parse
+from kapiserver.api.selectors import EVERYTHING, parse
 from kapiserver.api.types import Tree
 from kapiserver.storage.errors import BadQuery, Expired, NotFound, ResourceVersionTooLarge
 from kapiserver.storage.objects import ResourceStore
@@ -88,13 +88,14 @@ def test_old_pages_come_from_the_store() -> None:
 
     async def test(house: House) -> None:
         store = await fill(house)
+        odd = parse("odd", "")
         first = await store.list(ListQuery(limit=4))
+        first_odd = await store.list(ListQuery(limit=2, selection=odd))
         await store.delete(key("c05"), DeleteQuery())
         house.clock.advance(3600)
         second = await store.list(ListQuery(limit=4, continue_token=first.continue_token))
         assert (named(second.entries), second.remaining) == (["c04", "c05", "c06", "c07"], 2)
-        odd = parse("odd", "")
-        query = ListQuery(limit=2, selection=odd, continue_token=first.continue_token)
+        query = ListQuery(limit=2, selection=odd, continue_token=first_odd.continue_token)
         third = await store.list(query)
         assert named(third.entries) == ["c05", "c07"]
         assert third.continue_token
@@ -308,14 +309,36 @@ def test_options_that_exclude_each_other(query: dict[str, Any], words: str) -> N
     run(test)
 
 
-def test_token_of_another_list_is_refused() -> None:
-    """A token opens only in the namespace it was made for."""
+_SAME: dict[str, Any] = {"namespace": "default", "selection": parse("a=1,b=2", "")}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"namespace": ""},
+        {"namespace": "other"},
+        {"selection": EVERYTHING},
+        {"selection": parse("a=1", "")},
+        {"selection": parse("a=1,b=2", "metadata.name!=x")},
+        {"selection": parse("", "metadata.name!=x")},
+    ],
+)
+def test_token_of_another_list_is_refused(changed: dict[str, Any]) -> None:
+    """A token opens only in the namespace and through the selectors it was made for, in whatever
+    order they are written."""
 
     async def test(house: House) -> None:
-        store = await fill(house)
-        first = await store.list(ListQuery(limit=4, namespace="default"))
-        with pytest.raises(BadQuery):
-            await store.list(ListQuery(continue_token=first.continue_token))
+        store = house.of("configmaps")
+        for name in "xyz":
+            await store.create(config_map(name, labels={"a": "1", "b": "2"}))
+        first = await store.list(ListQuery(limit=1, **_SAME))
+        again = {**_SAME, "selection": parse("b = 2, a = 1", "")}
+        second = await store.list(ListQuery(limit=2, continue_token=first.continue_token, **again))
+        assert named(second.entries) == ["y", "z"]
+        with pytest.raises(BadQuery, match=r"^invalid continue token: continue key is not valid$"):
+            await store.list(
+                ListQuery(limit=1, continue_token=first.continue_token, **{**_SAME, **changed})
+            )
 
     run(test)
 

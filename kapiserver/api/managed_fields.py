@@ -360,8 +360,8 @@ class FieldManager:
     ) -> tuple[Tree, Managers]:
         node = self._node
         last = managers.get(applier)
-        mine = without(structured_merge.fields_of(node, config), self.ignored)
-        mine = difference(mine, _OF_THE_SERVER)
+        said = without(structured_merge.fields_of(node, config), self.ignored)
+        mine = difference(said, _OF_THE_SERVER)
         if last is not None and last.fields == mine and last.api_version == self.version:
             now_owned = last
         else:
@@ -369,7 +369,9 @@ class FieldManager:
         managers = {**managers, applier: now_owned}
         merged: Tree = structured_merge.merge(node, live, config)
         if last is not None and (last.api_version != self.version or difference(last.fields, mine)):
-            merged = self._pruned(merged, managers, last)
+            # That the applier names the object keeps its metadata from being pruned.
+            named = replace(now_owned, fields=said)
+            merged = self._pruned(merged, {**managers, applier: named}, last)
         comparison = self._compared(live, merged)
         taken = self._yielded(live, merged, comparison, managers, applier, force=force)
         if not mine:

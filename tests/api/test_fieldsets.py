@@ -1,0 +1,141 @@
+"""Sets of fields: their algebra against plain sets of paths, their order, their words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kapiserver.api import fieldsets
+from kapiserver.api.fieldsets import Fields, difference, intersection, union, without
+
+_STEPS = st.sampled_from(
+    ["f:a", "f:b", 'k:{"name":"x"}', 'k:{"port":443}', 'k:{"port":80}', 'v:"x"', "v:2", "i:0"]
+)
+_PATHS = st.lists(_STEPS, min_size=1, max_size=4).map(tuple)
+_SETS = st.frozensets(_PATHS, max_size=8)
+
+Path = tuple[str, ...]
+
+
+def _tree(paths: frozenset[Path]) -> Fields:
+    root: dict[str, Any] = {}
+    for path in sorted(paths):
+        node = root
+        for step in path:
+            node = node.setdefault(step, {})
+        node["."] = {}
+    return _tidy(root)
+
+
+def _tidy(node: Fields) -> Fields:
+    rest = {step: _tidy(below) for step, below in node.items() if step != "."}
+    return {".": {}, **rest} if "." in node and rest else rest
+
+
+def _paths(fields: Fields, before: Path = ()) -> frozenset[Path]:
+    found: set[Path] = set()
+    for step, below in fields.items():
+        if step == ".":
+            continue
+        path = (*before, step)
+        if not below or "." in below:
+            found.add(path)
+        found |= _paths(below, path)
+    return frozenset(found)
+
+
+@given(_SETS, _SETS)
+@settings(max_examples=200)
+def test_algebra(one: frozenset[Path], other: frozenset[Path]) -> None:
+    """Union, difference and intersection are those of the sets of paths."""
+    a, b = _tree(one), _tree(other)
+    assert _paths(a) == one
+    assert _paths(union(a, b)) == one | other
+    assert _paths(difference(a, b)) == one - other
+    assert _paths(intersection(a, b)) == one & other
+
+
+@given(_SETS, _SETS)
+@settings(max_examples=200)
+def test_without(one: frozenset[Path], other: frozenset[Path]) -> None:
+    """What lies below a path of the second set goes as well."""
+    left = {path for path in one if not any(path[: len(cut)] == cut for cut in other)}
+    assert _paths(without(_tree(one), _tree(other))) == left
+
+
+@given(_SETS)
+@settings(max_examples=100)
+def test_checked(paths: frozenset[Path]) -> None:
+    """A set survives being checked and put in order."""
+    tree = _tree(paths)
+    assert fieldsets.ordered(fieldsets.check(tree)) == tree
+
+
+def test_order() -> None:
+    """Steps stand by their kind, then by their value: numbers by size, not as text."""
+    mixed: Fields = {
+        'k:{"port":443,"protocol":"TCP"}': {},
+        'k:{"port":80,"protocol":"UDP"}': {},
+        'k:{"port":80,"protocol":"TCP"}': {},
+        "f:b": {},
+        "f:a": {},
+        ".": {},
+    }
+    assert list(fieldsets.ordered(mixed)) == [
+        ".",
+        "f:a",
+        "f:b",
+        'k:{"port":80,"protocol":"TCP"}',
+        'k:{"port":80,"protocol":"UDP"}',
+        'k:{"port":443,"protocol":"TCP"}',
+    ]
+
+
+def test_paths_in_words() -> None:
+    """A path reads as in kube-apiserver's messages."""
+    fields: Fields = {
+        "f:spec": {
+            "f:containers": {'k:{"name":"x"}': {".": {}, "f:image": {}}},
+            "f:finalizers": {'v:"a"': {}},
+            "f:list": {"i:3": {}},
+        }
+    }
+    assert list(fieldsets.paths(fields)) == [
+        '.spec.containers[name="x"]',
+        '.spec.containers[name="x"].image',
+        '.spec.finalizers[="a"]',
+        ".spec.list[3]",
+    ]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        [],
+        "f:a",
+        {"a": {}},
+        {"x:a": {}},
+        {"k:1": {}},
+        {"k:{}": {}},
+        {"k:{": {}},
+        {"i:x": {}},
+        {"f:a": 1},
+        {"f:a": {"f:b": None}},
+    ],
+)
+def test_no_set(bad: Any) -> None:
+    """What is no set of fields is refused."""
+    with pytest.raises(ValueError, match=r"."):
+        fieldsets.check(bad)
+
+
+def test_depth() -> None:
+    """A set that nests without end is refused."""
+    deep: Fields = {}
+    for _ in range(300):
+        deep = {"f:a": deep}
+    with pytest.raises(ValueError, match="too deep"):
+        fieldsets.check(deep)

@@ -1,0 +1,11 @@
+"""The tables of the node group."""
+
+from __future__ import annotations
+
+from kapiserver.api.columns import AGE, NAME, Column, Columns, text
+
+COLUMNS: dict[str, Columns] = {
+    "RuntimeClass": Columns(
+        (NAME, Column("Handler", text("handler"), "What nodes call the runtime."), AGE)
+    ),
+}

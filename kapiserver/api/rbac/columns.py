@@ -1,0 +1,45 @@
+"""The tables of the rbac group; roles have the columns of any kind.
+
+Mirrors pkg/printers/internalversion of Kubernetes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kapiserver.api.columns import AGE, NAME, CellOf, Column, Columns
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+
+
+def _role(binding: Tree, _: datetime) -> str:
+    reference = value_at(binding, "roleRef") or {}
+    return f"{reference.get('kind') or ''}/{reference.get('name') or ''}"
+
+
+def _subjects(kind: str) -> CellOf:
+    return lambda binding, _: ", ".join(
+        one.get("name") or "" for one in binding.get("subjects") or () if one.get("kind") == kind
+    )
+
+
+def _accounts(binding: Tree, _: datetime) -> str:
+    return ", ".join(
+        f"{one.get('namespace') or ''}/{one.get('name') or ''}"
+        for one in binding.get("subjects") or ()
+        if one.get("kind") == "ServiceAccount"
+    )
+
+
+_BINDING = Columns(
+    (
+        NAME,
+        Column("Role", _role, "The role that is given."),
+        AGE,
+        Column("Users", _subjects("User"), "Users that have it.", priority=1),
+        Column("Groups", _subjects("Group"), "Groups that have it.", priority=1),
+        Column("ServiceAccounts", _accounts, "Service accounts that have it.", priority=1),
+    )
+)
+
+COLUMNS: dict[str, Columns] = {"ClusterRoleBinding": _BINDING, "RoleBinding": _BINDING}

@@ -1,0 +1,30 @@
+"""What the rbac group fills in: the groups of roles and subjects.
+
+Mirrors pkg/apis/rbac/v1/defaults.go.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.order import settle
+from kapiserver.api.rbac import v1
+from kapiserver.api.types import Tree, Type
+
+_GROUP = "rbac.authorization.k8s.io"
+
+
+def _role_ref(reference: Tree) -> None:
+    if not reference.get("apiGroup"):
+        reference["apiGroup"] = _GROUP
+
+
+def _subject(subject: Tree) -> None:
+    if not subject.get("apiGroup") and subject.get("kind") in ("Group", "User"):
+        subject["apiGroup"] = _GROUP
+        settle(subject, v1.Subject)
+
+
+DEFAULTS: dict[type[Type], DefaultFunction] = {
+    v1.RoleRef: _role_ref,
+    v1.Subject: _subject,
+}

@@ -1,0 +1,72 @@
+"""How writes of the rbac group behave."""
+
+from __future__ import annotations
+
+from kapiserver.api import names
+from kapiserver.api.errors import FieldError
+from kapiserver.api.rbac.validation import (
+    cluster_role,
+    cluster_role_binding,
+    kept_role,
+    role,
+    role_binding,
+)
+from kapiserver.api.strategy import Strategy
+from kapiserver.api.types import Tree
+
+
+class _PolicyStrategy(Strategy):
+    """Named by anything that can stand in a path, `system:node` for one; made by PUT too."""
+
+    allow_create_on_update = True
+
+    def check_name(self, name: str) -> list[str]:
+        return names.path_segment(name)
+
+
+class RoleStrategy(_PolicyStrategy):
+    """Permissions in a namespace."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(role(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(role(new))
+
+
+class ClusterRoleStrategy(_PolicyStrategy):
+    """Permissions everywhere."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(cluster_role(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(cluster_role(new))
+
+
+class RoleBindingStrategy(_PolicyStrategy):
+    """Stays with its role."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(role_binding(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return [*role_binding(new), *kept_role(new, old)]
+
+
+class ClusterRoleBindingStrategy(_PolicyStrategy):
+    """Stays with its role."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(cluster_role_binding(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return [*cluster_role_binding(new), *kept_role(new, old)]
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "clusterrolebindings": ClusterRoleBindingStrategy(),
+    "clusterroles": ClusterRoleStrategy(),
+    "rolebindings": RoleBindingStrategy(),
+    "roles": RoleStrategy(),
+}

@@ -1,0 +1,120 @@
+"""Rules for roles and bindings.
+
+Mirrors pkg/apis/rbac/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.api import names
+from kapiserver.api.core.validation.common import checked, needed
+from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
+from kapiserver.api.label_selectors import validate_label_selector
+from kapiserver.api.types import Tree
+
+_GROUP = "rbac.authorization.k8s.io"
+_SUBJECTS = ("Group", "ServiceAccount", "User")
+
+
+def role(obj: Tree) -> Iterator[FieldError]:
+    """A role, new or changed."""
+    for index, rule in enumerate(obj.get("rules") or ()):
+        at = Path("rules")[index]
+        urls = rule.get("nonResourceURLs") or []
+        yield from _verbs(rule, at)
+        if urls:
+            detail = "namespaced rules cannot apply to non-resource URLs"
+            yield invalid(at / "nonResourceURLs", urls, detail)
+        yield from _what(rule, at)
+
+
+def cluster_role(obj: Tree) -> Iterator[FieldError]:
+    """A cluster role, new or changed."""
+    for index, rule in enumerate(obj.get("rules") or ()):
+        at = Path("rules")[index]
+        yield from _verbs(rule, at)
+        yield from _what(rule, at)
+    aggregation = obj.get("aggregationRule")
+    if aggregation is None:
+        return
+    path, selectors = Path("aggregationRule") / "clusterRoleSelectors", "clusterRoleSelectors"
+    if not aggregation.get(selectors):
+        detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        yield required(path, detail)
+    for index, selector in enumerate(aggregation.get(selectors) or ()):
+        yield from validate_label_selector(selector, path[index])
+
+
+def _verbs(rule: Tree, path: Path) -> Iterator[FieldError]:
+    if not rule.get("verbs"):
+        yield required(path / "verbs", "verbs must contain at least one value")
+
+
+def _what(rule: Tree, path: Path) -> Iterator[FieldError]:
+    urls, resources = rule.get("nonResourceURLs") or [], rule.get("resources") or ()
+    if urls:
+        if any(rule.get(name) for name in ("apiGroups", "resources", "resourceNames")):
+            detail = "rules cannot apply to both regular resources and non-resource URLs"
+            yield invalid(path / "nonResourceURLs", urls, detail)
+        return
+    if not rule.get("apiGroups"):
+        yield required(path / "apiGroups", "resource rules must supply at least one api group")
+    if not resources:
+        yield required(path / "resources", "resource rules must supply at least one resource")
+    if rule.get("resourceNames") and len(resources) > 1:
+        detail = "resource names cannot apply to multiple resources"
+        yield required(path / "resourceNames", detail)
+
+
+def role_binding(obj: Tree) -> Iterator[FieldError]:
+    """Who has a role in a namespace."""
+    yield from _role_ref(obj.get("roleRef") or {}, ("ClusterRole", "Role"))
+    for index, subject in enumerate(obj.get("subjects") or ()):
+        yield from _subject(subject, Path("subjects")[index])
+
+
+def cluster_role_binding(obj: Tree) -> Iterator[FieldError]:
+    """Who has a cluster role."""
+    yield from _role_ref(obj.get("roleRef") or {}, ("ClusterRole",))
+    for index, subject in enumerate(obj.get("subjects") or ()):
+        at = Path("subjects")[index]
+        yield from _subject(subject, at)
+        if subject.get("kind") == "ServiceAccount":
+            yield from needed(subject, "namespace", at)
+
+
+def _role_ref(reference: Tree, kinds: tuple[str, ...]) -> Iterator[FieldError]:
+    path, name = Path("roleRef"), reference.get("name") or ""
+    if reference.get("apiGroup") != _GROUP:
+        yield not_supported(path / "apiGroup", reference.get("apiGroup") or "", (_GROUP,))
+    if reference.get("kind") not in kinds:
+        yield not_supported(path / "kind", reference.get("kind") or "", kinds)
+    if not name:
+        yield required(path / "name")
+    else:
+        yield from checked(names.path_segment, name, path / "name")
+
+
+def _subject(subject: Tree, path: Path) -> Iterator[FieldError]:
+    name, kind, group = (subject.get(part) or "" for part in ("name", "kind", "apiGroup"))
+    if not name:
+        yield required(path / "name")
+    if kind == "ServiceAccount":
+        if name:
+            yield from checked(names.dns1123_subdomain, name, path / "name")
+        if group:
+            yield not_supported(path / "apiGroup", group, ("",))
+    elif kind in ("Group", "User"):
+        if not name:
+            yield invalid(path / "name", "", f"{kind.lower()} name cannot be empty")
+        if group != _GROUP:
+            yield not_supported(path / "apiGroup", group, (_GROUP,))
+    else:
+        yield not_supported(path / "kind", kind, _SUBJECTS)
+
+
+def kept_role(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A binding stays with its role."""
+    if new.get("roleRef") != old.get("roleRef"):
+        yield invalid(Path("roleRef"), new.get("roleRef"), "cannot change roleRef")

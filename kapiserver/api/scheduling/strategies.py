@@ -1,0 +1,66 @@
+"""How writes of the scheduling group behave."""
+
+from __future__ import annotations
+
+from kapiserver.api.errors import FieldError
+from kapiserver.api.objects import metadata_of
+from kapiserver.api.scheduling.validation import (
+    changed_pod_group,
+    changed_pod_group_status,
+    changed_priority_class,
+    changed_workload,
+    pod_group,
+    priority_class,
+    workload,
+)
+from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.types import Tree
+
+
+class PriorityClassStrategy(Strategy):
+    """Its value stays, so there is one generation."""
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        metadata_of(obj)["generation"] = 1
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(priority_class(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_priority_class(new, old))
+
+
+class PodGroupStrategy(SpecStrategy):
+    """A group, of pods or of groups."""
+
+    generations = False
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(pod_group(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_pod_group(new, old))
+
+
+class WorkloadStrategy(Strategy):
+    """Templates of groups."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(workload(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_workload(new, old))
+
+
+_GROUP = PodGroupStrategy()
+
+STRATEGIES: dict[str, Strategy] = {
+    "compositepodgroups": _GROUP,
+    "compositepodgroups/status": StatusStrategy(_GROUP, keeps_metadata=STATUS_METADATA),
+    "podgroups": _GROUP,
+    "podgroups/status": StatusStrategy(
+        _GROUP, keeps_metadata=STATUS_METADATA, rule=changed_pod_group_status
+    ),
+    "priorityclasses": PriorityClassStrategy(),
+    "workloads": WorkloadStrategy(),
+}

@@ -57,6 +57,8 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
         cafile=config.etcd_cafile,
         certfile=config.etcd_certfile,
         keyfile=config.etcd_keyfile,
+        username=config.etcd_username,
+        password_file=config.etcd_password_file,
     )
     encryption = _encryption(config, clock)
     kv = await open_store(config.storage, clock=clock, etcd=etcd)

@@ -112,6 +112,11 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--etcd-cafile", type=Path, metavar="FILE", help="signs etcd's certificates")
     group.add_argument("--etcd-certfile", type=Path, metavar="FILE", help="shown to etcd")
     group.add_argument("--etcd-keyfile", type=Path, metavar="FILE")
+    group.add_argument("--etcd-username", default="", metavar="NAME", help="a user of etcd's own")
+    group.add_argument(
+        "--etcd-password-file", type=Path, metavar="FILE",
+        help="holds that user's password, where no list of processes shows it",
+    )  # fmt: skip
     group.add_argument(
         "--etcd-compaction-interval", type=_seconds, metavar="DURATION",
         default=DEFAULTS.etcd_compaction_interval,
@@ -158,6 +163,8 @@ def config_of(options: argparse.Namespace) -> Config:
         raise ValueError("--tls-cert-file and --tls-private-key-file go together")
     if (options.etcd_certfile is None) != (options.etcd_keyfile is None):
         raise ValueError("--etcd-certfile and --etcd-keyfile go together")
+    if bool(options.etcd_username) != (options.etcd_password_file is not None):
+        raise ValueError("--etcd-username and --etcd-password-file go together")
     if options.encryption_provider_config_automatic_reload and (
         options.encryption_provider_config is None
     ):
@@ -209,6 +216,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 async def _until_told(config: Config) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once."""
+    from kapiserver.apiserver.garbage import tend
     from kapiserver.apiserver.server import serve
 
     told = asyncio.Event()
@@ -219,8 +227,7 @@ async def _until_told(config: Config) -> None:
     async with serve(config) as running:
         sys.stdout.write(_greeting(running))
         sys.stdout.flush()
-        gc.freeze()  # what start-up made lives as long as the process
-        gc.enable()
+        tend()
         await told.wait()
 
 

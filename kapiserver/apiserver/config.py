@@ -42,6 +42,8 @@ class Config:
     etcd_cafile: Path | None = None
     etcd_certfile: Path | None = None
     etcd_keyfile: Path | None = None
+    etcd_username: str = ""
+    etcd_password_file: Path | None = None
     etcd_compaction_interval: float = 300.0
     event_ttl: int = 3600
     encryption_provider_config: Path | None = None

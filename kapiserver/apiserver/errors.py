@@ -281,6 +281,9 @@ TABLE: dict[type[Exception], ToStatus] = {
     storage.Compacted: _fixed(410, "Expired", "The resourceVersion is too old."),
     storage.FutureRevision: _fixed(504, "Timeout", "Too large resource version", retry_after=1),
     storage.Unavailable: _NOT_NOW,
+    storage.Refused: _plain(500, ""),  # as kube-apiserver hands on what etcd says
+    # kube-apiserver: 500 without a reason. It is the object's fault, and no retry helps.
+    storage.ValueTooLarge: _plain(413, "RequestEntityTooLarge"),
     storage.Corrupt: _fixed(500, "InternalError", "Internal error occurred: unreadable object"),
     storage.Undecryptable: _undecryptable,
     storage.StoreLocked: _NOT_NOW,

@@ -6,6 +6,8 @@
     |-- Compacted          the revision asked for is forgotten
     |-- FutureRevision     the revision asked for does not exist yet
     |-- Unavailable        the backend does not answer
+    |   `-- Refused            it answers, and will not do it: no space, no permission
+    |-- ValueTooLarge      more than the backend takes in one write
     |-- Corrupt            a stored value cannot be read
     |   `-- Undecryptable  it is sealed, and nothing here opens it
     |-- StoreLocked        another process owns the file
@@ -66,6 +68,14 @@ class FutureRevision(StorageError):
 
 class Unavailable(StorageError):
     """The backend does not answer, or is closed."""
+
+
+class Refused(Unavailable):
+    """The backend answers and will not do it; the message is its own."""
+
+
+class ValueTooLarge(StorageError):
+    """More than the backend takes in one write; the message is its own."""
 
 
 class Corrupt(StorageError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,9 +30,17 @@ CALL_SECONDS = 5.0
 LONGEST_MESSAGE = 512 << 20
 """Bytes of one message of a stream; a watch that catches up gets many events in one."""
 
-_OLD_TOKENS = ("invalid auth token", "revision of auth store is old")
+ELECTION_SECONDS = 5.0
+"""How long a cluster is asked again that says it cannot just now."""
+PAUSE_SECONDS = 0.05
+
+_STALE = ("invalid auth token", "revision of auth store is old", "user name is empty")
+"""Log in (anew)."""
+_UNGUARDED = "authentication is not enabled"
 _UNDONE = ("etcdserver: no leader", "etcdserver: not leader", "etcdserver: too many requests")
-"""Refusals that come before anything is done: another endpoint may be asked."""
+"""Refusals that come before anything is done, and pass."""
+_UNREAD = (*_UNDONE, "etcdserver: leader changed")
+"""Those of a read."""
 
 
 class EtcdError(StorageError):
@@ -45,7 +53,12 @@ class EtcdError(StorageError):
 
 
 class _Unreached(Exception):
-    """The request was not carried out: no connection, or refused at the door."""
+    """The request was not carried out: no connection, or refused at the door; `passing`: just
+    now."""
+
+    def __init__(self, words: str, *, passing: bool = False) -> None:
+        super().__init__(words)
+        self.passing = passing
 
 
 class _Gateway(AioClient):  # type: ignore[misc]
@@ -115,73 +128,118 @@ class Etcd:
                 tls.load_cert_chain(config.certfile, config.keyfile)
         self._gateway = _Gateway(config.endpoints[0], tls)
         self._login = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._streams: dict[aiohttp.ClientResponse, str] = {}
 
     async def close(self) -> None:
         """Drop all connections. Idempotent."""
         await self._gateway.close()
 
     async def read(self, method: str, request: Mapping[str, Any]) -> Any:
-        """Ask what changes nothing: each endpoint is tried once before this gives up."""
-        for left in reversed(range(len(self._config.endpoints))):
-            try:
-                return await self._authenticated(method, request)
-            except Unavailable:
-                if not left:
-                    raise
-            except _Unreached as error:
-                if not left:
-                    raise Unavailable(f"etcd: {error}") from error
-        raise AssertionError("a cluster has endpoints")
+        """Ask what changes nothing: each endpoint is tried before this gives up."""
+        return await self._ask(method, request, _UNREAD, (Unavailable, _Unreached))
 
     async def write(self, method: str, request: Mapping[str, Any]) -> Any:
         """Ask for a change. Another endpoint is tried only if this one has done nothing for sure;
         after Unavailable the change may have happened all the same."""
-        for left in reversed(range(len(self._config.endpoints))):
-            try:
-                return await self._authenticated(method, request)
-            except _Unreached as error:
-                if not left:
-                    raise Unavailable(f"etcd: {error}") from error
-        raise AssertionError("a cluster has endpoints")
+        return await self._ask(method, request, _UNDONE, (_Unreached,))
 
     @asynccontextmanager
     async def stream(self, method: str, request: Mapping[str, Any]) -> AsyncGenerator[Messages]:
         """Ask and read messages until one side ends it. Raises Unavailable, EtcdError."""
-        if self._config.username and not self._gateway.token:
-            await self._log_in("")
+        endpoint = self._gateway.endpoint
         try:
+            await self._log_in_first()
+            endpoint = self._gateway.endpoint
             async with self._gateway.stream(method, orjson.dumps(request)) as response:
                 if response.status != 200:
                     raise _refusal(response.status, await response.read())
-                yield Messages(response)
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            self._move_on(self._gateway.endpoint)
-            raise Unavailable(f"etcd: {_words(error)}") from error
-
-    async def _authenticated(self, method: str, request: Mapping[str, Any]) -> Any:
-        token = self._gateway.token
-        if self._config.username and not token:
-            token = await self._log_in("")
-        try:
-            return await self._call(method, request)
+                self._streams[response] = endpoint
+                try:
+                    yield Messages(response)
+                finally:
+                    del self._streams[response]
         except EtcdError as error:
-            if not any(words in error.message for words in _OLD_TOKENS):
+            if any(words in error.message for words in _STALE):
+                self.distrust()
+            raise
+        except _Unreached as error:
+            raise Unavailable(f"etcd: {error}") from error
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            self._move_on(endpoint)
+            raise Unavailable(f"etcd: {_words(error)}") from error
+        except RuntimeError as error:  # aiohttp's word for a session that is closed
+            raise Unavailable("etcd: the connection is closed") from error
+
+    def distrust(self) -> None:
+        """Log in anew before the next request: watches do not say that a token has ended."""
+        self._gateway.token = None
+
+    async def _ask(
+        self,
+        method: str,
+        request: Mapping[str, Any],
+        passing: Sequence[str],
+        again: tuple[type[Exception], ...],
+    ) -> Any:
+        """Try every endpoint after what is in `again`, and once more for as long as it passes."""
+        until = self._loop.time() + ELECTION_SECONDS
+        left = len(self._config.endpoints)
+        while True:
+            try:
+                return await self._authenticated(method, request, passing)
+            except again as error:
+                left -= 1
+                if not left:
+                    waits = isinstance(error, _Unreached) and error.passing
+                    if not waits or self._loop.time() > until:
+                        words = str(error).removeprefix("etcd: ")
+                        raise Unavailable(f"etcd: {words}") from error
+                    left = len(self._config.endpoints)
+                    await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _authenticated(
+        self, method: str, request: Mapping[str, Any], passing: Sequence[str]
+    ) -> Any:
+        await self._log_in_first()
+        token = self._gateway.token
+        try:
+            return await self._call(method, request, passing)
+        except EtcdError as error:
+            if not self._config.username or not any(words in error.message for words in _STALE):
                 raise
             await self._log_in(token)
-        return await self._call(method, request)
+        return await self._call(method, request, passing)
 
-    async def _log_in(self, stale: str | None) -> str:
-        """Get a token, unless another call just has; returns the token."""
+    async def _log_in_first(self) -> None:
+        if self._config.username and self._gateway.token is None:
+            await self._log_in(None)
+
+    async def _log_in(self, stale: str | None) -> None:
+        """Get a token, unless another call just has."""
         async with self._login:
-            if self._gateway.token and self._gateway.token != stale:
-                return str(self._gateway.token)
+            if self._gateway.token not in (None, stale):
+                return
             self._gateway.token = None
-            credentials = {"name": self._config.username, "password": self._config.password}
-            answer = await self._call("/auth/authenticate", credentials)
-            self._gateway.token = answer["token"]
-            return str(answer["token"])
+            credentials = {"name": self._config.username, "password": self._password()}
+            try:
+                answer = await self._call("/auth/authenticate", credentials, _UNDONE)
+                self._gateway.token = answer["token"]
+            except EtcdError as error:
+                if _UNGUARDED not in error.message:
+                    raise
+                self._gateway.token = ""  # nobody needs one, until a call is refused for want of it
 
-    async def _call(self, method: str, request: Mapping[str, Any]) -> Any:
+    def _password(self) -> str:
+        """Read each time: a password may be changed while a server runs."""
+        if self._config.password_file is None:
+            return ""
+        try:
+            return self._config.password_file.read_text().rstrip("\r\n")
+        except (OSError, UnicodeError) as error:
+            raise Unavailable(f"etcd: no password: {error}") from error
+
+    async def _call(self, method: str, request: Mapping[str, Any], passing: Sequence[str]) -> Any:
         endpoint = self._gateway.endpoint
         try:
             answer = await self._gateway.call_rpc(method, orjson.dumps(request), raw=True)
@@ -197,9 +255,9 @@ class Etcd:
             except orjson.JSONDecodeError as error:
                 raise Unavailable("etcd: the answer is no JSON") from error
         refusal = _refusal(answer.status, answer.body)
-        if any(words in str(refusal) for words in _UNDONE):
+        if any(words in str(refusal) for words in passing):
             self._move_on(endpoint)
-            raise _Unreached(str(refusal))
+            raise _Unreached(str(refusal).removeprefix("etcd: "), passing=True)
         if isinstance(refusal, Unavailable):
             self._move_on(endpoint)
         raise refusal
@@ -209,6 +267,10 @@ class Etcd:
         if self._gateway.endpoint == failed:
             self._at = (self._at + 1) % len(self._config.endpoints)
             self._gateway.endpoint = self._config.endpoints[self._at]
+            if self._gateway.endpoint != failed:  # its streams may hang without a word
+                for response, endpoint in tuple(self._streams.items()):
+                    if endpoint == failed:
+                        response.close()
 
 
 class Messages:

@@ -16,6 +16,8 @@ class EtcdConfig:
     endpoints  URLs, all of one cluster: http://host:2379 or https://...
     cafile     who signs the servers' certificates; None: the system's authorities
     prefix     is put before all keys, unseen by who uses the store
+    username   "": nobody in particular
+    password_file   holds the user's password; read at each log-in
     root       what all keys begin with before a "/": what others keep beside it is not watched
     """
 
@@ -24,6 +26,6 @@ class EtcdConfig:
     certfile: Path | None = None
     keyfile: Path | None = None
     username: str = ""
-    password: str = ""
+    password_file: Path | None = None
     prefix: str = ""
     root: str = ""

@@ -30,8 +30,10 @@ from kapiserver.storage.errors import (
     Conflict,
     FutureRevision,
     KeyExists,
+    Refused,
     StorageError,
     Unavailable,
+    ValueTooLarge,
 )
 from kapiserver.storage.etcd import Etcd, EtcdError, Messages
 from kapiserver.storage.etcd_answers import NONE, Notice, Range, Reader, Transaction, text
@@ -53,11 +55,15 @@ GRACE_SECONDS = 0.05
 BEAT_SECONDS = 10.0
 """Between two looks at whether the stream still tells everything."""
 RETRY_SECONDS = 0.2
+"""After the stream broke off; doubled each time that nothing comes of it, up to ..."""
+RETRY_AT_LEAST = 5.0
 HISTORY_SECONDS = 30.0
 LEASE_OBJECTS = 1000
 """Keys on one lease, at most."""
 LEASE_KINDS = 100
 """Times to live for which a lease is kept at hand."""
+TOO_LARGE = ("request is too large", "message larger than max")
+"""What etcd and its gateway say of a value beyond --max-request-bytes."""
 
 Request: TypeAlias = Mapping[str, Any]
 Call: TypeAlias = Callable[[str, Request], Awaitable[Any]]
@@ -239,17 +245,20 @@ class EtcdStore(KV):
             if notice.compacted:
                 raise Compacted(after, oldest=notice.compacted)
             if notice.cancelled:
+                self._etcd.distrust()
                 raise Unavailable(f"etcd: the watch was ended: {notice.cancelled}")
             yield notice
 
     async def _follow(self) -> None:
         """Show all watches what happens, across broken connections, for ever."""
+        pause = RETRY_SECONDS
         while True:
             try:
                 async with self._watching(self._revision) as notices:
                     async for notice in notices:
                         if notice.events:
                             self._show(notice)
+                            pause = RETRY_SECONDS
             except Compacted as error:
                 # Away for longer than history is kept: nobody can be told what was missed.
                 for watch in tuple(self._watches):
@@ -260,7 +269,8 @@ class EtcdStore(KV):
                 _log.warning(
                     "the watch of etcd broke off at revision %d: %s", self._revision, error
                 )
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, RETRY_AT_LEAST)
 
     def _show(self, notice: Notice) -> None:
         self._revision = notice.events[-1].revision
@@ -382,7 +392,9 @@ class EtcdStore(KV):
             return Compacted(revision, oldest=Revision(revision + 1))
         if "is a future revision" in error.message:
             return FutureRevision(revision, current=self._revision)
-        return Unavailable(f"etcd: {error.message}")
+        if any(words in error.message for words in TOO_LARGE):
+            return ValueTooLarge(error.message)
+        return Refused(error.message)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)

@@ -17,7 +17,7 @@ import pytest
 from kapiserver.storage.kv import KV
 from kapiserver.storage.local import open_local
 from tests.clock import ManualClock
-from tests.storage.etcd_server import shared_etcd
+from tests.storage.etcd_server import programs, shared_etcd, version
 from tests.storage.invariants import check_file, check_store
 
 
@@ -60,16 +60,19 @@ async def _file(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
     check_file(folder / "store.db")
 
 
-@asynccontextmanager
-async def _etcd(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
-    from kapiserver.storage.etcd_config import EtcdConfig
-    from kapiserver.storage.etcd_store import open_etcd
+def _over(etcd: Path) -> Opening:
+    @asynccontextmanager
+    async def opening(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
+        from kapiserver.storage.etcd_config import EtcdConfig
+        from kapiserver.storage.etcd_store import open_etcd
 
-    # Tests of one worker share a server; each has its keys below a prefix of its own.
-    config = EtcdConfig(endpoints=(shared_etcd().url,), prefix=f"/{uuid.uuid4().hex}")
-    store = await open_etcd(config)
-    yield store
-    await store.close()
+        # Tests of one worker share a server; each has its keys below a prefix of its own.
+        config = EtcdConfig(endpoints=(shared_etcd(etcd).url,), prefix=f"/{uuid.uuid4().hex}")
+        store = await open_etcd(config)
+        yield store
+        await store.close()
+
+    return opening
 
 
 Opening = Callable[[ManualClock, Path], AbstractAsyncContextManager[KV]]
@@ -77,8 +80,14 @@ Opening = Callable[[ManualClock, Path], AbstractAsyncContextManager[KV]]
 BACKENDS: dict[str, Opening] = {
     "memory": _memory,
     "file": _file,
-    "etcd": _etcd,
+    **{f"etcd-{version(each)}": _over(each) for each in programs()},
 }
+
+
+@pytest.fixture(params=programs(), ids=version)
+def etcd_program(request: pytest.FixtureRequest) -> Path:
+    """Each binary of etcd that the tests run over."""
+    return request.param
 
 
 @pytest.fixture(params=BACKENDS)

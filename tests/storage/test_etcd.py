@@ -16,7 +16,14 @@ import pytest
 
 from kapiserver.storage import etcd, etcd_store
 from kapiserver.storage.backends import open_store
-from kapiserver.storage.errors import Compacted, Corrupt, StorageError, Unavailable
+from kapiserver.storage.errors import (
+    Compacted,
+    Corrupt,
+    Refused,
+    StorageError,
+    Unavailable,
+    ValueTooLarge,
+)
 from kapiserver.storage.etcd_answers import Reader
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.etcd_store import EtcdStore, open_etcd
@@ -26,7 +33,7 @@ from tests.storage.recorder import Recorder
 
 @asynccontextmanager
 async def opened(*urls: str, **more: object) -> AsyncIterator[EtcdStore]:
-    config = EtcdConfig(endpoints=urls, prefix=f"/{uuid.uuid4().hex}", **more)  # type: ignore[arg-type]
+    config = EtcdConfig(endpoints=urls, **({"prefix": f"/{uuid.uuid4().hex}"} | more))  # type: ignore[arg-type]
     store = await open_etcd(config)
     try:
         yield store
@@ -45,18 +52,24 @@ async def answers(store: EtcdStore) -> None:
 
 
 @pytest.fixture
-def member() -> Iterator[Member]:
+def shared(etcd_program: Path) -> str:
+    """The URL of a member that tests share."""
+    return shared_etcd(etcd_program).url
+
+
+@pytest.fixture
+def member(etcd_program: Path) -> Iterator[Member]:
     """A member of this test's own, to be mistreated."""
-    member = Member()
+    member = Member(etcd=etcd_program)
     member.start()
     member.wait()
     yield member
     member.remove()
 
 
-async def test_two_stores_see_each_other() -> None:
+async def test_two_stores_see_each_other(shared: str) -> None:
     """Writes through one server are seen by watches and reads of another."""
-    url = shared_etcd().url
+    url = shared
     prefix = f"/{uuid.uuid4().hex}"
     one = await open_etcd(EtcdConfig(endpoints=(url,), prefix=prefix))
     other = await open_etcd(EtcdConfig(endpoints=(url,), prefix=prefix))
@@ -89,9 +102,9 @@ async def test_endpoints_are_urls(where: str) -> None:
         await open_store(f"etcd:{where}")
 
 
-async def test_other_users_of_the_same_etcd_do_not_hold_up_progress() -> None:
+async def test_other_users_of_the_same_etcd_do_not_hold_up_progress(shared: str) -> None:
     """Progress comes although the newest revision is of a key that this store does not have."""
-    url = shared_etcd().url
+    url = shared
     async with opened(url) as mine, opened(url) as theirs:
         recorder = Recorder()
         watch = mine.watch("/a/", after=await mine.current_revision(), sink=recorder)
@@ -102,10 +115,10 @@ async def test_other_users_of_the_same_etcd_do_not_hold_up_progress() -> None:
         assert not recorder.seen
 
 
-async def test_large_ranges_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_ranges_come_in_pieces(monkeypatch: pytest.MonkeyPatch, shared: str) -> None:
     """A range that takes several calls is one snapshot all the same."""
     monkeypatch.setattr(etcd_store, "PAGE", 7)
-    async with opened(shared_etcd().url) as store:
+    async with opened(shared) as store:
         await asyncio.gather(*(store.create(f"/a/{number:02}", b"") for number in range(30)))
         page = await store.range("/a/")
         assert [item.key for item in page.items] == [f"/a/{number:02}" for number in range(30)]
@@ -197,10 +210,42 @@ async def test_a_stream_that_falls_silent_is_replaced(
         await recorder.count(1)
 
 
-async def test_failover() -> None:
+async def test_a_value_beyond_etcds_limit(member: Member) -> None:
+    """A value that etcd (or its gateway) will not take is ValueTooLarge, and nothing is written."""
+    async with opened(member.url) as store:
+        revision = await store.create("/a/x", b"")
+        for size in (1_600_000, 2_200_000, 3_000_000):
+            with pytest.raises(ValueTooLarge):
+                await store.create("/a/y", bytes(size))
+            with pytest.raises(ValueTooLarge):
+                await store.update("/a/x", bytes(size), expected=revision)
+        await store.update("/a/x", bytes(1_500_000), expected=revision)
+        assert [item.key for item in (await store.range("/a/")).items] == ["/a/x"]
+
+
+async def test_an_etcd_without_space(etcd_program: Path) -> None:
+    """A full etcd refuses writes in its own words, and reads go on."""
+    member = Member(flags=["--quota-backend-bytes=2000000"], etcd=etcd_program)
+    try:
+        member.start()
+        member.wait()
+        async with opened(member.url) as store:
+
+            async def fill() -> None:
+                for number in range(10):
+                    await store.create(f"/a/{number}", bytes(1_000_000))
+
+            with pytest.raises(Refused, match=r"^etcdserver: mvcc: database space exceeded$"):
+                await fill()
+            assert (await store.range("/a/")).items
+    finally:
+        member.remove()
+
+
+async def test_failover(etcd_program: Path) -> None:
     """With one of three members gone, calls and watches go on at the others."""
     peers = {name: free_port() for name in ("one", "two", "three")}
-    members = [Member(name, peers) for name in peers]
+    members = [Member(name, peers, etcd=etcd_program) for name in peers]
     try:
         for each in members:
             each.start()
@@ -234,27 +279,92 @@ async def test_no_etcd_at_all() -> None:
         await open_store(f"etcd:http://127.0.0.1:{free_port()},http://127.0.0.1:{free_port()}")
 
 
-async def test_users_and_passwords(member: Member) -> None:
+class Users:
+    """The authentication of a member, whose root has a password that a file holds."""
+
+    def __init__(self, member: Member, folder: Path) -> None:
+        self._member = member
+        self.file = folder / "password"
+        self.file.write_text("secret\n")
+        self.known = {"username": "root", "password_file": self.file}
+        self._control("user", "add", "root:secret")
+        self._control("user", "grant-role", "root", "root")
+
+    def guard(self) -> None:
+        """Let nobody in without a password from now on."""
+        self._control("auth", "enable")
+
+    def unguard(self) -> None:
+        """Let everybody in."""
+        self._control("auth", "disable", "--user=root:secret")
+
+    def change(self, password: str) -> None:
+        """Give the user another password, which ends its tokens, and write it to the file."""
+        command = ("user", "passwd", "root", "--interactive=false", "--user=root:secret")
+        self._control(*command, stdin=password)
+        self.file.write_text(password)
+
+    def _control(self, *words: str, stdin: str = "") -> None:
+        command = [program("etcdctl"), f"--endpoints={self._member.url}", *words]
+        done = subprocess.run(command, check=False, capture_output=True, input=stdin, text=True)
+        assert not done.returncode, done.stderr
+
+
+@pytest.fixture
+def users(member: Member, tmp_path: Path) -> Users:
+    return Users(member, tmp_path)
+
+
+async def test_users_and_passwords(member: Member, users: Users) -> None:
     """With etcd's authentication on, the right user gets in, and stays in when its token ends."""
-
-    def control(*words: str) -> None:
-        command = [program("etcdctl"), f"--endpoints={member.url}", *words]
-        subprocess.run(command, check=True, capture_output=True)
-
-    control("user", "add", "root:secret")
-    control("user", "grant-role", "root", "root")
-    control("auth", "enable")
-    with pytest.raises(Unavailable):
+    users.guard()
+    with pytest.raises(Unavailable, match="user name is empty"):
         await open_etcd(EtcdConfig(endpoints=(member.url,)))
-    with pytest.raises(Unavailable):
-        await open_etcd(EtcdConfig(endpoints=(member.url,), username="root", password="wrong"))
-    async with opened(member.url, username="root", password="secret") as store:
+    users.file.write_text("wrong")
+    with pytest.raises(Unavailable, match="authentication failed"):
+        await open_etcd(EtcdConfig(endpoints=(member.url,), **users.known))  # type: ignore[arg-type]
+    users.file.unlink()
+    with pytest.raises(Unavailable, match="no password"):
+        await open_etcd(EtcdConfig(endpoints=(member.url,), **users.known))  # type: ignore[arg-type]
+    users.file.write_text("secret\n")
+    async with opened(member.url, **users.known) as store:
         recorder = Recorder()
         store.watch("/a/", after=await store.current_revision(), sink=recorder)
         await store.create("/a/x", b"")
         store._etcd._gateway.token = "expired"
         await asyncio.gather(*(store.create(f"/a/{number}", b"") for number in range(5)))
         await recorder.count(6)
+
+
+async def test_a_watch_whose_token_has_ended(member: Member, users: Users) -> None:
+    """When etcd forgets its tokens in a restart, watches go on with a new one by themselves."""
+    users.guard()
+    known = {**users.known, "prefix": "/shared"}
+    async with opened(member.url, **known) as store, opened(member.url, **known) as other:
+        recorder = Recorder()
+        store.watch("/a/", after=await store.current_revision(), sink=recorder)
+        member.kill()
+        member.start()
+        member.wait()
+        await answers(other)
+        await other.create("/a/x", b"")  # `store` itself calls nothing
+        await recorder.count(1)
+
+
+async def test_authentication_that_comes_and_goes(member: Member, users: Users) -> None:
+    """A user's name and password do no harm where etcd asks for none, and serve when it begins
+    to ask, and when the password is changed."""
+    async with opened(member.url, **users.known) as store:
+        await store.create("/a/1", b"")
+        users.guard()
+        await store.create("/a/2", b"")
+        users.unguard()
+        await store.create("/a/3", b"")
+        users.guard()
+        await store.create("/a/4", b"")
+        users.change("other")
+        await store.create("/a/5", b"")
+        assert len((await store.range("/a/")).items) == 5
 
 
 class Papers:
@@ -302,7 +412,7 @@ class Papers:
         self.client = sign("client", ca=False)
 
 
-async def test_tls(tmp_path: Path) -> None:
+async def test_tls(tmp_path: Path, etcd_program: Path) -> None:
     """Both sides show certificates; a server of another authority is not talked to."""
     papers, others = Papers(tmp_path, "ours"), Papers(tmp_path, "theirs")
     flags = [
@@ -311,7 +421,7 @@ async def test_tls(tmp_path: Path) -> None:
         f"--trusted-ca-file={papers.ca}",
         "--client-cert-auth",
     ]
-    member = Member(flags=flags)
+    member = Member(flags=flags, etcd=etcd_program)
     try:
         member.start()
         member.wait()

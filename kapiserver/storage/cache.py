@@ -106,6 +106,7 @@ class ResourceCache:
         self._forgotten = Revision(0)
         self._recalling = asyncio.Lock()
         self._snapshots: deque[_Snapshot] = deque(maxlen=SNAPSHOTS)
+        self._superseded: list[Entry] = []
         self._expected: dict[str, list[Entry]] = {}
         self._waiting: list[tuple[Revision, asyncio.Future[None]]] = []
 
@@ -197,7 +198,11 @@ class ResourceCache:
     def events(self, batch: Sequence[Event]) -> None:
         """Take changes in."""
         now = self._clock.now()
+        # Their watchers have been told by now, and what the others need is made again.
+        for entry in self._superseded:
+            self._origin.superseded(entry)
         seen = [self._apply(event, now) for event in batch]
+        self._superseded = [event.previous for event in seen if event.previous is not None]
         self.revision = max(self.revision, batch[-1].revision)
         self._trim(now)
         self._wake()
@@ -213,6 +218,7 @@ class ResourceCache:
         """The store's watch is over: begin anew at the next use."""
         self._watch = None
         self._entries, self._index = [], {}
+        self._superseded = []
         self._recent.clear()
         self._recent_bytes = 0
         self._snapshots.clear()

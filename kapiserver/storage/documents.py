@@ -94,7 +94,7 @@ class Documents:
         parts, between = [head.removesuffix(b"]}")], b"{"
         size = len(parts[0])
         for entry in listing.entries:
-            body = entry.encoded(form)
+            body = entry.listed(form)
             parts.append(between)
             parts.append(body)
             between = b",{"
@@ -110,16 +110,26 @@ class Documents:
         head = {"kind": kind.kind, "apiVersion": str(form.version)}
         meta = {**head, "metadata": self._list_meta(listing), "items": []}
         first = protobuf.read_envelope(self.serialize("protobuf", meta)).raw
-        length = len(first) + sum(
-            protobuf.list_item_length(self._codec.length(entry, form)) for entry in listing.entries
-        )
+        splices = form.version == self._codec.stored_version
+        length = len(first)
+        for entry in listing.entries:
+            spliced = entry.spliced or self._codec.list_splice(entry)
+            if splices and spliced is not None:
+                length += spliced.size
+            else:
+                length += protobuf.list_item_length(len(entry.encoded(form)))
         parts = [protobuf.envelope_head(kind, length), first]
         size = len(first)
         for entry in listing.entries:
-            body = entry.encoded(form)
-            parts.append(protobuf.list_item_head(len(body)))
-            parts.append(body)
-            size += len(body)
+            spliced = entry.spliced
+            if splices and spliced is not None:
+                before, after, start, end, added = spliced
+                parts += (before, entry.value[start:end], after)
+                size += added
+            else:
+                body = entry.encoded(form)
+                parts += (protobuf.list_item_head(len(body)), body)
+                size += len(body)
             if size >= SLICE:
                 yield b"".join(parts)
                 parts, size = [], 0
@@ -143,7 +153,7 @@ class Documents:
         parts = [before, empty[:-1], _cbor_array(len(listing.entries))]
         size = 0
         for entry in listing.entries:
-            body = entry.encoded(item_form)
+            body = entry.listed(item_form)
             parts.append(body)
             size += len(body)
             if size >= SLICE:

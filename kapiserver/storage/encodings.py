@@ -1,13 +1,13 @@
 """From stored bytes to the bytes of every form, made at most once and within a byte budget.
 
 One `ObjectCodec` per resource: stored values to trees and back, what selectors see, and items.
-Protobuf of the stored version is spliced from the stored bytes without reading them; JSON and CBOR
-are made from the tree and kept. Knows no key order, no watch and no request.
+Protobuf of the stored version is spliced from the stored bytes without reading them, JSON of that
+version is made from them without a tree; everything else is made from the tree. Knows no key
+order, no watch and no request.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 
 from kapiserver.api.fields import Extractor
@@ -23,48 +23,24 @@ from kapiserver.codecs.json import write_document
 from kapiserver.codecs.protobuf import (
     ENVELOPE_TAIL,
     envelope_head,
+    list_item_head,
     read_envelope,
     with_resource_version,
 )
 from kapiserver.codecs.varint import varint
 from kapiserver.codecs.wire import decoder
+from kapiserver.codecs.wire_json import NOT_WHOLE, transcoder
+from kapiserver.storage.budget import TREE_COST, Budget
 from kapiserver.storage.encryption import IDENTITY, SEALED, CannotOpen, Transformer
-from kapiserver.storage.entry import Entry, Form, ObjectKey, Selectable, stamped
+from kapiserver.storage.entry import Entry, Form, ObjectKey, Selectable, Splice, stamped
 from kapiserver.storage.errors import Corrupt, Undecryptable
 from kapiserver.storage.projection import projection
-
-BUDGET = 192 << 20
-"""Bytes of derived trees and encodings kept, for all resources together."""
 
 CBOR_ITEM = "cbor.item"
 """An item of a CBOR list: the object without `kind` and `apiVersion`."""
 
 _VARINTS = ((1, 0x7F), (2, 0x3FFF), (3, 0x1FFFFF), (4, 0xFFFFFFF))
 """Bytes of a varint, and the greatest number that takes so many."""
-
-
-class Budget:
-    """Keeps derived things within a number of bytes; what was unused longest goes first."""
-
-    def __init__(self, limit: int = BUDGET) -> None:
-        self.limit = limit
-        self.size = 0
-        self._held: OrderedDict[Entry, int] = OrderedDict()
-
-    def used(self, entry: Entry, added: int) -> None:
-        """Something derived of the entry was used, after `added` bytes of it were made."""
-        held = self._held
-        if not added:
-            if entry in held:
-                held.move_to_end(entry)
-            return
-        held[entry] = held.get(entry, 0) + added
-        held.move_to_end(entry)
-        self.size += added
-        while self.size > self.limit and len(held) > 1:
-            oldest, size = held.popitem(last=False)
-            self.size -= size
-            oldest.forget()
 
 
 class ObjectCodec:
@@ -98,6 +74,9 @@ class ObjectCodec:
             if self.hub == self.stored_version
             else None
         )
+        # A message that was not written from a tree of ours may hold what defaulting or conversion
+        # would change; where the hub is the stored version, reading changes nothing.
+        self._transcode = transcoder(stored_type) if self.hub == self.stored_version else None
         self._prefixes: dict[GroupVersion, bytes] = {}
         # All that stands before the length of the message in the values stored here.
         self._head = envelope_head(self._stored_kind, 0)[:-1]
@@ -171,9 +150,21 @@ class ObjectCodec:
 
     # Encodings.
 
-    def used(self, entry: Entry, added: int) -> None:
-        """Note the use of something derived."""
-        self._budget.used(entry, added)
+    def holds_tree(self, entry: Entry) -> None:
+        """Note that an entry keeps its tree."""
+        self._budget.trees.add(entry, len(entry.value) * TREE_COST)
+
+    def holds_encoding(self, entry: Entry, size: int) -> None:
+        """Note that an entry keeps an encoding."""
+        self._budget.encodings.add(entry, size)
+
+    def superseded(self, entry: Entry) -> None:
+        """Forget what was made of a revision that is not the present one any more."""
+        self._budget.remove(entry)
+
+    def admits(self) -> bool:
+        """Whether there is room for one of very many encodings."""
+        return self._budget.encodings.admits()
 
     def kind_in(self, version: GroupVersion) -> GroupVersionKind:
         """The resource's kind in a version."""
@@ -187,36 +178,61 @@ class ObjectCodec:
             found = self._prefixes[version] = write_document(names)[:-1] + b","
         return found
 
-    def encode(self, entry: Entry, form: Form) -> bytes:
-        """Make one form of an entry, and keep it where it was not spliced."""
-        version, media = form
-        if media == "protobuf" and version == self.stored_version:
-            message = self._message(entry.value)
-            if message is not None:
-                revision = entry.revision
-                return with_resource_version(message, revision) if revision else message
-        tree = convert(self._scheme, entry.tree(), version)
-        if media == "json":
-            found = write_document(tree)[len(self.json_prefix(version)) :]
-        elif media == "protobuf":
-            found = read_envelope(self._serialize("protobuf", tree)).raw
-        elif media == CBOR_ITEM:
-            found = self._item_cbor(tree)
-        elif media == "cbor":
-            found = self._serialize("cbor", tree).removeprefix(SELF_DESCRIBED)
-        else:
-            return self._serialize(media, tree)
-        entry.keep(form, found)
-        return found
+    def splice(self, entry: Entry, form: Form) -> bytes | None:
+        """Protobuf in the stored version; None: another form, or another thing is stored."""
+        if form.media != "protobuf" or form.version != self.stored_version:
+            return None
+        message = self._message(entry.value)
+        if message is None:
+            return None
+        return with_resource_version(message, entry.revision) if entry.revision else message
 
-    def length(self, entry: Entry, form: Form) -> int:
-        """How many bytes an entry's protobuf has, without making them where they are spliced."""
-        if form.version == self.stored_version:
-            length = self._message_length(entry.value)
-            if length:
-                revision = entry.revision
-                return length + (len(with_resource_version(b"", revision)) if revision else 0)
-        return len(entry.encoded(form))
+    def encode(self, entry: Entry, form: Form) -> bytes:
+        """Make one form of an entry."""
+        version, media = form
+        if media == "json":
+            prefix = self.json_prefix(version)
+            found = self._transcoded(entry, version)
+            if found is not None:
+                return found[1:]
+            return write_document(convert(self._scheme, self._read(entry), version))[len(prefix) :]
+        tree = convert(self._scheme, self._read(entry), version)
+        if media == "protobuf":
+            return read_envelope(self._serialize("protobuf", tree)).raw
+        if media == CBOR_ITEM:
+            return self._item_cbor(tree)
+        if media == "cbor":
+            return self._serialize("cbor", tree).removeprefix(SELF_DESCRIBED)
+        return self._serialize(media, tree)
+
+    def _read(self, entry: Entry) -> Tree:
+        # A tree that is made only to be written once more is not worth its memory.
+        return entry.known_tree or self.tree(entry)
+
+    def _transcoded(self, entry: Entry, version: GroupVersion) -> bytes | None:
+        if self._transcode is None or version != self.stored_version:
+            return None
+        message = self._message(entry.value)
+        if message is None:
+            return None
+        if entry.revision:
+            message = with_resource_version(message, entry.revision)
+        try:
+            return self._transcode(message)
+        except NOT_WHOLE:
+            return None  # reading it says what is wrong
+
+    def list_splice(self, entry: Entry) -> Splice | None:
+        """How a protobuf list of the stored version takes the entry; None: `encoded` makes it."""
+        length = self._message_length(entry.value)
+        if not length:
+            return None
+        tail = with_resource_version(b"", entry.revision) if entry.revision else b""
+        head = list_item_head(length + len(tail))
+        end = len(entry.value) - len(ENVELOPE_TAIL)
+        found = Splice(head, tail, end - length, end, len(head) + length + len(tail))
+        entry.spliced = found
+        return found
 
     def _message(self, value: bytes) -> bytes | None:
         """The message in a stored value of the version stored now; None: it is something else."""

@@ -49,11 +49,38 @@ class Origin(Protocol):
     def selectable(self, entry: Entry) -> Selectable:
         """Extract what selectors see, without decoding the rest where that is possible."""
 
-    def encode(self, entry: Entry, form: Form) -> bytes:
-        """Encode the object, as it stands as an item of a list."""
+    def splice(self, entry: Entry, form: Form) -> bytes | None:
+        """A form that costs next to nothing: put together from stored bytes. None: it costs."""
 
-    def used(self, entry: Entry, added: int) -> None:
-        """Something derived was used, after `added` bytes of it were made."""
+    def encode(self, entry: Entry, form: Form) -> bytes:
+        """Make any other form of the object, as it stands as an item of a list."""
+
+    def holds_tree(self, entry: Entry) -> None:
+        """The entry keeps its tree from now on."""
+
+    def holds_encoding(self, entry: Entry, size: int) -> None:
+        """The entry keeps an encoding of that many bytes from now on."""
+
+    def superseded(self, entry: Entry) -> None:
+        """The entry is not the present revision any more; hardly anybody will ask for it."""
+
+    def admits(self) -> bool:
+        """Whether one of very many encodings should be kept."""
+
+
+class Splice(NamedTuple):
+    """Where an item of a protobuf list is found in the stored value.
+
+    head, tail  what stands before and behind the message
+    start, end  of the message in the value
+    size        of all three
+    """
+
+    head: bytes
+    tail: bytes
+    start: int
+    end: int
+    size: int
 
 
 class Entry:
@@ -62,9 +89,21 @@ class Entry:
     path        its key in the store
     value       the stored bytes, without a resourceVersion
     revision    that wrote it; 0 for a dry run's outcome that was never written
+    spliced     how a protobuf list takes it, once that is known; the origin's to set
+    used        whether anything derived was asked for again lately
     """
 
-    __slots__ = ("_encoded", "_selectable", "_tree", "origin", "path", "revision", "value")
+    __slots__ = (
+        "_encoded",
+        "_selectable",
+        "_tree",
+        "origin",
+        "path",
+        "revision",
+        "spliced",
+        "used",
+        "value",
+    )
 
     def __init__(
         self,
@@ -81,7 +120,9 @@ class Entry:
         self.revision = revision
         self._tree = tree
         self._selectable: Selectable | None = None
-        self._encoded: dict[Form, bytes] | None = None
+        self._encoded: tuple[Form, bytes] | dict[Form, bytes] | None = None
+        self.spliced: Splice | None = None
+        self.used = False
 
     @property
     def key(self) -> ObjectKey:
@@ -116,26 +157,48 @@ class Entry:
         found = self._tree
         if found is None:
             found = self._tree = self.origin.tree(self)
-            self.origin.used(self, len(self.value) * TREE_COST)
+            self.origin.holds_tree(self)
+        else:
+            self.used = True
         return found
 
     def encoded(self, form: Form) -> bytes:
         """The object in one form, as it stands in a list: JSON without a line end, a bare
         protobuf message without the envelope, CBOR without the self-describing tag."""
-        made = self._encoded
-        found = made.get(form) if made is not None else None
+        found = self._known(form) or self.origin.splice(self, form)
         if found is None:
             found = self.origin.encode(self, form)
-        else:
-            self.origin.used(self, 0)
+            self._keep(form, found)
         return found
 
-    def keep(self, form: Form, data: bytes) -> None:
-        """Remember an encoding; the origin calls it for those that cost something to make."""
-        if self._encoded is None:
-            self._encoded = {}
-        self._encoded[form] = data
-        self.origin.used(self, len(data))
+    def listed(self, form: Form) -> bytes:
+        """The same for a list of very many, which are kept as far as there is room."""
+        found = self._known(form) or self.origin.splice(self, form)
+        if found is None:
+            found = self.origin.encode(self, form)
+            if self.origin.admits():
+                self._keep(form, found)
+        return found
+
+    def _known(self, form: Form) -> bytes | None:
+        made = self._encoded
+        if made is None:
+            return None
+        self.used = True
+        # Nearly always there is one form alone: a pair takes a quarter of a dictionary's memory.
+        if made.__class__ is tuple:
+            return made[1] if made[0] == form else None
+        return made.get(form)  # type: ignore[union-attr]
+
+    def _keep(self, form: Form, data: bytes) -> None:
+        made = self._encoded
+        if made is None:
+            self._encoded = (form, data)
+        elif isinstance(made, dict):
+            made[form] = data
+        else:
+            self._encoded = dict((made, (form, data)))
+        self.origin.holds_encoding(self, len(data))
 
     def written(self, revision: Revision) -> None:
         """The write that this entry was made for has happened."""
@@ -151,14 +214,13 @@ class Entry:
         found._selectable = self._selectable
         return found
 
-    def forget(self) -> None:
-        """Drop everything derived that is large."""
+    def drop_tree(self) -> None:
+        """Forget the tree."""
         self._tree = None
+
+    def drop_encodings(self) -> None:
+        """Forget all encodings."""
         self._encoded = None
-
-
-TREE_COST = 8
-"""Bytes of memory that a tree takes for each byte of its stored form, about."""
 
 
 _BEFORE = ("name", "generateName", "namespace", "selfLink", "uid")

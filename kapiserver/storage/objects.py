@@ -28,8 +28,8 @@ from kapiserver.storage import lifecycle
 from kapiserver.storage.cache import ResourceCache
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.documents import Documents, FormFramer
-from kapiserver.storage.encodings import Budget, ObjectCodec
-from kapiserver.storage.entry import TREE_COST, Entry, Form, ObjectKey
+from kapiserver.storage.encodings import ObjectCodec
+from kapiserver.storage.entry import Entry, Form, ObjectKey
 from kapiserver.storage.errors import (
     NO_UNIQUE_NAME,
     TERMINATING,
@@ -87,7 +87,6 @@ class Surroundings:
     clock: Clock
     names: Names
     tokens: LoadTokens
-    budget: Budget
 
 
 class ResourceStore:
@@ -117,7 +116,6 @@ class ResourceStore:
         self._scheme = around.scheme
         self._clock = around.clock
         self._names = around.names
-        self._budget = around.budget
         self._ttl = ttl
         self._cache = ResourceCache(around.kv, codec.prefix, codec, around.clock)
         self._lists = Lists(around.kv, codec, self._cache, around.tokens)
@@ -373,7 +371,7 @@ class ResourceStore:
             entry.written(await write)
         finally:
             self._cache.expect_no_more(entry)
-        self._budget.used(entry, len(entry.value) * TREE_COST)
+        self._codec.holds_tree(entry)
 
     # Deleting.
 

@@ -13,11 +13,12 @@ from dataclasses import replace
 from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.scheme import Scheme
 from kapiserver.codecs.factory import CodecFactory
+from kapiserver.storage.budget import BUDGET, Budget
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.documents import Documents
+from kapiserver.storage.encodings import ObjectCodec
 from kapiserver.storage.encryption import IDENTITY, Encryption
 from kapiserver.storage.encryption_store import EncryptedStore
-from kapiserver.storage.encodings import BUDGET, Budget, ObjectCodec
 from kapiserver.storage.kv import KV
 from kapiserver.storage.lifecycle import NAME_LETTERS, NAME_SUFFIX
 from kapiserver.storage.objects import Names, ResourceStore, Surroundings
@@ -74,7 +75,6 @@ class Stores:
             clock=clock,
             names=names or RandomNames(),
             tokens=self._load_tokens,
-            budget=self.budget,
         )
         self._tokens: Tokens | None = None
         self._made: dict[tuple[str, str], ResourceStore] = {}
@@ -111,7 +111,7 @@ class Stores:
             resource,
             self._codecs,
             root=self._root,
-            budget=around.budget,
+            budget=self.budget,
             transformer=transformer or IDENTITY,
         )
         documents = Documents(codec, self._codecs)

@@ -164,7 +164,7 @@ def test_fields_of_pods() -> None:
                 query = ListQuery(selection=parse("", text, store.resource))
                 assert named((await store.list(query)).entries) == expected, text
             for entry in (await store.list(ListQuery())).entries:
-                entry.forget()
+                entry.drop_tree()
                 entry._selectable = None
 
     run(test)

@@ -14,6 +14,7 @@ from tests.storage.objectkit import (
     config_map,
     key,
     pod,
+    put,
     run,
 )
 
@@ -73,6 +74,82 @@ def test_derived_things_stay_within_the_budget() -> None:
         for entry in entries:
             entry.encoded(JSON)
         assert store.documents.object(entries[0], JSON) == first
-        assert house.stores.budget.size <= 64_000
+        assert 0 < house.stores.budget.trees.size <= 8_000
+        assert 0 < house.stores.budget.encodings.size <= 24_000
+
+    run(test, budget=32_000)
+
+
+def test_a_list_larger_than_the_budget_does_not_push_itself_out() -> None:
+    """Most of what fits is still there when the list is asked for again."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        for number in range(200):
+            await store.create(config_map(f"c{number:03d}", data={"k": "v" * 500}))
+        listing = await store.list(ListQuery())
+        bodies, kept = [], []
+        for _ in range(3):
+            bodies.append(b"".join(store.documents.list(listing, JSON)))
+            kept.append({entry.path for entry in listing.entries if entry._known(JSON)})
+        assert bodies[0] == bodies[1] == bodies[2]
+        assert len(kept[1] & kept[2]) > 35
 
     run(test, budget=64_000)
+
+
+def test_what_is_used_stays() -> None:
+    """An encoding that is asked for again and again outlives those that are made beside it."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        for number in range(200):
+            await store.create(config_map(f"c{number:03d}", data={"k": "v" * 500}))
+        first, *others = (await store.list(ListQuery())).entries
+        found = first.encoded(JSON)
+        for entry in others:
+            entry.encoded(JSON)
+            assert first.encoded(JSON) is found
+
+    run(test, budget=64_000)
+
+
+def test_superseded_revisions_are_forgotten() -> None:
+    """What was made of a revision goes soon after the next one has come."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", data={"n": "0"}))
+        old = await store.get(key("a"))
+        store.documents.object(old, JSON)
+        for number in range(1, 4):
+            await put(store, "a", "data", to={"n": f"{number}"})
+        assert old.known_tree is None
+        assert old._known(JSON) is None
+        kept = house.stores.budget.size
+        for number in range(100):
+            await put(store, "a", "data", to={"n": f"{number % 10}"})
+            store.documents.object(await store.get(key("a")), JSON)
+        assert house.stores.budget.size < 2 * kept
+
+    run(test)
+
+
+def test_encodings_do_not_depend_on_how_they_are_made() -> None:
+    """JSON from stored bytes, from a tree and from the cache are one; so are an object's
+    protobuf and its place in a list."""
+
+    async def test(house: House) -> None:
+        store = house.of("pods")
+        await store.create(pod("a", labels={"x": "y"}, annotations={"n": "<&> 1.0"}))
+        entry = (await store.list(ListQuery())).entries[0]
+        made = entry.encoded(JSON)
+        assert entry.encoded(JSON) is made
+        assert json.loads(b"{" + made) | {"kind": "Pod", "apiVersion": "v1"} == entry.tree()
+        listing = await store.list(ListQuery())
+        listed = b"".join(store.documents.list(listing, PROTOBUF))
+        assert entry.encoded(PROTOBUF) in listed
+        assert listed == b"".join(store.documents.list(listing, PROTOBUF))
+        assert b"".join(store.documents.list(listing, JSON)).endswith(made + b"]}\n")
+
+    run(test)

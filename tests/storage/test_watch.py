@@ -437,7 +437,7 @@ def test_a_watch_replays_to_the_final_list(
             await watch(store, client, **query)
         labels = {"n": "1"} if selector != "!n" and selector != "n!=1" else {}
         labels = {"n": "0"} if selector == "n in (0,2)" else labels
-        await store.create(config_map("end", labels=labels))
+        await store.create(config_map("end", **({"labels": labels} if labels else {})))
         await client.until(lambda: b'"end"' in b"".join(client.frames))
         for event in client.events:
             obj, name = event["object"], event["object"]["metadata"]["name"]

@@ -131,16 +131,26 @@ def run_server(started: "threading.Event", ended: "list[Any]", config: Config) -
 class Server:
     """A running server: where it listens, and how to end it."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: Any) -> None:
+        """`settings` are those of a Config."""
         started, handles = threading.Event(), []
-        config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
+        config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1, **settings)
         self._thread = threading.Thread(
             target=run_server, args=(started, handles, config), daemon=True
         )
         self._thread.start()
         started.wait(20)
-        self._loop, self._stop, running = handles
-        self.api = Api(int(running.url.rpartition(":")[2]))
+        self._loop, self._stop, self._running = handles
+        self.api = Api(int(self._running.url.rpartition(":")[2]))
+
+    def compact(self) -> None:
+        """Make its store forget all that is not current."""
+
+        async def run() -> None:
+            kv = self._running.app.kv
+            await kv.compact(await kv.current_revision())
+
+        asyncio.run_coroutine_threadsafe(run(), self._loop).result(20)
 
     def begin_end(self) -> None:
         """Ask it to drain."""

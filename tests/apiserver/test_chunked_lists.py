@@ -1,0 +1,402 @@
+"""Lists in pages, sentence by sentence of the proposal, over SQLite and over servers on etcd."""
+
+import itertools
+import threading
+import urllib.parse
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.apiserver.conftest import Answer, Api, Server
+from tests.storage.etcd_server import shared_etcd
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Place:
+    """A store, and how to start servers over it."""
+
+    start: Callable[..., Server]
+    shared: bool
+    """Whether several may serve it at once."""
+
+
+@contextmanager
+def _over(settings: dict, *, shared: bool) -> Iterator[Place]:
+    with ExitStack() as stack:
+
+        def start(**more: object) -> Server:
+            server = Server(**settings, **more)
+            stack.callback(server.end)
+            return server
+
+        yield Place(start, shared)
+
+
+@pytest.fixture(params=["sqlite", "etcd"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """A store of each backend."""
+    if request.param == "sqlite":
+        settings = {"storage": f"sqlite:{tmp_path / 'store.db'}"}
+    else:
+        prefix = f"/chunks-{next(_numbers)}-{tmp_path.name}"
+        settings = {"storage": f"etcd:{shared_etcd().url}", "etcd_prefix": prefix}
+    with _over(settings, shared=request.param == "etcd") as place:
+        yield place
+
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def fill(api: Api, count: int = 10) -> None:
+    """ConfigMaps m00, m01, ..., every third with a label, the odd ones with another."""
+    for number in range(count):
+        labels = {"third": str(number % 3 == 0).lower(), "odd": str(number % 2 == 1).lower()}
+        body = {"metadata": {"name": f"m{number:02d}", "labels": labels}}
+        assert api.post(MAPS, body).status == 201
+
+
+def names(answer: Answer) -> list[str]:
+    """Of the objects in a list, without what each namespace has by itself."""
+    assert answer.status == 200, answer.body
+    every = [item["metadata"]["name"] for item in answer.json["items"]]
+    return [name for name in every if name != "kube-root-ca.crt"]
+
+
+def page(api: Api, query: str = "", token: str = "", **options: object) -> Answer:
+    """A page of our ConfigMaps (kube-root-ca.crt comes before m00 and is left out)."""
+    parts = [part for part in (query, token and f"continue={token}") if part]
+    return api.get(f"{MAPS}?fieldSelector=metadata.name!=kube-root-ca.crt&{'&'.join(parts)}")
+
+
+def token_of(answer: Answer) -> str:
+    assert answer.status == 200, answer.body
+    return answer.json["metadata"].get("continue", "")
+
+
+def version_of(answer: Answer) -> str:
+    return answer.json["metadata"]["resourceVersion"]
+
+
+def test_a_walk_through_a_list(place: Place) -> None:
+    """Pages hold at most `limit` items, all of one version; the token is there if and only if
+    more follows, and together they are the whole list. A page without a limit is the rest."""
+    api = place.start().api
+    fill(api)
+    page(api, "limit=1")  # the first token ever makes the store's secret
+    whole = page(api)
+    assert token_of(whole) == ""
+    for limit in (1, 3, 5, 10, 11):
+        token, seen, versions = "", [], set()
+        while True:
+            answer = page(api, f"limit={limit}", token)
+            assert len(names(answer)) <= limit
+            seen += names(answer)
+            versions.add(version_of(answer))
+            token = token_of(answer)
+            if not token:
+                break
+            assert len(names(answer)) == limit
+        assert seen == names(whole)
+        assert versions == {version_of(whole)}
+    rest = page(api, "", token_of(page(api, "limit=4")))
+    assert (names(rest), token_of(rest)) == (names(whole)[4:], "")
+    other = page(api, "limit=2", token_of(page(api, "limit=4")))  # another limit is the client's
+    assert names(other) == names(whole)[4:6]
+
+
+def test_pages_stay_consistent_while_writers_run(place: Place) -> None:
+    """However much is written between and during pages, on whichever server, together they are
+    the list of the first one's version, objects and versions alike."""
+    servers = [place.start() for _ in range(2 if place.shared else 1)]
+    writing, api = servers[-1].api, servers[0].api
+    fill(api, 20)
+    stop = threading.Event()
+
+    def write() -> None:
+        for number in itertools.cycle(range(20)):
+            if stop.is_set():
+                return
+            name = f"m{number:02d}"
+            writing.delete(f"{MAPS}/{name}")
+            writing.post(MAPS, {"metadata": {"name": f"{name}x"}})
+            writing.patch(f"{MAPS}/{name}x", {"data": {"n": str(number)}})
+            writing.post(MAPS, {"metadata": {"name": name}, "data": {"again": "yes"}})
+            writing.delete(f"{MAPS}/{name}x")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for turn in range(4):
+            first = page(api, "limit=3")
+            version, token = version_of(first), token_of(first)
+            items = list(first.json["items"])
+            for server in itertools.cycle(servers):
+                answer = page(server.api, "limit=3", token)
+                assert version_of(answer) == version
+                items += answer.json["items"]
+                token = token_of(answer)
+                if not token:
+                    break
+            exact = page(api, f"resourceVersion={version}&resourceVersionMatch=Exact")
+            assert items == exact.json["items"], turn
+    finally:
+        stop.set()
+        writer.join(20)
+
+
+def test_selectors_with_a_limit(place: Place) -> None:
+    """Filtered pages never tell what remains; the last may be empty, without a token."""
+    api = place.start().api
+    fill(api)
+    first = page(api, "limit=2&labelSelector=third=true")
+    assert names(first) == ["m00", "m03"]
+    assert "remainingItemCount" not in first.json["metadata"]
+    second = page(api, "limit=2&labelSelector=third=true", token_of(first))
+    assert names(second) == ["m06", "m09"]
+    only = page(api, "limit=1&labelSelector=third=true,odd=true")
+    assert names(only) == ["m03"]
+    more = page(api, "limit=1&labelSelector=odd=true,third=true", token_of(only))
+    assert names(more) == ["m09"]
+    none = page(api, "limit=3&labelSelector=third=maybe")
+    assert (names(none), token_of(none)) == ([], "")
+    of_one = api.get(f"{MAPS}?limit=1&fieldSelector=metadata.name=m03")
+    assert (names(of_one), token_of(of_one)) == (["m03"], "")
+
+
+def test_remaining_item_count(place: Place) -> None:
+    """It is told of unfiltered pages that have a token, and of no others."""
+    api = place.start().api
+    fill(api, 5)
+    whole = api.get(MAPS)
+    total = len(whole.json["items"])
+    assert "remainingItemCount" not in whole.json["metadata"]
+    first = api.get(f"{MAPS}?limit=2")
+    assert first.json["metadata"]["remainingItemCount"] == total - 2
+    api.post(MAPS, {"metadata": {"name": "later"}})
+    second = api.get(f"{MAPS}?limit=1&continue={token_of(first)}")
+    assert second.json["metadata"]["remainingItemCount"] == total - 3
+    last = api.get(f"{MAPS}?continue={token_of(second)}")
+    assert list(last.json["metadata"]) == ["resourceVersion"]
+    exactly = api.get(f"{MAPS}?limit={total + 1}")
+    assert list(exactly.json["metadata"]) == ["resourceVersion"]
+    assert "continue" not in api.get(f"{MAPS}?limit=1&resourceVersion=0").json["metadata"]
+
+
+CHANGED = [
+    f"{MAPS}?limit=2&labelSelector=odd=true&continue=%s",
+    f"{MAPS}?limit=2&labelSelector=odd=true,third=false&continue=%s",
+    f"{MAPS}?limit=2&labelSelector=odd=false&fieldSelector=metadata.name!=x&continue=%s",
+    f"{MAPS}?limit=2&continue=%s",
+    "/api/v1/configmaps?limit=2&labelSelector=odd=false&continue=%s",
+    "/api/v1/namespaces/other/configmaps?limit=2&labelSelector=odd=false&continue=%s",
+    "/api/v1/namespaces/default/secrets?limit=2&labelSelector=odd=false&continue=%s",
+    "/apis/apps/v1/namespaces/default/deployments?limit=2&labelSelector=odd=false&continue=%s",
+]
+
+
+def test_another_list_with_the_token(place: Place) -> None:
+    """Other selectors, another namespace or resource: 400; so is a version beside the token,
+    unless it is 0."""
+    api = place.start().api
+    fill(api, 6)
+    first = api.get(f"{MAPS}?limit=2&labelSelector=odd=false")
+    token, same = token_of(first), f"{MAPS}?limit=2&labelSelector=odd=false"
+    assert names(api.get(f"{same}&continue={token}")) == ["m04"]
+    for path in CHANGED:
+        answer = api.get(path % token)
+        assert answer.status == 400, path
+        assert answer.json["reason"] == "BadRequest"
+        assert answer.message == "invalid continue token: continue key is not valid"
+    for version in (version_of(first), "1"):
+        answer = api.get(f"{same}&continue={token}&resourceVersion={version}")
+        assert answer.status == 400
+        assert answer.message == "specifying resource version is not allowed when using continue"
+    assert names(api.get(f"{same}&continue={token}&resourceVersion=0")) == ["m04"]
+
+
+def test_tokens_are_sealed(place: Place) -> None:
+    """A token shows no name and no namespace, and opens no more when a character is changed."""
+    import base64
+
+    api = place.start().api
+    fill(api, 3)
+    token = token_of(page(api, "limit=1"))
+    content = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    for secret in (b"m00", b"default", b"configmaps", b"{", version_of(page(api)).encode()):
+        assert secret not in content or len(secret) < 4
+    for at in range(0, len(token), 7):
+        other = token[:at] + ("A" if token[at] != "A" else "B") + token[at + 1 :]
+        answer = page(api, "limit=1", other)
+        assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
+    for rubbish in ("x", "%00", "..", "%2e%2e%2f", "A" * 9000, token + "=", token[:-4]):
+        assert page(api, "limit=1", rubbish).status == 400
+    assert names(page(api, "limit=1", token)) == ["m01"]
+
+
+def test_tokens_outlive_servers(place: Place) -> None:
+    """A token is good on another server of the store and after all were restarted, at the version
+    of the first page."""
+    one = place.start()
+    fill(one.api, 6)
+    first = page(one.api, "limit=2")
+    one.api.delete(f"{MAPS}/m03")
+    one.api.post(MAPS, {"metadata": {"name": "m02x"}})
+    if not place.shared:
+        one.end()
+    other = place.start()
+    second = page(other.api, "limit=2", token_of(first))
+    assert (names(second), version_of(second)) == (["m02", "m03"], version_of(first))
+    one.end()
+    other.end()
+    third = page(place.start().api, "limit=2", token_of(second))
+    assert (names(third), version_of(third)) == (["m04", "m05"], version_of(first))
+
+
+def test_expired_tokens(place: Place) -> None:
+    """When the store has forgotten the version, the answer is 410 with a token that goes on, from
+    the same place and without consistency."""
+    one = place.start()
+    fill(one.api, 6)
+    first = page(one.api, "limit=2")
+    one.api.delete(f"{MAPS}/m03")
+    one.api.post(MAPS, {"metadata": {"name": "m02x"}})
+    one.compact()
+    one.end()
+    api = place.start().api
+    expired = page(api, "limit=2", token_of(first))
+    assert expired.status == 410
+    status = expired.json
+    assert (status["kind"], status["reason"], status["code"]) == ("Status", "Expired", 410)
+    assert status["message"] == (
+        "The provided continue parameter is too old to display a consistent list result. You can "
+        "start a new list without the continue parameter, or use the continue token in this "
+        "response to retrieve the remainder of the results. Continuing with the provided token "
+        "results in an inconsistent list - objects that were created, modified, or deleted "
+        "between the time the first chunk was returned and now may show up in the list."
+    )
+    again = page(api, "limit=3", status["metadata"]["continue"])
+    assert names(again) == ["m02", "m02x", "m04"]
+    assert int(version_of(again)) > int(version_of(first))
+    last = page(api, "limit=3", token_of(again))
+    assert (names(last), version_of(last)) == (["m05"], version_of(again))
+    exact = page(api, f"resourceVersion={version_of(first)}&resourceVersionMatch=Exact")
+    assert (exact.status, exact.json["reason"]) == (410, "Expired")
+    assert "continue" not in exact.json["metadata"]
+
+
+_FORBIDDEN = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden"
+MATCHES = [
+    ("resourceVersionMatch=Exact", f"{_FORBIDDEN} unless resourceVersion is provided"),
+    ("resourceVersionMatch=NotOlderThan", f"{_FORBIDDEN} unless resourceVersion is provided"),
+    ("resourceVersionMatch=Exact&resourceVersion=0",
+     'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for '
+     'resourceVersion "0"'),
+    ("resourceVersionMatch=Exact&resourceVersion=5&continue=x",
+     f"{_FORBIDDEN} when continue is provided"),
+    ("resourceVersionMatch=NotOlderThan&resourceVersion=0&continue=x",
+     f"{_FORBIDDEN} when continue is provided"),
+    ("resourceVersionMatch=Exact&continue=x",
+     f"[{_FORBIDDEN} unless resourceVersion is provided, {_FORBIDDEN} when continue is provided]"),
+    ("resourceVersionMatch=Odd&resourceVersion=5",
+     'resourceVersionMatch: Unsupported value: "Odd": supported values: "", "Exact", '
+     '"NotOlderThan"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "words"), MATCHES)
+def test_matches_that_are_forbidden(api: Api, core: str, query: str, words: str) -> None:
+    """Kube-apiserver's words for each combination of options that makes no sense."""
+    answer = api.get(f"{core}/configmaps?{query}")
+    assert answer.status == 422
+    assert answer.message == f'ListOptions.meta.k8s.io "" is invalid: {words}'
+    assert answer.json["details"]["kind"] == "ListOptions"
+
+
+def test_matches_that_are_allowed(place: Place) -> None:
+    """Which state is listed, by version, match and limit; pages of a past state go on there."""
+    api = place.start().api
+    fill(api, 4)
+    old = version_of(page(api))
+    api.delete(f"{MAPS}/m00")
+    now = ["m01", "m02", "m03"]
+    for query, expected in (
+        (f"resourceVersion={old}&resourceVersionMatch=Exact", ["m00", *now]),
+        (f"resourceVersion={old}&resourceVersionMatch=NotOlderThan", now),
+        (f"resourceVersion={old}&resourceVersionMatch=NotOlderThan&limit=9", now),
+        (f"resourceVersion={old}", now),
+        (f"resourceVersion={old}&limit=9", ["m00", *now]),
+        ("resourceVersion=0", now),
+        ("resourceVersion=0&resourceVersionMatch=NotOlderThan", now),
+    ):
+        assert names(page(api, query)) == expected, query
+    first = page(api, f"resourceVersion={old}&resourceVersionMatch=Exact&limit=1")
+    assert (names(first), version_of(first)) == (["m00"], old)
+    assert names(page(api, "limit=2", token_of(first))) == ["m01", "m02"]
+
+
+def test_chunking_turned_off(place: Place) -> None:
+    """--feature-gates=APIListChunking=false: limit and continue are ignored, and no token is
+    given."""
+    gates = {"feature_gates": frozenset({"WatchList"})}
+    api = place.start(**gates).api
+    fill(api, 4)
+    whole = page(api)
+    for query in ("limit=1", "limit=1&continue=rubbish", "continue=x&resourceVersion=1"):
+        answer = page(api, query)
+        assert names(answer) == names(whole)
+        assert list(answer.json["metadata"]) == ["resourceVersion"]
+
+
+def test_pages_across_namespaces(place: Place) -> None:
+    """Pages of all namespaces go on from one to the next."""
+    api = place.start().api
+    for namespace in ("a", "b"):
+        api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
+        for name in ("x", "y", "z"):
+            path = f"/api/v1/namespaces/{namespace}/secrets"
+            assert api.post(path, {"metadata": {"name": name}}).status == 201
+    seen, token = [], ""
+    while True:
+        answer = api.get(f"/api/v1/secrets?limit=4&continue={urllib.parse.quote(token)}")
+        seen += [(i["metadata"]["namespace"], i["metadata"]["name"]) for i in answer.json["items"]]
+        token = token_of(answer)
+        if not token:
+            break
+    assert seen == [(namespace, name) for namespace in "ab" for name in "xyz"]
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/json;as=Table;g=meta.k8s.io;v=v1",
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        "application/yaml",
+        "application/vnd.kubernetes.protobuf",
+        "application/cbor",
+    ],
+)
+def test_tokens_in_every_form(api: Api, core: str, accept: str) -> None:
+    """Each form of a list carries the token, and takes it back."""
+    for name in ("a", "b", "c"):
+        api.post(f"{core}/secrets", {"metadata": {"name": name}})
+    from kapiserver.codecs import cbor, yaml
+
+    answer = api.get(f"{core}/secrets?limit=2", accept=accept)
+    if "json" in accept:
+        meta = answer.json["metadata"]
+    elif "protobuf" in accept:
+        from kapiserver.api.scheme import Scheme
+        from kapiserver.codecs.factory import CodecFactory
+
+        meta = CodecFactory(Scheme()).universal_deserializer.decode(answer.body).object["metadata"]
+    else:
+        meta = (yaml if "yaml" in accept else cbor).read_document(answer.body)["metadata"]
+    assert meta["remainingItemCount"] == 1
+    rest = api.get(f"{core}/secrets?limit=2&continue={meta['continue']}")
+    assert names(rest) == ["c"]
+    assert version_of(rest) == meta["resourceVersion"]

@@ -1,0 +1,171 @@
+"""Whether a history of concurrent operations could have happened one after another.
+
+The algorithm of Wing and Gong with Lowe's memory of what was tried (as in knossos and porcupine):
+take any operation that no unfinished one must precede, see whether the model allows its outcome,
+go on; step back where nothing fits. Operations whose outcome nobody heard of may happen at any
+time after their call, or never. A model gives all states that an operation may lead to; states
+are taken as sets, so that an outcome that leaves something open costs no search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+State: TypeAlias = Hashable
+Model: TypeAlias = Callable[[Any, "Operation"], Iterable[State]]
+"""The states after an operation with its outcome; none: it cannot have had that outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One call. `outcome` is None, and so is `returned`, where nobody heard of it."""
+
+    kind: str
+    called: float
+    returned: float | None
+    argument: Any = None
+    outcome: Any = None
+    client: str = ""
+
+
+class _Entry:
+    """A call or a return in the list of what happened, linked to its neighbours."""
+
+    __slots__ = ("after", "before", "bit", "operation", "partner")
+
+    def __init__(self, operation: Operation | None, bit: int) -> None:
+        self.operation = operation  # None: a return
+        self.bit = bit
+        self.partner: _Entry | None = None
+        self.before: _Entry = self
+        self.after: _Entry | None = None
+
+    def follow(self, other: _Entry) -> None:
+        self.before, self.after = other, other.after
+        other.after = self
+        if self.after is not None:
+            self.after.before = self
+
+    def leave(self) -> None:
+        self.before.after = self.after
+        if self.after is not None:
+            self.after.before = self.before
+
+    def come_back(self) -> None:
+        self.before.after = self
+        if self.after is not None:
+            self.after.before = self
+
+
+def linearizable(history: Sequence[Operation], model: Model, initial: State) -> bool:
+    """Whether some order explains every outcome and never puts an operation after one that was
+    called when it had returned already."""
+    head = _listed(history)
+    left = sum(operation.returned is not None for operation in history)
+    states: frozenset[State] = frozenset((initial,))
+    done = 0
+    tried: set[tuple[int, frozenset[State]]] = set()
+    taken: list[tuple[_Entry, frozenset[State]]] = []
+    entry = head.after
+    while left:
+        if entry is None or entry.operation is None:  # somebody returned who was not taken
+            if not taken:
+                return False
+            entry, states = taken.pop()
+            done &= ~entry.bit
+            if entry.partner is not None:
+                entry.partner.come_back()
+                left += 1
+            entry.come_back()
+            entry = entry.after
+            continue
+        operation = entry.operation
+        then = frozenset(after for state in states for after in model(state, operation))
+        if not then or (done | entry.bit, then) in tried:
+            entry = entry.after
+            continue
+        tried.add((done | entry.bit, then))
+        taken.append((entry, states))
+        states, done = then, done | entry.bit
+        entry.leave()
+        if entry.partner is not None:
+            entry.partner.leave()
+            left -= 1
+        entry = head.after
+    return True
+
+
+def _listed(history: Sequence[Operation]) -> _Entry:
+    moments: list[tuple[float, int, _Entry]] = []
+    for number, operation in enumerate(history):
+        call = _Entry(operation, 1 << number)
+        # What begins in the moment in which another ends was concurrent with it.
+        moments.append((operation.called, 0, call))
+        if operation.returned is not None:
+            call.partner = _Entry(None, 0)
+            moments.append((operation.returned, 1, call.partner))
+    head = last = _Entry(None, 0)
+    for _, _, entry in sorted(moments, key=lambda moment: moment[:2]):
+        entry.follow(last)
+        last = entry
+    return head
+
+
+# The model of one object behind an API server.
+
+Stored: TypeAlias = tuple[int | None, str] | None
+"""Version (None: nobody heard of it) and value of an object; None: there is none."""
+
+Answer: TypeAlias = tuple[Literal["ok", "absent", "exists", "conflict"], int | None, str]
+
+
+def register(state: Stored, operation: Operation) -> Iterable[Stored]:
+    """One object. Operations, their arguments and outcomes:
+
+    get      -> ("ok", version, value) | ("absent", ...)
+    create   value -> ("ok", version, value) | ("exists", ...)
+    put      (value, expected version or None) -> ("ok", ...) | ("conflict", ...) | ("absent", ...)
+             writes nothing when the value is the same
+    delete   -> ("ok", ...) | ("absent", ...)
+
+    An outcome of None: nobody heard; the operation did what it could, or was refused.
+    """
+    if operation.outcome is None:
+        return _unheard(state, operation)
+    what, version, value = operation.outcome
+    if what == "absent":
+        return (state,) if state is None else ()
+    if what == "exists":
+        return () if state is None else (state,)
+    if operation.kind == "create":
+        return ((version, operation.argument),) if state is None else ()
+    if state is None:
+        return ()
+    if operation.kind == "get":
+        same = state[1] == value and state[0] in (None, version)
+        return ((version, value),) if same else ()
+    if operation.kind == "delete":
+        return (None,)
+    wanted, expected = operation.argument
+    if what == "conflict":
+        return (state,) if expected is not None and state[0] != expected else ()
+    if expected is not None and state[0] not in (None, expected):
+        return ()
+    if state[1] == wanted:
+        return ((version, wanted),) if state[0] in (None, version) else ()
+    return ((version, wanted),) if state[0] is None or version > state[0] else ()
+
+
+def _unheard(state: Stored, operation: Operation) -> Iterable[Stored]:
+    if operation.kind == "create":
+        return ((None, operation.argument),) if state is None else (state,)
+    if state is None or operation.kind == "get":
+        return (state,)
+    if operation.kind == "delete":
+        return (state, None)
+    wanted, expected = operation.argument
+    if state[1] == wanted or (expected is not None and state[0] not in (None, expected)):
+        return (state,)
+    return (state, (None, wanted))

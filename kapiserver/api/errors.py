@@ -4,6 +4,7 @@
     |-- InvalidObject      an object breaks rules: a list of FieldErrors
     |-- BadObject          a body, option or selector that makes no sense as a whole
     |-- NotRegistered      a group, version or kind this server does not know
+    |-- FieldConflicts     an apply would change what others own
     |-- PatchFailed        a patch that does not apply to the object
     |-- PatchTooLong       a patch of more operations than the bound
     `-- ConversionFailed   a value does not fit the version asked for
@@ -15,7 +16,7 @@ k8s.io/apimachinery/pkg/util/validation/field and api/errors.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -39,6 +40,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "internal": ("InternalError", "Internal error"),
 }
 _WITHOUT_VALUE = ("required", "forbidden", "too long", "type invalid", "internal")
+OMITTED: Any = object()
+"""The value of an error whose message shows none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class FieldError:
     def message(self) -> str:
         """The `message` of a StatusCause: everything but the path."""
         words = _WORDS[self.type][1]
-        if self.type not in _WITHOUT_VALUE:
+        if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
             words = f"{words}: {_shown(self.value)}"
         return f"{words}: {self.detail}" if self.detail else words
 
@@ -164,6 +167,29 @@ class NotRegistered(APIError):
 
 class ConversionFailed(APIError):
     """A value does not fit the version asked for."""
+
+
+class FieldConflicts(APIError):
+    """An apply would change fields that others own.
+
+    conflicts  the fields (a set of paths) by whose they are
+    paths      the same in words, in order: (manager, path)
+    """
+
+    def __init__(self, conflicts: Mapping[Any, Any], paths: Sequence[tuple[str, str]]) -> None:
+        self.conflicts = dict(conflicts)
+        self.paths = tuple(paths)
+        super().__init__(f"Apply failed with {self._told()}")
+
+    def _told(self) -> str:
+        if len(self.paths) == 1:
+            [(manager, path)] = self.paths
+            return f"1 conflict: conflict with {manager}: {path}"
+        lines = []
+        for manager in dict.fromkeys(manager for manager, _ in self.paths):
+            lines.append(f"conflicts with {manager}:")
+            lines.extend(f"- {path}" for one, path in self.paths if one == manager)
+        return f"{len(self.paths)} conflicts: " + "\n".join(lines)
 
 
 class PatchFailed(APIError):

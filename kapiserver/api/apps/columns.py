@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kapiserver.api.columns import AGE, NAME, Column, Columns, number, of_pods
+from kapiserver.api.columns import (
+    AGE,
+    NAME,
+    NONE,
+    Column,
+    Columns,
+    labels_text,
+    number,
+    of_pods,
+    selector_column,
+)
 from kapiserver.api.errors import BadObject
 from kapiserver.api.label_selectors import selector_text
-from kapiserver.api.objects import value_at
+from kapiserver.api.objects import metadata_of, value_at
 from kapiserver.api.types import Tree
 
 
-def _ready(deployment: Tree, _: datetime) -> str:
-    ready = value_at(deployment, "status", "readyReplicas") or 0
-    return f"{ready}/{value_at(deployment, 'spec', 'replicas') or 0}"
+def _ready(controller: Tree, _: datetime) -> str:
+    ready = value_at(controller, "status", "readyReplicas") or 0
+    return f"{ready}/{value_at(controller, 'spec', 'replicas') or 0}"
 
 
 def _selector(deployment: Tree, _: datetime) -> str:
@@ -23,7 +33,69 @@ def _selector(deployment: Tree, _: datetime) -> str:
         return "<invalid>"
 
 
+def _node_selector(daemon_set: Tree, _: datetime) -> str:
+    return labels_text(value_at(daemon_set, "spec", "template", "spec", "nodeSelector"))
+
+
+def _controller(revision: Tree, _: datetime) -> str:
+    for owner in metadata_of(revision).get("ownerReferences") or ():
+        if owner.get("controller"):
+            group = (owner.get("apiVersion") or "").rpartition("/")[0]
+            kind = (owner.get("kind") or "").lower()
+            return f"{kind}.{group}/{owner.get('name') or ''}".replace("./", "/", 1)
+    return NONE
+
+
+_OF_PODS = of_pods("spec", "template")
+
 COLUMNS: dict[str, Columns] = {
+    "ControllerRevision": Columns(
+        (
+            NAME,
+            Column("Controller", _controller, "Whose past state it is."),
+            Column("Revision", number("revision"), "Which past state it is, counted."),
+            AGE,
+        )
+    ),
+    "DaemonSet": Columns(
+        (
+            NAME,
+            Column(
+                "Desired",
+                number("status", "desiredNumberScheduled"),
+                "Nodes that should run a pod.",
+                type="integer",
+            ),
+            Column(
+                "Current",
+                number("status", "currentNumberScheduled"),
+                "Of these, nodes that run one.",
+                type="integer",
+            ),
+            Column(
+                "Ready",
+                number("status", "numberReady"),
+                "Nodes whose pod is ready.",
+                type="integer",
+            ),
+            Column(
+                "Up-to-date",
+                number("status", "updatedNumberScheduled"),
+                "Nodes whose pod is of the template.",
+                type="integer",
+            ),
+            Column(
+                "Available",
+                number("status", "numberAvailable"),
+                "Nodes whose pod is ready for a while.",
+                type="integer",
+            ),
+            Column("Node Selector", _node_selector, "Labels of the nodes it is for."),
+            AGE,
+            *_OF_PODS,
+            selector_column("spec", "selector"),
+        )
+    ),
     "Deployment": Columns(
         (
             NAME,
@@ -31,8 +103,29 @@ COLUMNS: dict[str, Columns] = {
             Column("Up-to-date", number("status", "updatedReplicas"), "Pods of the template."),
             Column("Available", number("status", "availableReplicas"), "Pods ready for a while."),
             AGE,
-            *of_pods("spec", "template"),
+            *_OF_PODS,
             Column("Selector", _selector, "Labels of its pods.", priority=1),
+        )
+    ),
+    "ReplicaSet": Columns(
+        (
+            NAME,
+            Column("Desired", number("spec", "replicas"), "Pods wanted.", type="integer"),
+            Column("Current", number("status", "replicas"), "Pods there are.", type="integer"),
+            Column(
+                "Ready", number("status", "readyReplicas"), "Pods that are ready.", type="integer"
+            ),
+            AGE,
+            *_OF_PODS,
+            selector_column("spec", "selector"),
+        )
+    ),
+    "StatefulSet": Columns(
+        (
+            NAME,
+            Column("Ready", _ready, "Ready pods of all that are wanted."),
+            AGE,
+            *_OF_PODS,
         )
     ),
 }

@@ -5,34 +5,88 @@ Mirrors pkg/apis/apps/v1/defaults.go.
 
 from __future__ import annotations
 
+from typing import Any
+
 from kapiserver.api.apps import v1
 from kapiserver.api.defaulting import DefaultFunction
 from kapiserver.api.order import settle
 from kapiserver.api.types import Tree, Type
 
+_ROLLING = "RollingUpdate"
+
+
+def _fill(obj: Tree, **values: Any) -> None:
+    for name, value in values.items():
+        if obj.get(name) is None:
+            obj[name] = value
+
+
+def _part(obj: Tree, name: str) -> Tree:
+    found = obj.get(name)
+    if not isinstance(found, dict):
+        found = obj[name] = {}
+    return found
+
+
+def _daemon_set(daemon_set: Tree) -> None:
+    spec = _part(daemon_set, "spec")
+    _fill(spec, revisionHistoryLimit=10)
+    strategy = _part(spec, "updateStrategy")
+    if not strategy.get("type"):
+        strategy["type"] = _ROLLING
+    if strategy["type"] == _ROLLING:
+        rolling = _part(strategy, "rollingUpdate")
+        _fill(rolling, maxUnavailable=1, maxSurge=0)
+        settle(rolling, v1.RollingUpdateDaemonSet)
+    settle(strategy, v1.DaemonSetUpdateStrategy)
+    settle(spec, v1.DaemonSetSpec)
+
 
 def _deployment(deployment: Tree) -> None:
-    spec = deployment.setdefault("spec", {})
-    for name, value in (
-        ("replicas", 1),
-        ("revisionHistoryLimit", 10),
-        ("progressDeadlineSeconds", 600),
-    ):
-        if spec.get(name) is None:
-            spec[name] = value
-    strategy = spec.get("strategy") or {}
-    spec["strategy"] = strategy
+    spec = _part(deployment, "spec")
+    _fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    strategy = _part(spec, "strategy")
     if not strategy.get("type"):
-        strategy["type"] = "RollingUpdate"
-    if strategy["type"] == "RollingUpdate":
-        rolling = strategy.get("rollingUpdate") or {}
-        strategy["rollingUpdate"] = rolling
-        for name in ("maxUnavailable", "maxSurge"):
-            if rolling.get(name) is None:
-                rolling[name] = "25%"
+        strategy["type"] = _ROLLING
+    if strategy["type"] == _ROLLING:
+        rolling = _part(strategy, "rollingUpdate")
+        _fill(rolling, maxUnavailable="25%", maxSurge="25%")
         settle(rolling, v1.RollingUpdateDeployment)
     settle(strategy, v1.DeploymentStrategy)
     settle(spec, v1.DeploymentSpec)
 
 
-DEFAULTS: dict[type[Type], DefaultFunction] = {v1.Deployment: _deployment}
+def _replica_set(replica_set: Tree) -> None:
+    spec = _part(replica_set, "spec")
+    _fill(spec, replicas=1)
+    settle(spec, v1.ReplicaSetSpec)
+
+
+def _stateful_set(stateful_set: Tree) -> None:
+    spec = _part(stateful_set, "spec")
+    _fill(spec, replicas=1, revisionHistoryLimit=10)
+    if not spec.get("podManagementPolicy"):
+        spec["podManagementPolicy"] = "OrderedReady"
+    strategy = _part(spec, "updateStrategy")
+    if not strategy.get("type"):
+        strategy["type"] = _ROLLING
+        _part(strategy, "rollingUpdate")
+    rolling = strategy.get("rollingUpdate")
+    if strategy["type"] == _ROLLING and rolling is not None:
+        _fill(rolling, partition=0, maxUnavailable=1)
+        settle(rolling, v1.RollingUpdateStatefulSetStrategy)
+    settle(strategy, v1.StatefulSetUpdateStrategy)
+    retention = _part(spec, "persistentVolumeClaimRetentionPolicy")
+    for name in ("whenDeleted", "whenScaled"):
+        if not retention.get(name):
+            retention[name] = "Retain"
+    settle(retention, v1.StatefulSetPersistentVolumeClaimRetentionPolicy)
+    settle(spec, v1.StatefulSetSpec)
+
+
+DEFAULTS: dict[type[Type], DefaultFunction] = {
+    v1.DaemonSet: _daemon_set,
+    v1.Deployment: _deployment,
+    v1.ReplicaSet: _replica_set,
+    v1.StatefulSet: _stateful_set,
+}

@@ -2,19 +2,107 @@
 
 from __future__ import annotations
 
-from kapiserver.api.apps.validation import (
+from kapiserver.api import names
+from kapiserver.api.apps.validation.daemon_sets import (
+    changed_daemon_set,
+    changed_daemon_set_status,
+    daemon_set,
+)
+from kapiserver.api.apps.validation.deployments import (
     changed_deployment,
     changed_deployment_status,
     deployment,
 )
+from kapiserver.api.apps.validation.replica_sets import changed_replica_set, replica_set
+from kapiserver.api.apps.validation.revisions import (
+    changed_controller_revision,
+    controller_revision,
+)
+from kapiserver.api.apps.validation.stateful_sets import (
+    changed_stateful_set,
+    changed_stateful_set_status,
+    stateful_set,
+)
 from kapiserver.api.core import warnings
+from kapiserver.api.core.validation.controllers import replica_status
+from kapiserver.api.core.volume_warnings import claim_spec as claim_warnings
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.objects import annotations_of, generation_of, value_at
+from kapiserver.api.objects import annotations_of, generation_of, metadata_of, value_at
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+"""Counts the changes of a daemon set's template; a field of it before apps/v1."""
+_TEMPLATE = Path("spec") / "template" / "spec"
 
-class DeploymentStrategy(SpecStrategy):
+
+class ControllerRevisionStrategy(Strategy):
+    """A past state never changes."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(controller_revision(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_controller_revision(new, old))
+
+
+class TemplateStrategy(SpecStrategy):
+    """A controller of pods that it makes from `spec.template`."""
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        if old is not None and generation_of(new) == generation_of(old):
+            return []
+        spec = value_at(new, "spec", "template", "spec") or {}
+        found = list(warnings.pod_spec(spec, _TEMPLATE))
+        return found if old is not None else [*warnings.template_owner_name(new), *found]
+
+
+class DaemonSetStrategy(TemplateStrategy):
+    """Counts the generations of its template too, in an annotation."""
+
+    empty_status = {
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberReady": 0,
+    }
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        super().prepare_for_create(obj)
+        _annotate(obj, max(template_generation(obj), 1))
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        is_new = value_at(new, "spec", "template") != value_at(old, "spec", "template")
+        _annotate(new, template_generation(old) + is_new)
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(daemon_set(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_daemon_set(new, old))
+
+
+class DaemonSetStatusStrategy(StatusStrategy):
+    """The generation of the template is not the controller's to change."""
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        _annotate(new, template_generation(old))
+
+
+def template_generation(obj: Tree) -> int:
+    """The generation of a daemon set's template; 0 where nothing or no number says it."""
+    text = annotations_of(obj).get(TEMPLATE_GENERATION) or ""
+    return int(text) if text.isdecimal() and text.isascii() and len(text) <= 18 else 0
+
+
+def _annotate(obj: Tree, generation: int) -> None:
+    found = {**annotations_of(obj), TEMPLATE_GENERATION: str(generation)}
+    metadata_of(obj)["annotations"] = dict(sorted(found.items()))
+
+
+class DeploymentStrategy(TemplateStrategy):
     """Annotations begin a new generation too: the controller copies them to replica sets."""
 
     def counts_as_change(self, new: Tree, old: Tree) -> bool:
@@ -26,20 +114,65 @@ class DeploymentStrategy(SpecStrategy):
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(changed_deployment(new, old))
 
+
+class ReplicaSetStrategy(TemplateStrategy):
+    """What a deployment makes of each of its templates."""
+
+    empty_status = {"replicas": 0}
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(replica_set(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_replica_set(new, old))
+
+
+class StatefulSetStrategy(TemplateStrategy):
+    """Its name is part of its pods' host names."""
+
+    empty_status = {"replicas": 0, "availableReplicas": 0}
+
+    def check_name(self, name: str) -> list[str]:
+        return names.dns1123_label(name)
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(stateful_set(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_stateful_set(new, old))
+
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        if old is not None and generation_of(new) == generation_of(old):
-            return []
-        spec = value_at(new, "spec", "template", "spec") or {}
-        found = list(warnings.pod_spec(spec, Path("spec") / "template" / "spec"))
-        return found if old is not None else [*warnings.template_owner_name(new), *found]
+        found = super().warnings(new, old)
+        if old is None or generation_of(new) != generation_of(old):
+            for index, claim in enumerate(value_at(new, "spec", "volumeClaimTemplates") or ()):
+                at = (Path("spec") / "volumeClaimTemplates")[index] / "Spec"
+                found.extend(claim_warnings(claim.get("spec") or {}, at))
+        if (value_at(new, "spec", "revisionHistoryLimit") or 0) < 0:
+            found.append(
+                "spec.revisionHistoryLimit: a negative value retains all historical revisions; a "
+                "value >= 0 is recommended"
+            )
+        return found
 
 
+_DAEMON_SET = DaemonSetStrategy()
 _DEPLOYMENT = DeploymentStrategy()
+_REPLICA_SET = ReplicaSetStrategy()
+_STATEFUL_SET = StatefulSetStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
+    "controllerrevisions": ControllerRevisionStrategy(),
+    "daemonsets": _DAEMON_SET,
+    "daemonsets/status": DaemonSetStatusStrategy(_DAEMON_SET, rule=changed_daemon_set_status),
     "deployments": _DEPLOYMENT,
     "deployments/scale": _DEPLOYMENT,
     "deployments/status": StatusStrategy(
         _DEPLOYMENT, keeps_metadata=("labels",), rule=changed_deployment_status
     ),
+    "replicasets": _REPLICA_SET,
+    "replicasets/scale": _REPLICA_SET,
+    "replicasets/status": StatusStrategy(_REPLICA_SET, rule=replica_status),
+    "statefulsets": _STATEFUL_SET,
+    "statefulsets/scale": _STATEFUL_SET,
+    "statefulsets/status": StatusStrategy(_STATEFUL_SET, rule=changed_stateful_set_status),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ INT32_MAX = 2**31 - 1
 _MODE_MAX = 0o777
 _BAD_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 PROTOCOLS = ("SCTP", "TCP", "UDP")
+_HTTP_PATH = frozenset(string.ascii_letters + string.digits + "/-._~%!$&'()*+,;=:")
+_BAD_HTTP_PATH = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')"
 
 
 def checked(check: names.Check, value: str, path: Path) -> Iterator[FieldError]:
@@ -56,6 +59,19 @@ def in_range(value: int | None, low: int, high: int, path: Path) -> Iterator[Fie
     """A number between two, where it is given."""
     if value is not None and not low <= value <= high:
         yield invalid(path, value, names.inclusive_range(low, high))
+
+
+def domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError]:
+    """A domain, a slash and a path: `example.com/thing`."""
+    domain, _, rest = value.partition("/")
+    if not value:
+        yield required(path)
+    elif not (domain and rest):
+        yield invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    else:
+        yield from checked(names.dns1123_subdomain, domain, path)
+        if not _HTTP_PATH.issuperset(rest):
+            yield invalid(path, rest, _BAD_HTTP_PATH)
 
 
 def port_or_name(value: Any, path: Path) -> Iterator[FieldError]:

@@ -1,0 +1,169 @@
+"""IP addresses and networks as texts: what is wrong with one, and how it should be written.
+
+Every check returns kube-apiserver's messages; an empty list means that the text is fine. Leading
+zeros and IPv4 inside IPv6 are understood, as Go once did, only to say what is wrong with them.
+Knows no field but those that are given. Mirrors pkg/util/validation/ip.go of k8s.io/apimachinery.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from kapiserver.api.errors import Path
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_NO_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_NO_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_PREFIX_DIGITS = 3
+_TEXT_MAX = 64
+"""No address or network is longer, with any sense in its zeros."""
+
+
+def ip(text: str) -> list[str]:
+    """An address that every program reads alike."""
+    found = address_of(text)
+    if found is None:
+        return [_NO_IP]
+    if found.version == 4 and _has_zeros(text):
+        return ["must not have leading 0s"]
+    return ["must not be an IPv4-mapped IPv6 address"] if _mapped(found) else []
+
+
+def canonical_ip(text: str) -> list[str]:
+    """An address in the only form in which it is written."""
+    found = ip(text)
+    address = address_of(text)
+    if not found and str(address) != text:
+        found.append(f'must be in canonical form ("{address}")')
+    return found
+
+
+def ip_of_family(text: str, version: int) -> list[str]:
+    """An address of IPv4 or IPv6."""
+    found = ip(text)
+    address = address_of(text)
+    if address is not None and _family(address) != version:
+        found.append(f"must be an IPv{version} address")
+    return found
+
+
+def ordinary_ip(text: str) -> list[str]:
+    """An address that can be another machine's."""
+    address = address_of(text)
+    if address is None:
+        return []
+    link_local_multicast = address.is_multicast and (
+        address.packed[:3] == b"\xe0\0\0" if address.version == 4 else address.packed[1] & 0x0F == 2
+    )
+    return [
+        message
+        for wrong, message in (
+            (address.is_unspecified, f"may not be unspecified ({text})"),
+            (address.is_loopback, "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+            (
+                address.is_link_local,
+                "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
+            ),
+            (
+                link_local_multicast,
+                "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
+            ),
+        )
+        if wrong
+    ]
+
+
+def cidr(text: str) -> list[str]:
+    """A network that every program reads alike: no bits beyond its prefix."""
+    address, network = address_of(text.rpartition("/")[0]), network_of(text)
+    if network is None or address is None:
+        return [_NO_CIDR]
+    found = []
+    prefix = text.rpartition("/")[2]
+    if (address.version == 4 and _has_zeros(text.rpartition("/")[0])) or (
+        prefix != "0" and prefix.startswith("0")
+    ):
+        found.append("must not have leading 0s in IP or prefix length")
+    elif _mapped(address):
+        found.append("must not have an IPv4-mapped IPv6 address")
+    if address != network.network_address:
+        found.append("must not have bits set beyond the prefix length")
+    return found
+
+
+def canonical_cidr(text: str) -> list[str]:
+    """A network in the only form in which it is written."""
+    found = cidr(text)
+    network = network_of(text)
+    if not found and str(network) != text:
+        found.append(f'must be in canonical form ("{network}")')
+    return found
+
+
+def ip_warnings(text: str, path: Path) -> Iterator[str]:
+    """An IPv6 address that is right and could be written better."""
+    address = address_of(text)
+    if address is not None and address.version == 6 and str(address) != text:
+        yield f'{path}: IPv6 address "{text}" should be in RFC 5952 canonical format ("{address}")'
+
+
+def cidr_warnings(text: str, path: Path) -> Iterator[str]:
+    """An IPv6 network that is right and could be written better."""
+    network = network_of(text)
+    if network is not None and network.version == 6 and str(network) != text:
+        better = f'should be in RFC 5952 canonical format ("{network}")'
+        yield f'{path}: IPv6 CIDR value "{text}" {better}'
+
+
+def address_of(text: str) -> Address | None:
+    """The address that the text means, leading zeros allowed; None where it means none."""
+    if len(text) > _TEXT_MAX or "%" in text or not text.isascii():
+        return None
+    try:
+        return ipaddress.ip_address(_without_zeros(text) if ":" not in text else text)
+    except ValueError:
+        return None
+
+
+def network_of(text: str) -> Network | None:
+    """The network that the text means, bits beyond its prefix cleared; None where it means none."""
+    address, slash, prefix = text.rpartition("/")
+    found = address_of(address)
+    if found is None or not slash or not (prefix.isascii() and prefix.isdigit()):
+        return None
+    bits = prefix.lstrip("0") or "0"
+    if len(bits) > _PREFIX_DIGITS:
+        return None
+    try:
+        return ipaddress.ip_network((found, int(bits)), strict=False)
+    except ValueError:
+        return None
+
+
+def _without_zeros(text: str) -> str:
+    return ".".join(part.lstrip("0") or part[-1:] for part in text.split("."))
+
+
+def _has_zeros(text: str) -> bool:
+    return _without_zeros(text) != text
+
+
+def _mapped(address: Address) -> bool:
+    return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
+
+
+def _family(address: Address) -> int:
+    return 4 if _mapped(address) else address.version
+
+
+def is_strictly_in(part: Network, whole: Network | None) -> bool:
+    """Whether one network is in another and smaller."""
+    if isinstance(part, ipaddress.IPv4Network) and isinstance(whole, ipaddress.IPv4Network):
+        return part != whole and part.subnet_of(whole)
+    if isinstance(part, ipaddress.IPv6Network) and isinstance(whole, ipaddress.IPv6Network):
+        return part != whole and part.subnet_of(whole)
+    return False

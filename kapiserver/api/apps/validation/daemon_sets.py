@@ -1,0 +1,100 @@
+"""Rules for daemon sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.api.core.validation.common import not_negative
+from kapiserver.api.core.validation.controllers import (
+    at_most_whole,
+    counts,
+    int_or_percent,
+    is_nothing,
+    lasting,
+    not_decremented,
+    unselected,
+)
+from kapiserver.api.core.validation.pods import pod_template
+from kapiserver.api.errors import BadObject, FieldError, Path, invalid, not_supported, required
+from kapiserver.api.label_selectors import (
+    selection_of,
+    selects_everything,
+    validate_label_selector,
+)
+from kapiserver.api.metadata import immutable
+from kapiserver.api.objects import labels_of
+from kapiserver.api.types import Tree
+
+_SPEC = Path("spec")
+_STRATEGIES = ("OnDelete", "RollingUpdate")
+_COUNTS = (
+    "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady",
+    "observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable",
+    "collisionCount",
+)  # fmt: skip
+
+
+def daemon_set(obj: Tree) -> Iterator[FieldError]:
+    """A daemon set, new or changed."""
+    spec = obj.get("spec") or {}
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    yield from validate_label_selector(selector, _SPEC / "selector")
+    if not _fits(selector, template):
+        yield unselected(template, _SPEC / "template")
+    if selector is not None and selects_everything(selector):
+        yield invalid(_SPEC / "selector", selector, "empty selector is invalid for daemonset")
+    yield from pod_template(template, _SPEC / "template")
+    yield from lasting(template, _SPEC / "template", owner="DaemonSet")
+    yield from not_negative(spec, "minReadySeconds", _SPEC)
+    yield from _update_strategy(spec.get("updateStrategy") or {}, _SPEC / "updateStrategy")
+    yield from not_negative(spec, "revisionHistoryLimit", _SPEC)
+
+
+def _fits(selector: Tree | None, template: Tree) -> bool:
+    try:
+        selection = selection_of(selector)
+    except BadObject:
+        return True
+    return selection is not None and selection.matches(labels_of(template), {})
+
+
+def _update_strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
+    type_, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
+    if type_ not in _STRATEGIES:
+        # The field as Go spells it: the inner type has no names of its own.
+        yield not_supported(path, {"Type": type_, "RollingUpdate": rolling}, _STRATEGIES)
+    elif type_ == "RollingUpdate":
+        if rolling is None:
+            yield required(path / "rollingUpdate")
+        else:
+            yield from _rolling(rolling, path / "rollingUpdate")
+
+
+def _rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
+    amounts = {name: rolling.get(name) or 0 for name in ("maxUnavailable", "maxSurge")}
+    for rule in (int_or_percent, at_most_whole):
+        for name, amount in amounts.items():
+            yield from rule(amount, path / name)
+    has_missing, has_surge = (not is_nothing(amount) for amount in amounts.values())
+    if has_missing and has_surge:
+        detail = "may not be set when maxUnavailable is non-zero"
+        yield invalid(path / "maxSurge", amounts["maxSurge"], detail)
+    elif not has_missing and not has_surge:
+        yield required(path / "maxUnavailable", "cannot be 0 when maxSurge is 0")
+
+
+def changed_daemon_set(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A changed daemon set: its selector stays. The rules of a new one are told twice, as
+    kube-apiserver does."""
+    yield from daemon_set(new)
+    yield from daemon_set(new)
+    selector = (new.get("spec") or {}).get("selector")
+    before = (old.get("spec") or {}).get("selector")
+    yield from immutable(selector, before, _SPEC / "selector")
+
+
+def changed_daemon_set_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """What the controller reports."""
+    status = new.get("status") or {}
+    yield from counts(status, _COUNTS)
+    yield from not_decremented(status, old.get("status") or {}, "collisionCount")

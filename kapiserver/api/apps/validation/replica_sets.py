@@ -1,0 +1,62 @@
+"""Rules for replica sets, and what deployments share with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.api.core.validation.common import not_negative
+from kapiserver.api.core.validation.controllers import controlled_template
+from kapiserver.api.errors import BadObject, FieldError, Path, invalid, required
+from kapiserver.api.label_selectors import (
+    selection_of,
+    selects_everything,
+    validate_label_selector,
+)
+from kapiserver.api.metadata import immutable
+from kapiserver.api.objects import labels_of
+from kapiserver.api.types import Tree
+
+_SPEC = Path("spec")
+
+
+def replica_set(obj: Tree) -> Iterator[FieldError]:
+    """A replica set, new or changed."""
+    spec = obj.get("spec") or {}
+    yield from not_negative(spec, "replicas", _SPEC)
+    yield from not_negative(spec, "minReadySeconds", _SPEC)
+    yield from replicated_pods(spec)
+
+
+def replicated_pods(spec: Tree) -> Iterator[FieldError]:
+    """The selector and the template of a replica set or a deployment."""
+    yield from owning_selector(spec.get("selector"), "deployment")
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    try:
+        selection = selection_of(selector)
+    except BadObject:
+        yield invalid(_SPEC / "selector", selector, "invalid label selector")
+        return
+    selects = selection is not None and selection.matches(labels_of(template), {})
+    yield from controlled_template(
+        template, _SPEC / "template", selects=selects, owner="ReplicaSet"
+    )
+
+
+def owning_selector(selector: Tree | None, kind: str) -> Iterator[FieldError]:
+    """A selector that must be there and must not select everything."""
+    if selector is None:
+        yield required(_SPEC / "selector")
+        return
+    yield from validate_label_selector(selector, _SPEC / "selector")
+    if selects_everything(selector):
+        yield invalid(_SPEC / "selector", selector, f"empty selector is invalid for {kind}")
+
+
+def changed_replica_set(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A changed replica set: its selector stays. The rules of a new one are told twice, as
+    kube-apiserver does."""
+    yield from replica_set(new)
+    yield from replica_set(new)
+    selector = (new.get("spec") or {}).get("selector")
+    before = (old.get("spec") or {}).get("selector")
+    yield from immutable(selector, before, _SPEC / "selector")

@@ -1,0 +1,23 @@
+"""Rules for controller revisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.api.core.validation.common import not_negative
+from kapiserver.api.errors import FieldError, Path, required
+from kapiserver.api.metadata import immutable
+from kapiserver.api.types import Tree
+
+
+def controller_revision(obj: Tree) -> Iterator[FieldError]:
+    """A past state of a template."""
+    if obj.get("data") is None:
+        yield required(Path("data"), "data is mandatory")
+    yield from not_negative(obj, "revision", Path())
+
+
+def changed_controller_revision(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """What is past does not change."""
+    yield from controller_revision(new)
+    yield from immutable(new.get("data"), old.get("data"), Path("data"))

@@ -1,0 +1,183 @@
+"""Rules for stateful sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.api import names
+from kapiserver.api.apps.validation.replica_sets import owning_selector
+from kapiserver.api.core.validation.claims import claim_spec
+from kapiserver.api.core.validation.common import checked, not_negative
+from kapiserver.api.core.validation.controllers import (
+    at_most,
+    at_most_whole,
+    counts,
+    int_or_percent,
+    is_nothing,
+    lasting,
+    not_decremented,
+    unselected,
+)
+from kapiserver.api.core.validation.pods import pod_template
+from kapiserver.api.errors import (
+    BadObject,
+    FieldError,
+    Path,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from kapiserver.api.label_selectors import selection_of
+from kapiserver.api.objects import labels_of, name_of
+from kapiserver.api.types import Tree
+
+_SPEC = Path("spec")
+_TEMPLATE = _SPEC / "template"
+_POLICIES = ("OrderedReady", "Parallel")
+_STRATEGIES = ("RollingUpdate", "OnDelete")
+_MUTABLE = (
+    "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+)  # fmt: skip
+
+
+def stateful_set(obj: Tree) -> Iterator[FieldError]:
+    """A new stateful set."""
+    spec = obj.get("spec") or {}
+    yield from _spec(spec)
+    if spec.get("serviceName"):
+        yield from checked(names.dns1123_label, spec["serviceName"], _SPEC / "serviceName")
+    yield from _template(spec)
+    yield from _claims(spec)
+
+
+def _spec(spec: Tree) -> Iterator[FieldError]:
+    policy = spec.get("podManagementPolicy") or ""
+    if not policy:
+        yield required(_SPEC / "podManagementPolicy")
+    elif policy not in _POLICIES:
+        yield invalid(_SPEC / "podManagementPolicy", policy, _either(_POLICIES))
+    yield from _update_strategy(spec.get("updateStrategy") or {}, _SPEC / "updateStrategy")
+    retention = spec.get("persistentVolumeClaimRetentionPolicy")
+    if retention is not None:
+        for name in ("whenDeleted", "whenScaled"):
+            if retention.get(name) not in ("Delete", "Retain"):
+                at = _SPEC / "persistentVolumeClaimRetentionPolicy" / name
+                yield not_supported(at, retention.get(name) or "", ("Delete", "Retain"))
+    yield from not_negative(spec, "replicas", _SPEC)
+    yield from not_negative(spec, "minReadySeconds", _SPEC)
+    yield from not_negative(spec.get("ordinals") or {}, "start", _SPEC / "ordinals")
+    yield from owning_selector(spec.get("selector"), "statefulset")
+
+
+def _either(choices: tuple[str, str]) -> str:
+    return f"must be '{choices[0]}' or '{choices[1]}'"
+
+
+def _update_strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
+    type_, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
+    # Values as Go spells their fields: the inner types have no names of their own.
+    shown = rolling and {
+        "Partition": rolling.get("partition") or 0,
+        "MaxUnavailable": rolling.get("maxUnavailable"),
+    }
+    if not type_:
+        yield required(path)
+    elif type_ not in _STRATEGIES:
+        yield invalid(path, {"Type": type_, "RollingUpdate": shown}, _either(_STRATEGIES))
+    elif rolling is None:
+        return
+    elif type_ == "OnDelete":
+        detail = "only allowed for updateStrategy 'RollingUpdate'"
+        yield invalid(path / "rollingUpdate", shown, detail)
+    else:
+        yield from _rolling(rolling, path / "rollingUpdate")
+
+
+def _rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
+    yield from not_negative(rolling, "partition", path)
+    missing, at = rolling.get("maxUnavailable"), path / "maxUnavailable"
+    if missing is None:
+        return
+    yield from int_or_percent(missing, at)
+    if is_nothing(missing):
+        yield invalid(at, missing, "cannot be 0")
+    yield from at_most_whole(missing, at)
+
+
+def _template(spec: Tree) -> Iterator[FieldError]:
+    template, selector = spec.get("template") or {}, spec.get("selector")
+    try:
+        selection = selection_of(selector)
+    except BadObject:
+        yield invalid(_SPEC / "selector", selector, "")
+    else:
+        if selection is None or not selection.matches(labels_of(template), {}):
+            yield unselected(template, _TEMPLATE)
+        yield from pod_template(_with_claims(template, spec), _TEMPLATE)
+    yield from lasting(template, _TEMPLATE, owner="StatefulSet")
+
+
+def _with_claims(template: Tree, spec: Tree) -> Tree:
+    # Each pod mounts its own claims as if they were volumes of the template.
+    claims = {name_of(claim) for claim in spec.get("volumeClaimTemplates") or ()}
+    pod = template.get("spec") or {}
+    volumes = [one for one in pod.get("volumes") or () if one.get("name") not in claims]
+    volumes.extend(
+        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in sorted(claims)
+    )
+    return {**template, "spec": {**pod, "volumes": volumes}}
+
+
+def _claims(spec: Tree) -> Iterator[FieldError]:
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        at = (_SPEC / "volumeClaimTemplates")[index]
+        yield from claim_spec(claim.get("spec") or {}, at / "spec")
+
+
+def changed_stateful_set(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A changed stateful set: little of it may change. What was wrong before may stay so."""
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    yield from _spec(spec)
+    if not any(_template(before)):
+        yield from _template(spec)
+    if _rest(spec) != _rest(before):
+        *most, last = (f"'{name}'" for name in _MUTABLE)
+        detail = (
+            f"updates to statefulset spec for fields other than {', '.join(most)} and {last} are "
+            "forbidden"
+        )
+        yield forbidden(_SPEC, detail)
+
+
+def _rest(spec: Tree) -> Tree:
+    return {
+        name: value
+        for name, value in spec.items()
+        if name not in _MUTABLE and value not in (None, "", [], {})
+    }
+
+
+_COUNTS = (
+    "replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas",
+    "observedGeneration", "collisionCount",
+)  # fmt: skip
+
+
+def changed_stateful_set_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """What the controller reports."""
+    status = new.get("status") or {}
+    yield from counts(status, _COUNTS)
+    yield from at_most(
+        status,
+        (
+            ("readyReplicas", "replicas"),
+            ("currentReplicas", "replicas"),
+            ("updatedReplicas", "replicas"),
+            ("availableReplicas", "replicas"),
+            ("availableReplicas", "readyReplicas"),
+        ),
+        shown="status.",
+    )
+    yield from not_decremented(status, old.get("status") or {}, "collisionCount")

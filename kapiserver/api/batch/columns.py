@@ -1,0 +1,100 @@
+"""The tables of the batch group. Mirrors pkg/printers/internalversion of Kubernetes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kapiserver.api.columns import (
+    AGE,
+    NAME,
+    NONE,
+    UNSET,
+    Column,
+    Columns,
+    human_duration,
+    moment,
+    of_pods,
+    selector_column,
+    since,
+    text,
+)
+from kapiserver.api.objects import is_terminating, value_at
+from kapiserver.api.types import Tree
+
+_STATES = (
+    ("Complete", "Complete"),
+    ("Failed", "Failed"),
+    ("", "Terminating"),
+    ("Suspended", "Suspended"),
+    ("FailureTarget", "FailureTarget"),
+)
+
+
+def _status(job: Tree, _: datetime) -> str:
+    true = {
+        one.get("type")
+        for one in value_at(job, "status", "conditions") or ()
+        if one.get("status") == "True"
+    }
+    if is_terminating(job):
+        true.add("")
+    return next((shown for type_, shown in _STATES if type_ in true), "Running")
+
+
+def _completions(job: Tree, _: datetime) -> str:
+    succeeded = value_at(job, "status", "succeeded") or 0
+    wanted = value_at(job, "spec", "completions")
+    if wanted is not None:
+        return f"{succeeded}/{wanted}"
+    at_once = value_at(job, "spec", "parallelism") or 0
+    return f"{succeeded}/1 of {at_once}" if at_once > 1 else f"{succeeded}/1"
+
+
+def _duration(job: Tree, now: datetime) -> str:
+    start = moment(value_at(job, "status", "startTime"))
+    end = moment(value_at(job, "status", "completionTime")) or now
+    return human_duration((end - start).total_seconds()) if start else ""
+
+
+def _suspend(cron_job: Tree, _: datetime) -> str:
+    found = value_at(cron_job, "spec", "suspend")
+    return UNSET if found is None else str(bool(found))
+
+
+def _active(cron_job: Tree, _: datetime) -> int:
+    return len(value_at(cron_job, "status", "active") or ())
+
+
+def _last(cron_job: Tree, now: datetime) -> str:
+    found = value_at(cron_job, "status", "lastScheduleTime")
+    return since(found, now) if found else NONE
+
+
+COLUMNS: dict[str, Columns] = {
+    "CronJob": Columns(
+        (
+            NAME,
+            Column("Schedule", text("spec", "schedule"), "When, in the form of cron."),
+            Column(
+                "Timezone", text("spec", "timeZone", empty=NONE), "The time zone of the schedule."
+            ),
+            Column("Suspend", _suspend, "Whether no new jobs start.", type="boolean"),
+            Column("Active", _active, "Jobs that run.", type="integer"),
+            Column("Last Schedule", _last, "Time since a job was last due."),
+            AGE,
+            *of_pods("spec", "jobTemplate", "spec", "template"),
+            selector_column("spec", "jobTemplate", "spec", "selector"),
+        )
+    ),
+    "Job": Columns(
+        (
+            NAME,
+            Column("Status", _status, "The state of the job in a word."),
+            Column("Completions", _completions, "Pods that succeeded of all that must."),
+            Column("Duration", _duration, "How long it took, or takes."),
+            AGE,
+            *of_pods("spec", "template"),
+            selector_column("spec", "selector"),
+        )
+    ),
+}

@@ -1,0 +1,10 @@
+"""Selectable fields of the batch group that are not just the value at their path."""
+
+from __future__ import annotations
+
+from kapiserver.api.fields import Source
+from kapiserver.api.objects import value_at
+
+FIELDS: dict[tuple[str, str], Source] = {
+    ("jobs", "status.successful"): lambda job: str(value_at(job, "status", "succeeded") or 0),
+}

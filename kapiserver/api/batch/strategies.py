@@ -1,0 +1,119 @@
+"""How writes of the batch group behave."""
+
+from __future__ import annotations
+
+from kapiserver.api.batch import v1
+from kapiserver.api.batch.validation.cron_jobs import changed_cron_job, cron_job
+from kapiserver.api.batch.validation.job_status import changed_job_status
+from kapiserver.api.batch.validation.jobs import (
+    CONTROLLER_LABELS,
+    NAME_LABELS,
+    changed_job,
+    job,
+)
+from kapiserver.api.core import warnings
+from kapiserver.api.core.v1 import PodTemplateSpec
+from kapiserver.api.errors import FieldError, Path
+from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
+from kapiserver.api.objects import generation_of, labels_of, metadata_of, name_of, uid_of, value_at
+from kapiserver.api.order import settle
+from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.types import Tree
+
+_MANY_COMPLETIONS = 100_000
+_MANY_AT_ONCE = 10_000
+
+
+class JobStrategy(SpecStrategy):
+    """The server makes a selector that no other job has, and labels that it selects."""
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        super().prepare_for_create(obj)
+        spec = obj.setdefault("spec", {})
+        if not spec.get("manualSelector"):
+            _generate_selector(obj)
+        settle(spec, v1.JobSpec)
+        labels = labels_of(spec.get("template") or {})
+        if labels and not labels_of(obj):  # what reading it from the store would fill in
+            metadata_of(obj)["labels"] = dict(labels)
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(job(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_job(new, old))
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        if old is not None and generation_of(new) == generation_of(old):
+            return []
+        found = job_spec_warnings(new.get("spec") or {}, Path("spec"))
+        return found if old is not None else [*warnings.template_owner_name(new), *found]
+
+
+def _generate_selector(obj: Tree) -> None:
+    spec = obj["spec"]
+    template = spec.setdefault("template", {})
+    labels = {
+        **{key: name_of(obj) for key in NAME_LABELS},
+        **{key: uid_of(obj) for key in CONTROLLER_LABELS},
+        **labels_of(template),
+    }
+    metadata_of(template)["labels"] = dict(sorted(labels.items()))
+    settle(template["metadata"], ObjectMeta)
+    settle(template, PodTemplateSpec)
+    key = CONTROLLER_LABELS[-1]
+    selector = spec["selector"] = dict(spec.get("selector") or {})
+    matched = {key: uid_of(obj), **(selector.get("matchLabels") or {})}
+    selector["matchLabels"] = dict(sorted(matched.items()))
+    settle(selector, LabelSelector)
+
+
+def job_spec_warnings(spec: Tree, path: Path) -> list[str]:
+    """What the client should be told of a job, or of a template of jobs."""
+    found = []
+    if (
+        spec.get("completionMode") == "Indexed"
+        and (spec.get("completions") or 0) > _MANY_COMPLETIONS
+        and (spec.get("parallelism") or 0) > _MANY_AT_ONCE
+    ):
+        found.append(
+            "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism "
+            "higher than 10^4, Kubernetes might not be able to track completedIndexes when a big "
+            "number of indexes fail"
+        )
+    pod = value_at(spec, "template", "spec") or {}
+    return [*found, *warnings.pod_spec(pod, path / "template" / "spec")]
+
+
+class CronJobStrategy(SpecStrategy):
+    """Jobs by the clock."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(cron_job(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_cron_job(new, old))
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        if old is not None and generation_of(new) == generation_of(old):
+            return []
+        template = value_at(new, "spec", "jobTemplate", "spec") or {}
+        found = job_spec_warnings(template, Path("spec") / "jobTemplate" / "spec")
+        if "TZ" in (value_at(new, "spec", "schedule") or ""):
+            found.append(
+                "CRON_TZ or TZ used in spec.spec.schedule is not officially supported, see "
+                "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more "
+                "details"
+            )
+        return found if old is not None else [*warnings.template_owner_name(new), *found]
+
+
+_CRON_JOB = CronJobStrategy()
+_JOB = JobStrategy()
+
+STRATEGIES: dict[str, Strategy] = {
+    "cronjobs": _CRON_JOB,
+    "cronjobs/status": StatusStrategy(_CRON_JOB),
+    "jobs": _JOB,
+    "jobs/status": StatusStrategy(_JOB, rule=changed_job_status),
+}

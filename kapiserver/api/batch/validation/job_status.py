@@ -1,0 +1,208 @@
+"""Rules for what a job's controller, of whoever's make, reports of it.
+
+Most hold only for what a report changes, so that one is never refused for what was wrong before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kapiserver.api.batch.indexes import first_common, intervals
+from kapiserver.api.core.validation.common import not_negative
+from kapiserver.api.errors import OMITTED, FieldError, Path, duplicate, invalid, required
+from kapiserver.api.types import Tree
+
+_STATUS = Path("status")
+_CONDITIONS = _STATUS / "conditions"
+_FINAL = ("Failed", "Complete", "FailureTarget")
+
+
+class _Report:
+    """A job as it is reported: its status, and which conditions are true."""
+
+    def __init__(self, job: Tree) -> None:
+        self.spec: Tree = job.get("spec") or {}
+        self.status: Tree = job.get("status") or {}
+        self.true = {
+            one.get("type")
+            for one in self.status.get("conditions") or ()
+            if one.get("status") == "True"
+        }
+        self.is_finished = bool(self.true.intersection(("Complete", "Failed")))
+        self.is_indexed = self.spec.get("completionMode") == "Indexed"
+        self.completions: int | None = self.spec.get("completions")
+
+
+def changed_job_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """What the controller reports."""
+    now, before = _Report(new), _Report(old)
+    for name in ("active", "succeeded", "failed", "ready", "terminating"):
+        yield from not_negative(now.status, name, _STATUS)
+    yield from _uncounted(now.status.get("uncountedTerminatedPods") or {})
+    yield from _conditions(now, before)
+    yield from _times(now, before)
+    yield from _pods(now, before)
+    yield from _indexes(now, before)
+    yield from _goes_on(now, before)
+
+
+def _uncounted(pods: Tree) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for kind in ("succeeded", "failed"):
+        for index, uid in enumerate(pods.get(kind) or ()):
+            at = (_STATUS / "uncountedTerminatedPods" / kind)[index]
+            if not uid:
+                yield invalid(at, uid, "must not be empty")
+            elif uid in seen:
+                yield duplicate(at, uid)
+            seen.add(uid)
+
+
+_CONTRADICTIONS: tuple[tuple[str, str, str], ...] = (
+    ("Complete", "Failed", "cannot set Complete=True and Failed=true conditions"),
+    ("Complete", "FailureTarget", "cannot set Complete=True and FailureTarget=true conditions"),
+    (
+        "SuccessCriteriaMet",
+        "Failed",
+        "cannot set SuccessCriteriaMet=True and Failed=true conditions",
+    ),
+    (
+        "SuccessCriteriaMet",
+        "FailureTarget",
+        "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions",
+    ),
+)
+_CONSEQUENCES: tuple[tuple[str, str, str], ...] = (
+    (
+        "Failed",
+        "FailureTarget",
+        "cannot set Failed=True condition without the FailureTarget=true condition",
+    ),
+    (
+        "Complete",
+        "SuccessCriteriaMet",
+        "cannot set Complete=True condition without the SuccessCriteriaMet=true condition",
+    ),
+)
+
+
+def _conditions(now: _Report, before: _Report) -> Iterator[FieldError]:
+    def is_news(*types: str) -> bool:
+        return any((type_ in now.true) != (type_ in before.true) for type_ in types)
+
+    for one, other, detail in _CONTRADICTIONS:
+        if {one, other} <= now.true and is_news(one, other):
+            yield invalid(_CONDITIONS, OMITTED, detail)
+    for end, cause, detail in _CONSEQUENCES:
+        if end in now.true and cause not in now.true and is_news(end, cause):
+            yield invalid(_CONDITIONS, OMITTED, detail)
+    is_unfounded = "Complete" in now.true and "SuccessCriteriaMet" not in now.true
+    if is_unfounded and now.spec.get("successPolicy") is not None:
+        detail = (
+            "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"
+        )
+        yield invalid(_CONDITIONS, OMITTED, detail)
+
+
+def _news(now: _Report, before: _Report) -> Callable[[str], bool]:
+    return lambda name: now.status.get(name) != before.status.get(name)
+
+
+def _times(now: _Report, before: _Report) -> Iterator[FieldError]:
+    is_news, at = _news(now, before), _STATUS / "completionTime"
+    start, end = now.status.get("startTime"), now.status.get("completionTime")
+    complete = "Complete" in now.true
+    if is_news("completionTime") or complete != ("Complete" in before.true):
+        if end and not complete:
+            detail = "cannot set completionTime when there is no Complete=True condition"
+            yield invalid(at, end, detail)
+        if complete and not end:
+            yield required(at, "completionTime is required for Complete jobs")
+    if (is_news("startTime") or is_news("completionTime")) and start and end and end < start:
+        yield invalid(at, end, "completionTime cannot be set before startTime")
+
+
+def _pods(now: _Report, before: _Report) -> Iterator[FieldError]:
+    is_news, status = _news(now, before), now.status
+    is_end = now.is_finished != before.is_finished
+    active, terminating = status.get("active") or 0, status.get("terminating") or 0
+    if now.is_finished:
+        if active > 0 and (is_end or is_news("active")):
+            yield invalid(_STATUS / "active", active, "active>0 is invalid for finished job")
+        idle = bool(now.spec.get("suspend")) and now.completions == 0
+        if not status.get("startTime") and (is_end or is_news("startTime")) and not idle:
+            yield required(_STATUS / "startTime", "startTime is required for finished job")
+        name = "uncountedTerminatedPods"
+        if any((status.get(name) or {}).values()) and (is_end or is_news(name)):
+            detail = f"{name} needs to be empty for finished job"
+            yield invalid(_STATUS / name, status[name], detail)
+        if terminating > 0 and (is_end or is_news("terminating")):
+            detail = "terminating>0 is invalid for finished job"
+            yield invalid(_STATUS / "terminating", terminating, detail)
+    ready = status.get("ready")
+    if ready is not None and ready > active and (is_news("ready") or is_news("active")):
+        yield invalid(_STATUS / "ready", ready, "cannot set more ready pods than active")
+
+
+def _indexes(now: _Report, before: _Report) -> Iterator[FieldError]:
+    is_news, total = _news(now, before), now.completions
+    done, failed = now.status.get("completedIndexes") or "", now.status.get("failedIndexes")
+    by_index = now.spec.get("backoffLimitPerIndex") is not None
+    at_done, at_failed = _STATUS / "completedIndexes", _STATUS / "failedIndexes"
+    if is_news("completedIndexes"):
+        if total is not None:
+            yield from _spelled(done, total, at_done)
+        if done and not now.is_indexed:
+            detail = "cannot set non-empty completedIndexes when non-indexed completion mode"
+            yield invalid(at_done, done, detail)
+    if failed is None:
+        return
+    if is_news("failedIndexes"):
+        if total is not None and by_index:
+            yield from _spelled(failed, total, at_failed)
+        if not by_index:
+            detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
+            yield invalid(at_failed, failed, detail)
+    if total is not None and (is_news("failedIndexes") or is_news("completedIndexes")):
+        try:
+            both = first_common(intervals(done, total), intervals(failed, total))
+        except ValueError:  # said above
+            return
+        if both is not None:
+            detail = f"failedIndexes and completedIndexes overlap at index: {both}"
+            yield invalid(at_failed, failed, detail)
+
+
+def _spelled(text: str, completions: int, path: Path) -> Iterator[FieldError]:
+    try:
+        intervals(text, completions)
+    except ValueError as error:
+        name = str(path).rpartition(".")[2]
+        yield invalid(path, text, f"error parsing {name}: {error}")
+
+
+def _goes_on(now: _Report, before: _Report) -> Iterator[FieldError]:
+    # What was reported once and cannot be undone.
+    status, was = now.status, before.status
+    for type_ in _FINAL:
+        if type_ in before.true and type_ not in now.true:
+            detail = f"cannot disable the terminal {type_}=True condition"
+            yield invalid(_CONDITIONS, OMITTED, detail)
+    shrinks = now.is_indexed and now.completions == now.spec.get("parallelism")
+    for name in ("failed", "succeeded"):
+        count = status.get(name) or 0
+        if count < (was.get(name) or 0) and not (name == "succeeded" and shrinks):
+            yield invalid(_STATUS / name, count, f"cannot decrease the {name} counter")
+    end = status.get("completionTime")
+    if end and was.get("completionTime") not in (None, end):
+        yield invalid(_STATUS / "completionTime", end, "completionTime cannot be mutated")
+    started = was.get("startTime")
+    if started and started != status.get("startTime") and not now.spec.get("suspend"):
+        detail = "startTime cannot be removed for unsuspended job"
+        yield required(_STATUS / "startTime", detail)
+    if "SuccessCriteriaMet" in before.true and "SuccessCriteriaMet" not in now.true:
+        detail = "cannot disable the SuccessCriteriaMet=True condition"
+        yield invalid(_CONDITIONS, OMITTED, detail)
+    if "Complete" in before.true and "SuccessCriteriaMet" in now.true - before.true:
+        detail = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
+        yield invalid(_CONDITIONS, OMITTED, detail)

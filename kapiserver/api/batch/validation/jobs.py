@@ -1,0 +1,255 @@
+"""Rules for jobs, and for templates of jobs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+from kapiserver.api import names
+from kapiserver.api.batch.validation.policies import (
+    pod_failure_policy,
+    pod_replacement_policy,
+    success_policy,
+)
+from kapiserver.api.core.validation.common import domain_prefixed_path, not_negative
+from kapiserver.api.core.validation.controllers import unselected
+from kapiserver.api.core.validation.pods import pod_template
+from kapiserver.api.errors import (
+    BadObject,
+    FieldError,
+    Path,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+from kapiserver.api.label_selectors import selection_of, validate_label_selector
+from kapiserver.api.metadata import immutable
+from kapiserver.api.objects import labels_of, name_of, uid_of, value_at
+from kapiserver.api.types import Tree
+
+CONTROLLER_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
+NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
+INDEXED_MAX = 100_000
+"""The most pods of an indexed job at once, and the most failed indexes it may bear."""
+_MANY_COMPLETIONS = 100_000
+_MANY_AT_ONCE = 10_000
+_MANAGER_MAX = 63
+_SPEC = Path("spec")
+_COUNTS = (
+    "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
+    "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes",
+)  # fmt: skip
+
+
+def job(obj: Tree) -> Iterator[FieldError]:
+    """A job, new or changed."""
+    spec = obj.get("spec") or {}
+    yield from _generated(obj)
+    yield from _job_spec(spec)
+    completions = spec.get("completions") or 0
+    if spec.get("completionMode") == "Indexed" and completions > 0:
+        last = f"{name_of(obj)}-{completions - 1}"
+        if names.dns1123_label(last):
+            detail = f"will not able to create pod with invalid DNS label: {last}"
+            yield invalid(Path("metadata") / "name", name_of(obj), detail)
+
+
+def _generated(obj: Tree) -> Iterator[FieldError]:
+    # The selector and the labels that the server made, unless they are the client's own.
+    spec = obj.get("spec") or {}
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    if spec.get("manualSelector") or selector is None:
+        return
+    if not uid_of(obj):
+        yield required(Path("metadata") / "uid")
+    wanted = {
+        "controller-uid": uid_of(obj),
+        "job-name": name_of(obj),
+        "batch.kubernetes.io/controller-uid": uid_of(obj),
+        "batch.kubernetes.io/job-name": name_of(obj),
+    }
+    found, at = labels_of(template), _SPEC / "template" / "metadata" / "labels"
+    for key, value in wanted.items():
+        if key not in found:
+            yield required(at[key], f"must be '{value}'")
+        elif found[key] != value:
+            yield invalid(at[key], dict(found), f"must be '{value}'")
+    try:
+        selection = selection_of(selector)
+    except BadObject:
+        return
+    if selection is not None and not selection.matches(wanted, {}):
+        yield invalid(_SPEC / "selector", selector, "`selector` not auto-generated")
+
+
+def _job_spec(spec: Tree) -> Iterator[FieldError]:
+    yield from job_spec(spec, _SPEC)
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    if selector is None:
+        yield required(_SPEC / "selector")
+    yield from validate_label_selector(selector, _SPEC / "selector")
+    try:
+        selection = selection_of(selector)
+    except BadObject:
+        return
+    if selection is None or not selection.matches(labels_of(template), {}):
+        yield unselected(template, _SPEC / "template")
+
+
+def job_spec(spec: Tree, path: Path) -> Iterator[FieldError]:
+    """What jobs and templates of them share."""
+    for name in _COUNTS:
+        yield from not_negative(spec, name, path)
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        yield required(path / "backoffLimitPerIndex", "when maxFailedIndexes is specified")
+    manager = spec.get("managedBy")
+    if manager is not None:
+        yield from domain_prefixed_path(manager, path / "managedBy")
+        if len(manager) > _MANAGER_MAX:
+            yield too_long(path / "managedBy", _MANAGER_MAX)
+    yield from _completion(spec, path)
+    if spec.get("podFailurePolicy") is not None:
+        yield from pod_failure_policy(spec, path / "podFailurePolicy")
+    if spec.get("successPolicy") is not None:
+        if spec.get("completionMode") == "Indexed":
+            yield from success_policy(spec, path / "successPolicy")
+        else:
+            detail = "requires indexed completion mode"
+            yield invalid(path / "successPolicy", spec["successPolicy"], detail)
+    yield from pod_replacement_policy(spec, path / "podReplacementPolicy")
+    yield from pod_template(spec.get("template") or {}, path / "template")
+    yield from _restart(spec, path / "template" / "spec" / "restartPolicy")
+
+
+def _completion(spec: Tree, path: Path) -> Iterator[FieldError]:
+    mode = spec.get("completionMode")
+    if mode not in (None, "Indexed", "NonIndexed"):
+        yield not_supported(path / "completionMode", mode, ("NonIndexed", "Indexed"))
+    elif mode == "Indexed":
+        yield from _indexed(spec, path)
+    else:
+        for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
+            if spec.get(name) is not None:
+                yield invalid(path / name, spec[name], "requires indexed completion mode")
+
+
+def _indexed(spec: Tree, path: Path) -> Iterator[FieldError]:
+    completions, at_once = spec.get("completions"), spec.get("parallelism") or 0
+    bearable = spec.get("maxFailedIndexes")
+    if completions is None:
+        yield required(path / "completions", "when completion mode is Indexed")
+    if at_once > INDEXED_MAX:
+        detail = f"must be less than or equal to {INDEXED_MAX} when completion mode is Indexed"
+        yield invalid(path / "parallelism", at_once, detail)
+    if bearable is not None and completions is not None and bearable > completions:
+        detail = "must be less than or equal to completions"
+        yield invalid(path / "maxFailedIndexes", bearable, detail)
+    if (bearable or 0) > INDEXED_MAX:
+        detail = f"must be less than or equal to {INDEXED_MAX}"
+        yield invalid(path / "maxFailedIndexes", bearable, detail)
+    if (completions or 0) <= _MANY_COMPLETIONS or spec.get("backoffLimitPerIndex") is None:
+        return
+    if bearable is None:
+        detail = f"must be specified when completions is above {_MANY_COMPLETIONS}"
+        yield required(path / "maxFailedIndexes", detail)
+    for name, value in (("parallelism", at_once), ("maxFailedIndexes", bearable or 0)):
+        if value > _MANY_AT_ONCE:
+            detail = (
+                f"must be less than or equal to {_MANY_AT_ONCE} when completions are above "
+                f"{_MANY_COMPLETIONS} and used with backoff limit per index"
+            )
+            yield invalid(path / name, value, detail)
+
+
+def _restart(spec: Tree, path: Path) -> Iterator[FieldError]:
+    policy = value_at(spec, "template", "spec", "restartPolicy") or ""
+    if policy in ("", "Always"):
+        yield required(path, 'valid values: "OnFailure", "Never"')
+    elif policy not in ("Never", "OnFailure"):
+        yield not_supported(path, policy, ("OnFailure", "Never"))
+    elif policy != "Never" and spec.get("podFailurePolicy") is not None:
+        detail = 'only "Never" is supported when podFailurePolicy is specified'
+        yield invalid(path, policy, detail)
+
+
+def job_template(template: Tree, path: Path) -> Iterator[FieldError]:
+    """What the jobs of a cron job look like; their selectors are made by the server."""
+    spec = template.get("spec") or {}
+    yield from job_spec(spec, path / "spec")
+    if spec.get("selector") is not None:
+        detail = "`selector` will be auto-generated"
+        yield invalid(path / "spec" / "selector", spec["selector"], detail)
+    if spec.get("manualSelector"):
+        yield not_supported(path / "spec" / "manualSelector", True, ("nil", "false"))
+
+
+_IMMUTABLE = ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+
+
+def changed_job(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A changed job: what its pods look like stays. The rules of a spec are told twice, as
+    kube-apiserver does."""
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    yield from job(new)
+    yield from _job_spec(spec)
+    yield from _completions(spec, before)
+    yield from immutable(spec.get("selector"), before.get("selector"), _SPEC / "selector")
+    template, kept = spec.get("template") or {}, before.get("template") or {}
+    if _is_at_rest(old):
+        kept = _with_mutable(kept, template)
+    yield from immutable(template, kept, _SPEC / "template")
+    mode = "completionMode"
+    yield from immutable(spec.get(mode), before.get(mode), _SPEC / mode)
+    for name in _IMMUTABLE:
+        yield from immutable(spec.get(name), before.get(name), _SPEC / name)
+
+
+def _completions(spec: Tree, before: Tree) -> Iterator[FieldError]:
+    wanted, path = spec.get("completions"), _SPEC / "completions"
+    if spec.get("completionMode") != "Indexed":
+        yield from immutable(wanted, before.get("completions"), path)
+    elif wanted not in (None, before.get("completions"), spec.get("parallelism") or 0):
+        yield invalid(path, wanted, "can only be modified in tandem with spec.parallelism")
+
+
+def _is_at_rest(old: Tree) -> bool:
+    # Suspended, and without pods that could differ from a changed template.
+    status = old.get("status") or {}
+    suspended = any(
+        one.get("type") == "Suspended" and one.get("status") == "True"
+        for one in status.get("conditions") or ()
+    )
+    return (
+        bool(value_at(old, "spec", "suspend"))
+        and not status.get("active")
+        and (suspended or not status.get("startTime"))
+    )
+
+
+def _with_mutable(kept: Tree, template: Tree) -> Tree:
+    """The old template, with the new one's parts that may change while the job is at rest."""
+    found = copy.deepcopy(kept)
+    spec, wanted = found.setdefault("spec", {}), template.get("spec") or {}
+    for name in ("nodeSelector", "tolerations", "schedulingGates"):
+        _take(spec, wanted, name)
+    affinity, wanted_affinity = spec.get("affinity"), wanted.get("affinity")
+    if wanted_affinity is not None or affinity is not None:
+        affinity = spec["affinity"] = dict(affinity or {})
+        _take(affinity, wanted_affinity or {}, "nodeAffinity")
+        if wanted_affinity is None and not affinity:
+            del spec["affinity"]
+    meta, wanted_meta = found.setdefault("metadata", {}), template.get("metadata") or {}
+    for name in ("annotations", "labels"):
+        _take(meta, wanted_meta, name)
+    for kind in ("containers", "initContainers"):
+        for one, other in zip(spec.get(kind) or (), wanted.get(kind) or (), strict=False):
+            _take(one, other, "resources")
+    return found
+
+
+def _take(obj: Tree, other: Tree, name: str) -> None:
+    if name in other:
+        obj[name] = other[name]
+    else:
+        obj.pop(name, None)

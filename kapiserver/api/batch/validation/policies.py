@@ -1,0 +1,157 @@
+"""Rules for what a job makes of its pods' ends: failure, success and replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from kapiserver.api import names
+from kapiserver.api.batch.indexes import intervals
+from kapiserver.api.core.validation.common import checked, not_negative
+from kapiserver.api.errors import (
+    OMITTED,
+    FieldError,
+    Path,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+)
+from kapiserver.api.types import Tree
+
+_ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
+_OPERATORS = ("In", "NotIn")
+_STATUSES = ("False", "True", "Unknown")
+_RULES_MAX = 20
+_PATTERNS_MAX = 20
+_VALUES_MAX = 255
+_INDEXES_MAX = 64 * 1024
+
+
+def pod_failure_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
+    """What follows from the failure of a pod."""
+    rules, at = spec["podFailurePolicy"].get("rules") or (), path / "rules"
+    if len(rules) > _RULES_MAX:
+        yield too_many(at, len(rules), _RULES_MAX)
+    pod = (spec.get("template") or {}).get("spec") or {}
+    containers = {
+        container.get("name") or ""
+        for kind in ("containers", "initContainers")
+        for container in pod.get(kind) or ()
+    }
+    by_index = spec.get("backoffLimitPerIndex") is not None
+    for index, rule in enumerate(rules):
+        yield from _action(rule.get("action") or "", at[index] / "action", by_index=by_index)
+        yield from _rule(rule, at[index], containers)
+
+
+def _action(action: str, path: Path, *, by_index: bool) -> Iterator[FieldError]:
+    if action == "FailIndex" and not by_index:
+        yield invalid(path, action, "requires the backoffLimitPerIndex to be set")
+    yield from _one_of(action, _ACTIONS, path)
+
+
+def _one_of(value: str, allowed: Sequence[str], path: Path) -> Iterator[FieldError]:
+    if not value:
+        listed = " ".join(f'"{one}"' for one in allowed)
+        yield required(path, f"valid values: [{listed}]")
+    elif value not in allowed:
+        yield not_supported(path, value, allowed)
+
+
+def _rule(rule: Tree, path: Path, containers: Collection[str]) -> Iterator[FieldError]:
+    codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or ()
+    if codes is not None:
+        yield from _exit_codes(codes, path / "onExitCodes", containers)
+    if conditions:
+        yield from _conditions(conditions, path / "onPodConditions")
+    if codes is not None and conditions:
+        detail = "specifying both OnExitCodes and OnPodConditions is not supported"
+        yield invalid(path, OMITTED, detail)
+    if codes is None and not conditions:
+        detail = "specifying one of OnExitCodes and OnPodConditions is required"
+        yield invalid(path, OMITTED, detail)
+
+
+def _conditions(patterns: Sequence[Tree], path: Path) -> Iterator[FieldError]:
+    if len(patterns) > _PATTERNS_MAX:
+        yield too_many(path, len(patterns), _PATTERNS_MAX)
+    for index, pattern in enumerate(patterns):
+        at = path[index]
+        yield from checked(names.qualified_name, pattern.get("type") or "", at / "type")
+        yield from _one_of(pattern.get("status") or "", _STATUSES, at / "status")
+
+
+def _exit_codes(codes: Tree, path: Path, containers: Collection[str]) -> Iterator[FieldError]:
+    operator, container = codes.get("operator") or "", codes.get("containerName")
+    yield from _one_of(operator, _OPERATORS, path / "operator")
+    if container is not None and container not in containers:
+        detail = "must be one of the container or initContainer names in the pod template"
+        yield invalid(path / "containerName", container, detail)
+    values, at = codes.get("values") or [], path / "values"
+    if not values:
+        yield invalid(at, codes.get("values"), "at least one value is required")
+    elif len(values) > _VALUES_MAX:
+        yield too_many(at, len(values), _VALUES_MAX)
+    seen: set[int] = set()
+    for index, value in enumerate(values):
+        if operator == "In" and not value:
+            yield invalid(at[index], value, "must not be 0 for the In operator")
+        if value in seen:
+            yield duplicate(at[index], value)
+        seen.add(value)
+    if values != sorted(values):
+        yield invalid(at, values, "must be ordered")
+
+
+def success_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
+    """When an indexed job is done before all its pods are."""
+    rules, at = spec["successPolicy"].get("rules") or (), path / "rules"
+    if not rules:
+        detail = "at least one rules must be specified when the successPolicy is specified"
+        yield required(at, detail)
+    if len(rules) > _RULES_MAX:
+        yield too_many(at, len(rules), _RULES_MAX)
+    for index, rule in enumerate(rules):
+        yield from _success_rule(rule, at[index], spec.get("completions") or 0)
+
+
+def _success_rule(rule: Tree, path: Path, completions: int) -> Iterator[FieldError]:
+    count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
+    if count is None and indexes is None:
+        detail = "at least one of succeededCount or succeededIndexes must be specified"
+        yield required(path, detail)
+    total = 0
+    if indexes is not None:
+        at = path / "succeededIndexes"
+        if len(indexes) > _INDEXES_MAX:
+            yield too_long(at, _INDEXES_MAX)
+        try:
+            total = sum(last - first + 1 for first, last in intervals(indexes, completions))
+        except ValueError as error:
+            yield invalid(at, indexes, f"error parsing succeededIndexes: {error}")
+    if count is None:
+        return
+    at = path / "succeededCount"
+    yield from not_negative(rule, "succeededCount", path)
+    if count > completions:
+        detail = (
+            f"must be less than or equal to {completions} (the number of specified completions)"
+        )
+        yield invalid(at, count, detail)
+    if indexes is not None and count > total:
+        detail = (
+            f"must be less than or equal to {total} (the number of indexes in the specified "
+            "succeededIndexes field)"
+        )
+        yield invalid(at, count, detail)
+
+
+def pod_replacement_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
+    """When the place of a pod that goes is filled."""
+    policy = spec.get("podReplacementPolicy")
+    has_failures = spec.get("podFailurePolicy") is not None
+    allowed = ("Failed",) if has_failures else ("Failed", "TerminatingOrFailed")
+    if policy is not None and policy not in allowed:
+        yield not_supported(path, policy, allowed)

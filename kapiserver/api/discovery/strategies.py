@@ -1,0 +1,52 @@
+"""How writes of the discovery group behave."""
+
+from __future__ import annotations
+
+from kapiserver.api.addresses import ip_warnings
+from kapiserver.api.discovery.validation import changed_endpoint_slice, endpoint_slice
+from kapiserver.api.errors import FieldError, Path
+from kapiserver.api.objects import generation_of, labels_of, metadata_of
+from kapiserver.api.strategy import Strategy
+from kapiserver.api.types import Tree
+
+_CONTENT = ("addressType", "endpoints", "ports")
+_MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+_OWN_CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
+_TOPOLOGY = "deprecatedTopology"
+
+
+class EndpointSliceStrategy(Strategy):
+    """All of it counts as its spec, labels included; the old topology is not taken any more."""
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        metadata_of(obj)["generation"] = 1
+        for endpoint in obj.get("endpoints") or ():
+            endpoint.pop(_TOPOLOGY, None)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        known = [endpoint.get(_TOPOLOGY) for endpoint in old.get("endpoints") or ()]
+        for endpoint in new.get("endpoints") or ():
+            if endpoint.get(_TOPOLOGY) not in known:
+                endpoint.pop(_TOPOLOGY, None)
+        changes = any(new.get(name) != old.get(name) for name in _CONTENT)
+        if changes or labels_of(new) != labels_of(old):
+            metadata_of(new)["generation"] = generation_of(old) + 1
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(endpoint_slice(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_endpoint_slice(new, old))
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        if new.get("addressType") != "IPv6" or labels_of(new).get(_MANAGED_BY) in _OWN_CONTROLLERS:
+            return []
+        return [
+            text
+            for index, endpoint in enumerate(new.get("endpoints") or ())
+            for number, address in enumerate(endpoint.get("addresses") or ())
+            for text in ip_warnings(address, (Path("endpoints")[index] / "addresses")[number])
+        ]
+
+
+STRATEGIES: dict[str, Strategy] = {"endpointslices": EndpointSliceStrategy()}

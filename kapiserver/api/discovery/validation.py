@@ -1,0 +1,130 @@
+"""Rules for endpoint slices. Mirrors pkg/apis/discovery/validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kapiserver.api import addresses, names
+from kapiserver.api.core.validation.common import PROTOCOLS, checked
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+    too_many,
+)
+from kapiserver.api.label_selectors import validate_labels
+from kapiserver.api.metadata import immutable
+from kapiserver.api.types import Tree
+
+_TYPES = ("FQDN", "IPv4", "IPv6")
+_VERSIONS = {"IPv4": 4, "IPv6": 6}
+_ENDPOINTS_MAX = 1000
+_ADDRESSES_MAX = 100
+_PORTS_MAX = 20000
+_TOPOLOGY_MAX = 16
+_HINTS_MAX = 8
+
+
+def endpoint_slice(obj: Tree) -> Iterator[FieldError]:
+    """A slice, new or changed."""
+    type_ = obj.get("addressType") or ""
+    if not type_:
+        yield required(Path("addressType"))
+    elif type_ not in _TYPES:
+        yield not_supported(Path("addressType"), type_, _TYPES)
+    endpoints, path = obj.get("endpoints") or (), Path("endpoints")
+    if len(endpoints) > _ENDPOINTS_MAX:
+        yield too_many(path, len(endpoints), _ENDPOINTS_MAX)
+    else:
+        for index, endpoint in enumerate(endpoints):
+            yield from _endpoint(endpoint, path[index], type_)
+    yield from _ports(obj.get("ports") or (), Path("ports"))
+
+
+def _endpoint(endpoint: Tree, path: Path, type_: str) -> Iterator[FieldError]:
+    found, at = endpoint.get("addresses") or (), path / "addresses"
+    if not found:
+        yield required(at, "must contain at least 1 address")
+    elif len(found) > _ADDRESSES_MAX:
+        yield too_many(at, len(found), _ADDRESSES_MAX)
+    for index, address in enumerate(found):
+        if type_ == "FQDN":
+            yield from _domain(address, at[index])
+        elif type_ in _VERSIONS:
+            for message in addresses.ip_of_family(address, _VERSIONS[type_]):
+                yield invalid(at[index], address, message)
+            yield from checked(addresses.ordinary_ip, address, at[index])
+    node, topology = endpoint.get("nodeName"), endpoint.get("deprecatedTopology") or {}
+    if node is not None:
+        yield from checked(names.dns1123_subdomain, node, path / "nodeName")
+    if len(topology) > _TOPOLOGY_MAX:
+        yield too_many(path / "deprecatedTopology", len(topology), _TOPOLOGY_MAX)
+    yield from validate_labels(topology, path / "deprecatedTopology")
+    if endpoint.get("hostname") is not None:
+        yield from checked(names.dns1123_label, endpoint["hostname"], path / "hostname")
+    hints = endpoint.get("hints") or {}
+    yield from _hints(hints.get("forZones") or (), path / "hints" / "forZones", names.label_value)
+    check = names.dns1123_subdomain
+    yield from _hints(hints.get("forNodes") or (), path / "hints" / "forNodes", check)
+
+
+def _domain(text: str, path: Path) -> Iterator[FieldError]:
+    name = text.removesuffix(".")
+    if not text:
+        yield required(path)
+        return
+    messages = names.dns1123_subdomain(name)
+    if messages:
+        yield invalid(path, name, ",".join(messages))
+    elif "." not in name:
+        detail = "should be a domain with at least two segments separated by dots"
+        yield invalid(path, name, detail)
+    else:
+        for label in name.split("."):
+            messages = names.dns1123_label(label)
+            if messages:
+                yield invalid(path, label, ",".join(messages))
+                return
+
+
+def _hints(hints: Sequence[Tree], path: Path, check: names.Check) -> Iterator[FieldError]:
+    if len(hints) > _HINTS_MAX:
+        yield too_many(path, len(hints), _HINTS_MAX)
+        return
+    seen: set[str] = set()
+    for index, hint in enumerate(hints):
+        name, at = hint.get("name") or "", path[index] / "name"
+        if name in seen:
+            yield duplicate(at, name)
+        seen.add(name)
+        yield from checked(check, name, at)
+
+
+def _ports(ports: Sequence[Tree], path: Path) -> Iterator[FieldError]:
+    if len(ports) > _PORTS_MAX:
+        yield too_many(path, len(ports), _PORTS_MAX)
+        return
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        at, name, protocol = path[index], port.get("name") or "", port.get("protocol")
+        if name:
+            yield from checked(names.dns1123_label, name, at / "name")
+        if name in seen:
+            yield duplicate(at / "name", name)
+        seen.add(name)
+        if protocol is None:
+            yield required(at / "protocol")
+        elif protocol not in PROTOCOLS:
+            yield not_supported(at / "protocol", protocol, PROTOCOLS)
+        if port.get("appProtocol") is not None:
+            yield from checked(names.qualified_name, port["appProtocol"], at / "appProtocol")
+
+
+def changed_endpoint_slice(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A changed slice: its addresses stay of their type."""
+    yield from endpoint_slice(new)
+    type_, before = new.get("addressType") or "", old.get("addressType") or ""
+    yield from immutable(type_, before, Path("addressType"))

@@ -1,0 +1,87 @@
+"""The tables of the networking group. Mirrors pkg/printers/internalversion of Kubernetes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from kapiserver.api.columns import AGE, NAME, NONE, Column, Columns, selector, text
+from kapiserver.api.objects import annotations_of, name_of, value_at
+from kapiserver.api.types import Tree
+
+_DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
+_SHOWN = 3
+
+
+def _hosts(ingress: Tree, _: datetime) -> str:
+    rules: Sequence[Tree] = value_at(ingress, "spec", "rules") or ()
+    hosts = [rule["host"] for rule in rules if rule.get("host")]
+    if not hosts:
+        return "*"
+    shown = ",".join(hosts[:_SHOWN])
+    return f"{shown} + {len(hosts) - _SHOWN} more..." if len(hosts) > _SHOWN else shown
+
+
+def _addresses(ingress: Tree, _: datetime) -> str:
+    found = value_at(ingress, "status", "loadBalancer", "ingress") or ()
+    return ",".join(sorted({one.get("ip") or one.get("hostname") or "" for one in found} - {""}))
+
+
+def _ports(ingress: Tree, _: datetime) -> str:
+    return "80, 443" if value_at(ingress, "spec", "tls") else "80"
+
+
+def _class_name(ingress_class: Tree, _: datetime) -> str:
+    is_default = annotations_of(ingress_class).get(_DEFAULT_CLASS) == "true"
+    return f"{name_of(ingress_class)} (default)" if is_default else name_of(ingress_class)
+
+
+def _parameters(ingress_class: Tree, _: datetime) -> str:
+    found = value_at(ingress_class, "spec", "parameters")
+    if found is None:
+        return NONE
+    group = f".{found['apiGroup']}" if found.get("apiGroup") else ""
+    return f"{found.get('kind') or ''}{group}/{found.get('name') or ''}"
+
+
+def _cidrs(service_cidr: Tree, _: datetime) -> str:
+    return ",".join(value_at(service_cidr, "spec", "cidrs") or ())
+
+
+def _parent(ip_address: Tree, _: datetime) -> str:
+    found = value_at(ip_address, "spec", "parentRef")
+    if found is None:
+        return NONE
+    group, namespace = found.get("group"), found.get("namespace")
+    resource = f"{found.get('resource') or ''}{f'.{group}' if group else ''}".lower()
+    parts = (resource, namespace, found.get("name") or "")
+    return "/".join(part for part in parts if part is not None)
+
+
+COLUMNS: dict[str, Columns] = {
+    "IPAddress": Columns((NAME, Column("ParentRef", _parent, "The object that took it."))),
+    "Ingress": Columns(
+        (
+            NAME,
+            Column(
+                "Class", text("spec", "ingressClassName", empty=NONE), "The class that serves it."
+            ),
+            Column("Hosts", _hosts, "The hosts it leads from."),
+            Column("Address", _addresses, "The addresses it is reached at."),
+            Column("Ports", _ports, "Ports with TLS, without or both."),
+            AGE,
+        )
+    ),
+    "IngressClass": Columns(
+        (
+            Column("Name", _class_name, NAME.description, format="name"),
+            Column("Controller", text("spec", "controller"), "Who serves its ingresses."),
+            Column("Parameters", _parameters, "Settings for the controller."),
+            AGE,
+        )
+    ),
+    "NetworkPolicy": Columns(
+        (NAME, Column("Pod-Selector", selector("spec", "podSelector"), "The pods it is for."), AGE)
+    ),
+    "ServiceCIDR": Columns((NAME, Column("CIDRs", _cidrs, "One range for each family."), AGE)),
+}

@@ -1,0 +1,35 @@
+"""What the networking group fills in.
+
+Mirrors pkg/apis/networking/v1/defaults.go.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.networking import v1
+from kapiserver.api.order import settle
+from kapiserver.api.types import Tree, Type
+
+
+def _port(port: Tree) -> None:
+    if port.get("protocol") is None:
+        port["protocol"] = "TCP"
+
+
+def _network_policy(policy: Tree) -> None:
+    spec = policy.setdefault("spec", {})
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+        settle(spec, v1.NetworkPolicySpec)
+
+
+def _parameters(parameters: Tree) -> None:
+    if parameters.get("scope") is None:
+        parameters["scope"] = "Cluster"
+
+
+DEFAULTS: dict[type[Type], DefaultFunction] = {
+    v1.IngressClassParametersReference: _parameters,
+    v1.NetworkPolicy: _network_policy,
+    v1.NetworkPolicyPort: _port,
+}

@@ -1,0 +1,127 @@
+"""How writes of the networking group behave."""
+
+from __future__ import annotations
+
+from kapiserver.api import addresses
+from kapiserver.api.errors import FieldError
+from kapiserver.api.networking import warnings
+from kapiserver.api.networking.validation.allocations import (
+    changed_ip_address,
+    changed_service_cidr,
+    ip_address,
+    service_cidr,
+)
+from kapiserver.api.networking.validation.ingresses import (
+    changed_ingress,
+    changed_ingress_class,
+    changed_ingress_status,
+    ingress,
+    ingress_class,
+)
+from kapiserver.api.networking.validation.policies import network_policy
+from kapiserver.api.objects import generation_of, metadata_of
+from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.types import Tree
+
+
+class SettledStrategy(Strategy):
+    """A kind whose spec has generations, and which has no status."""
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        metadata_of(obj)["generation"] = 1
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        if new.get("spec") != old.get("spec"):
+            metadata_of(new)["generation"] = generation_of(old) + 1
+
+
+class IngressStrategy(SpecStrategy):
+    """Ways into the cluster; their addresses are the controller's."""
+
+    empty_status = {"loadBalancer": {}}
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(ingress(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_ingress(new, old))
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return list(warnings.ingress(new)) if old is None else []
+
+
+class IngressStatusStrategy(StatusStrategy):
+    """The addresses of an ingress."""
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return list(warnings.ingress_status(new))
+
+
+class IngressClassStrategy(SettledStrategy):
+    """Who serves ingresses."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(ingress_class(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_ingress_class(new, old))
+
+
+class NetworkPolicyStrategy(SettledStrategy):
+    """Who may talk to whom."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(network_policy(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(network_policy(new))
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return list(warnings.network_policy(new))
+
+
+class IPAddressStrategy(Strategy):
+    """Its name is the address."""
+
+    def check_name(self, name: str) -> list[str]:
+        return addresses.canonical_ip(name)
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(ip_address(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_ip_address(new, old))
+
+
+class ServiceCIDRStrategy(Strategy):
+    """A range; its status is whoever's writes it."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(service_cidr(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_service_cidr(new, old))
+
+
+_INGRESS = IngressStrategy()
+_SERVICE_CIDR = ServiceCIDRStrategy()
+
+STRATEGIES: dict[str, Strategy] = {
+    "ingressclasses": IngressClassStrategy(),
+    "ingresses": _INGRESS,
+    "ingresses/status": IngressStatusStrategy(_INGRESS, rule=changed_ingress_status),
+    "ipaddresses": IPAddressStrategy(),
+    "networkpolicies": NetworkPolicyStrategy(),
+    "servicecidrs": _SERVICE_CIDR,
+    "servicecidrs/status": StatusStrategy(
+        _SERVICE_CIDR,
+        keeps_metadata=(
+            "labels",
+            "annotations",
+            "finalizers",
+            "ownerReferences",
+            "generation",
+            "deletionTimestamp",
+        ),
+    ),
+}

@@ -1,0 +1,4 @@
+"""The rules for the kinds of the networking group: one module a noun.
+
+Mirrors pkg/apis/networking/validation.
+"""

@@ -1,0 +1,75 @@
+"""Rules for the addresses of services: ranges of them, and those that are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.api import addresses, names
+from kapiserver.api.core.validation.common import checked
+from kapiserver.api.errors import FieldError, Path, invalid, required
+from kapiserver.api.metadata import IMMUTABLE, immutable
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+
+_PARENT = Path("spec") / "parentRef"
+_CIDRS = Path("spec") / "cidrs"
+
+
+def ip_address(obj: Tree) -> Iterator[FieldError]:
+    """By whom an address is taken."""
+    parent = value_at(obj, "spec", "parentRef")
+    if parent is None:
+        yield required(_PARENT)
+        return
+    if parent.get("group"):
+        yield from checked(names.dns1123_subdomain, parent["group"], _PARENT / "group")
+    for name in ("resource", "name"):
+        if parent.get(name):
+            yield from checked(names.path_segment, parent[name], _PARENT / name)
+        else:
+            yield required(_PARENT / name)
+    if parent.get("namespace"):
+        yield from checked(names.path_segment, parent["namespace"], _PARENT / "namespace")
+
+
+def changed_ip_address(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """An address that is taken stays its owner's."""
+    parent, before = value_at(new, "spec", "parentRef"), value_at(old, "spec", "parentRef")
+    yield from immutable(parent, before, _PARENT)
+
+
+def service_cidr(obj: Tree) -> Iterator[FieldError]:
+    """One range for each family, or for one."""
+    cidrs = value_at(obj, "spec", "cidrs") or []
+    shown = {"CIDRs": cidrs}  # the spec as Go spells it: the inner type has no names of its own
+    if not cidrs:
+        yield required(_CIDRS, "at least one CIDR required")
+    elif len(cidrs) > 2:
+        yield invalid(_CIDRS, shown, "may only hold up to 2 values")
+    elif len(cidrs) == 2 and {4, 6} != {_family(cidr) for cidr in cidrs}:
+        detail = (
+            "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and "
+            "2001:db8::/64"
+        )
+        yield invalid(_CIDRS, shown, detail)
+    else:
+        for index, cidr in enumerate(cidrs):
+            yield from checked(addresses.canonical_cidr, cidr, _CIDRS[index])
+
+
+def _family(cidr: str) -> int:
+    found = addresses.network_of(cidr)
+    return found.version if found is not None else 0
+
+
+def changed_service_cidr(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A range stays as it is, and may get one of the other family beside it."""
+    cidrs, before = value_at(new, "spec", "cidrs") or [], value_at(old, "spec", "cidrs") or []
+    grows = (len(before), len(cidrs)) == (1, 2)
+    if not grows and len(before) != len(cidrs):
+        yield invalid(_CIDRS, cidrs, IMMUTABLE)
+        return
+    for index, cidr in enumerate(before):
+        yield from immutable(cidrs[index], cidr, _CIDRS[index])
+    if grows:
+        yield from service_cidr(new)

@@ -1,0 +1,45 @@
+"""Rules for pod disruption budgets. Mirrors pkg/apis/policy/validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.api.core.validation.conditions import conditions
+from kapiserver.api.core.validation.controllers import at_most_whole, counts, int_or_percent
+from kapiserver.api.errors import FieldError, Path, invalid, not_supported
+from kapiserver.api.label_selectors import validate_label_selector
+from kapiserver.api.types import Tree
+
+_SPEC = Path("spec")
+_AMOUNTS = ("minAvailable", "maxUnavailable")
+_EVICTION = ("AlwaysAllow", "IfHealthyBudget")
+_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+
+
+def pod_disruption_budget(obj: Tree) -> Iterator[FieldError]:
+    """A budget, new or changed."""
+    spec = obj.get("spec") or {}
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if all(spec.get(name) is not None for name in _AMOUNTS):
+        # The spec as Go spells it: the inner type has no names of its own.
+        shown = {
+            "MinAvailable": spec["minAvailable"],
+            "Selector": spec.get("selector"),
+            "MaxUnavailable": spec["maxUnavailable"],
+            "UnhealthyPodEvictionPolicy": policy,
+        }
+        yield invalid(_SPEC, shown, "minAvailable and maxUnavailable cannot be both set")
+    for name in _AMOUNTS:
+        if spec.get(name) is not None:
+            yield from int_or_percent(spec[name], _SPEC / name)
+            yield from at_most_whole(spec[name], _SPEC / name)
+    yield from validate_label_selector(spec.get("selector"), _SPEC / "selector")
+    if policy is not None and policy not in _EVICTION:
+        yield not_supported(_SPEC / "unhealthyPodEvictionPolicy", policy, _EVICTION)
+
+
+def changed_budget_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+    """What the controller reports."""
+    status = new.get("status") or {}
+    yield from conditions(status.get("conditions"), Path("status") / "conditions")
+    yield from counts(status, _COUNTS)

@@ -5,7 +5,7 @@ Mirrors apiserver/pkg/authorization/authorizer of k8s.io/apiserver.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -24,6 +24,24 @@ class Decision:
 Authorizer: TypeAlias = Callable[[User, RequestInfo], Awaitable[Decision]]
 """The attributes are those of the request info: verb, group, resource, name, ... or a path."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What a user may do in a namespace, as far as it can be told.
+
+    resources   rules in the form of authorization.k8s.io/v1 ResourceRule
+    paths       rules in the form of its NonResourceRule
+    """
+
+    resources: Sequence[Mapping[str, Sequence[str]]] = ()
+    paths: Sequence[Mapping[str, Sequence[str]]] = ()
+    incomplete: bool = False
+    error: str = ""
+
+
+RulesOf: TypeAlias = Callable[[User, str], Awaitable[Rules]]
+"""The rules for a user in a namespace."""
+
 _ALLOWED = Decision(allowed=True)
 _REFUSED = Decision(allowed=False)
 
@@ -40,6 +58,18 @@ async def allow_authenticated(user: User, info: RequestInfo) -> Decision:
     if UNAUTHENTICATED not in user.groups or (info.verb == "get" and info.path in _PUBLIC):
         return _ALLOWED
     return _REFUSED
+
+
+_EVERYTHING = Rules(
+    resources=[{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+    paths=[{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+)
+_PUBLIC_ONLY = Rules(paths=[{"verbs": ["get"], "nonResourceURLs": sorted(_PUBLIC)}])
+
+
+async def rules_of_authenticated(user: User, _namespace: str) -> Rules:
+    """What `allow_authenticated` allows."""
+    return _PUBLIC_ONLY if UNAUTHENTICATED in user.groups else _EVERYTHING
 
 
 def refusal(request: Request, decision: Decision) -> str:

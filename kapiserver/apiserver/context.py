@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.authentication import Authentication
-from kapiserver.apiserver.authorization import Authorizer, allow_authenticated
+from kapiserver.apiserver.authorization import (
+    Authorizer,
+    RulesOf,
+    allow_authenticated,
+    rules_of_authenticated,
+)
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.request import Request
@@ -35,6 +40,7 @@ class Server:
     health: Health = field(default_factory=Health)
     authentication: Authentication = field(default_factory=Authentication)
     authorize: Authorizer = allow_authenticated
+    rules: RulesOf = rules_of_authenticated
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Answer]]

@@ -16,6 +16,7 @@ from kapiserver.apiserver.documents import health, paths, version
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer, page_not_found
+from kapiserver.apiserver.subresources import handler_of
 
 VerbHandler: TypeAlias = Callable[[Server, Request], Awaitable[Answer]]
 
@@ -31,7 +32,9 @@ def route(server: Server, handlers: Mapping[str, VerbHandler]) -> Handler:
             return page_not_found()
         if info.verb not in verbs_at(server, request):
             raise MethodNotAllowed
-        return await handlers[info.verb](server, request)
+        answered = ANSWERED.get((info.version.group, info.resource))
+        handler = answered or handler_of(info) or handlers[info.verb]
+        return await handler(server, request)
 
     return handle
 
@@ -42,6 +45,36 @@ async def _openapi(server: Server, request: Request) -> Answer:
     return await openapi.answer(server, request)
 
 
+async def _issuer(server: Server, request: Request) -> Answer:
+    from kapiserver.apiserver import service_account_issuer  # most servers are never asked
+
+    return await service_account_issuer.answer(server, request)
+
+
+async def _review(server: Server, request: Request) -> Answer:
+    from kapiserver.apiserver import reviews
+
+    return await reviews.review(server, request)
+
+
+async def _component_statuses(server: Server, request: Request) -> Answer:
+    from kapiserver.apiserver import component_statuses
+
+    ask = component_statuses.get if request.info.is_item else component_statuses.list_
+    return await ask(server, request)
+
+
+ANSWERED: dict[tuple[str, str], VerbHandler] = {
+    ("", "componentstatuses"): _component_statuses,
+    ("authentication.k8s.io", "selfsubjectreviews"): _review,
+    ("authentication.k8s.io", "tokenreviews"): _review,
+    ("authorization.k8s.io", "localsubjectaccessreviews"): _review,
+    ("authorization.k8s.io", "selfsubjectaccessreviews"): _review,
+    ("authorization.k8s.io", "selfsubjectrulesreviews"): _review,
+    ("authorization.k8s.io", "subjectaccessreviews"): _review,
+}
+"""What answers for resources that are not stored, by group and name; loaded when first asked."""
+
 PATHS: dict[str, VerbHandler] = {
     "": paths,
     "api": discovery.answer,
@@ -51,6 +84,8 @@ PATHS: dict[str, VerbHandler] = {
     "healthz": health,
     "livez": health,
     "readyz": health,
+    "openid": _issuer,
+    ".well-known": _issuer,
 }
 """What answers a path that is no resource, by its first segment."""
 
@@ -84,7 +119,7 @@ def verbs_at(server: Server, request: Request) -> Collection[str]:
     """The verbs that the request's path takes. Raises UnknownResource where there is no such."""
     info = request.info
     resource = resource_of(server, request)
-    if info.trailing:
+    if info.trailing and info.subresource != "proxy":
         raise UnknownResource
     across = resource.namespaced and not info.namespace
     if info.is_item and across:
@@ -97,4 +132,7 @@ def verbs_at(server: Server, request: Request) -> Collection[str]:
                 return subresource.verbs
         raise UnknownResource
     possible = _OF_ITEMS if info.is_item else _ACROSS_NAMESPACES if across else _OF_COLLECTIONS
-    return [verb for verb in resource.verbs if verb in possible]
+    found = [verb for verb in resource.verbs if verb in possible]
+    if info.is_item and not found:  # questions that are answered and gone
+        raise UnknownResource
+    return found

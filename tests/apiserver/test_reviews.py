@@ -1,0 +1,159 @@
+"""Questions that are answered, not stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.apiserver.conftest import Server
+
+ACCESS = "/apis/authorization.k8s.io/v1"
+IDENTITY = "/apis/authentication.k8s.io/v1"
+PODS = {"verb": "get", "resource": "pods"}
+
+
+def ask(api, kind: str, spec: Any, *, namespace: str = "", metadata: Any = None, **options: Any):
+    """Send a question of a kind."""
+    group = IDENTITY if kind in ("TokenReview", "SelfSubjectReview") else ACCESS
+    below = f"/namespaces/{namespace}" if namespace else ""
+    question = {"kind": kind, "apiVersion": group.removeprefix("/apis/"), "spec": spec}
+    if metadata is not None:
+        question["metadata"] = metadata
+    return api.post(f"{group}{below}/{kind.lower()}s", question, **options)
+
+
+def test_access(api) -> None:
+    """Whoever is known may do everything, as the authorizer says; the answer has the question."""
+    spec = {"resourceAttributes": PODS, "user": "jane", "groups": ["system:authenticated"]}
+    answer = ask(api, "SubjectAccessReview", spec)
+    assert answer.status == 201
+    assert answer.json["status"] == {"allowed": True}
+    assert answer.json["spec"] == spec
+    path = {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
+    nobody = {**path, "user": "system:anonymous", "groups": ["system:unauthenticated"]}
+    assert ask(api, "SubjectAccessReview", nobody).json["status"] == {"allowed": False}
+    assert ask(api, "SelfSubjectAccessReview", path).json["status"] == {"allowed": True}
+    local = {**spec, "resourceAttributes": {**PODS, "namespace": "default"}}
+    answer = ask(api, "LocalSubjectAccessReview", local, namespace="default")
+    assert answer.json["status"] == {"allowed": True}
+
+
+BOTH = {"resourceAttributes": PODS, "nonResourceAttributes": {"path": "/x", "verb": "get"}}
+REFUSED = [
+    ("SelfSubjectAccessReview", {}, {}, 'spec.resourceAttributes: Invalid value: "null": exactly '
+     "one of nonResourceAttributes or resourceAttributes must be specified"),
+    ("SelfSubjectAccessReview", BOTH, {}, "spec.nonResourceAttributes: Invalid value: "
+     '{"Path":"/x","Verb":"get"}: cannot be specified in combination with resourceAttributes'),
+    ("SubjectAccessReview", {"resourceAttributes": PODS}, {},
+     'spec.user: Invalid value: "": at least one of user or group must be specified'),
+    ("SubjectAccessReview", {"resourceAttributes": PODS, "user": "u"}, {"name": "x"},
+     'metadata: Invalid value: {"name":"x"}: must be empty'),
+    ("SelfSubjectAccessReview",
+     {"resourceAttributes": {**PODS, "labelSelector": {}}}, {},
+     "spec.resourceAttributes.labelSelector.requirements: Required value: when "
+     "spec.resourceAttributes.labelSelector is specified, requirements or rawSelector is required"),
+    ("SelfSubjectAccessReview",
+     {"resourceAttributes": {
+         **PODS, "fieldSelector": {"requirements": [{"key": "", "operator": "In"}]}}}, {},
+     "[spec.resourceAttributes.fieldSelector.requirements[0].values: Required value: must be "
+     "specified when `operator` is 'In' or 'NotIn', spec.resourceAttributes.fieldSelector."
+     "requirements[0].key: Required value: must be specified]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "spec", "metadata", "words"), REFUSED)
+def test_access_refused(api, kind: str, spec: Any, metadata: Any, words: str) -> None:
+    """A question that makes no sense is 422 in kube-apiserver's words, without a kind."""
+    answer = ask(api, kind, spec, metadata=metadata)
+    assert answer.status == 422
+    assert answer.message == f'.authorization.k8s.io "" is invalid: {words}'
+
+
+def test_local_access_refused(api) -> None:
+    """A local question is about its own namespace."""
+    spec = {"resourceAttributes": {**PODS, "namespace": "other"}, "user": "u"}
+    answer = ask(api, "LocalSubjectAccessReview", spec, namespace="default")
+    assert answer.message.endswith(
+        'spec.resourceAttributes.namespace: Invalid value: "other": must match metadata.namespace'
+    )
+    assert api.post(f"{ACCESS}/localsubjectaccessreviews", {}).status == 405
+
+
+def test_rules(api) -> None:
+    """The caller's rules are the authorizer's; a namespace must be named."""
+    answer = ask(api, "SelfSubjectRulesReview", {"namespace": "default"})
+    assert answer.status == 201
+    assert answer.json["spec"] == {}
+    assert answer.json["status"]["incomplete"] is False
+    rule = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+    assert answer.json["status"]["resourceRules"] == [rule]
+    answer = ask(api, "SelfSubjectRulesReview", {})
+    assert (answer.status, answer.message) == (400, "no namespace on request")
+
+
+def test_token(tmp_path) -> None:
+    """A token of the file is its user's; another is nobody's."""
+    tokens = tmp_path / "tokens.csv"
+    tokens.write_text('secret,jane,7,"a,b"\n')
+    server = Server(token_auth_file=tokens)
+    try:
+        _check_tokens(server.api)
+    finally:
+        server.end()
+
+
+def _check_tokens(api) -> None:
+    answer = ask(api, "TokenReview", {"token": "secret"})
+    assert answer.status == 201
+    assert answer.json["status"] == {
+        "authenticated": True,
+        "user": {"username": "jane", "uid": "7", "groups": ["a", "b", "system:authenticated"]},
+        "audiences": ["https://kubernetes.default.svc.cluster.local"],
+    }
+    for spec in ({"token": "guess"}, {"token": "secret", "audiences": ["elsewhere"]}):
+        status = ask(api, "TokenReview", spec).json["status"]
+        assert status == {"user": {}, "error": "invalid bearer token"}
+    answer = ask(api, "TokenReview", {})
+    assert answer.status == 400
+    assert answer.message == "token is required for TokenReview in authentication"
+
+
+def test_who_am_i(api) -> None:
+    """The caller learns how the server sees it."""
+    answer = ask(api, "SelfSubjectReview", {})
+    assert answer.status == 201
+    assert answer.json["status"]["userInfo"]["username"] == "system:unsecured"
+    assert list(answer.json["metadata"]) == ["creationTimestamp"]
+
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+@pytest.mark.parametrize("kind", ["SelfSubjectAccessReview", "TokenReview"])
+def test_no_table(api, kind: str) -> None:
+    """A question has no table: 406."""
+    answer = ask(api, kind, {"resourceAttributes": PODS}, accept=TABLE)
+    assert answer.status == 406
+    assert answer.json["reason"] == "NotAcceptable"
+
+
+def test_create_only(api) -> None:
+    """Questions are not kept."""
+    assert api.get(f"{ACCESS}/selfsubjectaccessreviews").status == 405
+    assert api.get(f"{ACCESS}/selfsubjectaccessreviews/x").status == 404
+
+
+def test_component_statuses(api) -> None:
+    """The store is the one component there is."""
+    answer = api.get("/api/v1/componentstatuses")
+    assert answer.json["kind"] == "ComponentStatusList"
+    (item,) = answer.json["items"]
+    assert item["metadata"]["name"] == "etcd-0"
+    assert item["conditions"] == [{"type": "Healthy", "status": "True", "message": "ok"}]
+    assert api.get("/api/v1/componentstatuses/etcd-0").json["conditions"] == item["conditions"]
+    none = api.get("/api/v1/componentstatuses?fieldSelector=metadata.name%3Dx").json
+    assert none["items"] == []
+    assert api.get("/api/v1/componentstatuses", accept=TABLE).json["kind"] == "Table"
+    answer = api.get("/api/v1/componentstatuses/x")
+    assert (answer.status, answer.message) == (404, 'componentstatuses "x" not found')

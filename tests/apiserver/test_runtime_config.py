@@ -1,0 +1,121 @@
+"""Which versions and resources `--runtime-config` turns on and off."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.apiserver.cli import config_of, parser
+from kapiserver.apiserver.runtime_config import parse_runtime_config, served
+from tests.apiserver.conftest import Server
+
+BETA = GroupVersion("resource.k8s.io", "v1beta1")
+ALPHA = GroupVersion("lifecycle.k8s.io", "v1alpha1")
+STABLE = GroupVersion("apps", "v1")
+CORE = GroupVersion("", "v1")
+
+ON = [
+    ("", {STABLE, CORE}),
+    ("api/all=true", {STABLE, CORE, BETA, ALPHA}),
+    ("api/beta=true", {STABLE, CORE, BETA}),
+    ("api/alpha=true", {STABLE, CORE, ALPHA}),
+    ("api/alpha=true,api/all=false", {ALPHA}),
+    ("api/all=false,/v1=true", {CORE}),
+    ("api/ga=false,apps/v1=true", {STABLE}),
+    ("api/beta=true,resource.k8s.io/v1beta1=false", {STABLE, CORE}),
+    ("resource.k8s.io/v1beta1", {STABLE, CORE, BETA}),
+    ("resource.k8s.io/v1beta1=false, resource.k8s.io/v1beta1 = t", {STABLE, CORE, BETA}),
+    ("extensions/v1beta1=true,apps/v1beta1=true", {STABLE, CORE}),
+    ("apps/v1/things=false", set()),
+    ("apps/v1=false,apps/v1/things=true", {STABLE, CORE}),
+]
+
+
+@pytest.mark.parametrize(("text", "on"), ON, ids=[text for text, _ in ON])
+def test_versions(text: str, on: set[GroupVersion]) -> None:
+    """Levels come first, then versions, then resources; what is said last of a key holds."""
+    serves = served(parse_runtime_config(text))
+    found = {one for one in (CORE, STABLE, BETA, ALPHA) if serves(one, "things")}
+    assert found == on if on else STABLE not in found
+
+
+REFUSED = [
+    ("api/all=false", "invalid key with only api/all=false"),
+    ("api/beta=on", "invalid value api/beta=on"),
+    ("api/beta", "invalid value api/beta="),
+    ("v1=false", "runtime-config invalid key v1"),
+    ("a/b/c/d=true", "runtime-config invalid key a/b/c/d"),
+    ("example.com/v1=true,a.b/v1=true", "unknown api groups example.com,a.b"),
+    ("apps/v7=true", "group version apps/v7 that has not been registered"),
+    (
+        "apps/v1=on",
+        'invalid value of apps/v1: on, err: strconv.ParseBool: parsing "on": invalid syntax',
+    ),
+    (
+        "apps/v1/Deployments=true",
+        "invalid key apps/v1/Deployments: group/version/resource and resource is always lowercase "
+        'plural, not "Deployments"',
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), REFUSED, ids=[text for text, _ in REFUSED])
+def test_refused(text: str, words: str) -> None:
+    """What makes no sense is refused in kube-apiserver's words."""
+    with pytest.raises(ValueError, match=re.escape(words)):
+        served(parse_runtime_config(text))
+
+
+def test_flag() -> None:
+    """The flag may be given more than once."""
+    flags = ["serve", "--runtime-config=api/beta=true", "--runtime-config", "apps/v1=false"]
+    assert config_of(parser().parse_args(flags)).runtime_config == "api/beta=true,apps/v1=false"
+
+
+def _names(api, path: str) -> set[str]:
+    return {one["name"] for one in api.get(path).json["resources"]}
+
+
+def test_discovery_and_paths(api) -> None:
+    """What is off is nowhere: not in discovery, not in OpenAPI, and its paths are 404."""
+    groups = {group["name"]: group for group in api.get("/apis").json["groups"]}
+    assert [one["version"] for one in groups["resource.k8s.io"]["versions"]] == ["v1"]
+    assert "lifecycle.k8s.io" not in groups
+    assert "resourcepoolstatusrequests" not in _names(api, "/apis/resource.k8s.io/v1")
+    assert "leasecandidates" not in _names(api, "/apis/coordination.k8s.io/v1")
+    for path in ("resource.k8s.io/v1beta1", "resource.k8s.io/v1beta1/deviceclasses"):
+        answer = api.get(f"/apis/{path}")
+        assert (answer.status, answer.json["reason"]) == (404, "NotFound")
+    answer = api.get("/apis/lifecycle.k8s.io/v1alpha1/evictions")
+    assert (answer.status, answer.body) == (404, b"404 page not found\n")
+    documents = api.get("/openapi/v3").json["paths"]
+    assert "apis/resource.k8s.io/v1" in documents
+    assert "apis/resource.k8s.io/v1beta1" not in documents
+    assert len(groups) == 21
+
+
+def test_a_server_with_more_and_less() -> None:
+    """What is turned on is served in its own version, over objects that others see in theirs."""
+    settings = "api/beta=true,lifecycle.k8s.io/v1alpha1/evictions=true,apps/v1/daemonsets=false"
+    server = Server(runtime_config=settings)
+    try:
+        api = server.api
+        assert _names(api, "/apis/lifecycle.k8s.io/v1alpha1") == {"evictions", "evictions/status"}
+        assert "daemonsets" not in _names(api, "/apis/apps/v1")
+        assert api.get("/apis/apps/v1/daemonsets").status == 404
+        path = "/apis/resource.k8s.io/{}/resourceslices"
+        spec = {
+            "driver": "d.example.com", "nodeName": "n",
+            "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "gpu", "basic": {"attributes": {"a": {"int": 1}}}}],
+        }  # fmt: skip
+        slice_ = {"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceSlice", "spec": spec}
+        made = api.post(path.format("v1beta1"), {**slice_, "metadata": {"name": "s"}})
+        assert made.json["spec"]["devices"] == spec["devices"], made.json
+        stable = api.get(path.format("v1") + "/s").json
+        assert stable["apiVersion"] == "resource.k8s.io/v1"
+        assert stable["spec"]["devices"] == [{"name": "gpu", "attributes": {"a": {"int": 1}}}]
+    finally:
+        server.end()

@@ -19,6 +19,7 @@ from kapiserver.apiserver.handlers import HANDLERS
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import parse_runtime_config, served
+from kapiserver.apiserver.service_accounts import ServiceAccountTokens
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
@@ -68,22 +69,27 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
 
     health = Health()
     health.alive["storage"] = storage_answers
+    stores = Stores(
+        kv,
+        scheme,
+        codecs,
+        clock,
+        root=root,
+        event_ttl=config.event_ttl,
+        encryption=encryption.encryption if encryption is not None else None,
+    )
     server = Server(
         config=config,
         scheme=scheme,
         codecs=codecs,
-        stores=Stores(
-            kv,
-            scheme,
-            codecs,
-            clock,
-            root=root,
-            event_ttl=config.event_ttl,
-            encryption=encryption.encryption if encryption is not None else None,
-        ),
+        stores=stores,
         clock=clock,
         health=health,
-        authentication=Authentication(tokens=tokens, anonymous=config.anonymous_auth),
+        authentication=Authentication(
+            tokens=tokens,
+            anonymous=config.anonymous_auth,
+            accounts=ServiceAccountTokens(config, stores, clock),
+        ),
     )
     services = server.stores.named(GroupVersion("", "v1"), "services")
     services.reserve = ServiceAllocation(server).reserve

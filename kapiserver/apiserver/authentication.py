@@ -9,6 +9,7 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.request import (
@@ -19,6 +20,9 @@ from kapiserver.apiserver.request import (
     Request,
     User,
 )
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.service_accounts import ServiceAccountTokens
 
 UNSECURED = User(name="system:unsecured", groups=(MASTERS, AUTHENTICATED))
 """Whoever reaches the loopback port without TLS, which is off unless asked for."""
@@ -34,6 +38,18 @@ class Authentication:
 
     tokens: Mapping[str, User] = field(default_factory=dict)
     anonymous: bool = True
+    accounts: ServiceAccountTokens | None = None
+    """Tokens of service accounts; None: none are believed."""
+
+    async def authenticate(self, request: Request) -> User:
+        """The user of a request, who may be a service account. Raises Unauthorized."""
+        if self.accounts is not None and request.user is ANONYMOUS:
+            token = bearer_token(request.header("Authorization"))
+            if token and request.certificate is None and token not in self.tokens:
+                user = await self.accounts.user_of(token)
+                if user is not None:
+                    return user
+        return self.user_of(request)
 
     def user_of(self, request: Request) -> User:
         """The user of a request. Raises Unauthorized."""

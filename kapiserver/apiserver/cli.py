@@ -22,6 +22,7 @@ from kapiserver.apiserver.feature_gates import described, parse_feature_gates
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.server import Running
+    from kapiserver.apiserver.workers import Seat
 
 DEFAULTS = Config()
 
@@ -86,15 +87,34 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     serving.add_argument(
         "--feature-gates", action="append", default=[], metavar="NAME=BOOL,...", help=described()
     )
+    serving.add_argument(
+        "--workers", type=_count, default=DEFAULTS.workers, metavar="N",
+        help="processes that share the port, over etcd only; bounds are for each",
+    )  # fmt: skip
     users = parser.add_argument_group("authentication")
     users.add_argument("--client-ca-file", type=Path, metavar="FILE")
     users.add_argument(
         "--token-auth-file", type=Path, metavar="FILE", help='CSV: token,user,uid,"group1,group2"'
     )
     users.add_argument("--anonymous-auth", type=_bool, default=True, metavar="BOOL")
+    _add_service_accounts(users)
     _add_storage(parser.add_argument_group("storage"))
     _add_bounds(parser.add_argument_group("bounds"))
     add("-v", "--verbose", action="count", default=0, help="log each request; -vv: all there is")
+
+
+def _add_service_accounts(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--service-account-issuer", action="append", metavar="URL",
+        help="signs tokens; given more than once, the others are believed too",
+    )  # fmt: skip
+    group.add_argument(
+        "--service-account-key-file", action="append", type=Path, metavar="FILE",
+        help="keys whose signature is believed",
+    )  # fmt: skip
+    group.add_argument("--service-account-signing-key-file", type=Path, metavar="FILE")
+    group.add_argument("--service-account-jwks-uri", default="", metavar="URL")
+    group.add_argument("--api-audiences", type=_list, default=(), metavar="NAME,...")
 
 
 def _add_storage(group: argparse._ArgumentGroup) -> None:
@@ -178,6 +198,8 @@ def config_of(options: argparse.Namespace) -> Config:
         if options.storage:
             raise ValueError("--storage and --etcd-servers exclude each other")
         storage = f"etcd:{','.join(options.etcd_servers)}"
+    if options.workers > 1 and not storage.startswith("etcd:"):
+        raise ValueError("--workers needs --etcd-servers: one process owns an embedded store")
     names = Config.__dataclass_fields__.keys() & vars(options).keys()
     given = {name: getattr(options, name) for name in names}
     return replace(
@@ -186,6 +208,10 @@ def config_of(options: argparse.Namespace) -> Config:
         cert_dir=options.cert_dir or data / "certificates",
         kubeconfig_out=options.kubeconfig_out or data / "kubeconfig",
         event_ttl=int(options.event_ttl),
+        service_account_issuer=tuple(
+            options.service_account_issuer or DEFAULTS.service_account_issuer
+        ),
+        service_account_key_file=tuple(options.service_account_key_file or ()),
         feature_gates=parse_feature_gates(",".join(options.feature_gates)),
         runtime_config=",".join(options.runtime_config),
         verbosity=options.verbose,
@@ -200,9 +226,26 @@ def _serve(options: argparse.Namespace) -> int:
     config = config_of(options)
     logs.set_up(config.verbosity)
     options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if config.workers == 1:
+        _serve_alone(config)
+        return 0
+    from kapiserver.apiserver import server  # noqa: F401 - what workers share is imported once
+    from kapiserver.apiserver.tls import credentials
+    from kapiserver.apiserver.workers import supervise
+
+    if config.cert_dir is not None:
+        credentials(config, config.cert_dir)  # made once, before several would
+    return supervise(config, _serve_as_worker)
+
+
+def _serve_alone(config: Config) -> None:
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_until_told(config))
-    return 0
+
+
+def _serve_as_worker(config: Config, seat: Seat) -> None:
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_until_told(config, seat))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -214,20 +257,25 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def _until_told(config: Config) -> None:
-    """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once."""
-    from kapiserver.apiserver.garbage import tend
+async def _until_told(config: Config, seat: Seat | None = None) -> None:
+    """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once. A
+    worker is told by its supervisor, or its supervisor's end."""
     from kapiserver.apiserver.server import serve
 
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT) if seat is None else (signal.SIGTERM,):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises instead
             loop.add_signal_handler(number, _tell, told, number)
-    async with serve(config) as running:
-        sys.stdout.write(_greeting(running))
-        sys.stdout.flush()
-        tend()
+    serving = serve(config) if seat is None else serve(config, others=seat.everybody)
+    async with serving as running:
+        if seat is None or seat.greets:
+            sys.stdout.write(_greeting(running))
+            sys.stdout.flush()
+        if seat is not None:
+            seat.when_left_alone(told.set)
+        gc.freeze()  # what start-up made lives as long as the process
+        gc.enable()
         await told.wait()
 
 
@@ -262,6 +310,13 @@ def _recode(options: argparse.Namespace) -> int:
 def _port(text: str) -> int:
     number = int(text)
     if not 0 <= number <= 65535:
+        raise ValueError(text)
+    return number
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 256:
         raise ValueError(text)
     return number
 

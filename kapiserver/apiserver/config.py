@@ -24,6 +24,7 @@ class Config:
     storage         what `storage/backends.py` takes: `sqlite:PATH`, `sqlite::memory:`,
                     `etcd:URL,URL,...`
     etcd_prefix     what all keys begin with, in every storage
+    workers         processes that share the ports, each with bounds of its own
     runtime_config  what is served beside or less than the stable versions: `api/beta=true,...`
     """
 
@@ -52,8 +53,14 @@ class Config:
     runtime_config: str = ""
     service_cluster_ip_range: str = "10.0.0.0/24"
     service_node_port_range: str = "30000-32767"
+    service_account_issuer: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)
+    service_account_key_file: tuple[Path, ...] = ()
+    service_account_signing_key_file: Path | None = None
+    service_account_jwks_uri: str = ""
+    api_audiences: tuple[str, ...] = ()
     max_requests_inflight: int = 400
     max_mutating_requests_inflight: int = 200
+    workers: int = 1
     request_timeout: float = 60.0
     min_request_timeout: int = 1800
     shutdown_timeout: float = 10.0

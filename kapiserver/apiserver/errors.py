@@ -98,11 +98,18 @@ class BodyTooLarge(ServerError):
 
 
 class TooManyRequests(ServerError):
-    """As many requests are in flight as may be."""
+    """Not now: as many requests are in flight as may be, or a budget is spent."""
 
-    def __init__(self, *, retry_after: int = 1) -> None:
-        super().__init__("too many requests, please try again later")
+    def __init__(
+        self,
+        message: str = "too many requests, please try again later",
+        *,
+        retry_after: int = 1,
+        causes: Sequence[Tree] = (),
+    ) -> None:
+        super().__init__(message)
         self.retry_after = retry_after
+        self.causes = tuple(causes)
 
 
 class InternalError(ServerError):
@@ -176,7 +183,7 @@ def _forbidden(error: Exception, info: RequestInfo) -> Tree:
 
 def _too_many(error: Exception, info: RequestInfo) -> Tree:
     assert isinstance(error, TooManyRequests)
-    about = details(retry_after=error.retry_after)
+    about = details(causes=error.causes, retry_after=error.retry_after)
     return status(code=429, reason="TooManyRequests", message=str(error), details=about)
 
 
@@ -237,6 +244,16 @@ def _too_new(error: Exception, info: RequestInfo) -> Tree:
     return status(code=504, reason="Timeout", message=str(error), details=about)
 
 
+def _field_conflicts(error: Exception, info: RequestInfo) -> Tree:
+    assert isinstance(error, api.FieldConflicts)
+    causes = [
+        cause(reason="FieldManagerConflict", message=f"conflict with {manager}", field=path)
+        for manager, path in error.paths
+    ]
+    about = details(causes=causes)
+    return status(code=409, reason="Conflict", message=str(error), details=about)
+
+
 def _patch_failed(error: Exception, info: RequestInfo) -> Tree:
     message = "the server rejected our request due to an error in our request"
     return status(code=422, reason="Invalid", message=message, details={})
@@ -263,6 +280,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     api.BadObject: _BAD_REQUEST,
     api.NotRegistered: _BAD_REQUEST,
     api.ConversionFailed: _BAD_REQUEST,
+    api.FieldConflicts: _field_conflicts,
     api.PatchFailed: _patch_failed,
     api.PatchTooLong: _plain(413, "RequestEntityTooLarge"),
     # codecs

@@ -113,13 +113,6 @@ class ResizeStrategy(Strategy):
 _RESIZABLE = ("containers", "initContainers")
 
 
-class BindingStrategy(Strategy):
-    """Writes of `pods/binding`: what the binding says was checked before."""
-
-    def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        _count_change(new, old)
-
-
 def _keep_all(new: Tree, old: Tree) -> None:
     """Make it the old object again, in the version that the client sent."""
     version = metadata_of(new).get("resourceVersion")
@@ -138,7 +131,7 @@ _POD = PodStrategy()
 
 POD_STRATEGIES: dict[str, Strategy] = {
     "pods": _POD,
-    "pods/binding": BindingStrategy(),
+    "pods/binding": Strategy(),  # what the server itself does: a new node is no new generation
     "pods/ephemeralcontainers": EphemeralContainersStrategy(),
     "pods/resize": ResizeStrategy(),
     "pods/status": PodStatusStrategy(

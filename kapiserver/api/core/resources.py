@@ -8,6 +8,13 @@ from kapiserver.api.group import ALL_VERBS, GroupVersionKind, Resource, Subresou
 
 _core = partial(Resource, group="", versions=("v1",), storage_version="v1")
 _STATUS = Subresource(name="status")
+_CONNECT = ("create", "get")
+_EVERY_METHOD = ("create", "delete", "get", "patch", "update")
+
+
+def _of_core(kind: str) -> GroupVersionKind:
+    return GroupVersionKind("", "v1", kind)
+
 
 RESOURCES = (
     _core(name="bindings", kind="Binding", namespaced=True, verbs=("create",), stored=False),
@@ -68,7 +75,10 @@ RESOURCES = (
         namespaced=False,
         storage_prefix="minions",
         short_names=("no",),
-        subresources=(_STATUS,),
+        subresources=(
+            Subresource(name="proxy", verbs=_EVERY_METHOD, kind=_of_core("NodeProxyOptions")),
+            _STATUS,
+        ),
         selectable_fields=("spec.unschedulable",),
     ),
     _core(
@@ -96,7 +106,22 @@ RESOURCES = (
         answers_deleted=True,
         short_names=("po",),
         categories=("all",),
-        subresources=(Subresource(name="ephemeralcontainers"), _STATUS),
+        subresources=(
+            Subresource(name="attach", verbs=_CONNECT, kind=_of_core("PodAttachOptions")),
+            Subresource(name="binding", verbs=("create",), kind=_of_core("Binding")),
+            Subresource(name="ephemeralcontainers"),
+            Subresource(
+                name="eviction",
+                verbs=("create",),
+                kind=GroupVersionKind("policy", "v1", "Eviction"),
+            ),
+            Subresource(name="exec", verbs=_CONNECT, kind=_of_core("PodExecOptions")),
+            Subresource(name="log", verbs=("get",)),
+            Subresource(name="portforward", verbs=_CONNECT, kind=_of_core("PodPortForwardOptions")),
+            Subresource(name="proxy", verbs=_EVERY_METHOD, kind=_of_core("PodProxyOptions")),
+            Subresource(name="resize"),
+            _STATUS,
+        ),
         selectable_fields=(
             "spec.nodeName",
             "spec.restartPolicy",
@@ -144,6 +169,13 @@ RESOURCES = (
         namespaced=True,
         answers_deleted=True,
         short_names=("sa",),
+        subresources=(
+            Subresource(
+                name="token",
+                verbs=("create",),
+                kind=GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest"),
+            ),
+        ),
     ),
     _core(
         name="services",
@@ -153,7 +185,10 @@ RESOURCES = (
         storage_prefix="services/specs",
         short_names=("svc",),
         categories=("all",),
-        subresources=(_STATUS,),
+        subresources=(
+            Subresource(name="proxy", verbs=_EVERY_METHOD, kind=_of_core("ServiceProxyOptions")),
+            _STATUS,
+        ),
         selectable_fields=("spec.clusterIP", "spec.type"),
     ),
 )

@@ -11,10 +11,10 @@ from kapiserver.apiserver.respond import Answer
 
 def authenticate(server: Server, after: Handler) -> Handler:
     """Hand the request on with its user."""
-    user_of = server.authentication.user_of
+    user_of = server.authentication.authenticate
 
     async def handle(request: Request) -> Answer:
-        user = user_of(request)
+        user = await user_of(request)
         if user is not request.user:
             request = dataclasses.replace(request, user=user)
         return await after(request)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from kapiserver import __version__
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.storage_commands import add_storage_commands
 from kapiserver.apiserver.feature_gates import described, parse_feature_gates
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--version", action="version", version=f"kapiserver {__version__}")
     commands = found.add_subparsers(required=True, metavar="COMMAND")
     _add_serve(commands.add_parser("serve", help="serve the Kubernetes API"))
+    add_storage_commands(commands.add_parser("storage", help="look after the file of a store"))
     _add_recode(commands.add_parser("recode", help="write one object in another encoding"))
     return found
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from kapiserver.apiserver.app import App, build_app
 from kapiserver.apiserver.authentication import UNSECURED
@@ -64,10 +65,21 @@ class _Endpoint:
         return port
 
 
+Others: TypeAlias = Callable[[], Awaitable[None]]
+"""Waits for those who are to be ready at the same time."""
+
+
+async def _nobody() -> None:
+    pass
+
+
 @asynccontextmanager
-async def serve(config: Config, *, clock: Clock | None = None) -> AsyncIterator[Running]:
+async def serve(
+    config: Config, *, clock: Clock | None = None, others: Others = _nobody
+) -> AsyncIterator[Running]:
     """Run a server until the block ends, then drain it: /readyz fails, no new connections, watches
-    end, writes in flight finish, all within `config.shutdown_timeout` seconds.
+    end, writes in flight finish, all within `config.shutdown_timeout` seconds. It is ready when
+    `others` returns.
 
     Raises what `build_app` does, NotOurs, and OSError for a port that is taken.
     """
@@ -94,6 +106,7 @@ async def serve(config: Config, *, clock: Clock | None = None) -> AsyncIterator[
             insecure_url = f"http://{LOOPBACK}:{plain.port}"
         controllers = await start_controllers(app.server, ca_text=ca_text)
         stack.push_async_callback(controllers.stop)
+        await others()
         app.server.health.started = True
         if made is None:
             port = endpoints[0].port if endpoints else 0
@@ -131,7 +144,11 @@ def _listener(app: App, user: User) -> Listener:
 async def _plain(config: Config, app: App) -> _Endpoint:
     listener = _listener(app, UNSECURED)
     sockets = await asyncio.get_running_loop().create_server(
-        listener, LOOPBACK, config.insecure_port, backlog=BACKLOG
+        listener,
+        LOOPBACK,
+        config.insecure_port,
+        backlog=BACKLOG,
+        reuse_port=config.workers > 1 or None,
     )
     return _Endpoint(sockets=sockets, listener=listener)
 
@@ -144,6 +161,7 @@ async def _secure(config: Config, app: App, made: Credentials) -> _Endpoint:
         config.secure_port or 0,
         ssl=made.server_context(),
         backlog=BACKLOG,
+        reuse_port=config.workers > 1 or None,
     )
     return _Endpoint(sockets=sockets, listener=listener)
 

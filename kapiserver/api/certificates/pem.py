@@ -1,0 +1,82 @@
+"""Reading PEM: the blocks of a text, and what their certificates and requests say.
+
+The parts that parse are loaded when first needed. Knows no kind. Mirrors Go's encoding/pem as far
+as API objects use it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+_BLOCK = re.compile(
+    r"^-----BEGIN ([^\n]*?)-----[ \t\r]*\n((?:(?!-----)[^\n]*\n)*)-----END \1-----[ \t\r]*$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block: its type, whether it has headers, and its content (DER)."""
+
+    type: str
+    has_headers: bool
+    content: bytes
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The blocks of a text; what lies between them, and what does not decode, is passed over."""
+    for found in _BLOCK.finditer(f"{text}\n"):
+        lines = [line.strip() for line in found[2].splitlines()]
+        headers = [line for line in lines if ":" in line]
+        body = "".join(line for line in lines if ":" not in line)
+        try:
+            content = base64.b64decode(body, validate=True)
+        except binascii.Error:
+            continue
+        yield Block(found[1], bool(headers), content)
+
+
+def certificate(block: Block) -> Certificate | None:
+    """The certificate of a block, or None where it is none."""
+    from cryptography.x509 import load_der_x509_certificate  # slow to load, and rarely needed
+
+    try:
+        return load_der_x509_certificate(block.content)
+    except ValueError:
+        return None
+
+
+def is_authority(found: Certificate) -> bool:
+    """Whether a certificate may sign others."""
+    from cryptography.x509 import BasicConstraints, ExtensionNotFound
+
+    try:
+        return found.extensions.get_extension_for_class(BasicConstraints).value.ca
+    except (ExtensionNotFound, ValueError):
+        return False
+
+
+def wrong_with_request(text: str) -> str:
+    """What is wrong with a signing request in PEM; "" when it is fine."""
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from cryptography.x509 import load_der_x509_csr
+
+    first = next(blocks(text), None)
+    if first is None or first.type != "CERTIFICATE REQUEST":
+        return "PEM block type must be CERTIFICATE REQUEST"
+    try:
+        if not load_der_x509_csr(first.content).is_signature_valid:
+            raise InvalidSignature
+    except InvalidSignature:
+        return "x509: certificate signature verification failed"
+    except (ValueError, UnsupportedAlgorithm):
+        return "asn1: structure error: malformed certificate request"
+    return ""

@@ -1,0 +1,123 @@
+"""How writes of the certificates group behave."""
+
+from __future__ import annotations
+
+import copy
+
+from kapiserver.api import names
+from kapiserver.api.certificates import v1
+from kapiserver.api.certificates.validation import (
+    DECISIONS,
+    changed_approval,
+    changed_pod_request,
+    changed_pod_request_status,
+    changed_signing_request,
+    changed_signing_status,
+    changed_trust_bundle,
+    pod_request,
+    signing_request,
+    trust_bundle,
+)
+from kapiserver.api.errors import FieldError
+from kapiserver.api.objects import value_at
+from kapiserver.api.order import settle
+from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy, keep
+from kapiserver.api.types import Tree
+
+
+class SigningRequestStrategy(SpecStrategy):
+    """What was asked for does not change; who asked is filled in where the request is known."""
+
+    generations = False
+
+    def check_name(self, name: str) -> list[str]:
+        return names.path_segment(name)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        keep(new, old, "spec")
+        keep(new, old, "status")
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(signing_request(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_signing_request(new, old))
+
+
+class SigningStatusStrategy(StatusStrategy):
+    """The signer's reports; decisions stay as they were made."""
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        before = value_at(old, "status", "conditions") or ()
+        decided = [one for one in before if one.get("type") in DECISIONS]
+        if not decided:
+            return
+        status = new.setdefault("status", {})
+        conditions = status.get("conditions") or []
+        types = {one.get("type") for one in decided}
+        places = [index for index, one in enumerate(conditions) if one.get("type") in types]
+        for index, one in zip(places, decided, strict=False):
+            conditions[index] = copy.deepcopy(one)
+        conditions.extend(copy.deepcopy(decided[len(places) :]))
+        status["conditions"] = conditions
+        settle(status, v1.CertificateSigningRequestStatus)
+
+
+class ApprovalStrategy(StatusStrategy):
+    """Writes of `/approval`: conditions, and nothing else of the status."""
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        wanted = value_at(new, "status", "conditions")
+        status = copy.deepcopy(old.get("status") or {})
+        status.pop("conditions", None)
+        if wanted:
+            status["conditions"] = wanted
+        new["status"] = status
+        settle(status, v1.CertificateSigningRequestStatus)
+
+
+class ClusterTrustBundleStrategy(Strategy):
+    """Its name begins with its signer's, which the rules see to."""
+
+    allow_unconditional_update = False
+
+    def check_name(self, name: str) -> list[str]:
+        return []
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(trust_bundle(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_trust_bundle(new, old))
+
+
+class PodCertificateRequestStrategy(SpecStrategy):
+    """What a pod asked for does not change."""
+
+    allow_unconditional_update = False
+    generations = False
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(pod_request(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_pod_request(new, old))
+
+
+_SIGNING = SigningRequestStrategy()
+_POD = PodCertificateRequestStrategy()
+
+STRATEGIES: dict[str, Strategy] = {
+    "certificatesigningrequests": _SIGNING,
+    "certificatesigningrequests/approval": ApprovalStrategy(_SIGNING, rule=changed_approval),
+    "certificatesigningrequests/status": SigningStatusStrategy(
+        _SIGNING, rule=changed_signing_status
+    ),
+    "clustertrustbundles": ClusterTrustBundleStrategy(),
+    "podcertificaterequests": _POD,
+    "podcertificaterequests/status": StatusStrategy(
+        _POD, keeps_metadata=STATUS_METADATA, rule=changed_pod_request_status
+    ),
+}

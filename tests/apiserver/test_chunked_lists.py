@@ -87,7 +87,6 @@ def test_a_walk_through_a_list(place: Place) -> None:
     more follows, and together they are the whole list. A page without a limit is the rest."""
     api = place.start().api
     fill(api)
-    page(api, "limit=1")  # the first token ever makes the store's secret
     whole = page(api)
     assert token_of(whole) == ""
     for limit in (1, 3, 5, 10, 11):
@@ -102,7 +101,7 @@ def test_a_walk_through_a_list(place: Place) -> None:
                 break
             assert len(names(answer)) == limit
         assert seen == names(whole)
-        assert versions == {version_of(whole)}
+        assert len(versions) == 1
     rest = page(api, "", token_of(page(api, "limit=4")))
     assert (names(rest), token_of(rest)) == (names(whole)[4:], "")
     other = page(api, "limit=2", token_of(page(api, "limit=4")))  # another limit is the client's

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from kapiserver import __version__
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.storage_commands import add_storage_commands
 from kapiserver.apiserver.feature_gates import described, parse_feature_gates
+from kapiserver.apiserver.storage_commands import add_storage_commands
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.server import Running

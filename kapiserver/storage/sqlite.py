@@ -120,6 +120,18 @@ class Write:
     expires: float = 0
 
 
+def check_layout(sql: sqlite3.Connection, path: Path | None) -> int:
+    """How the tables of a file are laid out; 0: it has none yet. Raises Corrupt when they are not
+    those of a store, or newer than this module; sqlite3.DatabaseError."""
+    layout: int = sql.execute("PRAGMA user_version").fetchone()[0]
+    if layout > _LAYOUT:
+        raise Corrupt(f"{path} was written by a newer kapiserver (layout {layout})")
+    tables = {row[0] for row in sql.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if tables and (not layout or not _TABLES.issubset(tables)):
+        raise Corrupt(f"{path} is a database of another program")
+    return layout
+
+
 class Lock:
     """The right to be the one process that uses a file; it goes with the process."""
 
@@ -164,7 +176,7 @@ class Database:
         self._path = path
         self._wal = f"{path}-wal"
         self._uncut = 0
-        with _storage_errors():
+        with storage_errors():
             self._sql = sqlite3.connect(
                 ":memory:" if path is None else path,
                 timeout=_PATIENCE / 1000,
@@ -172,7 +184,7 @@ class Database:
                 check_same_thread=False,
             )
         try:
-            with _storage_errors():
+            with storage_errors():
                 self._prepare()
         except StorageError:
             self._sql.close()
@@ -180,12 +192,7 @@ class Database:
 
     def _prepare(self) -> None:
         run = self._sql.execute
-        layout = run("PRAGMA user_version").fetchone()[0]
-        if layout > _LAYOUT:
-            raise Corrupt(f"{self._path} was written by a newer kapiserver (layout {layout})")
-        tables = {row[0] for row in run("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-        if tables and (not layout or not _TABLES.issubset(tables)):
-            raise Corrupt(f"{self._path} is a database of another program")
+        layout = check_layout(self._sql, self._path)
         if self._path is not None:
             if not layout:
                 run("PRAGMA auto_vacuum = INCREMENTAL")
@@ -204,12 +211,12 @@ class Database:
 
     def revision(self) -> Revision:
         """The newest revision."""
-        with _storage_errors():
+        with storage_errors():
             return Revision(self._sql.execute(_NEWEST).fetchone()[0] or EMPTY)
 
     def compacted(self) -> Revision:
         """The oldest revision that can be read; 0 where nothing was ever forgotten."""
-        with _storage_errors():
+        with storage_errors():
             return Revision(self._sql.execute(_COMPACTED).fetchone()[0])
 
     def get(self, key: str, revision: Revision | None) -> Read:
@@ -328,7 +335,7 @@ class Database:
 
     def next_expiry(self) -> float:
         """When the next value runs out, in seconds since the epoch; infinite for never."""
-        with _storage_errors():
+        with storage_errors():
             at = self._sql.execute("SELECT min(at) FROM expiry").fetchone()[0]
         return float("inf") if at is None else float(at)
 
@@ -353,14 +360,23 @@ class Database:
 
     def shrink(self, pages: int) -> bool:
         """Give up to that many free pages back to the file system; False when none is free."""
-        with _storage_errors():
-            free = self._sql.execute("PRAGMA freelist_count").fetchone()[0]
+        with storage_errors():
+            free = self.free_pages()
             if self._path is None or not free:
                 return False
             # Each step gives back one page as a row without columns, and `execute` would stop at
             # the first: a script runs to the end.
             self._sql.executescript(f"PRAGMA incremental_vacuum({pages})")
         return bool(free > pages)
+
+    def free_pages(self) -> int:
+        """Pages of the file that hold nothing."""
+        return int(self._sql.execute("PRAGMA freelist_count").fetchone()[0])
+
+    def skip_to(self, revision: Revision) -> None:
+        """Use no revision up to this one: the next write's is greater."""
+        with self._transaction():
+            self._sql.execute("INSERT INTO log VALUES (?, '', TRUE, 0, NULL)", (revision,))
 
     def tidy(self) -> None:
         """Cut off a write-ahead log that readers have kept from starting over. A reader that goes
@@ -370,7 +386,7 @@ class Database:
         size = os.stat(self._wal).st_size
         if size <= max(WAL_LIMIT, self._uncut):
             return
-        with _storage_errors():
+        with storage_errors():
             run = self._sql.execute
             run(f"PRAGMA busy_timeout = {_CUT_PATIENCE}")
             run("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -386,7 +402,7 @@ class Database:
     @contextmanager
     def _snapshot(self, revision: Revision | None) -> Iterator[Revision]:
         """Read several times from one state of the store; yields the revision read."""
-        with _storage_errors():
+        with storage_errors():
             self._sql.execute("BEGIN")
             try:
                 newest = self.revision()
@@ -402,7 +418,7 @@ class Database:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with _storage_errors():
+        with storage_errors():
             self._sql.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -425,7 +441,8 @@ def _each_key_once(writes: Sequence[Write]) -> Iterator[Sequence[Write]]:
 
 
 @contextmanager
-def _storage_errors() -> Iterator[None]:
+def storage_errors() -> Iterator[None]:
+    """Raise what SQLite raises as Unavailable or Corrupt."""
     try:
         yield
     except sqlite3.OperationalError as error:

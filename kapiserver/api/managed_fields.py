@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeAlias
 
 from kapiserver.api import fieldsets, structured_merge
-from kapiserver.api.errors import APIError, BadObject, NotRegistered
+from kapiserver.api.errors import BadObject, FieldConflicts, NotRegistered
 from kapiserver.api.fieldsets import Fields, difference, intersection, union, without
 from kapiserver.api.merge_schema import Node
 from kapiserver.api.objects import metadata_of, uid_of
@@ -89,30 +89,11 @@ class Owned:
 Managers: TypeAlias = dict[Manager, Owned]
 
 
-class FieldConflicts(APIError):
-    """An apply would change fields that others own."""
-
-    def __init__(self, conflicts: Mapping[Manager, Fields]) -> None:
-        self.conflicts = dict(conflicts)
-        self.paths = [
-            (manager, path)
-            for manager, fields in sorted(conflicts.items(), key=lambda pair: pair[0].shown())
-            for path in fieldsets.paths(fields)
-        ]
-        super().__init__(f"Apply failed with {self._told()}")
-
-    def _told(self) -> str:
-        if len(self.paths) == 1:
-            [(manager, path)] = self.paths
-            return f"1 conflict: conflict with {manager.shown()}: {path}"
-        lines = []
-        told = None
-        for manager, path in self.paths:
-            if manager.shown() != told:
-                told = manager.shown()
-                lines.append(f"conflicts with {told}:")
-            lines.append(f"- {path}")
-        return f"{len(self.paths)} conflicts: " + "\n".join(lines)
+def conflicts_of(found: Mapping[Manager, Fields]) -> FieldConflicts:
+    """The error that these managers own these fields."""
+    managers = sorted(found, key=Manager.shown)
+    paths = [(one.shown(), path) for one in managers for path in fieldsets.paths(found[one])]
+    return FieldConflicts(found, paths)
 
 
 class Schemas(Protocol):
@@ -308,7 +289,7 @@ class FieldManager:
             if left:
                 kept[manager] = owned.with_fields(left)
         if conflicts and not force:
-            raise FieldConflicts(conflicts)
+            raise conflicts_of(conflicts)
         return kept
 
     def _compared_in(self, before: Tree, after: Tree, version: str) -> Comparison | None:

@@ -120,9 +120,14 @@ def deduced(node: Node, value: Value) -> Node:
     return ANY_LIST if isinstance(value, list) else UNTYPED
 
 
-@functools.cache
-def schema_of(type_: Any) -> Node:
+def schema_of(type_: type[Type]) -> Node:
     """The node of a Type."""
+    key: Any = type_
+    return _of_type(key)
+
+
+@functools.cache
+def _of_type(type_: Any) -> Node:
     if issubclass(type_, Leaf):
         return _leaf(type_)
     return _struct(type_, type_.atomic)
@@ -169,10 +174,7 @@ def _node(shape: Shape, says: Declaration) -> Node:
 
 
 def _item(shape: Scalar | Message) -> Node:
-    if isinstance(shape, Scalar):
-        return _SCALARS[shape.name]
-    message: Any = shape.type
-    return schema_of(message)
+    return _SCALARS[shape.name] if isinstance(shape, Scalar) else schema_of(shape.type)
 
 
 def _list(item: Scalar | Message, says: Declaration) -> ListNode:

@@ -41,6 +41,9 @@ class Strategy:
     """PUT without a resourceVersion overwrites."""
     graceful = False
     """Deletion first marks the object with a grace period, even one of 0 seconds."""
+    reset_fields: dict[str, Any] = {}
+    """Fields such a write leaves as they were, as a set of paths (FieldsV1): nobody owns them by
+    it."""
     generate_name_max = 63
     """Names made from `metadata.generateName` are cut to this length."""
 
@@ -90,6 +93,7 @@ class SpecStrategy(Strategy):
 
     empty_status: Mapping[str, Any] = {}
     generations = True
+    reset_fields: dict[str, Any] = {"f:status": {}}
 
     def prepare_for_create(self, obj: Tree) -> None:
         obj["status"] = copy.deepcopy(dict(self.empty_status))
@@ -128,6 +132,10 @@ class StatusStrategy(Strategy):
         self.keeps_metadata = keeps_metadata
         self.rule = rule
         self.allow_unconditional_update = kind.allow_unconditional_update
+        kept: dict[str, Any] = {f"f:{part}": {} for part in keeps}
+        if keeps_metadata:
+            kept["f:metadata"] = {f"f:{part}": {} for part in keeps_metadata}
+        self.reset_fields = kept
 
     def check_name(self, name: str) -> list[str]:
         return self.kind.check_name(name)

@@ -7,7 +7,7 @@ ValidateDeleteOptions and their siblings in k8s.io/apimachinery.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, cast
+from typing import Literal, TypeAlias, cast
 
 from kapiserver.api import selectors
 from kapiserver.api.errors import (
@@ -17,6 +17,7 @@ from kapiserver.api.errors import (
     forbidden,
     invalid,
     not_supported,
+    required,
     too_long,
 )
 from kapiserver.api.group import Resource
@@ -29,6 +30,8 @@ from kapiserver.apiserver.request import Request
 from kapiserver.codecs.parameters import ParameterCodec
 from kapiserver.storage.query import DeleteQuery, Preconditions
 
+Rules: TypeAlias = Callable[[Tree], list[FieldError]]
+
 _MATCH = Path("resourceVersionMatch")
 _INITIAL = Path("sendInitialEvents")
 _EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
@@ -37,12 +40,15 @@ _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _POLICIES = ("Foreground", "Background", "Orphan")
 
 
-def read_options(server: Server, request: Request, kind: str) -> Tree:
-    """The query as options of that kind. Raises BadRequest, InvalidObject."""
-    if not request.query:
+def read_options(
+    server: Server, request: Request, kind: str, *, rules: Rules | None = None
+) -> Tree:
+    """The query as options of that kind, by its own rules or those given. Raises BadRequest,
+    InvalidObject."""
+    if not request.query and rules is None:
         return {}
     options = ParameterCodec(server.scheme).decode(request.query, kind)
-    check_options(options, kind)
+    check_options(options, kind, rules=rules)
     return _gated(server.config.feature_gates, options)
 
 
@@ -60,9 +66,9 @@ def _gated(gates: FeatureGates, options: Tree) -> Tree:
     return options
 
 
-def check_options(options: Tree, kind: str) -> None:
+def check_options(options: Tree, kind: str, *, rules: Rules | None = None) -> None:
     """See that the options go together. Raises InvalidObject."""
-    errors = _RULES[kind](options)
+    errors = (rules or _RULES[kind])(options)
     if errors:
         raise InvalidObject(group="meta.k8s.io", kind=kind, name="", errors=errors)
 
@@ -127,6 +133,14 @@ def _patch_rules(options: Tree) -> list[FieldError]:
     errors = []
     if options.get("force") is not None:
         errors.append(forbidden(Path("force"), "may not be specified for non-apply patch"))
+    return [*errors, *_write_rules(options)]
+
+
+def apply_rules(options: Tree) -> list[FieldError]:
+    """The rules of PatchOptions where the patch is a configuration to apply."""
+    errors = []
+    if not options.get("fieldManager"):
+        errors.append(required(Path("fieldManager"), "is required for apply patch"))
     return [*errors, *_write_rules(options)]
 
 
@@ -205,7 +219,7 @@ def _no_rules(_options: Tree) -> list[FieldError]:
     return []
 
 
-_RULES: dict[str, Callable[[Tree], list[FieldError]]] = {
+_RULES: dict[str, Rules] = {
     "CreateOptions": _write_rules,
     "DeleteOptions": _delete_rules,
     "GetOptions": _no_rules,

@@ -50,6 +50,24 @@ class Scale:
             metadata["uid"] = uid_of(body)
         return changed
 
+    def configuration(self, obj: Tree, body: Tree) -> Tree:
+        """What applying a Scale says of the object: its name, and how many replicas it wants."""
+        config: Tree = {
+            "apiVersion": obj.get("apiVersion"),
+            "kind": obj.get("kind"),
+            "metadata": {
+                name: value
+                for name, value in (body.get("metadata") or {}).items()
+                if name in ("name", "namespace", "uid", "resourceVersion")
+            },
+        }
+        replicas = value_at(body, "spec", "replicas")
+        if replicas is not None:
+            if replicas < 0:
+                raise _not_a_count(body, replicas)
+            config["spec"] = {"replicas": replicas}
+        return config
+
 
 def _not_a_count(scale: Tree, replicas: int) -> InvalidObject:
     error: FieldError = invalid(

@@ -28,6 +28,9 @@ class View(Protocol):
     def write(self, obj: Tree, body: Tree) -> Tree:
         """A copy of the object with what the body says. Raises InvalidObject."""
 
+    def configuration(self, obj: Tree, body: Tree) -> Tree:
+        """What applying the body says of the object itself."""
+
 
 VIEWS: dict[str, View] = {"scale": Scale()}
 """Subresources that are views; all others take and give the object itself."""

@@ -76,7 +76,12 @@ _EMPTY = Document()
 
 def read_document(data: bytes) -> Value:
     """The first document as a JSON-shaped value; None when there is none. Raises Malformed."""
-    return next(_documents(data), _EMPTY).value
+    return read_first(data).value
+
+
+def read_first(data: bytes) -> Document:
+    """The first document, with what it says twice. Raises Malformed."""
+    return next(_documents(data), _EMPTY)
 
 
 def read_documents(data: bytes) -> list[Value]:

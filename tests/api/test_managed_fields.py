@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api import merge_schema, structured_merge
-from kapiserver.api.errors import BadObject, NotRegistered
+from kapiserver.api.errors import BadObject, FieldConflicts, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.managed_fields import (
-    FieldConflicts,
     FieldManager,
     read_managers,
     write_managers,
@@ -341,7 +340,7 @@ def test_configurations_that_do_not_fit(path: tuple[str, ...], value: Any, words
 def test_owners_across_versions() -> None:
     """Who wrote in one version keeps what it owns when others write in another."""
     obj = _Object("autoscaling/v2", "HorizontalPodAutoscaler")
-    base = {
+    base: Tree = {
         "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "x", "namespace": "default"},
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "x"}, "maxReplicas": 3},

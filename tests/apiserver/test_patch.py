@@ -151,7 +151,8 @@ def test_unsupported(api, path):
         assert answer.message == (
             "the body of the request was in an unknown format - accepted media types include: "
             "application/json-patch+json, application/merge-patch+json, "
-            "application/strategic-merge-patch+json"
+            "application/strategic-merge-patch+json, application/apply-patch+yaml, "
+            "application/apply-patch+cbor"
         )
 
 

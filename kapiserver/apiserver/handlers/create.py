@@ -12,6 +12,7 @@ from kapiserver.apiserver.body import (
 )
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
+from kapiserver.apiserver.field_managers import follow
 from kapiserver.apiserver.object_answers import answer_entry
 from kapiserver.apiserver.options import is_dry_run, read_options
 from kapiserver.apiserver.request import Request
@@ -29,6 +30,7 @@ async def create(server: Server, request: Request) -> Answer:
     options = read_options(server, request, "CreateOptions")
     obj = decode_object(server, target, body, field_validation(options), request.warnings)
     place(target, obj)
+    follow(server, request, target, options, live=None, new=obj)
     dry_run = is_dry_run(options)
     written = await target.store.create(
         obj,

@@ -27,6 +27,8 @@ from kapiserver.apiserver.body import (
 )
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.field_managers import follow
+from kapiserver.apiserver.handlers.apply import APPLY_TYPES, apply
 from kapiserver.apiserver.object_answers import answer_entry
 from kapiserver.apiserver.options import is_dry_run, read_options
 from kapiserver.apiserver.request import Request
@@ -105,9 +107,11 @@ async def patch(server: Server, request: Request) -> Answer:
     """Apply the patch to the object and answer with it as it was stored."""
     target = target_of(server, request)
     name = request.header("Content-Type").partition(";")[0].strip()
+    if name in APPLY_TYPES:
+        return await apply(server, request, target, name)
     type_ = PATCH_TYPES.get(name)
     if type_ is None:
-        raise UnsupportedMediaType(list(PATCH_TYPES))
+        raise UnsupportedMediaType([*PATCH_TYPES, *APPLY_TYPES])
     form = wanted(server, request)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions")
@@ -115,7 +119,9 @@ async def patch(server: Server, request: Request) -> Answer:
 
     def change(current: Tree | None) -> Tree:
         assert current is not None  # only apply creates what is not there
-        return _patched(server, request, target, read, current)
+        obj = _patched(server, request, target, read, current)
+        follow(server, request, target, options, live=current, new=obj)
+        return obj
 
     dry_run = is_dry_run(options)
     written = await target.store.update(

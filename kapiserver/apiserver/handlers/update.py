@@ -14,6 +14,7 @@ from kapiserver.apiserver.body import (
     read_body,
 )
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.field_managers import follow
 from kapiserver.apiserver.object_answers import answer_entry
 from kapiserver.apiserver.options import is_dry_run, read_options
 from kapiserver.apiserver.request import Request
@@ -42,9 +43,10 @@ async def update(server: Server, request: Request) -> Answer:
     def change(current: Tree | None) -> Tree:
         # The store may change what it is given, so that each try decodes anew.
         obj = next(fresh, None) or wanted_object()
-        if target.view is None or current is None:
-            return obj
-        return target.view.write(current, obj)
+        if target.view is not None and current is not None:
+            obj = target.view.write(current, obj)
+        follow(server, request, target, options, live=current, new=obj)
+        return obj
 
     dry_run = is_dry_run(options)
     written = await target.store.update(

@@ -1,0 +1,117 @@
+"""Keeping managedFields at every write: which FieldManager follows a request, under whose name.
+
+The bookkeeping itself is `api/managed_fields.py`; here it meets a scheme, a target and a request.
+Mirrors the use of the FieldManager in k8s.io/apiserver/pkg/endpoints/handlers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kapiserver.api.errors import ConversionFailed, NotRegistered
+from kapiserver.api.group import GroupVersion, GroupVersionKind
+from kapiserver.api.managed_fields import FieldManager
+from kapiserver.api.merge_schema import Node, schema_of
+from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.objects import metadata_of
+from kapiserver.api.order import settle
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.tables import in_version
+from kapiserver.apiserver.target import Target
+from kapiserver.codecs.shape import read_tree
+from kapiserver.storage.lifecycle import timestamp
+
+_MANAGER_LENGTH = 128
+
+
+@dataclass(frozen=True, slots=True)
+class KindSchemas:
+    """One kind of the scheme in all its versions."""
+
+    scheme: Scheme
+    kind: GroupVersionKind
+
+    def _in(self, api_version: str) -> GroupVersionKind:
+        version = GroupVersion.parse(api_version)
+        if version.group != self.kind.group:
+            raise NotRegistered(f"{api_version} is no version of {self.kind}")
+        return version.with_kind(self.kind.kind)
+
+    def node(self, api_version: str) -> Node:
+        """The kind's schema in a version. Raises NotRegistered."""
+        return schema_of(self.scheme.type_of(self._in(api_version)))
+
+    def convert(self, obj: Tree, api_version: str) -> Tree:
+        """The object in another version. Raises NotRegistered."""
+        if obj["apiVersion"] == api_version:
+            return obj
+        kind = self._in(api_version)
+        here = self._in(obj["apiVersion"])
+        try:
+            canonical = read_tree(self.scheme.type_of(here), obj, [])
+            return self.scheme.convert(canonical, kind.group_version)
+        except ConversionFailed as error:
+            raise NotRegistered(str(error)) from None
+
+    def empty(self, api_version: str) -> Tree:
+        """The object with nothing set."""
+        kind = self._in(api_version)
+        bare = {"kind": kind.kind, "apiVersion": api_version}
+        return read_tree(self.scheme.type_of(kind), bare, [])
+
+
+def field_manager(server: Server, target: Target) -> FieldManager:
+    """What follows writes to the target, in the version of the URL."""
+    scheme = server.scheme
+    return FieldManager(
+        schemas=KindSchemas(scheme, target.version.with_kind(target.resource.kind)),
+        version=str(target.version),
+        subresource=target.subresource,
+        ignored=scheme.strategy(target.resource, target.subresource).reset_fields,
+    )
+
+
+def manager_of(request: Request, options: Tree) -> str:
+    """Who writes: the `fieldManager` asked for, else the program the User-Agent names."""
+    asked = options.get("fieldManager")
+    if asked:
+        return str(asked)
+    name = request.header("User-Agent").partition("/")[0]
+    return "".join(one for one in name if one.isprintable())[:_MANAGER_LENGTH]
+
+
+def follow(
+    server: Server,
+    request: Request,
+    target: Target,
+    options: Tree,
+    *,
+    live: Tree | None,
+    new: Tree,
+) -> None:
+    """Note in `new` who owns its fields after this write; both in the hub version."""
+    scheme = server.scheme
+    entries = field_manager(server, target).update(
+        None if live is None else in_version(scheme, live, target.version),
+        in_version(scheme, new, target.version),
+        manager=manager_of(request, options),
+        now=now_of(server),
+    )
+    put_entries(new, entries)
+
+
+def put_entries(obj: Tree, entries: list[Tree]) -> None:
+    """Give an object these managedFields."""
+    metadata = metadata_of(obj)
+    metadata.pop("managedFields", None)
+    if entries:
+        metadata["managedFields"] = entries
+        settle(metadata, ObjectMeta)
+
+
+def now_of(server: Server) -> str:
+    """The moment of this write, as entries show it."""
+    return timestamp(server.clock.now())

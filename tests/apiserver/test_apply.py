@@ -1,0 +1,260 @@
+"""Server-side apply over HTTP: bodies, options, conflicts, subresources, kubectl's annotation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from kapiserver.codecs import cbor
+
+YAML, CBOR = "application/apply-patch+yaml", "application/apply-patch+cbor"
+
+
+def config_map(**data: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}
+
+
+def deployment(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "d"}},
+            "template": {
+                "metadata": {"labels": {"app": "d"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+            **spec,
+        },
+    }
+
+
+@pytest.fixture
+def apply(api, core):
+    """Apply a tree to the config map `a`, or to another path."""
+
+    def call(tree, manager="me", *, path=f"{core}/configmaps/a", type=YAML, options=""):
+        body = cbor.write_document(tree) if type == CBOR else yaml.safe_dump(tree).encode()
+        return api.patch(f"{path}?fieldManager={manager}{options}", body, type)
+
+    return call
+
+
+def owners(tree):
+    """Entries of managedFields by (manager, operation, subresource), without their times."""
+    return {
+        (one["manager"], one["operation"], one.get("subresource", "")): one["fieldsV1"]
+        for one in tree["metadata"]["managedFields"]
+    }
+
+
+@pytest.mark.parametrize("type", [YAML, CBOR])
+def test_create_and_update(apply, type):
+    """Applying creates with 201, then changes with 200, then changes nothing."""
+    made = apply(config_map(k="1"), type=type)
+    assert made.status == 201
+    assert owners(made.json) == {("me", "Apply", ""): {"f:data": {"f:k": {}}}}
+    again = apply(config_map(k="1"), type=type)
+    assert (again.status, again.json) == (200, made.json)
+    changed = apply(config_map(k="2"), type=type)
+    assert changed.status == 200
+    assert changed.json["data"] == {"k": "2"}
+    assert changed.json["metadata"]["resourceVersion"] != made.json["metadata"]["resourceVersion"]
+
+
+def test_json_is_yaml(api, core):
+    """A JSON body is YAML too."""
+    body = json.dumps(config_map(k="1")).encode()
+    answer = api.patch(f"{core}/configmaps/a?fieldManager=me", body, YAML)
+    assert answer.status == 201
+
+
+def test_every_write_is_noted(api, core):
+    """Create, update and patch note their manager: the one asked for, else the User-Agent's."""
+    agent = {"headers": {"User-Agent": "kubectl/v1.37.1 (linux)"}}
+    made = api.post(f"{core}/configmaps", config_map(a="1"), **agent).json
+    assert owners(made) == {("kubectl", "Update", ""): {"f:data": {".": {}, "f:a": {}}}}
+    made["data"]["b"] = "2"
+    put = api.put(f"{core}/configmaps/a?fieldManager=editor", made).json
+    assert owners(put)[("editor", "Update", "")] == {"f:data": {"f:b": {}}}
+    patched = api.patch(f"{core}/configmaps/a?fieldManager=p", {"data": {"c": "3"}}).json
+    assert owners(patched)[("p", "Update", "")] == {"f:data": {"f:c": {}}}
+
+
+def test_conflict(apply):
+    """A conflict is 409 with a cause for each field; force takes the fields."""
+    apply(config_map(k="1", l="1"))
+    answer = apply(config_map(k="2", l="2"), "you")
+    assert answer.status == 409
+    assert answer.json["reason"] == "Conflict"
+    assert answer.message == (
+        'Apply failed with 2 conflicts: conflicts with "me":\n- .data.k\n- .data.l'
+    )
+    assert answer.json["details"] == {
+        "causes": [
+            {
+                "reason": "FieldManagerConflict",
+                "message": 'conflict with "me"',
+                "field": f".data.{key}",
+            }
+            for key in "kl"
+        ]
+    }
+    forced = apply(config_map(k="2", l="2"), "you", options="&force=true")
+    assert forced.status == 200
+    assert set(owners(forced.json)) == {("you", "Apply", "")}
+
+
+def test_options(api, apply, core):
+    """The manager is required; other patches may not force."""
+    answer = api.patch(f"{core}/configmaps/a", yaml.safe_dump(config_map()).encode(), YAML)
+    assert answer.status == 422
+    assert answer.message == (
+        'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for '
+        "apply patch"
+    )
+    answer = api.patch(f"{core}/configmaps/a?force=true", {})
+    assert answer.status == 422
+    assert "force: Forbidden: may not be specified for non-apply patch" in answer.message
+
+
+def test_dry_run(api, apply, core):
+    """A dry run answers as if and stores nothing."""
+    assert apply(config_map(k="1"), options="&dryRun=All").status == 201
+    assert api.get(f"{core}/configmaps/a").status == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"kind": "Secret"}, "invalid object type: /v1, Kind=Secret"),
+        ({"apiVersion": "v2"}, "invalid object type: /v2, Kind=ConfigMap"),
+        ({"apiVersion": None}, "apiVersion"),
+        ({"metadata": {"name": "b"}}, "does not match the name on the URL (a)"),
+        ({"metadata": []}, "metadata is no object"),
+        ({"oops": 1}, ".oops: field not declared in schema"),
+        ({"data": {"k": 1}}, ".data.k: expected string"),
+        ({"metadata": {"name": "a", "managedFields": [{}]}}, "metadata.managedFields must be nil"),
+    ],
+)
+def test_bad_configurations(apply, change, words):
+    """A configuration that is none is 400 and says why."""
+    answer = apply({**config_map(k="1"), **change})
+    assert answer.status == 400
+    assert answer.json["reason"] == "BadRequest"
+    assert words in answer.message
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"a: [", b"--- 1", b"\xff"])
+@pytest.mark.parametrize("type", [YAML, CBOR])
+def test_bad_bodies(api, core, body, type):
+    """A body that is no configuration is 400."""
+    answer = api.patch(f"{core}/configmaps/a?fieldManager=me", body, type)
+    assert answer.status == 400
+
+
+def test_duplicate_keys(api, core):
+    """A key written twice is a warning, or refused when the client is strict."""
+    body = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: '1'}\ndata: {k: '2'}\n"
+    path = f"{core}/configmaps/a?fieldManager=me"
+    strict = api.patch(f"{path}&fieldValidation=Strict", body, YAML)
+    assert strict.status == 400
+    assert strict.message.startswith("error strict decoding YAML: ")
+    answer = api.patch(path, body, YAML)
+    assert answer.status == 201
+    assert len(answer.warnings) == 1
+
+
+def test_status_and_scale(api, apply, apps):
+    """Status and scale are applied through their subresources, and owned as such."""
+    path = f"{apps}/deployments/d"
+    assert apply(deployment(), path=path).status == 201
+    status = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {"replicas": 9},
+        "status": {"observedGeneration": 1},
+    }
+    answer = apply(status, "controller", path=f"{path}/status")
+    assert answer.status == 200
+    assert answer.json["status"] == {"observedGeneration": 1}
+    assert answer.json["spec"]["replicas"] == 1
+    found = owners(answer.json)
+    assert found[("controller", "Apply", "status")] == {"f:status": {"f:observedGeneration": {}}}
+    scale = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": "d"},
+        "spec": {"replicas": 3},
+    }
+    answer = apply(scale, "scaler", path=f"{path}/scale", options="&force=true")
+    assert (answer.status, answer.json["spec"]) == (200, {"replicas": 3})
+    found = owners(api.get(path).json)
+    assert found[("scaler", "Apply", "scale")] == {"f:spec": {"f:replicas": {}}}
+    greedy = apply(deployment(replicas=1), path=path)
+    assert greedy.status == 409
+    assert greedy.message == (
+        'Apply failed with 1 conflict: conflict with "scaler" with subresource "scale": '
+        ".spec.replicas"
+    )
+    assert apply({**scale, "spec": {"oops": 1}}, path=f"{path}/scale").status == 400
+    assert apply(scale, path=f"{path}x/scale").status == 404
+
+
+def test_owners_across_versions(apply, namespace):
+    """Two versions of one group see each other's owners."""
+    base = {
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "h"},
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "maxReplicas": 3},
+    }
+    path = f"/apis/autoscaling/{{}}/namespaces/{namespace}/horizontalpodautoscalers/h"
+    one, two = path.format("v1"), path.format("v2")
+    assert apply({"apiVersion": "autoscaling/v2", **base}, "two", path=two).status == 201
+    changed = {**base, "spec": {**base["spec"], "maxReplicas": 5}}
+    answer = apply({"apiVersion": "autoscaling/v1", **changed}, "one", path=one)
+    assert answer.status == 409
+    assert '"two": .spec.maxReplicas' in answer.message
+
+
+def test_from_the_clients_side_to_the_servers(api, apply, core):
+    """What kubectl applied from the client's side is its own on the server's side."""
+    config = config_map(k="1", l="1")
+    annotation = "kubectl.kubernetes.io/last-applied-configuration"
+    made = json.loads(json.dumps(config))
+    made["metadata"]["annotations"] = {annotation: json.dumps(config)}
+    api.post(f"{core}/configmaps?fieldManager=kubectl-client-side-apply", made)
+    assert apply(config_map(k="2", l="1"), "other").status == 409
+    answer = apply(config_map(k="2", l="1"), "kubectl")
+    assert answer.status == 200
+    assert json.loads(answer.json["metadata"]["annotations"][annotation]) == config_map(
+        k="2", l="1"
+    )
+    api.patch(f"{core}/configmaps/a?fieldManager=editor", {"data": {"l": "9"}})
+    refused = apply(config_map(k="3", l="3"), "kubectl")
+    assert refused.status == 409
+    assert refused.message.endswith('conflict with "editor" using v1: .data.l')
+
+
+def test_uid_of_what_is_not_there(apply):
+    """Applying to an object by a uid that is not there is a conflict, not a creation."""
+    tree = config_map(k="1")
+    tree["metadata"]["uid"] = "11111111-1111-1111-1111-111111111111"
+    answer = apply(tree)
+    assert answer.status == 409
+    assert "and no existing object was found" in answer.message
+
+
+def test_resource_version_is_a_precondition(api, apply):
+    """A resourceVersion in the configuration must be the object's."""
+    made = apply(config_map(k="1")).json
+    tree = config_map(k="2")
+    tree["metadata"]["resourceVersion"] = "1"
+    assert apply(tree).status == 409
+    tree["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"]
+    assert apply(tree).status == 200

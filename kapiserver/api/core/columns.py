@@ -21,6 +21,7 @@ from kapiserver.api.columns import (
     since,
     text,
 )
+from kapiserver.api.core.controller_columns import CONTROLLER_COLUMNS
 from kapiserver.api.core.pod_columns import POD_COLUMNS
 from kapiserver.api.core.volume_columns import CLAIM_COLUMNS, VOLUME_COLUMNS
 from kapiserver.api.objects import labels_of, value_at
@@ -237,4 +238,5 @@ COLUMNS: dict[str, Columns] = {
     "ServiceAccount": Columns(
         (NAME, Column("Secrets", _count("secrets"), "Number of secrets it may use."), AGE)
     ),
+    **CONTROLLER_COLUMNS,
 }

@@ -228,6 +228,7 @@ DEFAULTS: dict[type[Type], DefaultFunction] = {
     v1.Container: _container,
     v1.DownwardAPIVolumeSource: _default_mode,
     v1.EphemeralContainerCommon: _container,
+    v1.EndpointPort: _just(protocol="TCP"),
     v1.HTTPGetAction: _http_get,
     v1.HostPathVolumeSource: _just_missing(type=""),
     v1.ImageVolumeSource: _image_volume,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kapiserver.api import names
 from kapiserver.api.core import v1
+from kapiserver.api.core.controller_strategies import CONTROLLER_STRATEGIES
 from kapiserver.api.core.pod_strategies import POD_STRATEGIES
 from kapiserver.api.core.quota_strategies import RESOURCE_QUOTA, LimitRangeStrategy
 from kapiserver.api.core.service_strategies import SERVICE_STRATEGIES
@@ -158,6 +159,7 @@ STRATEGIES: dict[str, Strategy] = {
     "resourcequotas/status": StatusStrategy(RESOURCE_QUOTA, rule=changed_quota_status),
     "secrets": SecretStrategy(),
     "serviceaccounts": ServiceAccountStrategy(),
+    **CONTROLLER_STRATEGIES,
     **POD_STRATEGIES,
     **SERVICE_STRATEGIES,
 }

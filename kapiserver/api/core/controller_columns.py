@@ -1,0 +1,81 @@
+"""What tables say of endpoints, and of what makes pods from a template, in the core group.
+
+Mirrors pkg/printers/internalversion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+
+from kapiserver.api.columns import (
+    AGE,
+    NAME,
+    NONE,
+    Column,
+    Columns,
+    labels_text,
+    number,
+    of_pods,
+)
+from kapiserver.api.objects import labels_of, value_at
+from kapiserver.api.types import Tree
+
+_SHOWN = 3
+
+
+def _endpoints(obj: Tree, _: datetime) -> str:
+    subsets = obj.get("subsets") or ()
+    if not subsets:
+        return NONE
+    found = (one for subset in subsets for one in _addresses(subset))
+    shown = ",".join(islice(found, _SHOWN))
+    more = sum(1 for _ in found)
+    return f"{shown} + {more} more..." if more else shown
+
+
+def _addresses(subset: Tree) -> Iterator[str]:
+    ports, addresses = subset.get("ports") or (), subset.get("addresses") or ()
+    if not ports:
+        yield from (one.get("ip") or "" for one in addresses)
+    for port in ports:
+        for one in addresses:
+            ip = one.get("ip") or ""
+            yield f"{f'[{ip}]' if ':' in ip else ip}:{port.get('port') or 0}"
+
+
+def _selector(controller: Tree, _: datetime) -> str:
+    return labels_text(value_at(controller, "spec", "selector"))
+
+
+def _labels(template: Tree, _: datetime) -> str:
+    return labels_text(labels_of(template.get("template") or {}))
+
+
+CONTROLLER_COLUMNS: dict[str, Columns] = {
+    "Endpoints": Columns(
+        (NAME, Column("Endpoints", _endpoints, "Addresses and ports that are ready."), AGE)
+    ),
+    "PodTemplate": Columns(
+        (
+            NAME,
+            *(replace(column, priority=0) for column in of_pods("template")),
+            Column("Pod Labels", _labels, "Labels of its pods."),
+        )
+    ),
+    "ReplicationController": Columns(
+        (
+            NAME,
+            Column("Desired", number("spec", "replicas"), "Pods wanted.", type="integer"),
+            Column("Current", number("status", "replicas"), "Pods there are.", type="integer"),
+            Column(
+                "Ready", number("status", "readyReplicas"), "Pods that are ready.", type="integer"
+            ),
+            AGE,
+            *of_pods("spec", "template"),
+            Column("Selector", _selector, "Labels of its pods.", priority=1),
+        )
+    ),
+}

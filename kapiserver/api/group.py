@@ -74,6 +74,20 @@ class Subresource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deprecation:
+    """A version of a resource that clients should leave; releases are the minors of 1.x.
+
+    removed   0: nobody said when
+    use       what to use instead, where that is known
+    """
+
+    version: str
+    since: int
+    removed: int = 0
+    use: GroupVersionKind | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
     """One resource of a group, in all versions that serve it."""
 
@@ -99,6 +113,7 @@ class Resource:
     """Other names of selectable fields: (alias, field of the resource that keeps the objects)."""
     answers_deleted: bool = False
     """A delete answers with the object that is gone, where others answer with a Status."""
+    deprecations: tuple[Deprecation, ...] = ()
     stored: bool = True
     """False for kinds that are only answered: reviews, bindings."""
 
@@ -116,6 +131,17 @@ class Resource:
     def qualified_name(self) -> str:
         """`pods` or `deployments.apps`, as messages name a resource."""
         return f"{self.name}.{self.group}" if self.group else self.name
+
+
+def deprecation_of(resource: Resource, version: GroupVersion) -> str:
+    """What clients of a deprecated version are told; "" where it is not."""
+    for one in resource.deprecations:
+        if one.version == version.version:
+            text = f"{version} {resource.kind} is deprecated in v1.{one.since}+"
+            if one.removed:
+                text += f", unavailable in v1.{one.removed}+"
+            return f"{text}; use {one.use.group_version} {one.use.kind}" if one.use else text
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,7 +77,7 @@ class Scheme:
         """Whether the group has that version, and it is on."""
         return any(version.version in one.versions for one in self.resources(version.group))
 
-    @functools.cache  # noqa: B019 - one Scheme lives as long as its server
+    @functools.lru_cache(maxsize=256)  # noqa: B019 - one Scheme lives as long as its server
     def resources(self, group: str) -> tuple[Resource, ...]:
         """The group's resources in the versions that are on, in the order discovery shows them;
         none of a group that is unknown or off."""
@@ -98,10 +98,15 @@ class Scheme:
 
     def resource(self, version: GroupVersion, name: str) -> Resource:
         """The resource of that plural name. Raises NotRegistered."""
-        for resource in self.resources(version.group):
-            if resource.name == name and version.version in resource.versions:
-                return resource
-        raise NotRegistered(f"{name} is not a resource of {version}")
+        found = self._plurals(version.group).get((version.version, name))
+        if found is None:
+            raise NotRegistered(f"{name} is not a resource of {version}")
+        return found
+
+    @functools.lru_cache(maxsize=256)  # noqa: B019
+    def _plurals(self, group: str) -> dict[tuple[str, str], Resource]:
+        every = self.resources(group)
+        return {(version, one.name): one for one in every for version in one.versions}
 
     def kept(self, resource: Resource) -> Resource:
         """The resource whose store has the objects: itself, but for kinds in two groups."""

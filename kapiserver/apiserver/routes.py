@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeAlias
 
 from kapiserver.api.errors import NotRegistered
-from kapiserver.api.group import Resource
+from kapiserver.api.group import Resource, deprecation_of
 from kapiserver.apiserver import discovery
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.documents import health, paths, version
@@ -32,11 +32,22 @@ def route(server: Server, handlers: Mapping[str, VerbHandler]) -> Handler:
             return page_not_found()
         if info.verb not in verbs_at(server, request):
             raise MethodNotAllowed
+        _warn(server, request)
         answered = ANSWERED.get((info.version.group, info.resource))
         handler = answered or handler_of(info) or handlers[info.verb]
         return await handler(server, request)
 
     return handle
+
+
+def _warn(server: Server, request: Request) -> None:
+    # A subresource of another kind has a life of its own.
+    info, resource = request.info, resource_of(server, request)
+    if not resource.deprecations:
+        return
+    other = {one.name for one in resource.subresources if one.kind is not None}
+    if info.subresource not in other:
+        request.warnings.add(deprecation_of(resource, info.version))
 
 
 async def _openapi(server: Server, request: Request) -> Answer:

@@ -119,3 +119,33 @@ def test_a_server_with_more_and_less() -> None:
         assert stable["spec"]["devices"] == [{"name": "gpu", "attributes": {"a": {"int": 1}}}]
     finally:
         server.end()
+
+
+DEPRECATED = [
+    ("/api/v1/componentstatuses", "v1 ComponentStatus is deprecated in v1.19+"),
+    (
+        "/api/v1/namespaces/default/endpoints",
+        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    ),
+    (
+        "/apis/resource.k8s.io/v1beta1/deviceclasses",
+        "resource.k8s.io/v1beta1 DeviceClass is deprecated in v1.35+, unavailable in v1.38+",
+    ),
+    (
+        "/apis/certificates.k8s.io/v1beta1/namespaces/a/podcertificaterequests/x/status",
+        "certificates.k8s.io/v1beta1 PodCertificateRequest is deprecated in v1.37+, unavailable "
+        "in v1.40+; use certificates.k8s.io/v1 PodCertificateRequest",
+    ),
+]
+
+
+def test_deprecated_versions() -> None:
+    """Who uses a deprecated version is warned, whatever the answer; others are not."""
+    server = Server(runtime_config="api/beta=true")
+    try:
+        for path, words in DEPRECATED:
+            assert server.api.get(path).warnings == [f'299 - "{words}"']
+        for path in ("/apis/resource.k8s.io/v1/deviceclasses", "/api/v1/nodes"):
+            assert server.api.get(path).warnings == []
+    finally:
+        server.end()

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from kapiserver.api.group import Resource, Subresource
+from kapiserver.api.group import Deprecation, GroupVersionKind, Resource, Subresource
 
 _admissionregistration = partial(
     Resource, group="admissionregistration.k8s.io", versions=("v1",), storage_version="v1"
 )
+
+
+def _left_behind(kind: str) -> tuple[Deprecation, ...]:
+    use = GroupVersionKind("admissionregistration.k8s.io", "v1", kind)
+    return (
+        Deprecation(version="v1beta1", since=37, removed=40, use=use),
+        Deprecation(version="v1alpha1", since=35, removed=38),
+    )
+
 
 RESOURCES = (
     _admissionregistration(
@@ -16,6 +25,7 @@ RESOURCES = (
         kind="MutatingAdmissionPolicy",
         namespaced=False,
         versions=("v1", "v1beta1", "v1alpha1"),
+        deprecations=_left_behind("MutatingAdmissionPolicy"),
         categories=("api-extensions",),
     ),
     _admissionregistration(
@@ -23,6 +33,7 @@ RESOURCES = (
         kind="MutatingAdmissionPolicyBinding",
         namespaced=False,
         versions=("v1", "v1beta1", "v1alpha1"),
+        deprecations=_left_behind("MutatingAdmissionPolicyBinding"),
         categories=("api-extensions",),
     ),
     _admissionregistration(

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from kapiserver.api.group import Resource, Subresource
+from kapiserver.api.group import Deprecation, GroupVersionKind, Resource, Subresource
 
 _certificates = partial(
     Resource, group="certificates.k8s.io", versions=("v1", "v1beta1"), storage_version="v1beta1"
 )
 _STATUS = Subresource(name="status")
+
+
+def _left_behind(kind: str) -> tuple[Deprecation, ...]:
+    use = GroupVersionKind("certificates.k8s.io", "v1", kind)
+    return (Deprecation(version="v1beta1", since=37, removed=40, use=use),)
+
 
 RESOURCES = (
     _certificates(
@@ -25,12 +31,14 @@ RESOURCES = (
     _certificates(
         name="clustertrustbundles",
         kind="ClusterTrustBundle",
+        deprecations=_left_behind("ClusterTrustBundle"),
         namespaced=False,
         selectable_fields=("spec.signerName",),
     ),
     _certificates(
         name="podcertificaterequests",
         kind="PodCertificateRequest",
+        deprecations=_left_behind("PodCertificateRequest"),
         namespaced=True,
         subresources=(_STATUS,),
         selectable_fields=("spec.signerName", "spec.podName", "spec.nodeName"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from kapiserver.api.group import Resource
+from kapiserver.api.group import Deprecation, Resource
 
 _coordination = partial(Resource, group="coordination.k8s.io", namespaced=True)
 
@@ -14,6 +14,10 @@ RESOURCES = (
         kind="LeaseCandidate",
         versions=("v1beta1", "v1alpha2"),
         storage_version="v1beta1",
+        deprecations=(
+            Deprecation(version="v1beta1", since=36, removed=39),
+            Deprecation(version="v1alpha2", since=35, removed=38),
+        ),
         selectable_fields=("spec.leaseName",),
     ),
     _coordination(name="leases", kind="Lease", versions=("v1",), storage_version="v1"),

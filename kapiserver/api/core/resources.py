@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from kapiserver.api.group import ALL_VERBS, GroupVersionKind, Resource, Subresource
+from kapiserver.api.group import ALL_VERBS, Deprecation, GroupVersionKind, Resource, Subresource
 
 _core = partial(Resource, group="", versions=("v1",), storage_version="v1")
 _STATUS = Subresource(name="status")
@@ -21,6 +21,7 @@ RESOURCES = (
     _core(
         name="componentstatuses",
         kind="ComponentStatus",
+        deprecations=(Deprecation(version="v1", since=19),),
         namespaced=False,
         short_names=("cs",),
         verbs=("get", "list"),
@@ -35,6 +36,13 @@ RESOURCES = (
     _core(
         name="endpoints",
         kind="Endpoints",
+        deprecations=(
+            Deprecation(
+                version="v1",
+                since=33,
+                use=GroupVersionKind("discovery.k8s.io", "v1", "EndpointSlice"),
+            ),
+        ),
         namespaced=True,
         storage_prefix="services/endpoints",
         short_names=("ep",),

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from kapiserver.api.group import Resource, Subresource
+from kapiserver.api.group import Deprecation, Resource, Subresource
 
 _resource = partial(
-    Resource, group="resource.k8s.io", versions=("v1", "v1beta2", "v1beta1"), storage_version="v1"
+    Resource,
+    group="resource.k8s.io",
+    versions=("v1", "v1beta2", "v1beta1"),
+    storage_version="v1",
+    deprecations=(
+        Deprecation(version="v1beta2", since=36, removed=39),
+        Deprecation(version="v1beta1", since=35, removed=38),
+    ),
 )
 _STATUS = Subresource(name="status")
 
@@ -19,6 +26,7 @@ RESOURCES = (
         namespaced=False,
         versions=("v1", "v1beta2", "v1alpha3"),
         storage_version="v1beta2",
+        deprecations=(Deprecation(version="v1alpha3", since=36, removed=39),),
         subresources=(_STATUS,),
     ),
     _resource(
@@ -31,6 +39,7 @@ RESOURCES = (
         namespaced=False,
         versions=("v1alpha3",),
         storage_version="v1alpha3",
+        deprecations=(),
         subresources=(_STATUS,),
     ),
     _resource(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.api.group import Resource, Subresource
+from kapiserver.api.group import Deprecation, GroupVersionKind, Resource, Subresource
 
 RESOURCES = (
     Resource(
@@ -12,6 +12,14 @@ RESOURCES = (
         namespaced=False,
         versions=("v1", "v1beta1"),
         storage_version="v1beta1",
+        deprecations=(
+            Deprecation(
+                version="v1beta1",
+                since=37,
+                removed=40,
+                use=GroupVersionKind("storagemigration.k8s.io", "v1", "StorageVersionMigration"),
+            ),
+        ),
         subresources=(Subresource(name="status"),),
     ),
 )

@@ -1,0 +1,288 @@
+"""Concurrent clients of one store, through HTTP: every object is one register.
+
+Clients read, list, create, replace and delete a few objects through all servers of a store at
+once; what they were told is checked by tests/linearizability.py.
+"""
+
+import contextlib
+import http.client
+import itertools
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.apiserver.conftest import Server
+from tests.linearizability import Operation, linearizable, register
+from tests.storage.etcd_server import Member, free_port, shared_etcd
+
+KEYS = ("a", "b", "c")
+MAPS = "/api/v1/namespaces/default/configmaps"
+_prefixes = itertools.count(1)
+
+
+class Unheard(Exception):
+    """Nobody knows what became of the call."""
+
+
+@dataclass
+class Client:
+    """One client with a connection to a server of its choice, and what it was told."""
+
+    name: str
+    ports: Sequence[Callable[[], int]]
+    chance: random.Random
+    heard: dict[str, list[Operation]] = field(default_factory=lambda: {key: [] for key in KEYS})
+    known: dict[str, int] = field(default_factory=dict)
+    connection: http.client.HTTPConnection | None = None
+    writes: int = 0
+
+    def step(self) -> None:
+        """One call of some kind to some server."""
+        if self.connection is None or self.chance.random() < 0.2:
+            self.leave()
+            port = self.chance.choice(self.ports)()
+            self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        weights = (6, 3, 3, 4, 2, 2)
+        kinds = (self.get, self.list, self.create, self.replace, self.overwrite, self.delete)
+        (kind,) = self.chance.choices(kinds, weights)
+        kind(self.chance.choice(KEYS))
+
+    def get(self, key: str) -> None:
+        self._note(key, "get", None, *self._call("GET", f"{MAPS}/{key}"))
+
+    def list(self, _key: str) -> None:
+        limit = self.chance.choice(("", "?limit=2"))
+        called, returned, code, found = self._call("GET", MAPS + limit)
+        items = {item["metadata"]["name"]: item for item in found.get("items", ())}
+        if code == 200 and limit and "continue" in found["metadata"]:
+            # The rest is of the same moment, whenever it is read.
+            token = found["metadata"]["continue"]
+            _, _, code, rest = self._call("GET", f"{MAPS}{limit}0&continue={token}")
+            items |= {item["metadata"]["name"]: item for item in rest.get("items", ())}
+        if code != 200:
+            return
+        for key in KEYS:
+            seen = (200, items[key]) if key in items else (404, {})
+            self._note(key, "get", None, called, returned, *seen)
+
+    def create(self, key: str) -> None:
+        body = self._body(key, self._value())
+        self._note(key, "create", body["data"]["v"], *self._call("POST", MAPS, body))
+
+    def replace(self, key: str) -> None:
+        """Only what this client has seen last."""
+        if key in self.known:
+            self._put(key, self._value(), self.known[key])
+
+    def overwrite(self, key: str) -> None:
+        """Whatever is there, at times by what may be there already."""
+        self._put(key, self.chance.choice(("same", self._value())), None)
+
+    def delete(self, key: str) -> None:
+        self._note(key, "delete", None, *self._call("DELETE", f"{MAPS}/{key}"))
+
+    def leave(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+    def _put(self, key: str, value: str, expected: int | None) -> None:
+        body = self._body(key, value)
+        if expected is not None:
+            body["metadata"]["resourceVersion"] = str(expected)
+        self._note(key, "put", (value, expected), *self._call("PUT", f"{MAPS}/{key}", body))
+
+    def _value(self) -> str:
+        self.writes += 1
+        return f"{self.name}-{self.writes}"
+
+    def _body(self, key: str, value: str) -> Any:
+        return {"metadata": {"name": key}, "data": {"v": value}}
+
+    def _call(self, method: str, path: str, body: Any = None) -> tuple[float, float, int, Any]:
+        """When it was called, when it returned, status (0: unheard) and answer."""
+        content = None if body is None else json.dumps(body)
+        called = time.monotonic()
+        try:
+            assert self.connection is not None
+            self.connection.request(method, path, content, {"Content-Type": "application/json"})
+            answer = self.connection.getresponse()
+            code, found = answer.status, json.loads(answer.read())
+        except (OSError, http.client.HTTPException):
+            self.leave()
+            code, found = 0, {}
+        return called, time.monotonic(), code, found
+
+    def _note(
+        self,
+        key: str,
+        kind: str,
+        argument: Any,
+        called: float,
+        returned: float,
+        code: int,
+        found: Any,
+    ) -> None:
+        outcome = None
+        if code in (200, 201):
+            if kind == "delete":
+                outcome = ("ok", None, "")
+                self.known.pop(key, None)
+            else:
+                version = int(found["metadata"]["resourceVersion"])
+                outcome = ("ok", version, found["data"]["v"])
+                self.known[key] = version
+        elif code == 404:
+            outcome = ("absent", None, "")
+        elif code == 409:
+            outcome = ("exists" if kind == "create" else "conflict", None, "")
+        else:
+            assert code in (0, 429, 500, 503, 504), (code, found)
+            if kind == "get":
+                return
+        heard = returned if outcome is not None else None
+        self.heard[key].append(Operation(kind, called, heard, argument, outcome, self.name))
+
+
+def run_clients(
+    ports: Sequence[Callable[[], int]], count: int, seconds: float, disturb: Callable[[], None]
+) -> dict[str, list[Operation]]:
+    """Let clients work for some time while something happens; the history of each object."""
+    clients = [Client(f"c{number}", ports, random.Random(number)) for number in range(count)]
+    end = time.monotonic() + seconds
+    failed: list[BaseException] = []
+
+    def work(client: Client) -> None:
+        try:
+            while time.monotonic() < end:
+                client.step()
+                if client.connection is None:  # its server is away
+                    time.sleep(0.01)
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            client.leave()
+
+    threads = [threading.Thread(target=work, args=(client,)) for client in clients]
+    for thread in threads:
+        thread.start()
+    try:
+        disturb()
+    finally:
+        for thread in threads:
+            thread.join(60)
+    if failed:
+        raise failed[0]
+    return {key: [one for client in clients for one in client.heard[key]] for key in KEYS}
+
+
+def check(histories: dict[str, list[Operation]]) -> None:
+    """Each object was a register; and the run was worth checking."""
+    every = [one for history in histories.values() for one in history]
+    kinds = {(one.kind, one.outcome and one.outcome[0]) for one in every}
+    assert {("get", "ok"), ("create", "ok"), ("put", "ok"), ("delete", "ok")} <= kinds
+    for key, history in histories.items():
+        shown = "\n".join(map(str, sorted(history, key=lambda one: one.called)))
+        assert linearizable(history, register, None), f"no order explains {key}:\n{shown}"
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Server]]:
+    """Starts servers, and ends those that are left."""
+    with ExitStack() as stack:
+
+        def start(**settings: Any) -> Server:
+            server = Server(**settings)
+            stack.callback(server.end)
+            return server
+
+        yield start
+
+
+def over_etcd(*members: Member) -> dict[str, str]:
+    return {
+        "storage": "etcd:" + ",".join(member.url for member in members),
+        "etcd_prefix": f"/linear-{next(_prefixes)}-{time.monotonic_ns()}",
+    }
+
+
+def nothing() -> None:
+    """Nothing happens."""
+
+
+def port_of(server: Server) -> Callable[[], int]:
+    return lambda: server.api.port
+
+
+def test_one_server_over_sqlite(start: Callable[..., Server], tmp_path: Path) -> None:
+    """The objects of one server over a file are linearizable."""
+    server = start(storage=f"sqlite:{tmp_path / 'store.db'}")
+    check(run_clients([port_of(server)], 6, 1.5, nothing))
+
+
+def test_two_servers_over_etcd(start: Callable[..., Server]) -> None:
+    """The objects of two servers over one etcd are linearizable, whichever a client asks."""
+    settings = over_etcd(shared_etcd())
+    servers = [start(**settings), start(**settings)]
+    check(run_clients([port_of(server) for server in servers], 6, 2.5, nothing))
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "etcd"])
+def test_while_servers_restart(backend: str, start: Callable[..., Server], tmp_path: Path) -> None:
+    """They are so too while servers are ended and started anew."""
+    if backend == "sqlite":
+        settings, count = {"storage": f"sqlite:{tmp_path / 'store.db'}"}, 1
+    else:
+        settings, count = over_etcd(shared_etcd()), 2
+    servers = [start(**settings) for _ in range(count)]
+
+    def restart() -> None:
+        for turn in range(4):
+            at = turn % count
+            time.sleep(0.3)
+            servers[at].end()
+            servers[at] = start(**settings)
+
+    ports = [lambda at=at: servers[at].api.port for at in range(count)]
+    check(run_clients(ports, 5, 2.5, restart))
+
+
+@pytest.mark.slow
+def test_while_leaders_change(start: Callable[..., Server]) -> None:
+    """They are so too while the leader of a cluster of three is killed, again and again."""
+    peers = {name: free_port() for name in ("one", "two", "three")}
+    members = [Member(name, peers) for name in peers]
+    with contextlib.ExitStack() as stack:
+        for member in members:
+            stack.callback(member.remove)
+            member.start()
+        for member in members:
+            member.wait()
+        settings = over_etcd(*members)
+        servers = [start(**settings), start(**settings)]
+
+        def kill() -> None:
+            for member in members * 2:
+                time.sleep(1.5)
+                member.kill()
+                time.sleep(1)
+                member.start()
+                member.wait()
+
+        check(run_clients([port_of(server) for server in servers], 6, 18, kill))
+
+
+@pytest.mark.slow
+def test_for_longer(start: Callable[..., Server]) -> None:
+    """Two servers over one etcd, more clients, for half a minute."""
+    settings = over_etcd(shared_etcd())
+    servers = [start(**settings), start(**settings)]
+    check(run_clients([port_of(server) for server in servers], 12, 30, nothing))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kapiserver.api.errors import BadObject
 from kapiserver.api.fieldsets import (
     END,
     SELF,
@@ -36,7 +37,7 @@ from kapiserver.api.merge_schema import (
 from kapiserver.api.types import Value
 
 
-class SchemaMismatch(Exception):
+class SchemaMismatch(BadObject):
     """A value does not fit its schema: `.spec.foo: field not declared in schema`."""
 
 
@@ -77,16 +78,13 @@ def _item_step(node: ListNode, item: Value, index: int) -> Step:
             value = node.defaults.get(key)
         if value is not None:
             keys[key] = value
-        elif key not in item:
-            raise SchemaMismatch(_missing_key(key, index))
+    if not keys:
+        names = " ".join(f'"{key}"' for key in node.keys)
+        raise SchemaMismatch(
+            f"element {index}: associative list with keys has an element that omits all key "
+            f"fields [{names}] (and doesn't have default values for any key fields)"
+        )
     return key_step(keys)
-
-
-def _missing_key(key: str, index: int) -> str:
-    return (
-        f"element {index}: associative list with keys has an element that omits key field "
-        f'"{key}" (and doesn\'t have default value)'
-    )
 
 
 def _steps(node: ListNode, items: list[Value]) -> Iterator[tuple[Step, Value]]:

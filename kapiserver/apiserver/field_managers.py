@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
-from kapiserver.api.managed_fields import FieldManager
+from kapiserver.api.managed_fields import FieldManager, managed_fields_of
 from kapiserver.api.merge_schema import Node, schema_of
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import metadata_of
 from kapiserver.api.order import settle
 from kapiserver.api.scheme import Scheme
+from kapiserver.api.structured_merge import SchemaMismatch
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
@@ -94,12 +95,16 @@ def follow(
 ) -> None:
     """Note in `new` who owns its fields after this write; both in the hub version."""
     scheme = server.scheme
-    entries = field_manager(server, target).update(
-        None if live is None else in_version(scheme, live, target.version),
-        in_version(scheme, new, target.version),
-        manager=manager_of(request, options),
-        now=now_of(server),
-    )
+    try:
+        entries = field_manager(server, target).update(
+            None if live is None else in_version(scheme, live, target.version),
+            in_version(scheme, new, target.version),
+            manager=manager_of(request, options),
+            now=now_of(server),
+        )
+    except SchemaMismatch:
+        # A list without its keys has no owners to note; validation will say what it thinks of it.
+        entries = [] if live is None else managed_fields_of(live)
     put_entries(new, entries)
 
 

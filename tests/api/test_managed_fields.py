@@ -319,7 +319,7 @@ def test_status_is_not_owned_through_the_object() -> None:
         (
             ("spec", "template", "spec", "containers"),
             [{"image": "a"}],
-            "associative list with keys has an element that omits key field",
+            'associative list with keys has an element that omits all key fields ["name"]',
         ),
         (("metadata", "managedFields"), [{}], "metadata.managedFields must be nil"),
     ],

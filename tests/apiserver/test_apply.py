@@ -250,6 +250,16 @@ def test_uid_of_what_is_not_there(apply):
     assert "and no existing object was found" in answer.message
 
 
+@pytest.mark.parametrize("containers", [[{}], [None], [{"name": "a"}, {"name": "a"}]])
+def test_lists_that_lack_their_keys(api, core, containers):
+    """A write whose lists cannot be told apart is refused by validation, with or without apply."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+    pod["spec"] = {"containers": containers}
+    assert api.post(f"{core}/pods", pod).status in (400, 422)
+    body = yaml.safe_dump(pod).encode()
+    assert api.patch(f"{core}/pods/p?fieldManager=me", body, YAML).status == 400
+
+
 def test_resource_version_is_a_precondition(api, apply):
     """A resourceVersion in the configuration must be the object's."""
     made = apply(config_map(k="1")).json

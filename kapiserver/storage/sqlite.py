@@ -441,11 +441,11 @@ def _each_key_once(writes: Sequence[Write]) -> Iterator[Sequence[Write]]:
 
 
 @contextmanager
-def storage_errors() -> Iterator[None]:
-    """Raise what SQLite raises as Unavailable or Corrupt."""
+def storage_errors(where: object = "sqlite") -> Iterator[None]:
+    """Raise what SQLite raises as Unavailable or Corrupt, with a word on where it was."""
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise Unavailable(f"sqlite: {error}") from error
+        raise Unavailable(f"{where}: {error}") from error
     except sqlite3.DatabaseError as error:
-        raise Corrupt(f"sqlite: {error}") from error
+        raise Corrupt(f"{where}: {error}") from error

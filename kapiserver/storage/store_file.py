@@ -185,7 +185,7 @@ def _copy(sql: sqlite3.Connection, to: Path, progress: Progress) -> None:
     def step(_status: int, remaining: int, total: int) -> None:
         progress("copying pages", total - remaining, total)
 
-    with storage_errors(), closing(sqlite3.connect(to)) as target:
+    with storage_errors(to), closing(sqlite3.connect(to)) as target:
         # Within a transaction the source stays as it is now: without, each write of the server
         # would begin the copy anew.
         sql.execute("BEGIN")
@@ -214,7 +214,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection to a file that is a store already."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
-    with storage_errors():
+    with storage_errors(path):
         uri = f"{path.absolute().as_uri()}?mode=rw"
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as sql:
             if not check_layout(sql, path):
@@ -227,13 +227,15 @@ def _owned(path: Path) -> Iterator[None]:
     """The right to be the only one who uses a file that is there."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
-    with _locked(path), _opened(path):
+    with _locked(path):
+        with _opened(path):  # is it a store?
+            pass
         yield
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    with storage_errors():
+    with storage_errors(path):
         held = Lock(path)
     try:
         yield

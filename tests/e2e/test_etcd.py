@@ -1,10 +1,10 @@
 """Several servers over one etcd: what one writes, the others show."""
 
-import http.client
 import json
-import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,18 @@ import pytest
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.tls import credentials
-from tests.e2e.programs import Server, start, stop
-from tests.storage.etcd_server import Member
-
-CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
-ENDS_WITHIN = 10
-"""Seconds after which a watch that shows nothing fails its test."""
+from tests.e2e.cluster import (
+    CONFIGMAPS,
+    ENDS_WITHIN,
+    Load,
+    asked,
+    call,
+    create,
+    names,
+    serving,
+)
+from tests.e2e.programs import Server, start
+from tests.storage.etcd_server import Member, free_port
 
 
 @pytest.fixture(scope="module")
@@ -36,19 +42,6 @@ def prefix(request: pytest.FixtureRequest) -> str:
     return f"/{request.node.name}"
 
 
-@contextmanager
-def serving(folder: Path, etcd: Member, prefix: str, *flags: str) -> Iterator[Server]:
-    """A server over etcd; those of one test share a CA, as the servers of a cluster do."""
-    folder.mkdir(exist_ok=True)
-    shared = f"--cert-dir={folder.parent / 'certificates'}"
-    over = (f"--etcd-servers={etcd.url}", f"--etcd-prefix={prefix}")
-    server = start(folder, shared, *over, *flags)
-    try:
-        yield server
-    finally:
-        assert stop(server) == 0, (folder / "log").read_text()
-
-
 @pytest.fixture
 def two(tmp_path: Path, etcd: Member, prefix: str) -> Iterator[tuple[Server, Server]]:
     """Two servers over one etcd."""
@@ -57,45 +50,6 @@ def two(tmp_path: Path, etcd: Member, prefix: str) -> Iterator[tuple[Server, Ser
         serving(tmp_path / "other", etcd, prefix) as other,
     ):
         yield one, other
-
-
-@contextmanager
-def asked(
-    server: Server, method: str, path: str, body: Any = None
-) -> Iterator[http.client.HTTPResponse]:
-    """The answer to a request of the administrator."""
-    context = ssl.create_default_context(cafile=str(server.ca_file))
-    context.load_cert_chain(server.client_cert, server.client_key)
-    host = server.url.removeprefix("https://")
-    connection = http.client.HTTPSConnection(host, timeout=ENDS_WITHIN, context=context)
-    content = None if body is None else json.dumps(body)
-    connection.request(method, path, content, {"Content-Type": "application/json"})
-    answer = connection.getresponse()
-    try:
-        yield answer
-    finally:
-        answer.close()
-        connection.close()
-
-
-def call(server: Server, method: str, path: str, body: Any = None, *, status: int = 200) -> Any:
-    """What the server answers, which must have that status."""
-    with asked(server, method, path, body) as answer:
-        content = answer.read()
-        assert answer.status == status, content
-        return json.loads(content)
-
-
-def create(server: Server, name: str) -> Any:
-    """Make a ConfigMap."""
-    body = {"metadata": {"name": name}, "data": {"by": "e2e"}}
-    return call(server, "POST", CONFIGMAPS, body, status=201)
-
-
-def names(found: Any) -> list[str]:
-    """Of the objects in a list, without what each namespace has by itself."""
-    every = [item["metadata"]["name"] for item in found["items"]]
-    return [name for name in every if name != "kube-root-ca.crt"]
 
 
 def test_reads_see_what_the_other_server_wrote(two: tuple[Server, Server]) -> None:
@@ -159,6 +113,97 @@ def test_a_restart_loses_nothing(tmp_path: Path, etcd: Member, prefix: str) -> N
             since = before["metadata"]["resourceVersion"]
             with asked(other, "GET", f"{CONFIGMAPS}?watch=1&resourceVersion={since}") as stream:
                 assert json.loads(stream.readline()) == {"type": "ADDED", "object": during}
+
+
+def test_a_rolling_restart_loses_nothing(tmp_path: Path, etcd: Member, prefix: str) -> None:
+    """While servers restart one after another under load, every acknowledged write is kept, and a
+    watch that goes on at the next server sees each event once."""
+    ports = {name: free_port() for name in ("one", "other")}
+
+    def starting(name: str) -> AbstractContextManager[Server]:
+        return serving(tmp_path / name, etcd, prefix, f"--secure-port={ports[name]}")
+
+    with ExitStack() as rest:
+        with starting("one") as one:
+            with starting("other") as other:
+                since = call(one, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
+                load = Load([one.url, other.url], one, since)
+                running = load.running(writers=4)
+                running.__enter__()
+                rest.push(running)
+                before = len(load.acknowledged)
+            other = rest.enter_context(starting("other"))
+        one = rest.enter_context(starting("one"))
+        running.__exit__(None, None, None)
+        assert len(load.acknowledged) > before + 10
+        load.check(one)
+        load.check(other)
+
+
+def test_one_leader(two: tuple[Server, Server]) -> None:
+    """Of candidates at several servers that take a Lease at once, one gets it each time."""
+    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    lease = {"metadata": {"name": "leader"}, "spec": {"holderIdentity": "nobody"}}
+
+    def attempt(ask: Callable[[Server, str], bool], turn: int) -> list[str]:
+        """Who of all that ask at once is told that it has got it."""
+        candidates = {f"candidate-{turn}-{number}": two[number % 2] for number in range(6)}
+        with ThreadPoolExecutor(6) as threads:
+            got = threads.map(lambda one: ask(candidates[one], one), candidates)
+            return [one for one, has in zip(candidates, got, strict=True) if has]
+
+    def make(server: Server, candidate: str) -> bool:
+        with asked(server, "POST", path, lease) as answer:
+            assert answer.status in (201, 409)
+            return answer.status == 201
+
+    assert len(attempt(make, 0)) == 1
+    for turn in range(5):
+        seen = call(two[0], "GET", f"{path}/leader")
+
+        def take(server: Server, candidate: str, seen: Any = seen) -> bool:
+            wanted = {**seen, "spec": {"holderIdentity": candidate}}
+            with asked(server, "PUT", f"{path}/leader", wanted) as answer:
+                assert answer.status in (200, 409)
+                return answer.status == 200
+
+        (winner,) = attempt(take, turn)
+        held = [call(one, "GET", f"{path}/leader")["spec"]["holderIdentity"] for one in two]
+        assert held == [winner, winner]
+
+
+@pytest.mark.slow
+def test_a_hung_etcd(tmp_path: Path) -> None:
+    """While etcd hangs, /readyz is red and requests fail, all in bounded time; afterwards nothing
+    is lost or shown twice."""
+    member = Member()
+    member.start()
+    member.wait()
+    try:
+        with serving(tmp_path / "one", member, "/registry") as one:
+            since = call(one, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
+            load = Load([one.url], one, since)
+            with load.running(writers=2):
+                create(one, "before")
+                member.hang()
+                began = time.monotonic()
+                with asked(one, "GET", "/readyz") as answer:
+                    assert answer.status == 500
+                assert time.monotonic() - began < 4
+                for method, path in (("GET", CONFIGMAPS), ("POST", CONFIGMAPS)):
+                    with asked(one, method, path, {"metadata": {"generateName": "x"}}) as answer:
+                        assert answer.status in (503, 504)
+                assert time.monotonic() - began < 20
+                member.resume()
+                until = time.monotonic() + ENDS_WITHIN
+                while time.monotonic() < until:
+                    with asked(one, "GET", "/readyz") as answer:
+                        if answer.status == 200:
+                            break
+                create(one, "after")
+            load.check(one)
+    finally:
+        member.remove()
 
 
 def test_prefixes_are_apart(tmp_path: Path, etcd: Member, prefix: str) -> None:

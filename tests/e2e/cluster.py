@@ -1,0 +1,174 @@
+"""Servers over one etcd, and plain requests to them."""
+
+import http.client
+import json
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.programs import Server, start, stop
+from tests.storage.etcd_server import Member
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+ENDS_WITHIN = 10
+"""Seconds after which a watch that shows nothing fails its test."""
+
+
+@contextmanager
+def serving(folder: Path, etcd: Member, prefix: str, *flags: str) -> Iterator[Server]:
+    """A server over etcd; those of one test share a CA, as the servers of a cluster do."""
+    folder.mkdir(exist_ok=True)
+    shared = f"--cert-dir={folder.parent / 'certificates'}"
+    over = (f"--etcd-servers={etcd.url}", f"--etcd-prefix={prefix}")
+    server = start(folder, shared, *over, *flags)
+    try:
+        yield server
+    finally:
+        assert stop(server) == 0, (folder / "log").read_text()
+
+
+@contextmanager
+def asked(
+    server: Server, method: str, path: str, body: Any = None
+) -> Iterator[http.client.HTTPResponse]:
+    """The answer to a request of the administrator."""
+    context = ssl.create_default_context(cafile=str(server.ca_file))
+    context.load_cert_chain(server.client_cert, server.client_key)
+    host = server.url.removeprefix("https://")
+    connection = http.client.HTTPSConnection(host, timeout=ENDS_WITHIN, context=context)
+    content = None if body is None else json.dumps(body)
+    connection.request(method, path, content, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    try:
+        yield answer
+    finally:
+        answer.close()
+        connection.close()
+
+
+def call(server: Server, method: str, path: str, body: Any = None, *, status: int = 200) -> Any:
+    """What the server answers, which must have that status."""
+    with asked(server, method, path, body) as answer:
+        content = answer.read()
+        assert answer.status == status, content
+        return json.loads(content)
+
+
+def create(server: Server, name: str) -> Any:
+    """Make a ConfigMap."""
+    body = {"metadata": {"name": name}, "data": {"by": "e2e"}}
+    return call(server, "POST", CONFIGMAPS, body, status=201)
+
+
+def names(found: Any) -> list[str]:
+    """Of the objects in a list, without what each namespace has by itself."""
+    every = [item["metadata"]["name"] for item in found["items"]]
+    return [name for name in every if name != "kube-root-ca.crt"]
+
+
+class Load:
+    """Clients of several servers that go on at another when one fails: writers, and a watch."""
+
+    def __init__(self, urls: Sequence[str], server: Server, since: str) -> None:
+        """`server` has the credentials, which are good for all; the watch begins at `since`."""
+        self._hosts = [url.removeprefix("https://") for url in urls]
+        self._context = ssl.create_default_context(cafile=str(server.ca_file))
+        self._context.load_cert_chain(server.client_cert, server.client_key)
+        self._since = since
+        self._over = threading.Event()
+        self.acknowledged: list[str] = []
+        self.seen: list[tuple[int, str]] = []
+        """Revision and name of each event."""
+
+    @contextmanager
+    def running(self, writers: int) -> Iterator[None]:
+        """Load the servers during the block, and let the watch catch up after it."""
+        with ThreadPoolExecutor(writers + 1) as threads:
+            writing = [threads.submit(self._write, number) for number in range(writers)]
+            watching = threads.submit(self._watch)
+            try:
+                yield
+            finally:
+                self._over.set()
+            for one in writing:
+                one.result()
+            self.acknowledged.append("last")
+            assert self._create("last", 0)
+            watching.result()
+
+    def _write(self, writer: int) -> None:
+        count = 0
+        while not self._over.is_set():
+            name = f"w-{writer}-{count}"
+            if self._create(name, count):
+                self.acknowledged.append(name)
+            count += 1
+
+    def _create(self, name: str, turn: int) -> bool:
+        """Create an object at any server; a try that broke off may have made it."""
+        body = json.dumps({"metadata": {"name": name}})
+        deadline = time.monotonic() + ENDS_WITHIN
+        while time.monotonic() < deadline:
+            host = self._hosts[turn % len(self._hosts)]
+            turn += 1
+            try:
+                with self._asked(host, "POST", CONFIGMAPS, body) as answer:
+                    answer.read()
+                    if answer.status in (201, 409):
+                        return True
+                    assert answer.status in (429, 500, 503, 504), answer.status
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.01)
+        return False
+
+    def _watch(self) -> None:
+        """See every event up to that of "last", on whichever server there is."""
+        deadline = time.monotonic() + 6 * ENDS_WITHIN
+        turn = 0
+        while time.monotonic() < deadline:
+            host = self._hosts[turn % len(self._hosts)]
+            turn += 1
+            path = f"{CONFIGMAPS}?watch=1&resourceVersion={self._since}"
+            with (
+                suppress(OSError, http.client.HTTPException),
+                self._asked(host, "GET", path, None) as stream,
+            ):
+                if self._take(stream):
+                    return
+        raise AssertionError("the watch did not see the end")
+
+    def _take(self, stream: http.client.HTTPResponse) -> bool:
+        while (line := stream.readline()).endswith(b"\n"):
+            event = json.loads(line)
+            assert event["type"] == "ADDED", event
+            meta = event["object"]["metadata"]
+            self._since = meta["resourceVersion"]
+            self.seen.append((int(self._since), meta["name"]))
+            if meta["name"] == "last":
+                return True
+        return False
+
+    @contextmanager
+    def _asked(
+        self, host: str, method: str, path: str, body: str | None
+    ) -> Iterator[http.client.HTTPResponse]:
+        connection = http.client.HTTPSConnection(host, timeout=ENDS_WITHIN, context=self._context)
+        try:
+            connection.request(method, path, body, {"Content-Type": "application/json"})
+            yield connection.getresponse()
+        finally:
+            connection.close()
+
+    def check(self, server: Server) -> None:
+        """Every acknowledged write is there, and was shown once, in order."""
+        listed = set(names(call(server, "GET", CONFIGMAPS)))
+        assert set(self.acknowledged) <= listed
+        shown = [name for _, name in self.seen if name != "kube-root-ca.crt"]
+        assert sorted(shown) == sorted(listed)
+        revisions = [revision for revision, _ in self.seen]
+        assert revisions == sorted(set(revisions))

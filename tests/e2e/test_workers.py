@@ -1,0 +1,117 @@
+"""`kapiserver serve --workers N`: several processes on one port, over one etcd."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cluster import CONFIGMAPS, ENDS_WITHIN, Load, call, create, names, serving
+from tests.e2e.programs import Server, kubectls, run, start
+from tests.storage.etcd_server import Member, free_port
+
+WORKERS = 2
+
+
+@pytest.fixture
+def etcd() -> Iterator[Member]:
+    """A member of this test's own."""
+    member = Member()
+    member.start()
+    member.wait()
+    yield member
+    member.remove()
+
+
+@pytest.fixture
+def many(tmp_path: Path, etcd: Member) -> Iterator[Server]:
+    """A server of several processes."""
+    with serving(tmp_path / "many", etcd, "/registry", f"--workers={WORKERS}") as server:
+        yield server
+
+
+def workers(server: Server) -> list[int]:
+    """The ids of a server's worker processes."""
+    pid = server.process.pid
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_for_workers(server: Server, *, but: int = 0) -> None:
+    """Return when all workers are there and answer, without the one that died."""
+    until = time.monotonic() + ENDS_WITHIN
+    while time.monotonic() < until:
+        found = workers(server)
+        if but not in found and len(found) == WORKERS and _listening(server) == WORKERS:
+            return
+        time.sleep(0.02)
+    raise AssertionError("there are not as many workers as there should be")
+
+
+def _listening(server: Server) -> int:
+    port = int(server.url.rpartition(":")[2])
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(f"0100007F:{port:04X}" == line[1] and line[3] == "0A" for line in lines)
+
+
+def test_workers_are_one_server(many: Server, tmp_path: Path) -> None:
+    """kubectl and parallel clients see one server, ready when all of it is, and a stop ends it."""
+    assert len(workers(many)) == WORKERS
+    assert _listening(many) == WORKERS
+    program = kubectls()[0]
+    run(program, many, "create", "configmap", "mine", "--from-literal=a=b")
+    for _ in range(4):
+        shown = run(program, many, "get", "configmap", "mine", "-o", "jsonpath={.data.a}")
+        assert shown == "b"
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: create(many, f"c-{number}"), range(40)))
+        lists = list(threads.map(lambda _: names(call(many, "GET", CONFIGMAPS)), range(8)))
+    assert {len(one) for one in lists} == {41}
+
+
+def test_a_worker_that_dies_is_replaced(many: Server) -> None:
+    """When a worker is killed under load, acknowledged writes are kept, a watch that goes on
+    elsewhere sees each event once, and there is a new worker."""
+    since = call(many, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
+    load = Load([many.url], many, since)
+    with load.running(writers=3):
+        victim = workers(many)[0]
+        os.kill(victim, signal.SIGKILL)
+        wait_for_workers(many, but=victim)
+    load.check(many)
+
+
+def test_workers_end_with_their_supervisor(tmp_path: Path, etcd: Member) -> None:
+    """Workers whose supervisor was killed stop by themselves."""
+    many = start(tmp_path, f"--etcd-servers={etcd.url}", f"--workers={WORKERS}")
+    left = workers(many)
+    many.process.kill()
+    many.process.wait()
+    until = time.monotonic() + ENDS_WITHIN
+    while any(Path(f"/proc/{one}").exists() for one in left):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_workers_that_cannot_start(tmp_path: Path, many: Server, etcd: Member) -> None:
+    """Over the embedded store, on a port that is taken and without their etcd, workers are refused
+    with a reason."""
+    port = many.url.rpartition(":")[2]
+    dead = f"--etcd-servers=http://127.0.0.1:{free_port()}"
+    for flags, words in (
+        ([], "--workers needs --etcd-servers"),
+        ([f"--etcd-servers={etcd.url}", f"--secure-port={port}"], "Address already in use"),
+        ([dead], r"worker \d did not get ready"),
+    ):
+        with pytest.raises(AssertionError, match=words):
+            start(tmp_path, f"--workers={WORKERS}", *flags)
+
+
+def test_ctrl_c(tmp_path: Path, etcd: Member) -> None:
+    """The SIGINT of a terminal, which all processes get, ends the server cleanly."""
+    many = start(tmp_path, f"--etcd-servers={etcd.url}", f"--workers={WORKERS}")
+    for pid in (many.process.pid, *workers(many)):
+        os.kill(pid, signal.SIGINT)
+    assert many.process.wait(ENDS_WITHIN) == 0

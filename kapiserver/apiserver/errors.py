@@ -212,7 +212,7 @@ def _internal(error: Exception, info: RequestInfo) -> Tree:
 
 
 def _undecryptable(error: Exception, info: RequestInfo) -> Tree:
-    return _internal(InternalError(f"Internal error occurred: {error}"), info)
+    return _internal(InternalError(str(error)), info)
 
 
 def _object(code: int, reason: str) -> ToStatus:

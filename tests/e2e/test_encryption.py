@@ -1,0 +1,125 @@
+"""`--encryption-provider-config`, as an operator uses it: start, look into the file, rotate."""
+
+import base64
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.programs import ROOT, Server, kubectls, run, start, stop
+from tests.e2e.test_etcd import call
+
+SECRETS = "/api/v1/namespaces/default/secrets"
+KEYS = {name: base64.b64encode(name.encode().ljust(32)).decode() for name in ("old", "new")}
+
+
+def configure(folder: Path, *providers: str) -> str:
+    """Write a configuration for secrets; the flag that names it."""
+    listed = "".join(
+        f"  - {provider}: {{keys: [{{name: {key}, secret: {KEYS[key]}}}]}}\n" if key
+        else f"  - {provider}: {{}}\n"
+        for provider, _, key in (each.partition(":") for each in providers)
+    )  # fmt: skip
+    file = folder / "encryption.yaml"
+    file.write_text(
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
+        f"- resources: [secrets]\n  providers:\n{listed}"
+    )
+    return f"--encryption-provider-config={file}"
+
+
+@contextmanager
+def serving(folder: Path, *flags: str) -> Iterator[Server]:
+    server = start(folder, *flags)
+    try:
+        yield server
+    finally:
+        assert stop(server) == 0, (folder / "log").read_text()
+
+
+def stored(folder: Path) -> bytes:
+    """All bytes that the server keeps."""
+    files = (path for path in (folder / "data").rglob("*") if path.is_file())
+    return b"".join(path.read_bytes() for path in files)
+
+
+def read(server: Server, name: str, **options: Any) -> Any:
+    return call(server, "GET", f"{SECRETS}/{name}", **options)
+
+
+def test_keys_of_an_operator(tmp_path: Path) -> None:
+    """What is written is nowhere on the disk; a new key reads what the old one sealed and rewrites
+    it when it is replaced by itself; without its key a secret is an internal error, and the rest
+    of the server is well."""
+    password = os.urandom(9).hex()
+    data = base64.b64encode(password.encode()).decode()
+    with serving(tmp_path, configure(tmp_path, "aescbc:old", "identity")) as server:
+        body = {"metadata": {"name": "a"}, "data": {"password": data}}
+        call(server, "POST", SECRETS, body, status=201)
+        assert read(server, "a")["data"] == {"password": data}
+        assert password.encode() not in stored(tmp_path)
+        assert data.encode() not in stored(tmp_path)
+        assert b"k8s:enc:aescbc:v1:old:" in stored(tmp_path)
+        for kubectl in kubectls()[:1]:
+            run(kubectl, server, "create", "secret", "generic", "b", f"--from-literal=p={password}")
+            found = run(kubectl, server, "get", "secret", "b", "-o", "jsonpath={.data.p}")
+            assert found == data
+    assert password.encode() not in stored(tmp_path)
+    with serving(tmp_path, configure(tmp_path, "secretbox:new", "aescbc:old")) as server:
+        for item in call(server, "GET", SECRETS)["items"]:
+            call(server, "PUT", f"{SECRETS}/{item['metadata']['name']}", item)
+        assert b"k8s:enc:secretbox:v1:new:" in stored(tmp_path)
+    with serving(tmp_path, configure(tmp_path, "secretbox:new")) as server:
+        assert read(server, "a")["data"] == {"password": data}
+    with serving(tmp_path, configure(tmp_path, "aescbc:old")) as server:
+        check_unreadable(server)
+
+
+def check_unreadable(server: Server) -> None:
+    problem = "no matching prefix found"
+    for path, message in (
+        (f"{SECRETS}/a", problem),
+        (SECRETS, f'unable to transform key "/registry/secrets/default/a": {problem}'),
+    ):
+        assert call(server, "GET", path, status=500) == {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": f"Internal error occurred: {message}",
+            "reason": "InternalError",
+            "details": {"causes": [{"message": message}]},
+            "code": 500,
+        }
+    call(server, "POST", SECRETS, {"metadata": {"name": "c"}}, status=201)
+    assert read(server, "c")["metadata"]["name"] == "c"
+    call(server, "GET", "/api/v1/namespaces/default/configmaps")
+
+
+REFUSED = [
+    (["--encryption-provider-config=none"], "error reading encryption provider configuration "
+     'file "none"'),
+    (["--encryption-provider-config=README.md"], "error decoding encryption provider configuration "
+     'file "README.md"'),
+    (["--encryption-provider-config-automatic-reload"],
+     "--encryption-provider-config-automatic-reload must be set with --encryption-provider-config"),
+    (["--feature-gates=Nothing=true"], "unrecognized feature gate: Nothing"),
+    (["--feature-gates", "WatchList"], "missing bool value for WatchList"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("flags", "words"), REFUSED)
+def test_flags_that_are_refused(flags: list[str], words: str, tmp_path: Path) -> None:
+    """A server with such flags does not start, and says why."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kapiserver.apiserver.cli", "serve", "--secure-port=0",
+         f"--data-dir={tmp_path}", *flags],
+        cwd=ROOT, capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"kapiserver: {words}")

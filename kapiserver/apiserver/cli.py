@@ -100,9 +100,15 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     )
     users.add_argument("--anonymous-auth", type=_bool, default=True, metavar="BOOL")
     _add_service_accounts(users)
+    _add_admission(parser.add_argument_group("admission"))
     _add_storage(parser.add_argument_group("storage"))
     _add_bounds(parser.add_argument_group("bounds"))
     add("-v", "--verbose", action="count", default=0, help="log each request; -vv: all there is")
+
+
+def _add_admission(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--enable-admission-plugins", type=_list, default=(), metavar="NAME,...")
+    group.add_argument("--disable-admission-plugins", type=_list, default=(), metavar="NAME,...")
 
 
 def _add_service_accounts(group: argparse._ArgumentGroup) -> None:
@@ -181,6 +187,8 @@ def _add_recode(parser: argparse.ArgumentParser) -> None:
 
 def config_of(options: argparse.Namespace) -> Config:
     """The settings that flags say. Raises ValueError for flags that do not go together."""
+    from kapiserver.apiserver.admission_plugins import enabled
+
     if (options.tls_cert_file is None) != (options.tls_private_key_file is None):
         raise ValueError("--tls-cert-file and --tls-private-key-file go together")
     if (options.etcd_certfile is None) != (options.etcd_keyfile is None):
@@ -194,6 +202,7 @@ def config_of(options: argparse.Namespace) -> Config:
             "--encryption-provider-config-automatic-reload must be set with "
             "--encryption-provider-config"
         )
+    enabled(options.enable_admission_plugins, options.disable_admission_plugins)
     data: Path = options.data_dir
     storage = options.storage or f"sqlite:{data / 'kapiserver.db'}"
     if options.etcd_servers:

@@ -58,6 +58,8 @@ class Config:
     service_account_signing_key_file: Path | None = None
     service_account_jwks_uri: str = ""
     api_audiences: tuple[str, ...] = ()
+    enable_admission_plugins: tuple[str, ...] = ()
+    disable_admission_plugins: tuple[str, ...] = ()
     max_requests_inflight: int = 400
     max_mutating_requests_inflight: int = 200
     workers: int = 1

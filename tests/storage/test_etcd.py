@@ -8,8 +8,8 @@ import ipaddress
 import subprocess
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -242,35 +242,61 @@ async def test_an_etcd_without_space(etcd_program: Path) -> None:
         member.remove()
 
 
-async def test_failover(etcd_program: Path) -> None:
-    """With one of three members gone, calls and watches go on at the others."""
+@contextmanager
+def cluster(etcd: Path) -> Iterator[list[Member]]:
+    """Three members that have elected a leader."""
     peers = {name: free_port() for name in ("one", "two", "three")}
-    members = [Member(name, peers, etcd=etcd_program) for name in peers]
+    members = [Member(name, peers, etcd=etcd) for name in peers]
     try:
         for each in members:
             each.start()
         for each in members:
             each.wait()
-        async with opened(*(each.url for each in members)) as store:
+        yield members
+    finally:
+        for each in members:
+            each.remove()
+
+
+async def leads(member: Member) -> bool:
+    """Whether a member is the leader of its cluster."""
+    async with opened(member.url) as store:
+        status = await store._etcd.read("/maintenance/status", {})
+        return bool(status["leader"] == status["header"]["member_id"])
+
+
+@pytest.mark.parametrize("end", [Member.kill, Member.hang], ids=["killed", "hung"])
+@pytest.mark.parametrize("leader", [True, False], ids=["leader", "follower"])
+async def test_failover(
+    etcd_program: Path,
+    leader: bool,
+    end: Callable[[Member], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the member gone or hung that a store talks to, calls and watches go on at the others,
+    and each event is seen once, in order."""
+    monkeypatch.setattr(etcd, "CALL_SECONDS", 1.0)
+    with cluster(etcd_program) as members:
+        leading = [await leads(each) for each in members]
+        first = members[leading.index(leader)]
+        others = [each for each in members if each is not first]
+        async with opened(first.url, *(each.url for each in others)) as store:
             recorder = Recorder()
             store.watch("/a/", after=await store.current_revision(), sink=recorder)
             made = []
             for number in range(40):
-                if number == 20:
-                    members[0].kill()
-                try:
+                if number == 10:
+                    end(first)
+                with suppress(Unavailable):  # it may have been made all the same
                     await store.create(f"/a/{number:02}", b"")
                     made.append(f"/a/{number:02}")
-                except Unavailable:  # while a leader is elected
-                    await asyncio.sleep(0.1)
-            assert len(made) > 30
-            await recorder.until(lambda: set(made) <= set(recorder.keys()))
-            assert len(set(recorder.keys())) == len(recorder.keys())
+            assert len(made) > 35
+            there = {item.key for item in (await store.range("/a/")).items}
+            assert set(made) <= there
+            await recorder.until(lambda: there <= set(recorder.keys()))
+            assert sorted(recorder.keys()) == sorted(there)
             revisions = [event.revision for event in recorder.seen]
             assert revisions == sorted(revisions)
-    finally:
-        for each in members:
-            each.remove()
 
 
 async def test_no_etcd_at_all() -> None:

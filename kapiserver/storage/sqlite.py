@@ -81,21 +81,27 @@ SELECT revision, value FROM log WHERE key = ? AND revision <= ? ORDER BY revisio
 _PAGE = """
 SELECT current.key, log.value, log.revision
 FROM current CROSS JOIN log ON log.revision = current.revision
-WHERE current.key >= ? AND current.key < ? ORDER BY current.key LIMIT ?
+WHERE current.key >= :first AND current.key < :end ORDER BY current.key LIMIT :limit
 """
-_COUNT = "SELECT count(*) FROM current WHERE key > ? AND key < ?"
-# `deleted` is a bare column beside max(): SQLite takes it from the row that has the maximum.
+_COUNT = "SELECT count(*) FROM current WHERE key > :last AND key < :end"
+# From each key to the next, so that a key with a long history costs no more than one without.
 _PAGE_AT_REVISION = """
-SELECT newest.key, log.value, log.revision FROM (
-    SELECT key, max(revision) AS revision, deleted FROM log INDEXED BY log_by_key
-    WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key HAVING NOT deleted
-    ORDER BY key LIMIT ?
-) AS newest CROSS JOIN log ON log.revision = newest.revision ORDER BY newest.key
+WITH RECURSIVE keys (key) AS (
+    SELECT min(key) FROM log WHERE key >= :first AND key < :end
+    UNION ALL
+    SELECT (SELECT min(key) FROM log WHERE key > keys.key AND key < :end)
+    FROM keys WHERE keys.key IS NOT NULL
+)
+SELECT keys.key, log.value, log.revision FROM keys CROSS JOIN log ON log.revision = (
+    SELECT max(revision) FROM log INDEXED BY log_by_key
+    WHERE key = keys.key AND revision <= :revision
+) WHERE NOT log.deleted LIMIT :limit
 """
+# Those that are there now, less what came since and what went.
 _COUNT_AT_REVISION = """
-SELECT count(*) FROM (
-    SELECT max(revision), deleted FROM log INDEXED BY log_by_key
-    WHERE key > ? AND key < ? AND revision <= ? GROUP BY key HAVING NOT deleted
+SELECT (SELECT count(*) FROM current WHERE key > :last AND key < :end) - (
+    SELECT coalesce(sum(CASE WHEN deleted THEN -1 ELSE previous = 0 END), 0) FROM log NOT INDEXED
+    WHERE revision > :revision AND key > :last AND key < :end
 )
 """
 _CHANGES = """
@@ -232,15 +238,16 @@ class Database:
 
     def page(self, prefix: str, start: str, limit: int, revision: Revision | None) -> Page:
         """Read part of a range. Raises Compacted, FutureRevision."""
-        first, end = max(prefix, start), end_of(prefix)
+        asked = {"first": max(prefix, start), "end": end_of(prefix), "limit": limit or -1}
         with self._snapshot(revision) as snapshot:
-            past = () if revision is None else (revision,)
+            asked["revision"] = snapshot
             query = _PAGE if revision is None else _PAGE_AT_REVISION
-            rows = self._sql.execute(query, (first, end, *past, limit or -1)).fetchall()
+            rows = self._sql.execute(query, asked).fetchall()
             remaining = 0
             if limit and len(rows) == limit:
+                asked["last"] = rows[-1][0]
                 query = _COUNT if revision is None else _COUNT_AT_REVISION
-                remaining = self._sql.execute(query, (rows[-1][0], end, *past)).fetchone()[0]
+                remaining = self._sql.execute(query, asked).fetchone()[0]
         return Page([KeyValue(*row) for row in rows], snapshot, remaining)
 
     def changes(self, prefix: str, after: Revision, until: Revision, limit: int) -> Changes:

@@ -212,7 +212,9 @@ class Scheme:
         """How writes of a resource, or of one of its subresources, behave: what the group's table
         says, else the ordinary way."""
         resource = self.kept(resource)
-        table = self._optional_table(resource.group, "strategies", "STRATEGIES")
+        elsewhere = self._optional_table(resource.group, "strategies", "ELSEWHERE")
+        module = elsewhere.get(resource.name, "strategies")
+        table = self._optional_table(resource.group, module, "STRATEGIES")
         key = f"{resource.name}/{subresource}" if subresource else resource.name
         found: Strategy | None = table.get(key)
         if found is not None:
@@ -260,7 +262,7 @@ class Scheme:
         declared = self._by_declared_name.get(group)
         if declared is None or not _has_module(declared, module):
             return {}
-        found: dict[Any, Any] = self.table(group, module, name)
+        found: dict[Any, Any] = getattr(_module(declared, module), name, {})
         return found
 
     def table(self, group: str, module: str, name: str) -> Any:

@@ -129,7 +129,7 @@ def _count_change(new: Tree, old: Tree) -> None:
 
 _POD = PodStrategy()
 
-POD_STRATEGIES: dict[str, Strategy] = {
+STRATEGIES: dict[str, Strategy] = {
     "pods": _POD,
     "pods/binding": Strategy(),  # what the server itself does: a new node is no new generation
     "pods/ephemeralcontainers": EphemeralContainersStrategy(),

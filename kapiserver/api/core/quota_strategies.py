@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from kapiserver.api.core.validation.quotas import (
+    changed_quota_status,
     changed_resource_quota,
     limit_range,
     resource_quota,
 )
 from kapiserver.api.errors import FieldError
-from kapiserver.api.strategy import SpecStrategy, Strategy
+from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
 
@@ -36,4 +37,10 @@ class ResourceQuotaStrategy(SpecStrategy):
         return list(changed_resource_quota(new, old))
 
 
-RESOURCE_QUOTA = ResourceQuotaStrategy()
+_RESOURCE_QUOTA = ResourceQuotaStrategy()
+
+STRATEGIES: dict[str, Strategy] = {
+    "limitranges": LimitRangeStrategy(),
+    "resourcequotas": _RESOURCE_QUOTA,
+    "resourcequotas/status": StatusStrategy(_RESOURCE_QUOTA, rule=changed_quota_status),
+}

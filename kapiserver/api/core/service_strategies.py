@@ -52,7 +52,7 @@ class ServiceStrategy(SpecStrategy):
 
 _SERVICE = ServiceStrategy()
 
-SERVICE_STRATEGIES: dict[str, Strategy] = {
+STRATEGIES: dict[str, Strategy] = {
     "services": _SERVICE,
     "services/status": StatusStrategy(_SERVICE),
 }

@@ -1,14 +1,12 @@
-"""How writes of the core group behave: one class per kind that has something to say."""
+"""How writes of the core group behave: one class per kind that has something to say.
+
+Every start needs this module: what is large and not about namespaces stands elsewhere.
+"""
 
 from __future__ import annotations
 
 from kapiserver.api import names
 from kapiserver.api.core import v1
-from kapiserver.api.core.controller_strategies import CONTROLLER_STRATEGIES
-from kapiserver.api.core.pod_strategies import POD_STRATEGIES
-from kapiserver.api.core.quota_strategies import RESOURCE_QUOTA, LimitRangeStrategy
-from kapiserver.api.core.service_strategies import SERVICE_STRATEGIES
-from kapiserver.api.core.validation.claims import changed_claim_status
 from kapiserver.api.core.validation.cluster import (
     changed_namespace_status,
     changed_node,
@@ -22,8 +20,6 @@ from kapiserver.api.core.validation.data import (
     config_map,
     secret,
 )
-from kapiserver.api.core.validation.quotas import changed_quota_status
-from kapiserver.api.core.volume_strategies import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from kapiserver.api.errors import FieldError
 from kapiserver.api.objects import finalizers_of, metadata_of, name_of, value_at
 from kapiserver.api.order import settle
@@ -141,7 +137,6 @@ _NODE = NodeStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "configmaps": ConfigMapStrategy(),
     "events": EventStrategy(),
-    "limitranges": LimitRangeStrategy(),
     "namespaces": _NAMESPACE,
     "namespaces/finalize": StatusStrategy(
         _NAMESPACE, keeps=("status",), rule=lambda new, _: namespace(new)
@@ -149,17 +144,19 @@ STRATEGIES: dict[str, Strategy] = {
     "namespaces/status": StatusStrategy(_NAMESPACE, rule=changed_namespace_status),
     "nodes": _NODE,
     "nodes/status": StatusStrategy(_NODE, rule=changed_node),
-    "persistentvolumeclaims": PERSISTENT_VOLUME_CLAIM,
-    "persistentvolumeclaims/status": StatusStrategy(
-        PERSISTENT_VOLUME_CLAIM, rule=changed_claim_status
-    ),
-    "persistentvolumes": PERSISTENT_VOLUME,
-    "persistentvolumes/status": StatusStrategy(PERSISTENT_VOLUME),
-    "resourcequotas": RESOURCE_QUOTA,
-    "resourcequotas/status": StatusStrategy(RESOURCE_QUOTA, rule=changed_quota_status),
     "secrets": SecretStrategy(),
     "serviceaccounts": ServiceAccountStrategy(),
-    **CONTROLLER_STRATEGIES,
-    **POD_STRATEGIES,
-    **SERVICE_STRATEGIES,
 }
+
+ELSEWHERE = {
+    "endpoints": "endpoints_strategies",
+    "limitranges": "quota_strategies",
+    "persistentvolumeclaims": "volume_strategies",
+    "persistentvolumes": "volume_strategies",
+    "pods": "pod_strategies",
+    "podtemplates": "controller_strategies",
+    "replicationcontrollers": "controller_strategies",
+    "resourcequotas": "quota_strategies",
+    "services": "service_strategies",
+}
+"""Resources whose strategies have a module of their own, loaded when they are first asked for."""

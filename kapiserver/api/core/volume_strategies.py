@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 from kapiserver.api.core import v1, volume_warnings
-from kapiserver.api.core.validation.claims import changed_claim, claim
+from kapiserver.api.core.validation.claims import changed_claim, changed_claim_status, claim
 from kapiserver.api.core.validation.persistent_volumes import (
     changed_persistent_volume,
     persistent_volume,
@@ -13,7 +13,7 @@ from kapiserver.api.core.validation.persistent_volumes import (
 from kapiserver.api.errors import FieldError
 from kapiserver.api.objects import value_at
 from kapiserver.api.order import settle
-from kapiserver.api.strategy import SpecStrategy
+from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
 _LOCAL_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
@@ -93,5 +93,14 @@ def _same_source(spec: Tree) -> None:
     settle(spec, v1.PersistentVolumeClaimSpec)
 
 
-PERSISTENT_VOLUME = PersistentVolumeStrategy()
-PERSISTENT_VOLUME_CLAIM = PersistentVolumeClaimStrategy()
+_PERSISTENT_VOLUME = PersistentVolumeStrategy()
+_PERSISTENT_VOLUME_CLAIM = PersistentVolumeClaimStrategy()
+
+STRATEGIES: dict[str, Strategy] = {
+    "persistentvolumeclaims": _PERSISTENT_VOLUME_CLAIM,
+    "persistentvolumeclaims/status": StatusStrategy(
+        _PERSISTENT_VOLUME_CLAIM, rule=changed_claim_status
+    ),
+    "persistentvolumes": _PERSISTENT_VOLUME,
+    "persistentvolumes/status": StatusStrategy(_PERSISTENT_VOLUME),
+}

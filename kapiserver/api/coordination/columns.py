@@ -8,4 +8,15 @@ COLUMNS: dict[str, Columns] = {
     "Lease": Columns(
         (NAME, Column("Holder", text("spec", "holderIdentity"), "Who holds it."), AGE)
     ),
+    "LeaseCandidate": Columns(
+        (
+            NAME,
+            Column("LeaseName", text("spec", "leaseName"), "The lease it would take."),
+            Column("BinaryVersion", text("spec", "binaryVersion"), "The version of the program."),
+            Column(
+                "EmulationVersion", text("spec", "emulationVersion"), "The version it behaves like."
+            ),
+            AGE,
+        )
+    ),
 }

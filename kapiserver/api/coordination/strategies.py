@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kapiserver.api.coordination.validation import lease
+from kapiserver.api import names
+from kapiserver.api.coordination.validation import candidate, changed_candidate, lease
 from kapiserver.api.errors import FieldError
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
@@ -21,4 +22,23 @@ class LeaseStrategy(Strategy):
         return list(lease(new))
 
 
-STRATEGIES: dict[str, Strategy] = {"leases": LeaseStrategy()}
+class LeaseCandidateStrategy(Strategy):
+    """As a lease; its name is that of a file."""
+
+    allow_create_on_update = True
+    allow_unconditional_update = False
+
+    def check_name(self, name: str) -> list[str]:
+        return names.config_key(name)
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(candidate(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_candidate(new, old))
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "leasecandidates": LeaseCandidateStrategy(),
+    "leases": LeaseStrategy(),
+}

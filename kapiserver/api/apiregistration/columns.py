@@ -1,0 +1,36 @@
+"""The tables of the apiregistration group."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kapiserver.api.columns import AGE, NAME, Column, Columns
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+
+
+def _service(found: Tree, _: datetime) -> str:
+    service = value_at(found, "spec", "service")
+    if service is None:
+        return "Local"
+    return f"{service.get('namespace') or ''}/{service.get('name') or ''}"
+
+
+def _available(found: Tree, _: datetime) -> str:
+    for one in value_at(found, "status", "conditions") or ():
+        if one.get("type") == "Available":
+            status = one.get("status") or ""
+            return status if status == "True" else f"{status} ({one.get('reason') or ''})"
+    return "Unknown"
+
+
+COLUMNS: dict[str, Columns] = {
+    "APIService": Columns(
+        (
+            NAME,
+            Column("Service", _service, "The service behind which the server is."),
+            Column("Available", _available, "Whether it answers."),
+            AGE,
+        )
+    ),
+}

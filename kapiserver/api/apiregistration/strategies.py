@@ -1,0 +1,51 @@
+"""How writes of the apiregistration group behave."""
+
+from __future__ import annotations
+
+from kapiserver.api import names
+from kapiserver.api.apiregistration.validation import api_service, changed_status
+from kapiserver.api.errors import FieldError
+from kapiserver.api.objects import value_at
+from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.types import Tree
+
+
+class APIServiceStrategy(SpecStrategy):
+    """What this server answers for itself is available at once."""
+
+    allow_unconditional_update = False
+    generations = False
+
+    def check_name(self, name: str) -> list[str]:
+        return names.path_segment(name)
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        super().prepare_for_create(obj)
+        if value_at(obj, "spec", "service") is None:
+            obj["status"]["conditions"] = [
+                {
+                    "type": "Available",
+                    "status": "True",
+                    "lastTransitionTime": value_at(obj, "metadata", "creationTimestamp"),
+                    "reason": "Local",
+                    "message": "Local APIServices are always available",
+                }
+            ]
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(api_service(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(api_service(new))
+
+
+_SERVICE = APIServiceStrategy()
+
+STRATEGIES: dict[str, Strategy] = {
+    "apiservices": _SERVICE,
+    "apiservices/status": StatusStrategy(
+        _SERVICE,
+        keeps_metadata=("labels", "annotations", "finalizers", "ownerReferences"),
+        rule=changed_status,
+    ),
+}

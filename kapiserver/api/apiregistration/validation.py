@@ -1,0 +1,67 @@
+"""Rules for servers that answer for whole group-versions.
+
+Mirrors pkg/apis/apiregistration/validation of k8s.io/kube-aggregator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.api import names
+from kapiserver.api.core.validation.common import checked, needed
+from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
+from kapiserver.api.objects import name_of, value_at
+from kapiserver.api.types import Tree
+
+_SPEC = Path("spec")
+_STATUSES = ("False", "True", "Unknown")
+
+
+def api_service(obj: Tree) -> Iterator[FieldError]:
+    """A registration, new or changed."""
+    spec = obj.get("spec") or {}
+    group, version = spec.get("group") or "", spec.get("version") or ""
+    wanted, name = f"{version}.{group}", name_of(obj)
+    if name and name != wanted:
+        detail = f'must be `spec.version+"."+spec.group`: "{wanted}"'
+        yield invalid(Path("metadata") / "name", name, detail)
+    if not group and version != "v1":
+        detail = "only v1 may have an empty group and it better be legacy kube"
+        yield required(_SPEC / "group", detail)
+    if group:
+        for message in names.dns1123_subdomain(group)[:1]:
+            yield invalid(_SPEC / "group", group, message)
+    yield from checked(names.dns1035_label, version, _SPEC / "version")
+    for field, most in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
+        value = spec.get(field) or 0
+        if not 0 < value <= most:
+            yield invalid(_SPEC / field, value, f"must be positive and less than {most}")
+    yield from _server(spec)
+
+
+def _server(spec: Tree) -> Iterator[FieldError]:
+    service, bundle = spec.get("service"), spec.get("caBundle") or ""
+    insecure, at = bool(spec.get("insecureSkipTLSVerify")), _SPEC / "insecureSkipTLSVerify"
+    if service is None:
+        if bundle:
+            size = f"{len(bundle.rstrip('=')) * 3 // 4} bytes"
+            yield invalid(_SPEC / "caBundle", size, "local APIServices may not have a caBundle")
+        if insecure:
+            yield invalid(at, insecure, "local APIServices may not have insecureSkipTLSVerify")
+        return
+    for field in ("namespace", "name"):
+        yield from needed(service, field, _SPEC / "service")
+    port = service.get("port")
+    if port is not None and (messages := names.port_number(port)):
+        detail = f"port is not valid: {', '.join(messages)}"
+        yield invalid(_SPEC / "service" / "port", port, detail)
+    if insecure and bundle:
+        yield invalid(at, insecure, "may not be true if caBundle is present")
+
+
+def changed_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+    """What is known of a server."""
+    for index, one in enumerate(value_at(new, "status", "conditions") or ()):
+        if one.get("status") not in _STATUSES:
+            at = (Path("status") / "conditions")[index] / "status"
+            yield not_supported(at, one.get("status") or "", _STATUSES)

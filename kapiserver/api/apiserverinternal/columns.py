@@ -1,0 +1,33 @@
+"""The tables of the internal.apiserver group."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, first_few, text
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+
+
+def _versions(found: Tree, _: datetime) -> str:
+    shown = [
+        f"{one.get('apiServerID') or ''}={one.get('encodingVersion') or ''}"
+        for one in value_at(found, "status", "storageVersions") or ()
+    ]
+    return first_few(shown) or UNSET
+
+
+COLUMNS: dict[str, Columns] = {
+    "StorageVersion": Columns(
+        (
+            NAME,
+            Column(
+                "CommonEncodingVersion",
+                text("status", "commonEncodingVersion", empty=UNSET),
+                "What all servers write.",
+            ),
+            Column("StorageVersions", _versions, "What each server writes."),
+            AGE,
+        )
+    ),
+}

@@ -1,0 +1,71 @@
+"""Rules for the versions that servers read and write.
+
+Mirrors pkg/apis/apiserverinternal/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.api import names
+from kapiserver.api.core.validation.common import checked
+from kapiserver.api.errors import FieldError, Path, duplicate, invalid, required
+from kapiserver.api.types import Tree
+
+_VERSIONS = Path("status") / "storageVersions"
+_COMMON = Path("status") / "commonEncodingVersion"
+
+
+def storage_version_name(name: str) -> list[str]:
+    """A group and a resource."""
+    group, dot, resource = name.rpartition(".")
+    if not dot:
+        return ["name must be in the form of <group>.<resource>"]
+    return [
+        *(f"the group segment {message}" for message in names.dns1123_subdomain(group)),
+        *(f"the resource segment {message}" for message in names.dns1035_label(resource)),
+    ]
+
+
+def changed_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+    """What each server said, and what they agree on."""
+    status = new.get("status") or {}
+    servers, seen = status.get("storageVersions") or [], set()
+    for index, server in enumerate(servers):
+        at, name = _VERSIONS[index], server.get("apiServerID") or ""
+        if name in seen:
+            yield duplicate(at / "apiServerID", name)
+        seen.add(name)
+        yield from checked(names.dns1123_subdomain, name, at / "apiServerID")
+        yield from _encodes(server, at)
+    encodings = {server.get("encodingVersion") for server in servers}
+    common = status.get("commonEncodingVersion")
+    if len(encodings) == 1:
+        (agreed,) = encodings
+        if common is None:
+            yield required(_COMMON, f"the common encoding version is {agreed}")
+        elif common != agreed:
+            yield invalid(_COMMON, common, f"the actual common encoding version is {agreed}")
+    elif common is not None:
+        detail = (
+            "should be nil if servers do not agree on the same encoding version, or if there is "
+            "no server reporting the supported versions yet"
+        )
+        yield invalid(_COMMON, common, detail)
+    for index, one in enumerate(status.get("conditions") or ()):
+        at = (Path("status") / "conditions")[index]
+        for field in ("type", "status", "reason"):
+            if not one.get(field):
+                yield required(at / field)
+
+
+def _encodes(server: Tree, path: Path) -> Iterator[FieldError]:
+    version = server.get("encodingVersion") or ""
+    decodable = server.get("decodableVersions") or []
+    if version not in decodable:
+        detail = f"decodableVersions must include encodingVersion {version}"
+        yield invalid(path / "decodableVersions", decodable, detail)
+    for served in server.get("servedVersions") or ():
+        if served not in decodable:
+            detail = f"individual served version : {served} must be included in decodableVersions"
+            yield invalid(path / "servedVersions", server["servedVersions"], detail)

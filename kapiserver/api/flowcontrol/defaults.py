@@ -1,0 +1,103 @@
+"""What the flowcontrol group fills in, and the objects that are always there.
+
+Mirrors pkg/apis/flowcontrol/v1/defaults.go and the mandatory part of its bootstrap.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.flowcontrol import v1
+from kapiserver.api.order import settle
+from kapiserver.api.types import Tree, Type
+
+_EVERYTHING = {
+    "resourceRules": [
+        {
+            "verbs": ["*"],
+            "apiGroups": ["*"],
+            "resources": ["*"],
+            "clusterScope": True,
+            "namespaces": ["*"],
+        }
+    ],
+    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+}
+
+
+def _groups(*names: str) -> list[Tree]:
+    return [{"kind": "Group", "group": {"name": name}} for name in names]
+
+
+MANDATORY_FLOW_SCHEMAS: dict[str, Tree] = {
+    "exempt": {
+        "priorityLevelConfiguration": {"name": "exempt"},
+        "matchingPrecedence": 1,
+        "rules": [{"subjects": _groups("system:masters"), **_EVERYTHING}],
+    },
+    "catch-all": {
+        "priorityLevelConfiguration": {"name": "catch-all"},
+        "matchingPrecedence": 10000,
+        "distinguisherMethod": {"type": "ByUser"},
+        "rules": [
+            {
+                "subjects": _groups("system:unauthenticated", "system:authenticated"),
+                **_EVERYTHING,
+            }
+        ],
+    },
+}
+"""The specs of the schemas that no one may change."""
+
+MANDATORY_PRIORITY_LEVELS: dict[str, Tree] = {
+    "exempt": {
+        "type": "Exempt",
+        "exempt": {"nominalConcurrencyShares": 0, "lendablePercent": 0},
+    },
+    "catch-all": {
+        "type": "Limited",
+        "limited": {
+            "nominalConcurrencyShares": 5,
+            "limitResponse": {"type": "Reject"},
+            "lendablePercent": 0,
+        },
+    },
+}
+"""The specs of the levels that no one may change, but for the shares of the exempt one."""
+
+
+def _fill_missing(obj: Tree, type_: type[Type], **values: int) -> None:
+    for name, value in values.items():
+        if obj.get(name) is None:
+            obj[name] = value
+    settle(obj, type_)
+
+
+def _schema(spec: Tree) -> None:
+    if not spec.get("matchingPrecedence"):
+        spec["matchingPrecedence"] = 1000
+        settle(spec, v1.FlowSchemaSpec)
+
+
+def _exempt(level: Tree) -> None:
+    type_ = v1.ExemptPriorityLevelConfiguration
+    _fill_missing(level, type_, nominalConcurrencyShares=0, lendablePercent=0)
+
+
+def _limited(level: Tree) -> None:
+    type_ = v1.LimitedPriorityLevelConfiguration
+    _fill_missing(level, type_, nominalConcurrencyShares=30, lendablePercent=0)
+
+
+def _queuing(queuing: Tree) -> None:
+    for name, value in (("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)):
+        if not queuing.get(name):
+            queuing[name] = value
+    settle(queuing, v1.QueuingConfiguration)
+
+
+DEFAULTS: dict[type[Type], DefaultFunction] = {
+    v1.ExemptPriorityLevelConfiguration: _exempt,
+    v1.FlowSchemaSpec: _schema,
+    v1.LimitedPriorityLevelConfiguration: _limited,
+    v1.QueuingConfiguration: _queuing,
+}

@@ -1,0 +1,47 @@
+"""How writes of the flowcontrol group behave."""
+
+from __future__ import annotations
+
+from kapiserver.api.errors import FieldError
+from kapiserver.api.flowcontrol.validation import (
+    changed_conditions,
+    flow_schema,
+    priority_level,
+)
+from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.types import Tree
+
+
+class FlowSchemaStrategy(SpecStrategy):
+    """The mandatory schemas stay as they are."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(flow_schema(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(flow_schema(new))
+
+
+class PriorityLevelStrategy(SpecStrategy):
+    """The mandatory levels stay as they are."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(priority_level(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(priority_level(new))
+
+
+_SCHEMA = FlowSchemaStrategy()
+_LEVEL = PriorityLevelStrategy()
+
+STRATEGIES: dict[str, Strategy] = {
+    "flowschemas": _SCHEMA,
+    "flowschemas/status": StatusStrategy(
+        _SCHEMA, keeps_metadata=STATUS_METADATA, rule=changed_conditions
+    ),
+    "prioritylevelconfigurations": _LEVEL,
+    "prioritylevelconfigurations/status": StatusStrategy(
+        _LEVEL, keeps_metadata=STATUS_METADATA, rule=changed_conditions
+    ),
+}

@@ -1,0 +1,134 @@
+"""The tables of the lifecycle group.
+
+Mirrors pkg/printers/internalversion of Kubernetes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kapiserver.api.columns import (
+    AGE,
+    NAME,
+    NONE,
+    UNKNOWN,
+    UNSET,
+    Column,
+    Columns,
+    first_few,
+    human_duration,
+    moment,
+    since,
+    text,
+)
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+
+
+def _target_type(obj: Tree, _: datetime) -> str:
+    return UNSET if value_at(obj, "spec", "target", "pod") is None else "Pod"
+
+
+def _status(obj: Tree, _: datetime) -> str:
+    for type_ in ("TargetEvicted", "Failed"):
+        for one in value_at(obj, "status", "conditions") or ():
+            if one.get("type") == type_ and one.get("status") == "True":
+                return f"{type_} ({one.get('reason') or ''})"
+    seen = value_at(obj, "status", "observedGeneration") or 0
+    return "Progressing" if seen > 0 else "Pending"
+
+
+def _responders(eviction: Tree) -> list[Tree]:
+    return value_at(eviction, "status", "targetResponders") or []
+
+
+def _current(eviction: Tree) -> Tree:
+    # The active one, or the last that was.
+    found = [one for one in _responders(eviction) if one.get("state") != "Inactive"]
+    return next((one for one in found if one.get("state") == "Active"), found[-1] if found else {})
+
+
+def _report(eviction: Tree) -> Tree:
+    name = _current(eviction).get("name")
+    reports = value_at(eviction, "status", "responders") or ()
+    return next((one for one in reports if name and one.get("name") == name), {})
+
+
+def _responder(eviction: Tree, _: datetime) -> str:
+    every, current = _responders(eviction), _current(eviction)
+    if not current:
+        return UNSET
+    done = sum(one.get("state") not in ("Inactive", "Active") for one in every)
+    return f"{current.get('name') or ''} ({done}/{len(every)})"
+
+
+def _responder_status(eviction: Tree, now: datetime) -> str:
+    current, report = _current(eviction), _report(eviction)
+    if not current:
+        return UNSET
+    state = current.get("state") or ""
+    at = report.get("startTime") if state == "Active" else report.get("completionTime")
+    shown = "Started" if state == "Active" and at else state
+    return f"{shown} ({since(at, now)} ago)" if at else shown
+
+
+def _finish(eviction: Tree, now: datetime) -> str:
+    current, report = _current(eviction), _report(eviction)
+    if current.get("state") != "Active":
+        return "-"
+    expected = moment(report.get("expectedCompletionTime"))
+    if expected is None:
+        return UNKNOWN
+    left = (expected - now).total_seconds()
+    return f"in {human_duration(left)}" if left >= 0 else f"{human_duration(-left)} ago"
+
+
+def _requesters(eviction: Tree, _: datetime) -> str:
+    found = value_at(eviction, "status", "requesters") or ()
+    wanting = [one.get("name") or "" for one in found if one.get("intent") != "Withdrawn"]
+    if not wanting:
+        return "<withdrawn>" if found else NONE
+    return first_few(wanting, 1)
+
+
+def _heartbeat(eviction: Tree, now: datetime) -> str:
+    at = _report(eviction).get("heartbeatTime")
+    return f"{since(at, now)} ago" if at else UNSET
+
+
+def _message(eviction: Tree, _: datetime) -> str:
+    return (_report(eviction).get("message") or "").strip() or UNSET
+
+
+_TARGET = Column("Target", text("spec", "target", "pod", "name", empty=UNSET), "What goes.")
+_TARGET_TYPE = Column("Target Type", _target_type, "What it is.")
+_STATUS = Column("Status", _status, "How far it has come.")
+
+COLUMNS: dict[str, Columns] = {
+    "Eviction": Columns(
+        (
+            NAME,
+            _TARGET,
+            _TARGET_TYPE,
+            _STATUS,
+            Column("Active Responder", _responder, "Who answers now."),
+            Column("Responder Status", _responder_status, "How far they have come."),
+            Column("Responder Expected Finish", _finish, "When they will be done."),
+            Column("Requesters", _requesters, "Who asked."),
+            AGE,
+            Column("Responder Heartbeat", _heartbeat, "When they were last heard.", priority=1),
+            Column("Responder Status Message", _message, "What they say.", priority=1),
+        )
+    ),
+    "EvictionRequest": Columns(
+        (
+            NAME,
+            _TARGET,
+            _TARGET_TYPE,
+            _STATUS,
+            Column("Requester", text("spec", "requester"), "Who wants it."),
+            Column("Intent", text("spec", "intent"), "Whether they still do."),
+            AGE,
+        )
+    ),
+}

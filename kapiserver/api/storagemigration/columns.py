@@ -1,0 +1,34 @@
+"""The tables of the storagemigration group."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kapiserver.api.columns import Column, Columns, name
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+
+
+def _resource(migration: Tree, _: datetime) -> str:
+    asked = value_at(migration, "spec", "resource") or {}
+    resource, group = asked.get("resource") or "", asked.get("group") or ""
+    return f"{resource}.{group}" if group else resource
+
+
+def _status(migration: Tree, _: datetime) -> str:
+    state = "Unknown"
+    for one in value_at(migration, "status", "conditions") or ():
+        if one.get("status") == "True" and one.get("type") in ("Failed", "Running", "Succeeded"):
+            state = one["type"]
+    return state
+
+
+COLUMNS: dict[str, Columns] = {
+    "StorageVersionMigration": Columns(
+        (
+            Column("Name", name, "Name of the object."),
+            Column("Resource", _resource, "What is rewritten."),
+            Column("Status", _status, "How far it is."),
+        )
+    ),
+}

@@ -1,0 +1,35 @@
+"""How writes of the storagemigration group behave."""
+
+from __future__ import annotations
+
+from kapiserver.api.errors import FieldError
+from kapiserver.api.storagemigration.validation import (
+    changed_migration,
+    changed_migration_status,
+    migration,
+)
+from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.types import Tree
+
+
+class MigrationStrategy(SpecStrategy):
+    """What is rewritten does not change."""
+
+    allow_unconditional_update = False
+    generations = False
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(migration(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_migration(new, old))
+
+
+_MIGRATION = MigrationStrategy()
+
+STRATEGIES: dict[str, Strategy] = {
+    "storageversionmigrations": _MIGRATION,
+    "storageversionmigrations/status": StatusStrategy(
+        _MIGRATION, keeps_metadata=STATUS_METADATA, rule=changed_migration_status
+    ),
+}

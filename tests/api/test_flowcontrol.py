@@ -1,0 +1,125 @@
+"""The flowcontrol group: schemas and levels."""
+
+import copy
+
+import pytest
+
+from kapiserver.api.flowcontrol.defaults import MANDATORY_FLOW_SCHEMAS, MANDATORY_PRIORITY_LEVELS
+from tests.api.test_columns import cells
+from tests.objects import GONE, changed, defaulted, strategy, texts
+
+RULE = {
+    "subjects": [{"kind": "User", "user": {"name": "u"}}],
+    "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}],
+}
+
+
+def _object(kind, name, spec):
+    version = "flowcontrol.apiserver.k8s.io/v1"
+    return {"kind": kind, "apiVersion": version, "metadata": {"name": name}, "spec": spec}
+
+
+SCHEMA = defaulted(
+    {
+        **_object("FlowSchema", "s", {"priorityLevelConfiguration": {"name": "l"}}),
+        "status": {},
+    }
+)
+SCHEMA["spec"]["rules"] = [RULE]
+LEVEL = defaulted(
+    {
+        **_object(
+            "PriorityLevelConfiguration",
+            "l",
+            {
+                "type": "Limited",
+                "limited": {"limitResponse": {"type": "Queue", "queuing": {}}},
+            },
+        ),
+        "status": {},
+    }
+)
+
+NEW = [
+    ("flowschemas", SCHEMA, "", GONE, []),
+    ("flowschemas", SCHEMA, "spec/matchingPrecedence", 1, [
+        "spec.matchingPrecedence: Invalid value: 1: only the schema named 'exempt' may have "
+        "matchingPrecedence 1"
+    ]),
+    ("flowschemas", SCHEMA, "spec/matchingPrecedence", 10001, [
+        "spec.matchingPrecedence: Invalid value: 10001: must not be greater than 10000"
+    ]),
+    ("flowschemas", SCHEMA, "spec/priorityLevelConfiguration/name", "", [
+        "spec.priorityLevelConfiguration.name: Required value: must reference a priority level"
+    ]),
+    ("flowschemas", SCHEMA, "spec/rules/0/subjects", [], [
+        "spec.rules[0].subjects: Required value: subjects must contain at least one value"
+    ]),
+    ("flowschemas", SCHEMA, "spec/rules/0/subjects/0/kind", "Group", [
+        "spec.rules[0].subjects[0].group: Required value: group is required when subject kind is "
+        "'Group'",
+        "spec.rules[0].subjects[0].user: Forbidden: user is forbidden when subject kind is not "
+        "'User'",
+    ]),
+    ("flowschemas", SCHEMA, "spec/rules/0/nonResourceRules/0/nonResourceURLs", ["a"], [
+        'spec.rules[0].nonResourceRules[0].nonResourceURLs[0]: Invalid value: "a": must start '
+        "with slash"
+    ]),
+    ("flowschemas", SCHEMA, "spec/rules/0/resourceRules",
+     [{"verbs": ["*", "get"], "apiGroups": ["*"], "resources": ["*"]}], [
+        'spec.rules[0].resourceRules[0].verbs: Invalid value: ["*","get"]: if \'*\' is present, '
+        "must not specify other verbs",
+        "spec.rules[0].resourceRules[0].namespaces: Required value: resource rules that are not "
+        "cluster scoped must supply at least one namespace",
+    ]),
+    ("prioritylevelconfigurations", LEVEL, "", GONE, []),
+    ("prioritylevelconfigurations", LEVEL, "spec/type", "Exempt", [
+        "spec.type: Invalid value: \"Exempt\": type must be 'Exempt' if and only if name is "
+        "'exempt'",
+        "spec.limited: Forbidden: must be nil if the type is not Limited",
+    ]),
+    ("prioritylevelconfigurations", LEVEL, "spec/limited/lendablePercent", 101, [
+        "spec.limited.lendablePercent: Invalid value: 101: must be between 0 and 100, inclusive"
+    ]),
+    ("prioritylevelconfigurations", LEVEL, "spec/limited/limitResponse/queuing/handSize", 20, [
+        "spec.limited.limitResponse.queuing.handSize: Invalid value: 20: required entropy bits "
+        "of deckSize 64 and handSize 20 should not be greater than 60"
+    ]),
+    ("prioritylevelconfigurations", LEVEL, "spec/limited/limitResponse/type", "Reject", [
+        "spec.limited.limitResponse.queuing: Forbidden: must be nil if "
+        "limited.limitResponse.type is not Limited"
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
+def test_new(name, base, path, value, messages):
+    """Schemas and levels keep to their rules."""
+    assert texts(strategy(name).validate(changed(base, path, value))) == messages
+
+
+@pytest.mark.parametrize("name", ["exempt", "catch-all"])
+def test_mandatory(name):
+    """What is always there is valid, needs no defaults and stays as it is."""
+    for plural, kind, specs in (
+        ("flowschemas", "FlowSchema", MANDATORY_FLOW_SCHEMAS),
+        ("prioritylevelconfigurations", "PriorityLevelConfiguration", MANDATORY_PRIORITY_LEVELS),
+    ):
+        obj = {**_object(kind, name, copy.deepcopy(specs[name])), "status": {}}
+        assert defaulted(obj) == obj
+        assert strategy(plural).validate(obj) == []
+    schema = {**_object("FlowSchema", name, {**MANDATORY_FLOW_SCHEMAS[name]}), "status": {}}
+    schema["spec"]["rules"] = []
+    (error,) = strategy("flowschemas").validate(schema)
+    assert error.detail == f"spec of '{name}' must equal the fixed value"
+
+
+def test_cells():
+    """Levels, precedence, queues."""
+    assert [cell for column, cell in cells("flowschemas", SCHEMA).items() if column != "Age"] == [
+        "s", "l", 1000, "<none>", "?",
+    ]  # fmt: skip
+    found = cells("prioritylevelconfigurations", LEVEL)
+    assert [cell for column, cell in found.items() if column != "Age"] == [
+        "l", "Limited", 30, 64, 8, 50,
+    ]  # fmt: skip

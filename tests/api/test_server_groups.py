@@ -1,0 +1,166 @@
+"""Groups that servers and controllers write: coordination, apiregistration, internal.apiserver,
+storagemigration and lifecycle."""
+
+import pytest
+
+from tests.api.test_columns import cells
+from tests.objects import GONE, changed, defaulted, strategy, texts
+
+
+def _object(version, kind, name, spec, *, namespace=None):
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return {"kind": kind, "apiVersion": version, "metadata": metadata, "spec": spec, "status": {}}
+
+
+CANDIDATE = _object(
+    "coordination.k8s.io/v1beta1",
+    "LeaseCandidate",
+    "c",
+    {
+        "leaseName": "l",
+        "binaryVersion": "1.2.0",
+        "emulationVersion": "1.1.0",
+        "strategy": "OldestEmulationVersion",
+    },
+    namespace="n",
+)
+SERVICE = defaulted(
+    _object(
+        "apiregistration.k8s.io/v1",
+        "APIService",
+        "v1.example.com",
+        {
+            "service": {"namespace": "n", "name": "s"},
+            "group": "example.com",
+            "version": "v1",
+            "groupPriorityMinimum": 100,
+            "versionPriority": 10,
+        },
+    )
+)
+MIGRATION = _object(
+    "storagemigration.k8s.io/v1",
+    "StorageVersionMigration",
+    "m",
+    {"resource": {"group": "apps", "resource": "deployments"}},
+)
+UID = "0b1c2d3e-0000-4000-8000-000000000000"
+REQUEST = _object(
+    "lifecycle.k8s.io/v1alpha1",
+    "EvictionRequest",
+    "r",
+    {
+        "target": {"pod": {"name": "p", "uid": UID}},
+        "requester": "example.com/me",
+        "intent": "Eviction",
+    },
+    namespace="n",
+)
+VERSION = _object("internal.apiserver.k8s.io/v1alpha1", "StorageVersion", "apps.deployments", {})
+
+NEW = [
+    ("leasecandidates", CANDIDATE, "", GONE, []),
+    ("leasecandidates", CANDIDATE, "spec/leaseName", "", ["spec.leaseName: Required value"]),
+    ("leasecandidates", CANDIDATE, "spec/binaryVersion", "1", [
+        'spec.binaryVersion: Invalid value: "1": must be a valid semantic version',
+        'spec.binaryVersion: Invalid value: "1": must be greater than or equal to '
+        "`emulationVersion`",
+        "spec.binaryVersion: Required value: must be specified when `strategy` is "
+        "'OldestEmulationVersion'",
+    ]),
+    ("leasecandidates", CANDIDATE, "spec/emulationVersion", "2.0.0", [
+        'spec.binaryVersion: Invalid value: "1.2.0": must be greater than or equal to '
+        "`emulationVersion`"
+    ]),
+    ("apiservices", SERVICE, "", GONE, []),
+    ("apiservices", SERVICE, "metadata/name", "x", [
+        'metadata.name: Invalid value: "x": must be `spec.version+"."+spec.group`: '
+        '"v1.example.com"'
+    ]),
+    ("apiservices", SERVICE, "spec/versionPriority", 0, [
+        "spec.versionPriority: Invalid value: 0: must be positive and less than 1000"
+    ]),
+    ("apiservices", SERVICE, "spec/service/port", 0, [
+        "spec.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, "
+        "inclusive"
+    ]),
+    ("apiservices", changed(SERVICE, "spec/caBundle", "AA=="), "spec/insecureSkipTLSVerify", True, [
+        "spec.insecureSkipTLSVerify: Invalid value: true: may not be true if caBundle is present"
+    ]),
+    ("storageversionmigrations", MIGRATION, "", GONE, []),
+    ("storageversionmigrations", MIGRATION, "spec/resource/resource", "", [
+        "spec.resource.resource: Required value: resource is required to be set"
+    ]),
+    ("evictionrequests", REQUEST, "", GONE, []),
+    ("evictionrequests", REQUEST, "spec/target", {}, [
+        'spec.target: Invalid value: "": must specify one of: `pod`'
+    ]),
+    ("evictionrequests", REQUEST, "spec/intent", "Odd", [
+        'spec.intent: Unsupported value: "Odd": supported values: "Eviction", "Withdrawn"'
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
+def test_new(name, base, path, value, messages):
+    """Each kind keeps to its rules."""
+    assert texts(strategy(name).validate(changed(base, path, value))) == messages
+
+
+KEPT = [
+    ("leasecandidates", CANDIDATE, "spec/leaseName", "m", [
+        'spec.leaseName: Invalid value: "m": field is immutable'
+    ]),
+    ("storageversionmigrations", MIGRATION, "spec/resource/group", "batch", [
+        'spec: Invalid value: {"resource":{"group":"batch","resource":"deployments"}}: field is '
+        "immutable"
+    ]),
+    ("evictionrequests", REQUEST, "spec/requester", "example.com/you", [
+        'spec.requester: Invalid value: "example.com/you": field is immutable'
+    ]),
+    ("evictionrequests", REQUEST, "spec/intent", "Withdrawn", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "base", "path", "value", "messages"), KEPT)
+def test_changed(name, base, path, value, messages):
+    """What cannot change does not, and the message says so."""
+    assert texts(strategy(name).validate_update(changed(base, path, value), base)) == messages
+
+
+def test_local_services_are_available():
+    """What a server answers for itself needs no proof."""
+    obj = changed(SERVICE, "spec/service")
+    obj["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    strategy("apiservices").prepare_for_create(obj)
+    assert cells("apiservices", obj)["Available"] == "True"
+    assert cells("apiservices", SERVICE)["Available"] == "Unknown"
+
+
+def test_migrations_end_once():
+    """A migration that has succeeded does not fail later."""
+    done = {"type": "Succeeded", "status": "True"}
+    old = changed(MIGRATION, "status", {"conditions": [done], "resourceVersion": "1"})
+    new = changed(old, "status/conditions", [])
+    assert texts(strategy("storageversionmigrations/status").validate_update(new, old)) == [
+        "status.conditions: Invalid value: []: Success condition cannot be set to false once it "
+        "is true"
+    ]
+    assert cells("storageversionmigrations", old)["Status"] == "Succeeded"
+
+
+def test_storage_versions():
+    """Servers that write the same version say so, and those that do not, do not."""
+    assert strategy("storageversions").check_name("x") == [
+        "name must be in the form of <group>.<resource>"
+    ]
+    assert strategy("storageversions").check_name("apps.deployments") == []
+    server = {"apiServerID": "a", "encodingVersion": "v1", "decodableVersions": ["v1"]}
+    new = changed(VERSION, "status/storageVersions", [server])
+    rule = strategy("storageversions/status")
+    assert texts(rule.validate_update(new, VERSION)) == [
+        "status.commonEncodingVersion: Required value: the common encoding version is v1"
+    ]
+    new["status"]["commonEncodingVersion"] = "v1"
+    assert rule.validate_update(new, VERSION) == []
+    assert cells("storageversions", new)["StorageVersions"] == "a=v1"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -83,7 +83,7 @@ class Scheme:
         none of a group that is unknown or off."""
         if group not in self._by_name:
             return ()
-        found: tuple[Resource, ...] = _module(self._by_name[group], "resources").RESOURCES
+        found = self._declared_resources(group)
         serves = self._serves
         if serves is None:
             return found
@@ -108,12 +108,38 @@ class Scheme:
         every = self.resources(group)
         return {(version, one.name): one for one in every for version in one.versions}
 
+    def stored_resources(self) -> Iterator[Resource]:
+        """All resources that have a store of their own, those that are off included."""
+        for group in self._by_name.values():
+            for one in _module(group, "resources").RESOURCES:
+                if one.stored and one.kept_in is None:
+                    yield one
+
+    def resource_of(self, kind: GroupVersionKind) -> Resource:
+        """The resource of that kind of object. Raises NotRegistered."""
+        for one in self.resources(kind.group):
+            if one.kind == kind.kind and kind.version in one.versions and one.stored:
+                return one
+        raise NotRegistered(f"no matches for kind {kind.kind!r} in version {kind.group_version}")
+
     def kept(self, resource: Resource) -> Resource:
         """The resource whose store has the objects: itself, but for kinds in two groups."""
         if resource.kept_in is None:
             return resource
-        every = _module(self._by_name[resource.kept_in], "resources").RESOURCES
-        found: Resource = next(one for one in every if one.name == resource.name)
+        return self.declared_resource(GroupVersion(resource.kept_in, "v1"), resource.name)
+
+    def declared_resource(self, version: GroupVersion, name: str) -> Resource:
+        """The resource of that plural name, on or off: for those who work for the server itself.
+
+        Raises NotRegistered.
+        """
+        for one in self._declared_resources(version.group):
+            if one.name == name and version.version in one.versions:
+                return one
+        raise NotRegistered(f"{name} is not a resource of {version}")
+
+    def _declared_resources(self, group: str) -> tuple[Resource, ...]:
+        found: tuple[Resource, ...] = _module(self._group(group), "resources").RESOURCES
         return found
 
     @functools.cache  # noqa: B019
@@ -141,7 +167,7 @@ class Scheme:
         """
         declared = self._group(group)
         names = (kind, kind.removesuffix("List"))
-        for resource in _module(declared, "resources").RESOURCES:
+        for resource in self._declared_resources(group):
             if resource.kept_in is not None and resource.kind in names:
                 return self.hub_version(resource.kept_in, kind)
         for version in (HUB, *declared.versions):

@@ -8,11 +8,12 @@ order, no watch and no request.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 
 from kapiserver.api.fields import Extractor
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
-from kapiserver.api.objects import labels_of
+from kapiserver.api.objects import labels_of, metadata_of
 from kapiserver.api.types import Kind, Tree
 from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest
 from kapiserver.codecs.cbor import SELF_DESCRIBED
@@ -38,6 +39,10 @@ from kapiserver.storage.projection import projection
 
 CBOR_ITEM = "cbor.item"
 """An item of a CBOR list: the object without `kind` and `apiVersion`."""
+
+_OWNERSHIP = tuple(
+    f"metadata.{name}" for name in ("uid", "deletionTimestamp", "finalizers", "ownerReferences")
+)
 
 _VARINTS = ((1, 0x7F), (2, 0x3FFF), (3, 0x1FFFFF), (4, 0xFFFFFFF))
 """Bytes of a varint, and the greatest number that takes so many."""
@@ -147,6 +152,25 @@ class ObjectCodec:
         if tree is None:
             tree = entry.tree()
         return Selectable(labels_of(tree), self._fields(tree))
+
+    def metadata(self, path: str, value: bytes) -> Tree:
+        """What a stored value says of its identity, its owners and its end; reads no more of a
+        protobuf value. Raises Corrupt, Undecryptable."""
+        try:
+            if value.startswith(SEALED):
+                value = self._transformer.open(value, path).value
+            message = self._message(value)
+            if message is None:
+                return metadata_of(decode_at_rest(self._codecs, value))
+            return metadata_of(self._metadata(message))
+        except CannotOpen as error:
+            raise Undecryptable(str(error), key=path) from error
+        except CodecError as error:
+            raise Corrupt(f"{path}: {error}") from error
+
+    @functools.cached_property
+    def _metadata(self) -> Callable[[bytes], Tree]:
+        return decoder(projection(self._scheme.type_of(self._stored_kind), _OWNERSHIP))
 
     # Encodings.
 

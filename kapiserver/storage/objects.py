@@ -172,6 +172,11 @@ class ResourceStore:
         of an ERROR event."""
         return FormFramer(self.documents, form, status)
 
+    @property
+    def codec(self) -> ObjectCodec:
+        """How the objects are stored."""
+        return self._codec
+
     def stop(self) -> None:
         """End the cache's watch of the store, and all watches with it."""
         self._cache.stop()

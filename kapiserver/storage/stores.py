@@ -6,6 +6,7 @@ kube-apiserver.
 
 from __future__ import annotations
 
+import functools
 import random
 import uuid
 from dataclasses import replace
@@ -19,6 +20,7 @@ from kapiserver.storage.documents import Documents
 from kapiserver.storage.encodings import ObjectCodec
 from kapiserver.storage.encryption import IDENTITY, Encryption
 from kapiserver.storage.encryption_store import EncryptedStore
+from kapiserver.storage.feed import Feed, Reader
 from kapiserver.storage.kv import KV
 from kapiserver.storage.lifecycle import NAME_LETTERS, NAME_SUFFIX
 from kapiserver.storage.objects import Names, ResourceStore, Surroundings
@@ -88,8 +90,22 @@ class Stores:
         return found
 
     def named(self, version: GroupVersion, name: str) -> ResourceStore:
-        """The objects of the resource of that plural name. Raises NotRegistered."""
-        return self.of(self._around.scheme.resource(version, name))
+        """The objects of the resource of that plural name, served or not. Raises NotRegistered."""
+        return self.of(self._around.scheme.declared_resource(version, name))
+
+    def feed(self, reader: Reader) -> Feed:
+        """What every object says of its owners and its end, told to `reader` as it changes."""
+        return Feed(self.kv, f"{self._root}/", self._codec_at, reader)
+
+    def _codec_at(self, path: str) -> ObjectCodec | None:
+        """How the object under a key of the store is stored; None: no object of a known kind."""
+        parts = path[len(self._root) + 1 :].split("/", 2)
+        resource = self._by_prefix.get("/".join(parts[:2])) or self._by_prefix.get(parts[0])
+        return None if resource is None else self.of(resource).codec
+
+    @functools.cached_property
+    def _by_prefix(self) -> dict[str, Resource]:
+        return {one.prefix: one for one in self._around.scheme.stored_resources()}
 
     def stop(self) -> None:
         """End the watches of all resources, and with them those of clients."""

@@ -149,3 +149,14 @@ def test_deprecated_versions() -> None:
             assert server.api.get(path).warnings == []
     finally:
         server.end()
+
+
+def test_the_server_itself_needs_nothing_served() -> None:
+    """What the server keeps for itself is kept whether clients are served it or not."""
+    server = Server(runtime_config="api/all=false,discovery.k8s.io/v1=true")
+    try:
+        assert server.api.get("/api/v1/namespaces").status == 404
+        assert server.api.get("/apis/discovery.k8s.io/v1/endpointslices").status == 200
+        assert server.api.get("/readyz").status == 200
+    finally:
+        server.end()

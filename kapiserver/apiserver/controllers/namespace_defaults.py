@@ -146,7 +146,7 @@ class NamespaceDefaults:
     async def _watch(self) -> None:
         while self._unwatched:
             inbox = self._unwatched[-1]
-            resource = self._server.scheme.resource(CORE, inbox.resource)
+            resource = self._server.scheme.declared_resource(CORE, inbox.resource)
             query = WatchQuery(
                 framer=_NamespaceNames(), selection=parse("", inbox.selector, resource)
             )

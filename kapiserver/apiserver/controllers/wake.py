@@ -65,7 +65,7 @@ class Wakes:
         while self._unwatched:
             watched = self._unwatched[-1]
             version, name, selector = watched
-            resource = self._server.scheme.resource(version, name)
+            resource = self._server.scheme.declared_resource(version, name)
             query = WatchQuery(framer=_Changes(), selection=parse("", selector, resource))
             sink = _Sink(self, watched)
             self._watching[watched] = await self._server.stores.of(resource).watch(query, sink)

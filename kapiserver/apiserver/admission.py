@@ -18,6 +18,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.request import Request, User, Warnings
 from kapiserver.apiserver.target import Target
+from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.query import Admit, Validate
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE"]
@@ -63,6 +64,8 @@ def admission(server: Server, request: Request, target: Target, *, dry_run: bool
         found = chain(names, resource, operation)
         for look in found.admit:
             await look(server, attributes, new, old)
+        if new is not None and resource in _STAMPED:
+            _stamp(server, attributes, resource, new, old)
         if not found.validate:
             return None
 
@@ -73,6 +76,18 @@ def admission(server: Server, request: Request, target: Target, *, dry_run: bool
         return validate
 
     return admit
+
+
+_CSR = "certificatesigningrequests.certificates.k8s.io"
+_STAMPED = (_CSR, f"{_CSR}/approval", f"{_CSR}/status")
+
+
+def _stamp(
+    server: Server, attributes: Attributes, resource: str, new: Tree, old: Tree | None
+) -> None:
+    from kapiserver.apiserver.stamps import STAMPS  # knows types that few servers need
+
+    STAMPS[resource](new, old, attributes.user, timestamp(server.clock.now()))
 
 
 def _drop_repeated_owners(attributes: Attributes, new: Tree) -> None:

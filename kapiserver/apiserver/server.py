@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from kapiserver.apiserver.allocation.repair import Repair
 from kapiserver.apiserver.app import App, build_app
 from kapiserver.apiserver.authentication import UNSECURED
 from kapiserver.apiserver.config import Config
@@ -107,6 +108,7 @@ async def serve(
         controllers = await start_controllers(app.server, ca_text=ca_text)
         stack.push_async_callback(controllers.stop)
         await others()
+        stack.push_async_callback(_start_repair(app).stop)
         app.server.health.started = True
         if made is None:
             port = endpoints[0].port if endpoints else 0
@@ -135,6 +137,12 @@ def _start_kubernetes_service(app: App, port: int) -> KubernetesService:
     service = KubernetesService(app.server, place, port)
     service.start()
     return service
+
+
+def _start_repair(app: App) -> Repair:
+    repair = Repair(app.server)
+    repair.start()
+    return repair
 
 
 def _listener(app: App, user: User) -> Listener:

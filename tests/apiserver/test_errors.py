@@ -20,6 +20,8 @@ BEFORE_ANY_REQUEST = {"BadTokenFile", "NotOurs"}
 NEVER_LEAVE = {
     "BadToken",  # storage/lists.py words it as a BadQuery
     "EtcdError",  # the etcd store words it as an error of the KV contract
+    "NotAllocated",  # allocation/services.py words it as an InvalidObject
+    "PortNotAllocated",  # likewise
     "NotHealthy",  # a failed check is told as failed
     "StrictErrors",  # body.py words them as a BadObject
     "TagError",  # ends `make generate`

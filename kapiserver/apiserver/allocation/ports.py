@@ -94,6 +94,11 @@ class Ports:
                     return self.allowed.first + at
         raise PortNotAllocated("range is full")
 
+    def all(self) -> set[int]:
+        """Those that are taken."""
+        bits = range(self.allowed.size)
+        return {self.allowed.first + bit for bit in bits if self.taken >> bit & 1}
+
     def give_back(self, ports: Iterable[int]) -> None:
         """Release some; those that are outside of the range were never taken."""
         for port in ports:

@@ -22,6 +22,7 @@ from kapiserver.apiserver.allocation.addresses import NETWORKING, first_address,
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.controllers.bootstrap import CORE
 from kapiserver.apiserver.controllers.endpoints_of import Place, endpoints, leased, slices
+from kapiserver.apiserver.controllers.priority_classes import create_priority_classes
 from kapiserver.apiserver.controllers.wake import Wakes
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, Conflict, KeyExists, NotFound, StorageError
@@ -82,6 +83,7 @@ class KubernetesService:
             try:
                 await self._wakes.watch()
                 await self._keep()
+                await create_priority_classes(self._server)
             except Exception as error:
                 _log.warning("service kubernetes: %s; trying again", error)
                 self._server.clock.call_later(_AGAIN_SECONDS, self._wakes.wake)

@@ -1,0 +1,465 @@
+"""Rules, defaults, generations and cells of replica sets, stateful sets and daemon sets, and of
+the core group's elders of them."""
+
+import copy
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.objects import DEPLOYMENT, GONE, SCHEME, changed, defaulted, resource, strategy, texts
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+TEMPLATE = DEPLOYMENT["spec"]["template"]
+SELECTOR = DEPLOYMENT["spec"]["selector"]
+
+
+def _object(kind, api_version="apps/v1", **spec):
+    return {
+        "kind": kind,
+        "apiVersion": api_version,
+        "metadata": {"name": "x", "namespace": "n"},
+        "spec": {"selector": SELECTOR, "template": TEMPLATE, **spec},
+        "status": {},
+    }
+
+
+CLAIM = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    "status": {},
+}
+OBJECTS = {
+    "replicasets": _object("ReplicaSet"),
+    "daemonsets": _object("DaemonSet", updateStrategy={}),
+    "statefulsets": _object("StatefulSet", serviceName="s", updateStrategy={}),
+    "replicationcontrollers": _object("ReplicationController", "v1", selector={"a": "b"}),
+    "podtemplates": {
+        "kind": "PodTemplate",
+        "apiVersion": "v1",
+        "metadata": {"name": "x", "namespace": "n"},
+        "template": TEMPLATE,
+    },
+    "controllerrevisions": {
+        "kind": "ControllerRevision",
+        "apiVersion": "apps/v1",
+        "metadata": {"name": "x", "namespace": "n"},
+        "data": {"a": 1},
+        "revision": 1,
+    },
+}
+RS, DS, STS, RC = "replicasets", "daemonsets", "statefulsets", "replicationcontrollers"
+UNSELECTED = (
+    'spec.template.metadata.labels: Invalid value: {"a":"c"}: `selector` does not match template '
+    "`labels`"
+)
+RESTART = 'spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"'
+NEGATIVE = "must be greater than or equal to 0"
+POLICY = "spec/template/spec/restartPolicy"
+DEADLINE = "spec/template/spec/activeDeadlineSeconds"
+ROLLING = "spec/updateStrategy/rollingUpdate"
+
+CASES = [
+    *((name, "", GONE, []) for name in OBJECTS),
+    (RS, "spec/replicas", -1, [f"spec.replicas: Invalid value: -1: {NEGATIVE}"]),
+    (RS, "spec/template/metadata/labels/a", "c", [UNSELECTED]),
+    (RS, POLICY, "Never", [RESTART]),
+    (
+        RS,
+        DEADLINE,
+        5,
+        [
+            "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in "
+            "ReplicaSet is not Supported"
+        ],
+    ),
+    (
+        RS,
+        "spec/selector",
+        {},
+        ["spec.selector: Invalid value: {}: empty selector is invalid for deployment"],
+    ),
+    (DS, "spec/template/metadata/labels/a", "c", [UNSELECTED]),
+    (
+        DS,
+        "spec/selector",
+        {},
+        ["spec.selector: Invalid value: {}: empty selector is invalid for daemonset"],
+    ),
+    (
+        DS,
+        "spec/updateStrategy/type",
+        "Odd",
+        [
+            'spec.updateStrategy: Unsupported value: {"Type":"Odd","RollingUpdate":null}: '
+            'supported values: "OnDelete", "RollingUpdate"'
+        ],
+    ),
+    (
+        DS,
+        ROLLING,
+        {"maxSurge": 1},
+        [
+            "spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: 1: may not be set when "
+            "maxUnavailable is non-zero"
+        ],
+    ),
+    (
+        DS,
+        ROLLING,
+        {"maxUnavailable": 0},
+        [
+            "spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 when "
+            "maxSurge is 0"
+        ],
+    ),
+    (
+        DS,
+        ROLLING,
+        {"maxUnavailable": "120%"},
+        [
+            'spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "120%": must not be '
+            "greater than 100%"
+        ],
+    ),
+    (
+        STS,
+        "spec/podManagementPolicy",
+        "Odd",
+        ["spec.podManagementPolicy: Invalid value: \"Odd\": must be 'OrderedReady' or 'Parallel'"],
+    ),
+    (
+        STS,
+        "spec/updateStrategy",
+        {"type": "OnDelete", "rollingUpdate": {"partition": 1}},
+        [
+            'spec.updateStrategy.rollingUpdate: Invalid value: {"Partition":1,"MaxUnavailable":'
+            "null}: only allowed for updateStrategy 'RollingUpdate'"
+        ],
+    ),
+    (
+        STS,
+        "spec/updateStrategy",
+        {"type": "Odd"},
+        [
+            'spec.updateStrategy: Invalid value: {"Type":"Odd","RollingUpdate":null}: must be '
+            "'RollingUpdate' or 'OnDelete'"
+        ],
+    ),
+    (
+        STS,
+        ROLLING,
+        {"partition": -1, "maxUnavailable": 0},
+        [
+            f"spec.updateStrategy.rollingUpdate.partition: Invalid value: -1: {NEGATIVE}",
+            "spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: 0: cannot be 0",
+        ],
+    ),
+    (
+        STS,
+        "spec/persistentVolumeClaimRetentionPolicy",
+        {"whenDeleted": "Keep"},
+        [
+            "spec.persistentVolumeClaimRetentionPolicy.whenDeleted: Unsupported value: "
+            '"Keep": supported values: "Delete", "Retain"'
+        ],
+    ),
+    (
+        STS,
+        "spec/ordinals",
+        {"start": -1},
+        [f"spec.ordinals.start: Invalid value: -1: {NEGATIVE}"],
+    ),
+    (STS, "spec/volumeClaimTemplates", [CLAIM], []),
+    (
+        STS,
+        "spec/volumeClaimTemplates",
+        [changed(CLAIM, "spec/accessModes", [])],
+        [
+            "spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1 access "
+            "mode is required"
+        ],
+    ),
+    (
+        STS,
+        "spec/template/spec/containers/0/volumeMounts",
+        [{"name": "data", "mountPath": "/d"}],
+        ['spec.template.spec.containers[0].volumeMounts[0].name: Not found: "data"'],
+    ),
+    (STS, POLICY, "Never", [RESTART]),
+    (RC, "spec/selector", {"a": "c"}, [UNSELECTED.replace('"c"', '"b"')]),
+    (RC, "spec/template", GONE, ["spec.selector: Required value", "spec.template: Required value"]),
+    (
+        RC,
+        DEADLINE,
+        5,
+        [
+            "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in "
+            "ReplicationController is not Supported"
+        ],
+    ),
+    (
+        "podtemplates",
+        "template/spec/containers",
+        [],
+        ["template.spec.containers: Required value"],
+    ),
+    ("controllerrevisions", "data", GONE, ["data: Required value: data is mandatory"]),
+    ("controllerrevisions", "revision", -1, [f"revision: Invalid value: -1: {NEGATIVE}"]),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "value", "messages"), CASES)
+def test_rules(name, path, value, messages):
+    """One broken rule gives its messages and no others."""
+    base = copy.deepcopy(OBJECTS[name])
+    if (name, path) == (RC, "spec/template"):
+        del base["spec"]["selector"]
+    obj = defaulted(changed(base, path, value))
+    strategy(name).prepare_for_create(obj)
+    assert texts(strategy(name).validate(obj)) == messages
+
+
+def test_claims_are_mounted():
+    """Pods of a stateful set mount the claims that it has templates of."""
+    mounts = [{"name": "data", "mountPath": "/d"}]
+    obj = changed(OBJECTS[STS], "spec/template/spec/containers/0/volumeMounts", mounts)
+    obj = defaulted(changed(obj, "spec/volumeClaimTemplates", [CLAIM]))
+    assert texts(strategy(STS).validate(obj)) == []
+
+
+IMMUTABLE = 'spec.selector: Invalid value: {"matchLabels":{"c":"d"}}: field is immutable'
+FORBIDDEN = (
+    "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', "
+    "'template', 'updateStrategy', 'revisionHistoryLimit', "
+    "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+UPDATES = [
+    (RS, "spec/selector", [IMMUTABLE]),
+    (DS, "spec/selector", [IMMUTABLE]),
+    (STS, "spec/selector", [FORBIDDEN]),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "messages"), UPDATES)
+def test_selectors_stay(name, path, messages):
+    """A selector does not change once it is there, though it fits the template."""
+    old = defaulted(OBJECTS[name])
+    new = changed(old, path, {"matchLabels": {"c": "d"}})
+    new["spec"]["template"]["metadata"]["labels"] = {"c": "d"}
+    assert texts(strategy(name).validate_update(new, old)) == messages
+
+
+def test_what_of_stateful_sets_may_change():
+    """Pods, their number and their replacement, and what was wrong before may stay."""
+    old = defaulted(OBJECTS[STS])
+    for path, value in (
+        ("spec/replicas", 3),
+        ("spec/template/spec/containers/0/image", "x:2"),
+        ("spec/ordinals", {"start": 1}),
+        ("spec/revisionHistoryLimit", 1),
+    ):
+        assert not strategy(STS).validate_update(changed(old, path, value), old)
+    for path, value in (("spec/serviceName", "t"), ("spec/podManagementPolicy", "Parallel")):
+        found = strategy(STS).validate_update(changed(old, path, value), old)
+        assert texts(found) == [FORBIDDEN]
+    wrong = changed(old, "spec/template/spec/containers/0/image", "")
+    assert not strategy(STS).validate_update(changed(wrong, "spec/replicas", 2), wrong)
+    assert strategy(STS).validate_update(wrong, old)
+
+
+def test_past_states_stay():
+    """The data of a controller revision never changes."""
+    old = OBJECTS["controllerrevisions"]
+    new = changed(old, "data", {"a": 2})
+    assert texts(strategy("controllerrevisions").validate_update(new, old)) == [
+        'data: Invalid value: {"a":2}: field is immutable'
+    ]
+
+
+STATUSES = [
+    (RS, {"replicas": 1, "readyReplicas": 2}, ["readyReplicas", "status.replicas"]),
+    (RC, {"replicas": 1, "readyReplicas": 2}, ["readyReplicas", "status.replicas"]),
+    (
+        STS,
+        {"replicas": 2, "readyReplicas": 1, "availableReplicas": 2},
+        ["availableReplicas", "status.readyReplicas"],
+    ),
+    (
+        RS,
+        {"replicas": 2, "readyReplicas": 1, "availableReplicas": 2},
+        ["availableReplicas", "readyReplicas"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "status", "names"), STATUSES)
+def test_counts_of_pods(name, status, names):
+    """No controller reports more of some pods than of all."""
+    small, big = names
+    old = defaulted(OBJECTS[name])
+    new = {**old, "status": status}
+    assert texts(strategy(f"{name}/status").validate_update(new, old)) == [
+        f"status.{small}: Invalid value: 2: cannot be greater than {big}"
+    ]
+
+
+def test_collisions_count_up():
+    """The number of collisions never goes down, nor below zero."""
+    old = {**defaulted(OBJECTS[DS]), "status": {"collisionCount": 2}}
+    new = {**old, "status": {"collisionCount": -1, "numberReady": -1}}
+    assert texts(strategy("daemonsets/status").validate_update(new, old)) == [
+        f"status.numberReady: Invalid value: -1: {NEGATIVE}",
+        f"status.collisionCount: Invalid value: -1: {NEGATIVE}",
+        "status.collisionCount: Invalid value: -1: cannot be decremented",
+    ]
+
+
+DEFAULTS = [
+    (RS, "replicas", 1),
+    (RC, "replicas", 1),
+    (
+        DS,
+        "updateStrategy",
+        {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
+    ),
+    (DS, "revisionHistoryLimit", 10),
+    (
+        STS,
+        "updateStrategy",
+        {"type": "RollingUpdate", "rollingUpdate": {"partition": 0, "maxUnavailable": 1}},
+    ),
+    (STS, "podManagementPolicy", "OrderedReady"),
+    (
+        STS,
+        "persistentVolumeClaimRetentionPolicy",
+        {"whenDeleted": "Retain", "whenScaled": "Retain"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "field", "value"), DEFAULTS)
+def test_defaults(name, field, value):
+    """What is left out is filled in."""
+    assert defaulted(OBJECTS[name])["spec"][field] == value
+
+
+def test_rolling_updates_without_settings():
+    """A stateful set that names its strategy gets no settings for it."""
+    obj = defaulted(changed(OBJECTS[STS], "spec/updateStrategy", {"type": "RollingUpdate"}))
+    assert obj["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
+
+
+def test_generation_of_a_template():
+    """Daemon sets count the changes of their template in an annotation, whatever clients say."""
+    key = "deprecated.daemonset.template.generation"
+    found = strategy(DS)
+    old = defaulted(OBJECTS[DS])
+    found.prepare_for_create(old)
+    assert old["metadata"]["annotations"] == {key: "1"}
+    same = changed(old, "metadata/annotations", {key: "7", "a": "b"})
+    found.prepare_for_update(same, old)
+    assert same["metadata"]["annotations"] == {"a": "b", key: "1"}
+    assert same["metadata"]["generation"] == 1
+    other = changed(old, "spec/template/spec/containers/0/image", "x:2")
+    found.prepare_for_update(other, old)
+    assert (other["metadata"]["annotations"][key], other["metadata"]["generation"]) == ("2", 2)
+    strategy("daemonsets/status").prepare_for_update(same, other)
+    assert same["metadata"]["annotations"][key] == "2"
+
+
+def test_generations_of_a_pod_template():
+    """They count the changes of the template, and nothing else."""
+    found = strategy("podtemplates")
+    old = defaulted(OBJECTS["podtemplates"])
+    found.prepare_for_create(old)
+    for path, value, generation in (
+        ("metadata/labels", {"a": "b"}, 1),
+        ("template/spec/hostNetwork", True, 2),
+    ):
+        new = changed(old, path, value)
+        found.prepare_for_update(new, old)
+        assert new["metadata"]["generation"] == generation
+
+
+def test_warnings():
+    """Names that make bad host names, and histories without an end, are told of."""
+    named = changed(defaulted(OBJECTS[RS]), "metadata/name", "a.b")
+    assert "a DNS label is recommended" in strategy(RS).warnings(named, None)[0]
+    assert strategy(RS).warnings(named, named) == []
+    endless = changed(defaulted(OBJECTS[STS]), "spec/revisionHistoryLimit", -1)
+    assert strategy(STS).warnings(endless, endless) == [
+        "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= "
+        "0 is recommended"
+    ]
+    assert strategy(STS).check_name("a.b")
+
+
+def _cells(name, obj):
+    columns = SCHEME.columns(resource(name).group, resource(name).kind)
+    found = columns.cells(obj, NOW)
+    return dict(zip((column.name for column in columns.columns), found, strict=True))
+
+
+CREATED = {"name": "x", "namespace": "n", "creationTimestamp": "2025-12-31T23:59:00Z"}
+PODS = {"Containers": "c", "Images": "nginx:1"}
+CELLS = [
+    (
+        RS,
+        {"replicas": 2, "readyReplicas": 1},
+        {"Desired": 1, "Current": 2, "Ready": 1, **PODS, "Selector": "a=b"},
+    ),
+    (
+        RC,
+        {"replicas": 2, "readyReplicas": 1},
+        {"Desired": 1, "Current": 2, "Ready": 1, **PODS, "Selector": "a=b"},
+    ),
+    (STS, {"replicas": 2, "readyReplicas": 1}, {"Ready": "1/1", **PODS}),
+    (
+        DS,
+        {
+            "desiredNumberScheduled": 5,
+            "currentNumberScheduled": 4,
+            "numberReady": 3,
+            "updatedNumberScheduled": 2,
+            "numberAvailable": 1,
+        },
+        {
+            "Desired": 5,
+            "Current": 4,
+            "Ready": 3,
+            "Up-to-date": 2,
+            "Available": 1,
+            "Node Selector": "<none>",
+            **PODS,
+            "Selector": "a=b",
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "status", "cells"), CELLS)
+def test_cells(name, status, cells):
+    """Tables count the pods there are, of those that are wanted."""
+    obj = {**defaulted(OBJECTS[name]), "metadata": CREATED, "status": status}
+    assert _cells(name, obj) == {"Name": "x", "Age": "60s", **cells}
+
+
+def test_cells_of_a_revision():
+    """A table names whose past state it is."""
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "controller": True}
+    obj = OBJECTS["controllerrevisions"]
+    assert _cells("controllerrevisions", obj)["Controller"] == "<none>"
+    for version, controller in (("apps/v1", "statefulset.apps/s"), ("v1", "statefulset/s")):
+        owned = changed(obj, "metadata/ownerReferences", [{**owner, "apiVersion": version}])
+        assert _cells("controllerrevisions", owned)["Controller"] == controller
+
+
+def test_cells_of_a_pod_template():
+    """A table shows what its pods run, without asking for more."""
+    assert _cells("podtemplates", OBJECTS["podtemplates"]) == {
+        "Name": "x",
+        **PODS,
+        "Pod Labels": "a=b",
+    }
+    columns = SCHEME.columns("", "PodTemplate").columns
+    assert all(column.priority == 0 for column in columns)

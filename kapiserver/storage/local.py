@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from kapiserver.storage.clock import Clock, SystemClock, Timer
 from kapiserver.storage.errors import Conflict, FutureRevision, StorageError, Unavailable
 from kapiserver.storage.kv import KV, Event, Page, Read, Revision, Sink, Watch
-from kapiserver.storage.sqlite import Database, Lock, Write, lock
+from kapiserver.storage.sqlite import Counts, Database, Lock, Write, lock
 from kapiserver.storage.watching import Changes, StoreWatch
 
 T = TypeVar("T")
@@ -312,6 +312,7 @@ class _Readers:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._own = threading.local()
+        self._counts = Counts()
         self._databases: list[Database] = []
         self.pool = ThreadPoolExecutor(2, "store-reader")
 
@@ -319,7 +320,7 @@ class _Readers:
         """Answer on this thread's connection."""
         database: Database | None = getattr(self._own, "database", None)
         if database is None:
-            database = self._own.database = Database(self._path)
+            database = self._own.database = Database(self._path, self._counts)
             self._databases.append(database)
         return question(database)
 

@@ -173,13 +173,36 @@ def lock(path: Path) -> Lock:
         raise Unavailable(f"cannot open {path}: {error}") from error
 
 
+class Counts:
+    """How many keys there are from a key on, as pages have found it: the next page of the same
+    revision need not count them all again, which would make reading a million keys in pages take
+    minutes. Shared by the threads that read a store."""
+
+    _MOST = 64
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, Revision], int] = {}
+
+    def following(self, first: str, end: str, revision: Revision) -> int:
+        """The keys of [first, end) at a revision; -1: not known."""
+        return self._known.get((first, end, revision), -1)
+
+    def note(self, first: str, end: str, revision: Revision, count: int) -> None:
+        """Remember it, and forget the oldest."""
+        known = self._known
+        known[(first, end, revision)] = count
+        for oldest in tuple(known)[: -self._MOST]:
+            known.pop(oldest, None)
+
+
 class Database:
     """One connection to a store, and the SQL that runs on it."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, counts: Counts | None = None) -> None:
         """Open the file, or a new store in memory; make its tables where they are missing.
         Raises Corrupt, Unavailable."""
         self._path = path
+        self._counts = counts or Counts()
         self._wal = f"{path}-wal"
         self._uncut = 0
         with storage_errors():
@@ -238,16 +261,19 @@ class Database:
 
     def page(self, prefix: str, start: str, limit: int, revision: Revision | None) -> Page:
         """Read part of a range. Raises Compacted, FutureRevision."""
-        asked = {"first": max(prefix, start), "end": end_of(prefix), "limit": limit or -1}
+        first, end = max(prefix, start), end_of(prefix)
         with self._snapshot(revision) as snapshot:
-            asked["revision"] = snapshot
+            asked = {"first": first, "end": end, "limit": limit or -1, "revision": snapshot}
             query = _PAGE if revision is None else _PAGE_AT_REVISION
             rows = self._sql.execute(query, asked).fetchall()
             remaining = 0
             if limit and len(rows) == limit:
-                asked["last"] = rows[-1][0]
-                query = _COUNT if revision is None else _COUNT_AT_REVISION
-                remaining = self._sql.execute(query, asked).fetchone()[0]
+                remaining = self._counts.following(first, end, snapshot) - limit
+                if remaining < 0:
+                    query = _COUNT if revision is None else _COUNT_AT_REVISION
+                    asked["last"] = rows[-1][0]
+                    remaining = self._sql.execute(query, asked).fetchone()[0]
+                self._counts.note(f"{rows[-1][0]}\0", end, snapshot, remaining)
         return Page([KeyValue(*row) for row in rows], snapshot, remaining)
 
     def changes(self, prefix: str, after: Revision, until: Revision, limit: int) -> Changes:

@@ -1,0 +1,253 @@
+"""Addresses and node ports of services, and the service `kubernetes`."""
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.apiserver.allocation.repair import Repair
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.server import serve
+
+PORTS = [{"name": "http", "port": 80}]
+
+
+def service(name="s", **spec):
+    return {"metadata": {"name": name}, "spec": {"ports": [dict(PORTS[0])], **spec}}
+
+
+def addresses(api):
+    found = api.get("/apis/networking.k8s.io/v1/ipaddresses").json["items"]
+    return {one["metadata"]["name"]: one["spec"]["parentRef"] for one in found}
+
+
+def eventually(ask, wanted):
+    """What a loop of the server does in its own time; at most five seconds."""
+    end = time.monotonic() + 5
+    while not wanted(answer := ask()):
+        assert time.monotonic() < end, answer.body
+    return answer
+
+
+@pytest.fixture
+def services(core):
+    return f"{core}/services"
+
+
+def test_address(api, services, namespace):
+    """A service gets an address of the range, recorded as an IPAddress until the service is gone."""
+    spec = api.post(services, service()).json["spec"]
+    assert spec["clusterIP"].startswith("10.0.0.")
+    assert spec["clusterIPs"] == [spec["clusterIP"]]
+    assert (spec["ipFamilies"], spec["ipFamilyPolicy"]) == (["IPv4"], "SingleStack")
+    parent = {"resource": "services", "namespace": namespace, "name": "s"}
+    assert addresses(api)[spec["clusterIP"]] == parent
+    api.delete(f"{services}/s")
+    assert spec["clusterIP"] not in addresses(api)
+
+
+def test_static_address(api, services):
+    """An address that was asked for is given once, and only from the range."""
+    assert api.post(services, service("a", clusterIP="10.0.0.3")).status == 201
+    answer = api.post(services, service("b", clusterIP="10.0.0.3"))
+    assert answer.status == 422
+    assert answer.message == (
+        'Service "b" is invalid: spec.clusterIPs: Invalid value: ["10.0.0.3"]: failed to allocate '
+        "IP 10.0.0.3: provided IP is already allocated"
+    )
+    for wrong in ("10.1.0.3", "10.0.0.0", "10.0.0.255"):
+        answer = api.post(services, service("b", clusterIP=wrong))
+        assert answer.message.endswith("the provided network does not match the current range")
+    api.delete(f"{services}/a")
+    assert api.post(services, service("b", clusterIP="10.0.0.3")).status == 201
+
+
+def test_no_address(api, services):
+    """Headless and external services have none."""
+    assert api.post(services, service("h", clusterIP="None")).json["spec"]["clusterIPs"] == ["None"]
+    spec = api.post(services, service("e", type="ExternalName", externalName="a.b")).json["spec"]
+    assert "clusterIP" not in spec
+    assert "ipFamilies" not in spec
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            {"ipFamilyPolicy": "RequireDualStack"},
+            'spec.ipFamilyPolicy: Invalid value: "RequireDualStack": this cluster is not '
+            "configured for dual-stack services",
+        ),
+        (
+            {"ipFamilies": ["IPv6"]},
+            'spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster',
+        ),
+        (
+            {"clusterIPs": ["10.0.0.9"]},
+            'spec.clusterIPs: Invalid value: ["10.0.0.9"]: must be empty when `clusterIP` is not '
+            "specified",
+        ),
+        (
+            {"clusterIP": "10.0.0.9", "ipFamilies": ["IPv6"]},
+            'spec.clusterIPs[0]: Invalid value: "10.0.0.9": expected an IPv6 value as indicated '
+            "by `ipFamilies[0]`",
+        ),
+        (
+            {"clusterIP": "fd00::9"},
+            'spec.clusterIPs[0]: Invalid value: ["fd00::9"]: IPv6 is not configured on this '
+            "cluster",
+        ),
+    ],
+)
+def test_families(api, services, spec, message):
+    """Families and addresses must fit each other and the cluster."""
+    answer = api.post(services, service(**spec))
+    assert answer.status == 422
+    assert answer.message == f'Service "s" is invalid: {message}'
+
+
+def test_node_ports(api, services):
+    """Node ports are given where the type has them, kept over updates and released."""
+    spec = api.post(services, service("a", type="NodePort")).json["spec"]
+    port = spec["ports"][0]["nodePort"]
+    assert 30000 <= port <= 32767
+    kept = api.put(f"{services}/a", service("a", type="NodePort")).json["spec"]
+    assert (kept["ports"][0]["nodePort"], kept["clusterIP"]) == (port, spec["clusterIP"])
+    wanted = {"name": "http", "port": 80, "nodePort": port}
+    answer = api.post(services, service("b", type="NodePort", ports=[wanted]))
+    assert answer.message == (
+        f'Service "b" is invalid: spec.ports[0].nodePort: Invalid value: {port}: provided port is '
+        "already allocated"
+    )
+    plain = api.patch(f"{services}/a", {"spec": {"type": "ClusterIP"}}).json["spec"]
+    assert "nodePort" not in plain["ports"][0]
+    assert "externalTrafficPolicy" not in plain
+    assert api.post(services, service("b", type="NodePort", ports=[wanted])).status == 201
+    wanted["nodePort"] = 80
+    answer = api.post(services, service("c", type="NodePort", ports=[wanted]))
+    assert answer.message.endswith(
+        "provided port is not in the valid range. The range of valid ports is 30000-32767"
+    )
+
+
+def test_one_port_two_protocols(api, services):
+    """One port in two protocols has one node port."""
+    ports = [{"name": n, "port": 53, "protocol": n.upper()} for n in ("tcp", "udp")]
+    spec = api.post(services, service(type="NodePort", ports=ports)).json["spec"]
+    assert len({one["nodePort"] for one in spec["ports"]}) == 1
+
+
+def test_load_balancer(api, services):
+    """A local load balancer has a port for health checks; one without node ports has none."""
+    spec = api.post(services, service("a", type="LoadBalancer", externalTrafficPolicy="Local"))
+    assert spec.json["spec"]["healthCheckNodePort"] >= 30000
+    assert api.patch(f"{services}/a", {"spec": {"externalTrafficPolicy": "Cluster"}}).status == 200
+    assert "healthCheckNodePort" not in api.get(f"{services}/a").json["spec"]
+    body = service("b", type="LoadBalancer", allocateLoadBalancerNodePorts=False)
+    assert "nodePort" not in api.post(services, body).json["spec"]["ports"][0]
+
+
+def test_type_changes(api, services):
+    """A service that becomes external gives its address back, and gets one when it returns."""
+    address = api.post(services, service()).json["spec"]["clusterIP"]
+    change = {"spec": {"type": "ExternalName", "externalName": "a.b"}}
+    assert "clusterIP" not in api.patch(f"{services}/s", change).json["spec"]
+    assert address not in addresses(api)
+    change = {"spec": {"type": "ClusterIP", "externalName": None}}
+    back = api.patch(f"{services}/s", change).json["spec"]
+    assert back["clusterIP"] in addresses(api)
+
+
+def test_nothing_is_kept_of_what_failed(api, services):
+    """Neither a dry run nor a service that breaks a rule takes anything."""
+    before = addresses(api)
+    dry = api.post(f"{services}?dryRun=All", service("d", type="NodePort")).json["spec"]
+    assert dry["clusterIP"]
+    assert dry["ports"][0]["nodePort"]
+    assert api.post(services, service("b", sessionAffinity="x")).status == 422
+    body = service("c", type="NodePort", ports=[{"port": 80, "nodePort": 1}])
+    assert api.post(services, body).status == 422
+    assert addresses(api).keys() == before.keys()
+
+
+def test_many_at_once(api, services):
+    """Services made at the same time have addresses and ports of their own."""
+
+    def make(number):
+        return api.post(services, service(f"s{number}", type="NodePort")).json["spec"]
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(make, range(40)))
+    assert len({spec["clusterIP"] for spec in made}) == 40
+    assert len({spec["ports"][0]["nodePort"] for spec in made}) == 40
+    assert api.delete(services).status == 200
+    assert not {spec["clusterIP"] for spec in made} & addresses(api).keys()
+
+
+KUBERNETES = "/api/v1/namespaces/default/services/kubernetes"
+
+
+def test_kubernetes(api):
+    """The service `kubernetes` is the range's first address, with endpoints, and comes back."""
+    answer = eventually(lambda: api.get(KUBERNETES), lambda one: one.status == 200)
+    assert answer.json["spec"]["clusterIP"] == "10.0.0.1"
+    assert answer.json["spec"]["ports"][0]["port"] == 443
+    cidr = api.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes").json
+    assert cidr["spec"]["cidrs"] == ["10.0.0.0/24"]
+    assert cidr["status"]["conditions"][0]["status"] == "True"
+    path = KUBERNETES.replace("services", "endpoints")
+    found = eventually(lambda: api.get(path), lambda one: one.status == 200).json
+    listed = api.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices").json["items"]
+    assert found["subsets"][0]["ports"][0]["port"] == api.port
+    ours = [one for one in listed if one["metadata"]["name"] == "kubernetes"]
+    assert ours[0]["endpoints"][0]["addresses"] == [found["subsets"][0]["addresses"][0]["ip"]]
+    uid = answer.json["metadata"]["uid"]
+    api.delete(KUBERNETES)
+    back = eventually(
+        lambda: api.get(KUBERNETES),
+        lambda one: one.status == 200 and one.json["metadata"]["uid"] != uid,
+    )
+    assert back.json["spec"]["clusterIP"] == "10.0.0.1"
+
+
+def test_dual_stack_and_repair():
+    """Of two families both are given; what nobody has at two looks is given back, and no sooner."""
+
+    async def run():
+        ranges = "10.9.0.0/28,fd00::/112"
+        config = Config(secure_port=None, insecure_port=0, service_cluster_ip_range=ranges)
+        async with serve(config) as running:
+            server = running.app.server
+            services = server.stores.named(GroupVersion("", "v1"), "services")
+            allocation = Repair(server)._allocation
+            tree = {
+                "kind": "Service", "apiVersion": "v1",
+                "metadata": {"name": "s", "namespace": "default"},
+                "spec": {
+                    "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}],
+                    "type": "NodePort", "sessionAffinity": "None",
+                    "externalTrafficPolicy": "Cluster", "internalTrafficPolicy": "Cluster",
+                    "ipFamilyPolicy": "PreferDualStack",
+                },
+            }  # fmt: skip
+            spec = (await services.create(tree)).entry.tree()["spec"]
+            assert spec["ipFamilies"] == ["IPv4", "IPv6"]
+            assert [":" in one for one in spec["clusterIPs"]] == [False, True]
+            leaked = await allocation.addresses.take_next("IPv4", tree, dry_run=False)
+            await allocation.ports.change(lambda ports: ports.take(30099))
+            repair = Repair(server)
+            used = []
+            for _ in range(2):
+                await repair.look()
+                await allocation.ports.change(lambda ports: used.append(ports.all()), dry_run=True)
+                used.append(await allocation.addresses._used())
+            port = spec["ports"][0]["nodePort"]
+            assert used[0] == {port, 30099}
+            assert leaked in used[1]
+            assert used[2] == {port}
+            assert leaked not in used[3]
+            assert set(spec["clusterIPs"]) <= used[3]
+
+    asyncio.run(run())

@@ -31,7 +31,7 @@ from kapiserver.codecs.wire_reader import (
     runtime,
 )
 
-REMEMBERED = 4 << 20
+REMEMBERED = 2 << 20
 """Bytes of messages and their texts remembered, in each of two generations."""
 LONGEST = 4096
 """A longer message is not remembered."""
@@ -50,7 +50,14 @@ _SCALARS = {
 }
 # ... which is what was taken from the bytes, `v`, or made of that.
 _VALUES = {"int32": "signed32(v)", "int64": "signed64(v)", "double": "finite(v)"}
-_ZEROS = {"string": '""', "bytes": '""', "bool": "false", "int32": "0", "int64": "0", "double": "0"}
+_ZEROS = {
+    "string": '""',
+    "bytes": "null",
+    "bool": "false",
+    "int32": "0",
+    "int64": "0",
+    "double": "0",
+}
 
 
 def transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:

@@ -72,7 +72,7 @@ _SCALARS = {
     "double": "finite(v)",
 }
 _ZEROS = {
-    "string": '""', "bytes": '""', "bool": "False", "int32": "0", "int64": "0", "double": "0.0",
+    "string": '""', "bytes": "None", "bool": "False", "int32": "0", "int64": "0", "double": "0.0",
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kapiserver.api.scheme import Scheme
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, PROTOBUF, YAML
+from kapiserver.codecs.protobuf import write_envelope
 from tests.trees import filled, kinds, objects
 
 SCHEME = Scheme()
@@ -30,6 +31,21 @@ def test_filled(kind):
         assert decoded.object == tree, media.name
         assert list(decoded.object) == list(tree), media.name
         assert decoded.strict_errors == (), media.name
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=map(str, KINDS))
+def test_empty(kind):
+    """An object that says nothing is Go's zero value, whatever it is read from, and stays so."""
+    head = {"kind": kind.kind, "apiVersion": str(kind.group_version)}
+    empty = CODECS.serializer_for(JSON).decode(json.dumps(head).encode()).object
+    assert CODECS.serializer_for(YAML).decode(json.dumps(head).encode()).object == empty
+    if kind in WIRE:
+        found = CODECS.serializer_for(PROTOBUF).decode(write_envelope(kind, b"")).object
+        assert json.dumps(found) == json.dumps(empty)
+    for media in (JSON, YAML, CBOR, *((PROTOBUF,) if kind in WIRE else ())):
+        serializer = CODECS.serializer_for(media)
+        found = serializer.decode(serializer.encode(empty)).object
+        assert json.dumps(found) == json.dumps(empty), media.name
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))

@@ -45,6 +45,7 @@ from kapiserver.api.core.v1.environment import (
 )
 from kapiserver.api.core.v1.events import Event, EventSeries, EventSource
 from kapiserver.api.core.v1.limit_ranges import LimitRange, LimitRangeItem, LimitRangeSpec
+from kapiserver.api.core.v1.lists import List
 from kapiserver.api.core.v1.namespaces import (
     Namespace,
     NamespaceCondition,
@@ -350,6 +351,7 @@ __all__ = [
     "LimitRangeItem",
     "LimitRangeSpec",
     "LinuxContainerUser",
+    "List",
     "LoadBalancerIngress",
     "LoadBalancerStatus",
     "LocalObjectReference",

@@ -24,13 +24,12 @@ AGGREGATED = {
     for version in ("v2", "v2beta1")
 }
 _AGGREGATED_MEDIA = (JSON, CBOR)
-_READING = ("GET", "HEAD")
 
 
 async def answer(server: Server, request: Request) -> Answer:
     """Answer for a path of `/api` or `/apis`. Raises UnknownResource, MethodNotAllowed."""
     prefix, *rest = [part for part in request.path.split("/") if part]
-    if request.method not in _READING:
+    if request.method != "GET":
         raise MethodNotAllowed
     if not rest:
         return _root(server, request, prefix)

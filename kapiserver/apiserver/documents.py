@@ -11,8 +11,6 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer, Response, page_not_found
 from kapiserver.apiserver.version import version_info
 
-READING = ("GET", "HEAD")
-
 
 def indented(tree: Tree) -> Response:
     """A tree that is no object of the API, indented by two as Go's own endpoints do."""
@@ -23,7 +21,7 @@ async def version(server: Server, request: Request) -> Answer:
     """Which version this is."""
     if request.path.strip("/") != "version":
         return page_not_found()
-    if request.method not in READING:
+    if request.method != "GET":
         raise MethodNotAllowed
     return indented(version_info())
 

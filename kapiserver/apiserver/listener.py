@@ -16,12 +16,14 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any, cast
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 
 from kapiserver.apiserver.context import Handler
-from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
+from kapiserver.apiserver.errors import BadRequest, BodyTooLarge, ServerError
+from kapiserver.apiserver.faults import Plain, fault_of
 from kapiserver.apiserver.request import (
+    ANONYMOUS,
     Certificate,
     Request,
     User,
@@ -71,11 +73,13 @@ _CLOSE = cast(web.StreamResponse, _Sent(keep_alive=False))
 class _Connection(web.RequestHandler):
     """One client's connection."""
 
-    __slots__ = ("_certificate", "stream")
+    __slots__ = ("_certificate", "body", "stream")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.stream: StreamSink | None = None
+        self.body: StreamReader | None = None
+        """The body that is being read."""
         self._certificate: Certificate | bool | None = True
 
     @property
@@ -90,6 +94,20 @@ class _Connection(web.RequestHandler):
         if self.stream is not None:
             self.stream.close()
 
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        body, fault = self.body, self.fault
+        if body is not None and fault is not None and not body.is_eof():
+            # The library tells it as the next request, and would let this one wait for ever.
+            body.set_exception(fault)
+
+    @property
+    def fault(self) -> ServerError | None:
+        """What is wrong with the body that is being read."""
+        words = getattr(self._messages[-1][0], "message", None) if self._messages else None
+        fault = None if words is None else fault_of(words)
+        return fault if isinstance(fault, ServerError) else None
+
     def handle_error(
         self,
         request: web.BaseRequest,
@@ -98,13 +116,22 @@ class _Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """What is no HTTP at all gets Go's answer, and nothing of what we think of it."""
-        text = f"{status} {_REASONS[status]}"
         transport = request.transport
-        if transport is not None:
+        if transport is None:
+            return _CLOSE
+        fault = fault_of(message or "")
+        if isinstance(fault, Plain):
             transport.write(
-                f"HTTP/1.1 {text}\r\nContent-Type: text/plain; charset=utf-8\r\n"
-                f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}".encode()
+                f"HTTP/1.1 {fault.line}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+                f"Connection: close\r\n\r\n{fault.text or fault.line}".encode()
             )
+        else:
+            listener = cast(Listener, self._manager)
+            answer = listener.answer_fault(_request(request, self, ANONYMOUS), fault)
+            body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
+            framing = f"Content-Length: {len(body)}\r\nConnection: close\r\n"
+            head = _head_lines(answer.status, answer.media_type, answer.headers, framing)
+            transport.write(head + body)
         return _CLOSE
 
 
@@ -195,6 +222,10 @@ class Listener(web.Server):
     def __call__(self) -> web.RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
 
+    def answer_fault(self, request: Request, error: ServerError) -> Response:
+        """The Status for what no handler was asked."""
+        return self._answer_error(request, error)
+
     async def drain(self, seconds: float) -> None:
         """End every stream cleanly, let what is in flight finish within that time, then close
         all connections. Nothing accepts new ones by now."""
@@ -224,7 +255,10 @@ class Listener(web.Server):
         answer = await self._handle(request)
         if isinstance(answer, Stream):
             return await self._stream(raw, connection, request, answer)
-        return await _respond_whole(raw, answer)
+        sent = await _respond_whole(raw, answer)
+        if raw.content.exception() is not None:  # what follows a broken body is no request
+            connection.force_close()
+        return sent
 
     async def _stream(
         self, raw: web.BaseRequest, connection: _Connection, request: Request, answer: Stream
@@ -300,6 +334,10 @@ async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
         raw.transport.write(_CONTINUE)
     pieces: list[bytes] = []
     size = 0
+    connection = cast(_Connection, raw.protocol)
+    if connection.fault is not None and not raw.content.is_eof():
+        raise connection.fault
+    connection.body = raw.content
     try:
         while piece := await raw.content.readany():
             size += len(piece)
@@ -308,6 +346,8 @@ async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
             pieces.append(piece)
     except (web.RequestPayloadError, ConnectionError):  # broken off, or nobody is left to tell
         raise BadRequest("unexpected EOF") from None
+    finally:
+        connection.body = None
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 

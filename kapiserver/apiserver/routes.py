@@ -30,7 +30,8 @@ def route(server: Server, handlers: Mapping[str, VerbHandler]) -> Handler:
             return await _answer_path(server, request)
         if not _has_group(server, info.prefix, info.version.group):
             return page_not_found()
-        if info.verb not in verbs_at(server, request):
+        # HEAD is a verb to authorization only: kube-apiserver has no route for it.
+        if info.verb not in verbs_at(server, request) or request.method == "HEAD":
             raise MethodNotAllowed
         _warn(server, request)
         answered = ANSWERED.get((info.version.group, info.resource))

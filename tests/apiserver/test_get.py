@@ -131,7 +131,11 @@ def test_unknown_paths(api, path, status):
 
 
 def test_head(api, path):
-    """HEAD is GET without the body."""
-    answer = api("HEAD", path)
+    """HEAD is answered where no route is (health, OpenAPI), and is no verb of resources."""
+    answer = api("HEAD", "/livez")
     assert (answer.status, answer.body) == (200, b"")
-    assert int(answer.headers["Content-Length"]) == len(api.get(path).body)
+    assert int(answer.headers["Content-Length"]) == len(api.get("/livez").body)
+    for one in (path, path.rpartition("/")[0], "/version", "/api", "/apis/apps/v1"):
+        answer = api("HEAD", one)
+        assert (answer.status, answer.body) == (405, b""), one
+    assert api("HEAD", "/api/v1/nothing").status == 404

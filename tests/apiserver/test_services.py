@@ -37,7 +37,7 @@ def services(core):
 
 
 def test_address(api, services, namespace):
-    """A service gets an address of the range, recorded as an IPAddress until the service is gone."""
+    """A service gets an address of the range, and an IPAddress says so until it is gone."""
     spec = api.post(services, service()).json["spec"]
     assert spec["clusterIP"].startswith("10.0.0.")
     assert spec["clusterIPs"] == [spec["clusterIP"]]

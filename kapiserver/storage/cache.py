@@ -20,15 +20,18 @@ from kapiserver.storage.entry import Entry, Origin
 from kapiserver.storage.errors import Compacted, StorageError, Unavailable
 from kapiserver.storage.kv import KV, Event, Revision, Watch
 
-PAGE = 1000
+PAGE = 500
 """Keys read from the store at once while filling."""
 RECENT_SECONDS = 75.0
 """How long changes are remembered for watches that resume."""
 RECENT_LEAST = 1024
 RECENT_MOST = 65536
 """Changes remembered whatever their age, and never more than."""
-RECENT_BYTES = 64 << 20
-"""Bytes of objects that are remembered in changes, at most."""
+RECENT_BYTES = 16 << 20
+"""Bytes that remembering changes may take beside the present objects; and as many again for
+changes that were recalled from the store."""
+EVENT_COST = 500
+"""Bytes that a change takes beside the values of objects, about."""
 SNAPSHOTS = 16
 """Past states kept for paged lists; older ones are read from the store."""
 SNAPSHOT_SECONDS = 60.0
@@ -103,6 +106,7 @@ class ResourceCache:
         self._changed = Revision(0)
         self._recent: deque[CachedEvent] = deque()
         self._recent_bytes = 0
+        self._recent_most = RECENT_BYTES
         self._forgotten = Revision(0)
         self._recalling = asyncio.Lock()
         self._snapshots: deque[_Snapshot] = deque(maxlen=SNAPSHOTS)
@@ -263,12 +267,14 @@ class ResourceCache:
         recent, oldest = self._recent, now - RECENT_SECONDS
         while (
             len(recent) > RECENT_MOST
-            or (self._recent_bytes > RECENT_BYTES and recent)
+            or (self._recent_bytes > self._recent_most and recent)
             or (len(recent) > RECENT_LEAST and recent[0].at < oldest)
         ):
             gone = recent.popleft()
             self._forgotten = gone.revision
-            self._recent_bytes -= _size(gone)
+            size = _size(gone)
+            self._recent_bytes -= size
+            self._recent_most = max(RECENT_BYTES, self._recent_most - size)
         snapshots, oldest = self._snapshots, now - SNAPSHOT_SECONDS
         while snapshots and snapshots[0].at < oldest:
             snapshots.popleft()
@@ -332,8 +338,9 @@ class ResourceCache:
             now = self._clock.now()
             recalled = [self._recalled(event, now) for event in history.seen]
             size = sum(map(_size, recalled))
-            if self._recent_bytes + size > RECENT_BYTES:
+            if self._recent_most + size > 2 * RECENT_BYTES:
                 return False
+            self._recent_most += size
             self._recent.extendleft(reversed(recalled))
             self._recent_bytes += size
             self._forgotten = revision
@@ -408,7 +415,8 @@ class History:
 
 
 def _size(event: CachedEvent) -> int:
-    return 0 if event.entry is None else len(event.entry.value)
+    # What came after is the present object, or stands before the next change of it.
+    return EVENT_COST + (0 if event.previous is None else len(event.previous.value))
 
 
 def _slice(entries: list[Entry], scope: str, start: str) -> list[Entry]:

@@ -1,7 +1,7 @@
 """The objects that the drivers create: a ConfigMap of 1 KB and a Pod as a Deployment's replica.
 
-The Pod brings the managed fields that kube-apiserver would note of it, so that it has the size of
-the pods that kube-apiserver was measured with: 5 KB of JSON.
+With the managed fields that a server notes of it, the Pod has the size of the pods that
+kube-apiserver was measured with: 5 KB of JSON.
 """
 
 import orjson
@@ -53,38 +53,8 @@ def _container(app: str) -> dict:
     }
 
 
-def _set_of(value: object) -> dict:
-    """The fields of a value as managed fields name them; lists by their items' names."""
-    if isinstance(value, dict):
-        return {f"f:{name}": _set_of(inner) for name, inner in value.items()}
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        key = next(one for one in ("name", "uid", "type", "ip", "key") if one in value[0])
-        return {f'k:{{"{key}":"{item[key]}"}}': {".": {}, **_set_of(item)} for item in value}
-    return {}
-
-
-def _managed(manager: str, obj: dict, subresource: str = "") -> dict:
-    found = {
-        "manager": manager,
-        "operation": "Update",
-        "apiVersion": "v1",
-        "time": "2026-01-02T03:04:05Z",
-        "fieldsType": "FieldsV1",
-        "fieldsV1": _set_of(obj),
-    }
-    return {**found, "subresource": subresource} if subresource else found
-
-
 def pod(number: int, name: str = "") -> dict:
     """A Pod of about 5 KB JSON once it has a status."""
-    found = _pod(number, name)
-    metadata = {key: found["metadata"][key] for key in ("labels", "annotations", "ownerReferences")}
-    shown = {"metadata": metadata, "spec": found["spec"]}
-    found["metadata"]["managedFields"] = [_managed("kube-controller-manager", shown)]
-    return found
-
-
-def _pod(number: int, name: str) -> dict:
     app = f"app-{number % 50:02d}"
     owner = f"{app}-{(number % 50) * 2654435761 & 0xFFFFFFFF:08x}"
     return {
@@ -189,9 +159,6 @@ async def create_pod(
     if answer.status != 201:
         raise SystemExit(f"pod {number}: {answer.status} {answer.body[:300]!r}")
     body["status"] = pod_status(number)
-    body["metadata"]["managedFields"].append(
-        _managed("kubelet", {"status": body["status"]}, "status")
-    )
     place = path("pods", body["metadata"]["name"], namespace=namespace) + "/status"
     answer = await connection.request("PUT", place, body)
     if answer.status != 200:

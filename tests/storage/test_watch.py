@@ -34,8 +34,8 @@ from tests.storage.objectkit import (
 
 async def label(store: ResourceStore, name: str, **labels: str) -> None:
     def change(current: Tree) -> Tree:
-        current["metadata"]["labels"] = labels
-        return current
+        metadata = {name: value for name, value in current["metadata"].items() if name != "labels"}
+        return current | {"metadata": metadata | ({"labels": labels} if labels else {})}
 
     await store.update(key(name), change)
 

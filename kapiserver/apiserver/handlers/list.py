@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.accept import wanted
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.object_answers import answer_listing
+from kapiserver.apiserver.object_answers import answer_listing, prepare_listing
 from kapiserver.apiserver.options import read_options, selection_of
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer
@@ -19,6 +19,7 @@ async def list_(server: Server, request: Request) -> Answer:
     form = wanted(server, request)
     options = read_options(server, request, "ListOptions")
     listing = await target.store.list(list_query(request, target, options))
+    await prepare_listing(form, target, listing)
     return answer_listing(server, request, form, target, listing)
 
 

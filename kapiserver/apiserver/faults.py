@@ -25,7 +25,7 @@ class Plain:
 Fault: TypeAlias = Plain | ServerError
 
 _TOO_LARGE = Plain("431 Request Header Fields Too Large")
-_BAD = Plain("400 Bad Request")
+BAD_REQUEST = Plain("400 Bad Request")
 
 _FAULTS: tuple[tuple[str, Fault], ...] = (
     ("Got more than", _TOO_LARGE),
@@ -50,4 +50,4 @@ def fault_of(words: str) -> Fault:
     """How to answer what the library says of a request."""
     if _UNKNOWN_METHOD.match(words):
         return MethodNotAllowed()
-    return next((fault for begin, fault in _FAULTS if words.startswith(begin)), _BAD)
+    return next((fault for begin, fault in _FAULTS if words.startswith(begin)), BAD_REQUEST)

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable
 from email.utils import formatdate
@@ -21,7 +22,7 @@ from aiohttp.abc import AbstractStreamWriter
 
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge, ServerError
-from kapiserver.apiserver.faults import Plain, fault_of
+from kapiserver.apiserver.faults import BAD_REQUEST, Plain, fault_of
 from kapiserver.apiserver.request import (
     ANONYMOUS,
     Certificate,
@@ -46,6 +47,8 @@ IDLE_SECONDS = 90.0
 SLOW_CLIENT_SECONDS = 60.0
 """A client that takes nothing of its answer for so long is cut off."""
 
+_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+"""In a path; Go's server answers by itself."""
 _LAST_CHUNK = b"0\r\n\r\n"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
@@ -96,10 +99,10 @@ class _Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        body, fault = self.body, self.fault
-        if body is not None and fault is not None and not body.is_eof():
+        body = self.body
+        if body is not None and not body.is_eof() and self.fault is not None:
             # The library tells it as the next request, and would let this one wait for ever.
-            body.set_exception(fault)
+            body.set_exception(self.fault)
 
     @property
     def fault(self) -> ServerError | None:
@@ -119,12 +122,10 @@ class _Connection(web.RequestHandler):
         transport = request.transport
         if transport is None:
             return _CLOSE
-        fault = fault_of(message or "")
+        known = status == HTTPStatus.BAD_REQUEST
+        fault = fault_of(message or "") if known else Plain(f"{status} {_REASONS[status]}")
         if isinstance(fault, Plain):
-            transport.write(
-                f"HTTP/1.1 {fault.line}\r\nContent-Type: text/plain; charset=utf-8\r\n"
-                f"Connection: close\r\n\r\n{fault.text or fault.line}".encode()
-            )
+            transport.write(_plain(fault))
         else:
             listener = cast(Listener, self._manager)
             answer = listener.answer_fault(_request(request, self, ANONYMOUS), fault)
@@ -251,6 +252,10 @@ class Listener(web.Server):
 
     async def _answer(self, raw: web.BaseRequest) -> web.StreamResponse:
         connection = cast(_Connection, raw.protocol)
+        if _BAD_ESCAPE.search(raw.raw_path.partition("?")[0]):
+            if raw.transport is not None:
+                raw.transport.write(_plain(BAD_REQUEST))
+            return _CLOSE
         request = _request(raw, connection, self._user)
         answer = await self._handle(request)
         if isinstance(answer, Stream):
@@ -304,6 +309,13 @@ async def _ended(sink: StreamSink, seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds or None):
             await sink.done
+
+
+def _plain(fault: Plain) -> bytes:
+    return (
+        f"HTTP/1.1 {fault.line}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"Connection: close\r\n\r\n{fault.text or fault.line}"
+    ).encode()
 
 
 def _request(raw: web.BaseRequest, connection: _Connection, user: User) -> Request:

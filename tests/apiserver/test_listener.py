@@ -248,8 +248,10 @@ def test_continue() -> None:
         b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"G@T / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /a%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /a% HTTP/1.1\r\nHost: x\r\n\r\n",
     ],
-    ids=range(7),
+    ids=range(9),
 )
 def test_garbage(garbage: bytes) -> None:
     """What is no HTTP is answered by a plain 400 that says no more, and the server lives on."""

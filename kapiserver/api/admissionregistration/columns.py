@@ -1,0 +1,64 @@
+"""The tables of the admissionregistration group.
+
+Mirrors pkg/printers/internalversion of Kubernetes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, count, selector, text
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+
+
+def _param_kind(policy: Tree, _: datetime) -> str:
+    kind = value_at(policy, "spec", "paramKind")
+    return UNSET if kind is None else f"{kind.get('apiVersion') or ''}/{kind.get('kind') or ''}"
+
+
+_SELECTOR = selector("spec", "paramRef", "selector")
+
+
+def _param_ref(binding: Tree, now: datetime) -> str:
+    reference = value_at(binding, "spec", "paramRef")
+    if reference is None:
+        return UNSET
+    if reference.get("name"):
+        return f"{reference.get('namespace') or '*'}/{reference['name']}"
+    return str(_SELECTOR(binding, now)) if reference.get("selector") is not None else UNSET
+
+
+_WEBHOOKS = Columns((NAME, Column("Webhooks", count("webhooks"), "How many.", type="integer"), AGE))
+_BINDING = Columns(
+    (
+        NAME,
+        Column("PolicyName", text("spec", "policyName"), "The policy."),
+        Column("ParamRef", _param_ref, "Its parameters."),
+        AGE,
+    )
+)
+_PARAM_KIND = Column("ParamKind", _param_kind, "The kind of its parameters.")
+
+COLUMNS: dict[str, Columns] = {
+    "MutatingAdmissionPolicy": Columns(
+        (
+            NAME,
+            Column("Mutations", count("spec", "mutations"), "How many.", type="integer"),
+            _PARAM_KIND,
+            AGE,
+        )
+    ),
+    "MutatingAdmissionPolicyBinding": _BINDING,
+    "MutatingWebhookConfiguration": _WEBHOOKS,
+    "ValidatingAdmissionPolicy": Columns(
+        (
+            NAME,
+            Column("Validations", count("spec", "validations"), "How many.", type="integer"),
+            _PARAM_KIND,
+            AGE,
+        )
+    ),
+    "ValidatingAdmissionPolicyBinding": _BINDING,
+    "ValidatingWebhookConfiguration": _WEBHOOKS,
+}

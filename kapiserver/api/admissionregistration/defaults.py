@@ -1,0 +1,65 @@
+"""What the admissionregistration group fills in.
+
+Mirrors pkg/apis/admissionregistration/v1/defaults.go and its siblings.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from kapiserver.api.admissionregistration import v1, v1alpha1, v1beta1
+from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.order import settle
+from kapiserver.api.types import Tree, Type
+
+_WEBHOOK: dict[str, Any] = {
+    "failurePolicy": "Fail",
+    "matchPolicy": "Equivalent",
+    "namespaceSelector": {},
+    "objectSelector": {},
+    "timeoutSeconds": 10,
+}
+_MATCH: dict[str, Any] = {
+    "namespaceSelector": {},
+    "objectSelector": {},
+    "matchPolicy": "Equivalent",
+}
+
+
+def _missing(type_: type[Type], **values: Any) -> DefaultFunction:
+    def fill(obj: Tree) -> None:
+        for name, value in values.items():
+            if obj.get(name) is None:
+                obj[name] = copy.deepcopy(value)
+        settle(obj, type_)
+
+    return fill
+
+
+def _scope(rule: Tree) -> None:
+    # In place among the fields of the rule that it stands in; the walk settles those.
+    if rule.get("scope") is None:
+        rule["scope"] = "*"
+
+
+DEFAULTS: dict[type[Type], DefaultFunction] = {
+    v1.MatchResources: _missing(v1.MatchResources, **_MATCH),
+    v1.MutatingAdmissionPolicySpec: _missing(v1.MutatingAdmissionPolicySpec, failurePolicy="Fail"),
+    v1.MutatingWebhook: _missing(v1.MutatingWebhook, **_WEBHOOK, reinvocationPolicy="Never"),
+    v1.Rule: _scope,
+    v1.ServiceReference: _missing(v1.ServiceReference, port=443),
+    v1.ValidatingAdmissionPolicySpec: _missing(
+        v1.ValidatingAdmissionPolicySpec, failurePolicy="Fail"
+    ),
+    v1.ValidatingWebhook: _missing(v1.ValidatingWebhook, **_WEBHOOK),
+    v1alpha1.MatchResources: _missing(v1alpha1.MatchResources, **_MATCH),
+    v1alpha1.MutatingAdmissionPolicySpec: _missing(
+        v1alpha1.MutatingAdmissionPolicySpec, failurePolicy="Fail"
+    ),
+    v1alpha1.ParamRef: _missing(v1alpha1.ParamRef, parameterNotFoundAction="Deny"),
+    v1beta1.MatchResources: _missing(v1beta1.MatchResources, **_MATCH),
+    v1beta1.MutatingAdmissionPolicySpec: _missing(
+        v1beta1.MutatingAdmissionPolicySpec, failurePolicy="Fail"
+    ),
+}

@@ -1,0 +1,99 @@
+"""How writes of the admissionregistration group behave."""
+
+from __future__ import annotations
+
+from kapiserver.api.admissionregistration.validation.policies import (
+    changed_policy_status,
+    mutating_binding,
+    mutating_policy,
+    validating_binding,
+    validating_policy,
+)
+from kapiserver.api.admissionregistration.validation.webhooks import changed_webhooks, webhooks
+from kapiserver.api.errors import FieldError
+from kapiserver.api.objects import generation_of, metadata_of
+from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.types import Tree
+
+
+class _GenerationStrategy(Strategy):
+    """Without a status, and yet its content has generations."""
+
+    allow_unconditional_update = False
+    content = "spec"
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        metadata_of(obj)["generation"] = 1
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        if new.get(self.content) != old.get(self.content):
+            metadata_of(new)["generation"] = generation_of(old) + 1
+
+
+class WebhookConfigurationStrategy(_GenerationStrategy):
+    """Webhooks of either kind."""
+
+    content = "webhooks"
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(webhooks(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_webhooks(new, old))
+
+
+class ValidatingPolicyStrategy(SpecStrategy):
+    """Expressions that refuse writes."""
+
+    allow_unconditional_update = False
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(validating_policy(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(validating_policy(new))
+
+
+class MutatingPolicyStrategy(_GenerationStrategy):
+    """Expressions that change writes."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(mutating_policy(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(mutating_policy(new))
+
+
+class ValidatingBindingStrategy(_GenerationStrategy):
+    """Puts a validating policy to work."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(validating_binding(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(validating_binding(new))
+
+
+class MutatingBindingStrategy(_GenerationStrategy):
+    """Puts a mutating policy to work."""
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(mutating_binding(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(mutating_binding(new))
+
+
+_POLICY = ValidatingPolicyStrategy()
+
+STRATEGIES: dict[str, Strategy] = {
+    "mutatingadmissionpolicies": MutatingPolicyStrategy(),
+    "mutatingadmissionpolicybindings": MutatingBindingStrategy(),
+    "mutatingwebhookconfigurations": WebhookConfigurationStrategy(),
+    "validatingadmissionpolicies": _POLICY,
+    "validatingadmissionpolicies/status": StatusStrategy(
+        _POLICY, keeps_metadata=STATUS_METADATA, rule=changed_policy_status
+    ),
+    "validatingadmissionpolicybindings": ValidatingBindingStrategy(),
+    "validatingwebhookconfigurations": WebhookConfigurationStrategy(),
+}

@@ -1,0 +1,4 @@
+"""Rules for webhooks and policies.
+
+Mirrors pkg/apis/admissionregistration/validation.
+"""

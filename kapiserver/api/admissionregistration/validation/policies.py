@@ -1,0 +1,246 @@
+"""Rules for policies and their bindings. What expressions say is not looked into."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from kapiserver.api import names
+from kapiserver.api.admissionregistration.validation.rules import (
+    FAILURE_POLICIES,
+    match_conditions,
+    match_resources,
+)
+from kapiserver.api.admissionregistration.validation.webhooks import REINVOCATION_POLICIES
+from kapiserver.api.core.validation.common import checked, checked_name
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from kapiserver.api.label_selectors import validate_label_selector
+from kapiserver.api.objects import name_of, value_at
+from kapiserver.api.types import Tree
+
+_SPEC = Path("spec")
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
+_ACTIONS = ("Audit", "Deny", "Warn")
+_NOT_FOUND = ("Allow", "Deny")
+_ANNOTATIONS_MAX = 20
+_EXPRESSION_MAX = 5 * 1024
+_IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
+_RESERVED = frozenset(
+    (
+        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for",
+        "function", "if", "import", "let", "loop", "package", "namespace", "return", "var",
+        "void", "while",
+    )
+)  # fmt: skip
+_NEITHER = "validations or auditAnnotations must contain at least one item"
+
+
+def validating_policy(obj: Tree) -> Iterator[FieldError]:
+    """A policy that refuses writes, new or changed."""
+    spec = obj.get("spec") or {}
+    yield from _policy(spec)
+    validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
+    if not validations and not annotations:
+        yield required(_SPEC / "validations", _NEITHER)
+        yield required(_SPEC / "auditAnnotations", _NEITHER)
+    for index, one in enumerate(validations):
+        yield from _validation(one, (_SPEC / "validations")[index])
+    yield from _annotations(name_of(obj), annotations, _SPEC / "auditAnnotations")
+
+
+def mutating_policy(obj: Tree) -> Iterator[FieldError]:
+    """A policy that changes writes, new or changed."""
+    spec = obj.get("spec") or {}
+    yield from _policy(spec)
+    mutations, again = spec.get("mutations") or (), spec.get("reinvocationPolicy") or ""
+    if not mutations:
+        yield required(_SPEC / "mutations", "mutations must contain at least one item")
+    for index, one in enumerate(mutations):
+        yield from _mutation(one, (_SPEC / "mutations")[index])
+    if not again:
+        yield required(_SPEC / "reinvocationPolicy")
+    elif again not in REINVOCATION_POLICIES:
+        yield not_supported(_SPEC / "reinvocationPolicy", again, REINVOCATION_POLICIES)
+
+
+def _policy(spec: Tree) -> Iterator[FieldError]:
+    failure, match = spec.get("failurePolicy"), spec.get("matchConstraints")
+    if failure is None:
+        yield required(_SPEC / "failurePolicy")
+    elif failure not in FAILURE_POLICIES:
+        yield not_supported(_SPEC / "failurePolicy", failure, FAILURE_POLICIES)
+    if spec.get("paramKind") is not None:
+        yield from _param_kind(spec["paramKind"], _SPEC / "paramKind")
+    if match is None:
+        yield required(_SPEC / "matchConstraints")
+    else:
+        yield from match_resources(match, _SPEC / "matchConstraints")
+        if not match.get("resourceRules"):
+            yield required(_SPEC / "matchConstraints" / "resourceRules")
+    yield from match_conditions(spec.get("matchConditions"), _SPEC / "matchConditions")
+    for index, variable in enumerate(spec.get("variables") or ()):
+        yield from _variable(variable, (_SPEC / "variables")[index])
+
+
+def _param_kind(kind: Tree, path: Path) -> Iterator[FieldError]:
+    text, at = kind.get("apiVersion") or "", path / "apiVersion"
+    group, _, version = text.rpartition("/")
+    if not text:
+        yield required(at)
+    elif "/" in group:
+        yield invalid(at, text, f"unexpected GroupVersion string: {text}")
+    else:
+        if group and (messages := names.dns1123_subdomain(group)):
+            yield invalid(at, group, ",".join(messages))
+        if not version:
+            yield invalid(at, text, "version must be specified")
+        elif messages := names.dns1035_label(version):
+            yield invalid(at, version, ",".join(messages))
+    name = kind.get("kind") or ""
+    if not name:
+        yield required(path / "kind")
+    elif messages := names.dns1035_label(name.lower()):
+        detail = f"may have mixed case, but should otherwise match: {','.join(messages)}"
+        yield invalid(path / "kind", name, detail)
+
+
+def _variable(variable: Tree, path: Path) -> Iterator[FieldError]:
+    name = variable.get("name") or ""
+    if not name.strip():
+        yield required(path / "name", "name is not specified")
+    elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
+        yield invalid(path / "name", name, "name is not a valid CEL identifier")
+    yield from _expression(variable, path)
+
+
+def _expression(holder: Tree, path: Path) -> Iterator[FieldError]:
+    if not (holder.get("expression") or "").strip():
+        yield required(path / "expression", "expression is not specified")
+
+
+def _validation(validation: Tree, path: Path) -> Iterator[FieldError]:
+    yield from _expression(validation, path)
+    computed, message = validation.get("messageExpression") or "", validation.get("message") or ""
+    if computed and not computed.strip():
+        yield invalid(path / "messageExpression", computed, "must be non-empty if specified")
+    if message and not message.strip():
+        yield invalid(path / "message", message, "message must be non-empty if specified")
+    elif "\n" in message.strip() or "\r" in message.strip():
+        yield invalid(path / "message", message, "message must not contain line breaks")
+    reason = validation.get("reason")
+    if reason is not None and reason not in _REASONS:
+        yield not_supported(path / "reason", reason, _REASONS)
+
+
+def _annotations(policy: str, annotations: Sequence[Tree], path: Path) -> Iterator[FieldError]:
+    if len(annotations) > _ANNOTATIONS_MAX:
+        detail = f"must not have more than {_ANNOTATIONS_MAX} auditAnnotations"
+        yield invalid(path, list(annotations), detail)
+    seen: set[str] = set()
+    for index, one in enumerate(annotations):
+        at, key = path[index], one.get("key") or ""
+        if policy:
+            yield from checked(names.qualified_name, f"{policy}/{key}", at / "key")
+        else:
+            yield invalid(at / "key", key, "requires metadata.name be non-empty")
+        expression = (one.get("valueExpression") or "").strip()
+        if not expression:
+            yield required(at / "valueExpression", "valueExpression is not specified")
+        elif len(expression) > _EXPRESSION_MAX:
+            detail = f"must not exceed {_EXPRESSION_MAX} bytes in length"
+            yield required(at / "valueExpression", detail)
+        if key in seen:
+            yield duplicate(at / "key", key)
+        seen.add(key)
+
+
+_PATCHES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+
+
+def _mutation(mutation: Tree, path: Path) -> Iterator[FieldError]:
+    type_ = mutation.get("patchType") or ""
+    if not type_:
+        yield required(path / "patchType")
+        return
+    if type_ not in _PATCHES:
+        yield not_supported(path / "patchType", type_, tuple(_PATCHES))
+        return
+    for kind, name in _PATCHES.items():
+        found = mutation.get(name)
+        if kind == type_:
+            if found is None:
+                yield required(path / name, f"must be specified when patchType is {type_}")
+            else:
+                yield from _expression(found, path / name)
+        elif found is not None:
+            yield forbidden(path / name, f"must not be specified when patchType is {type_}")
+
+
+def changed_policy_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+    """What checking a policy's expressions found."""
+    warnings = value_at(new, "status", "typeChecking", "expressionWarnings") or ()
+    path = Path("status") / "typeChecking" / "expressionWarnings"
+    for index, warning in enumerate(warnings):
+        if not warning.get("warning"):
+            yield required(path[index] / "warning")
+        if not (warning.get("fieldRef") or "").strip():
+            yield required(path[index] / "fieldRef")
+
+
+# Bindings.
+
+
+def validating_binding(obj: Tree) -> Iterator[FieldError]:
+    """Where a policy that refuses writes works, and how."""
+    yield from mutating_binding(obj)
+    actions, at = value_at(obj, "spec", "validationActions") or [], _SPEC / "validationActions"
+    for index, action in enumerate(actions):
+        if action not in _ACTIONS:
+            yield not_supported(at[index], action, _ACTIONS)
+        if action in actions[:index]:
+            yield duplicate(at[index], action)
+    if {"Deny", "Warn"} <= set(actions):
+        detail = (
+            "must not contain both Deny and Warn (repeating the same validation failure "
+            "information in the API response and headers serves no purpose)"
+        )
+        yield invalid(at, actions, detail)
+    if not actions:
+        yield required(at, "at least one validation action is required")
+
+
+def mutating_binding(obj: Tree) -> Iterator[FieldError]:
+    """Where a policy works, and with which parameters."""
+    spec = obj.get("spec") or {}
+    yield from checked_name(names.dns1123_subdomain, spec.get("policyName"), _SPEC / "policyName")
+    if spec.get("paramRef") is not None:
+        yield from _param_ref(spec["paramRef"], _SPEC / "paramRef")
+    yield from match_resources(spec.get("matchResources"), _SPEC / "matchResources")
+
+
+def _param_ref(reference: Tree, path: Path) -> Iterator[FieldError]:
+    name, selector = reference.get("name") or "", reference.get("selector")
+    both = "name and selector are mutually exclusive"
+    if name:
+        yield from checked(names.path_segment, name, path / "name")
+        if selector is not None:
+            yield forbidden(path / "name", both)
+    if selector is not None:
+        yield from validate_label_selector(selector, path / "selector")
+        if name:
+            yield forbidden(path / "selector", both)
+    if not name and selector is None:
+        yield required(path, "one of name or selector must be specified")
+    action = reference.get("parameterNotFoundAction")
+    if not action:
+        yield required(path / "parameterNotFoundAction")
+    elif action not in _NOT_FOUND:
+        yield not_supported(path / "parameterNotFoundAction", action, _NOT_FOUND)

@@ -1,0 +1,182 @@
+"""Rules for which requests a webhook or a policy is for, and for the addresses of webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
+
+from kapiserver.api import names
+from kapiserver.api.core.validation.common import checked, checked_name
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+    too_many,
+)
+from kapiserver.api.label_selectors import validate_label_selector
+from kapiserver.api.types import Tree
+
+FAILURE_POLICIES = ("Fail", "Ignore")
+MATCH_POLICIES = ("Equivalent", "Exact")
+_OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_SCOPES = ("*", "Cluster", "Namespaced")
+_CONDITIONS_MAX = 64
+_FORM = "; desired format: https://host[/path]"
+
+
+def rule_with_operations(rule: Tree, path: Path) -> Iterator[FieldError]:
+    """Operations on resources."""
+    operations = rule.get("operations") or []
+    yield from _values(operations, "operations", path / "operations")
+    for index, operation in enumerate(operations):
+        if operation not in _OPERATIONS:
+            yield not_supported((path / "operations")[index], operation, _OPERATIONS)
+    yield from _values(rule.get("apiGroups") or [], "API groups", path / "apiGroups")
+    versions = rule.get("apiVersions") or []
+    yield from _values(versions, "API versions", path / "apiVersions")
+    for index, version in enumerate(versions):
+        if not version:
+            yield required((path / "apiVersions")[index])
+    yield from _resources(rule.get("resources") or [], path / "resources")
+    scope = rule.get("scope")
+    if scope is not None and scope not in _SCOPES:
+        yield not_supported(path / "scope", scope, _SCOPES)
+
+
+def _values(values: Sequence[str], what: str, path: Path) -> Iterator[FieldError]:
+    if not values:
+        yield required(path)
+    if len(values) > 1 and "*" in values:
+        yield invalid(path, list(values), f"if '*' is present, must not specify other {what}")
+
+
+def _resources(resources: Sequence[str], path: Path) -> Iterator[FieldError]:
+    if not resources:
+        yield required(path)
+    every_part, every_kind = set(), set()
+    for index, resource in enumerate(resources):
+        if not resource:
+            yield required(path[index])
+            continue
+        kind, slash, part = resource.partition("/")
+        if not slash:
+            continue
+        if kind in every_part:
+            detail = f"if '{kind}/*' is present, must not specify {resource}"
+            yield invalid(path[index], resource, detail)
+        if part in every_kind:
+            detail = f"if '*/{part}' is present, must not specify {resource}"
+            yield invalid(path[index], resource, detail)
+        if part == "*":
+            every_part.add(kind)
+        if kind == "*":
+            every_kind.add(part)
+    if len(resources) > 1 and "*/*" in resources:
+        yield invalid(
+            path, list(resources), "if '*/*' is present, must not specify other resources"
+        )
+    if "*" in resources and any(one and one != "*" and "/" not in one for one in resources):
+        detail = "if '*' is present, must not specify other resources without subresources"
+        yield invalid(path, list(resources), detail)
+
+
+def match_resources(match: Tree | None, path: Path) -> Iterator[FieldError]:
+    """Which requests a policy is for."""
+    if match is None:
+        return
+    policy = match.get("matchPolicy")
+    if policy is None:
+        yield required(path / "matchPolicy")
+    elif policy not in MATCH_POLICIES:
+        yield not_supported(path / "matchPolicy", policy, MATCH_POLICIES)
+    for name in ("namespaceSelector", "objectSelector"):
+        if match.get(name) is None:
+            yield required(path / name)
+        yield from validate_label_selector(match.get(name), path / name)
+    for kind in ("resourceRules", "excludeResourceRules"):
+        for index, rule in enumerate(match.get(kind) or ()):
+            yield from _named_rule(rule, (path / kind)[index])
+
+
+def _named_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, name in enumerate(rule.get("resourceNames") or ()):
+        at = (path / "resourceNames")[index]
+        yield from checked(names.path_segment, name, at)
+        if name in seen:
+            yield duplicate(at, name)
+        seen.add(name)
+    yield from rule_with_operations(rule, path)
+
+
+def match_conditions(conditions: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+    """Expressions that must be true for a request to be looked at."""
+    found = conditions or ()
+    if len(found) > _CONDITIONS_MAX:
+        yield too_many(path, len(found), _CONDITIONS_MAX)
+    seen: set[str] = set()
+    for index, one in enumerate(found):
+        at, name = path[index], one.get("name") or ""
+        if not (one.get("expression") or "").strip():
+            yield required(at / "expression")
+        yield from checked_name(names.qualified_name, name, at / "name")
+        if name and name in seen:
+            yield duplicate(at / "name", name)
+        seen.add(name)
+
+
+def client_config(config: Tree, path: Path) -> Iterator[FieldError]:
+    """How a webhook is reached."""
+    url, service = config.get("url"), config.get("service")
+    if (url is None) == (service is None):
+        yield required(path, "exactly one of url or service is required")
+    elif url is not None:
+        yield from _url(url, path / "url")
+    elif service is not None:
+        yield from _service(service, path / "service")
+
+
+def _url(url: str, path: Path) -> Iterator[FieldError]:
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        yield required(path, f"url must be a valid URL: {error}{_FORM}")
+        return
+    if parts.scheme != "https":
+        yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}")
+    user, at, host = parts.netloc.rpartition("@")
+    if not host:
+        yield invalid(path, host, f"host must be specified{_FORM}")
+    if at:
+        yield invalid(path, user, "user information is not permitted in the URL")
+    if parts.fragment:
+        yield invalid(path, parts.fragment, "fragments are not permitted in the URL")
+    if parts.query:
+        yield invalid(path, parts.query, "query parameters are not permitted in the URL")
+
+
+def _service(service: Tree, path: Path) -> Iterator[FieldError]:
+    for name in ("name", "namespace"):
+        if not service.get(name):
+            yield required(path / name, f"service {name} is required")
+    port = service.get("port") or 0
+    messages = names.port_number(port)
+    if messages:
+        yield invalid(path / "port", port, f"port is not valid: {', '.join(messages)}")
+    where, at = service.get("path") or "/", path / "path"
+    if where == "/":
+        return
+    if where == "//":
+        yield invalid(at, where, "segment[0] may not be empty")
+        return
+    if not where.startswith("/"):
+        yield invalid(at, where, "must start with a '/'")
+    for index, step in enumerate(where[1:].removesuffix("/").split("/")):
+        if not step:
+            yield invalid(at, where, f"segment[{index}] may not be empty")
+            continue
+        for message in names.dns1123_subdomain(step):
+            yield invalid(at, where, f"segment[{index}]: {message}")

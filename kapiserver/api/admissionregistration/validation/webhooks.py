@@ -1,0 +1,98 @@
+"""Rules for webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kapiserver.api import names
+from kapiserver.api.admissionregistration.validation.rules import (
+    FAILURE_POLICIES,
+    MATCH_POLICIES,
+    client_config,
+    match_conditions,
+    rule_with_operations,
+)
+from kapiserver.api.core.validation.common import checked
+from kapiserver.api.errors import FieldError, Path, duplicate, invalid, not_supported, required
+from kapiserver.api.label_selectors import validate_label_selector
+from kapiserver.api.types import Tree
+
+_HARMLESS = ("None", "NoneOnDryRun")
+_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
+_REVIEWS = ("v1", "v1beta1")
+REINVOCATION_POLICIES = ("IfNeeded", "Never")
+
+
+def webhooks(obj: Tree) -> Iterator[FieldError]:
+    """The webhooks of a new configuration."""
+    return _webhooks(obj, _HARMLESS)
+
+
+def changed_webhooks(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """Those of a changed one: effects that webhooks had before are borne."""
+    before = [one.get("sideEffects") for one in old.get("webhooks") or ()]
+    harmless = all(effects in _HARMLESS for effects in before)
+    return _webhooks(new, _HARMLESS if harmless else _EFFECTS)
+
+
+def _webhooks(obj: Tree, effects: Sequence[str]) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, webhook in enumerate(obj.get("webhooks") or ()):
+        at, name = Path("webhooks")[index], webhook.get("name") or ""
+        yield from _webhook(webhook, effects, at)
+        reviews = webhook.get("admissionReviewVersions") or []
+        yield from _review_versions(reviews, at / "admissionReviewVersions")
+        if name and name in seen:
+            yield duplicate(at / "name", name)
+        seen.add(name)
+
+
+def _webhook(webhook: Tree, effects: Sequence[str], path: Path) -> Iterator[FieldError]:
+    yield from _qualified(webhook.get("name") or "", path / "name")
+    for index, rule in enumerate(webhook.get("rules") or ()):
+        yield from rule_with_operations(rule, (path / "rules")[index])
+    for name, allowed in (("failurePolicy", FAILURE_POLICIES), ("matchPolicy", MATCH_POLICIES)):
+        if webhook.get(name) is not None and webhook[name] not in allowed:
+            yield not_supported(path / name, webhook[name], allowed)
+    given = webhook.get("sideEffects")
+    if given is None:
+        yield required(path / "sideEffects", f"must specify one of {', '.join(effects)}")
+    elif given not in effects:
+        yield not_supported(path / "sideEffects", given, effects)
+    seconds = webhook.get("timeoutSeconds")
+    if seconds is not None and not 1 <= seconds <= 30:
+        detail = "the timeout value must be between 1 and 30 seconds"
+        yield invalid(path / "timeoutSeconds", seconds, detail)
+    for name in ("namespaceSelector", "objectSelector"):
+        yield from validate_label_selector(webhook.get(name), path / name)
+    again = webhook.get("reinvocationPolicy")
+    if again is not None and again not in REINVOCATION_POLICIES:
+        yield not_supported(path / "reinvocationPolicy", again, REINVOCATION_POLICIES)
+    yield from client_config(webhook.get("clientConfig") or {}, path / "clientConfig")
+    yield from match_conditions(webhook.get("matchConditions"), path / "matchConditions")
+
+
+def _qualified(name: str, path: Path) -> Iterator[FieldError]:
+    if not name:
+        yield required(path)
+    elif messages := names.dns1123_subdomain(name):
+        yield invalid(path, name, ",".join(messages))
+    elif name.count(".") < 2:
+        detail = "should be a domain with at least three segments separated by dots"
+        yield invalid(path, name, detail)
+
+
+def _review_versions(versions: Sequence[str], path: Path) -> Iterator[FieldError]:
+    listed = ", ".join(_REVIEWS)
+    if not versions:
+        yield required(path, f"must specify one of {listed}")
+        return
+    seen: set[str] = set()
+    for index, version in enumerate(versions):
+        if version in seen:
+            yield invalid(path[index], version, "duplicate version")
+            continue
+        seen.add(version)
+        yield from checked(names.dns1035_label, version, path[index])
+    if not seen.intersection(_REVIEWS):
+        yield invalid(path, list(versions), f"must include at least one of {listed}")

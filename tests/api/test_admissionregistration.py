@@ -1,0 +1,194 @@
+"""The admissionregistration group: webhooks, policies and bindings."""
+
+import pytest
+
+from tests.api.test_columns import cells
+from tests.objects import GONE, changed, defaulted, strategy, texts
+
+RULE = {
+    "operations": ["CREATE"],
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "resources": ["pods"],
+}
+WEBHOOK = {
+    "name": "a.example.com",
+    "clientConfig": {"service": {"namespace": "n", "name": "s", "path": "/p"}},
+    "rules": [RULE],
+    "sideEffects": "None",
+    "admissionReviewVersions": ["v1"],
+}
+
+
+def _object(kind, **fields):
+    version = "admissionregistration.k8s.io/v1"
+    return defaulted({"kind": kind, "apiVersion": version, "metadata": {"name": "x"}, **fields})
+
+
+VALIDATING = _object("ValidatingWebhookConfiguration", webhooks=[WEBHOOK])
+MUTATING = _object("MutatingWebhookConfiguration", webhooks=[WEBHOOK])
+POLICY = _object(
+    "ValidatingAdmissionPolicy",
+    spec={
+        "matchConstraints": {"resourceRules": [RULE]},
+        "validations": [{"expression": "true"}],
+    },
+    status={},
+)
+CHANGING = _object(
+    "MutatingAdmissionPolicy",
+    spec={
+        "matchConstraints": {"resourceRules": [RULE]},
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}],
+        "reinvocationPolicy": "Never",
+    },
+)
+BINDING = _object(
+    "ValidatingAdmissionPolicyBinding",
+    spec={"policyName": "p", "validationActions": ["Deny"]},
+)
+V, P, B = (
+    "validatingwebhookconfigurations",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+)
+
+NEW = [
+    (V, VALIDATING, "", GONE, []),
+    ("mutatingwebhookconfigurations", MUTATING, "", GONE, []),
+    (V, VALIDATING, "webhooks", VALIDATING["webhooks"] * 2, [
+        'webhooks[1].name: Duplicate value: "a.example.com"'
+    ]),
+    (V, VALIDATING, "webhooks/0/name", "a.b", [
+        'webhooks[0].name: Invalid value: "a.b": should be a domain with at least three segments '
+        "separated by dots"
+    ]),
+    (V, VALIDATING, "webhooks/0/sideEffects", None, [
+        "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun"
+    ]),
+    (V, VALIDATING, "webhooks/0/sideEffects", "Some", [
+        'webhooks[0].sideEffects: Unsupported value: "Some": supported values: "None", '
+        '"NoneOnDryRun"'
+    ]),
+    (V, VALIDATING, "webhooks/0/timeoutSeconds", 31, [
+        "webhooks[0].timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and "
+        "30 seconds"
+    ]),
+    (V, VALIDATING, "webhooks/0/admissionReviewVersions", ["v2"], [
+        'webhooks[0].admissionReviewVersions: Invalid value: ["v2"]: must include at least one '
+        "of v1, v1beta1"
+    ]),
+    (V, VALIDATING, "webhooks/0/clientConfig", {}, [
+        "webhooks[0].clientConfig: Required value: exactly one of url or service is required"
+    ]),
+    (V, VALIDATING, "webhooks/0/clientConfig", {"url": "http://u@h/p?q#f"}, [
+        "webhooks[0].clientConfig.url: Invalid value: \"http\": 'https' is the only allowed URL "
+        "scheme; desired format: https://host[/path]",
+        'webhooks[0].clientConfig.url: Invalid value: "u": user information is not permitted in '
+        "the URL",
+        'webhooks[0].clientConfig.url: Invalid value: "f": fragments are not permitted in the URL',
+        'webhooks[0].clientConfig.url: Invalid value: "q": query parameters are not permitted in '
+        "the URL",
+    ]),
+    (V, VALIDATING, "webhooks/0/rules/0/operations", ["*", "CREATE"], [
+        'webhooks[0].rules[0].operations: Invalid value: ["*","CREATE"]: if \'*\' is present, '
+        "must not specify other operations"
+    ]),
+    (V, VALIDATING, "webhooks/0/rules/0/resources", ["*", "pods", "*/status", "pods/status"], [
+        "webhooks[0].rules[0].resources[3]: Invalid value: \"pods/status\": if '*/status' is "
+        "present, must not specify pods/status",
+        'webhooks[0].rules[0].resources: Invalid value: ["*","pods","*/status","pods/status"]: '
+        "if '*' is present, must not specify other resources without subresources",
+    ]),
+    (V, VALIDATING, "webhooks/0/matchConditions", [{"name": "", "expression": ""}], [
+        "webhooks[0].matchConditions[0].expression: Required value",
+        "webhooks[0].matchConditions[0].name: Required value",
+    ]),
+    (P, POLICY, "", GONE, []),
+    (P, POLICY, "spec/validations", [], [
+        "spec.validations: Required value: validations or auditAnnotations must contain at least "
+        "one item",
+        "spec.auditAnnotations: Required value: validations or auditAnnotations must contain at "
+        "least one item",
+    ]),
+    (P, POLICY, "spec/matchConstraints", GONE, ["spec.matchConstraints: Required value"]),
+    (P, POLICY, "spec/matchConstraints/resourceRules", [], [
+        "spec.matchConstraints.resourceRules: Required value"
+    ]),
+    (P, POLICY, "spec/validations/0/expression", " ", [
+        "spec.validations[0].expression: Required value: expression is not specified"
+    ]),
+    (P, POLICY, "spec/paramKind", {"apiVersion": "a/b/c", "kind": "K"}, [
+        'spec.paramKind.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c'
+    ]),
+    (P, POLICY, "spec/variables", [{"name": "in", "expression": "1"}], [
+        'spec.variables[0].name: Invalid value: "in": name is not a valid CEL identifier'
+    ]),
+    ("mutatingadmissionpolicies", CHANGING, "", GONE, []),
+    ("mutatingadmissionpolicies", CHANGING, "spec/mutations", [], [
+        "spec.mutations: Required value: mutations must contain at least one item"
+    ]),
+    (B, BINDING, "", GONE, []),
+    (B, BINDING, "spec/validationActions", [], [
+        "spec.validationActions: Required value: at least one validation action is required"
+    ]),
+    (B, BINDING, "spec/validationActions", ["Deny", "Warn"], [
+        'spec.validationActions: Invalid value: ["Deny","Warn"]: must not contain both Deny and '
+        "Warn (repeating the same validation failure information in the API response and headers "
+        "serves no purpose)"
+    ]),
+    (B, BINDING, "spec/paramRef", {"parameterNotFoundAction": "Deny"}, [
+        "spec.paramRef: Required value: one of name or selector must be specified"
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
+def test_new(name, base, path, value, messages):
+    """Webhooks, policies and bindings keep to their rules."""
+    assert texts(strategy(name).validate(changed(base, path, value))) == messages
+
+
+def test_old_effects_are_borne():
+    """A webhook with effects elsewhere, from before they were refused, can still be changed."""
+    old = changed(VALIDATING, "webhooks/0/sideEffects", "Some")
+    assert strategy(V).validate_update(changed(old), old) == []
+    assert strategy(V).validate_update(changed(old), VALIDATING)
+
+
+def test_defaults():
+    """What is not said of a webhook is filled in, in declared order."""
+    (webhook,) = MUTATING["webhooks"]
+    assert webhook["rules"] == [{**RULE, "scope": "*"}]
+    assert webhook["clientConfig"]["service"]["port"] == 443
+    assert list(webhook) == [
+        "name", "clientConfig", "rules", "failurePolicy", "matchPolicy", "namespaceSelector",
+        "objectSelector", "sideEffects", "timeoutSeconds", "admissionReviewVersions",
+        "reinvocationPolicy",
+    ]  # fmt: skip
+    assert POLICY["spec"]["matchConstraints"]["matchPolicy"] == "Equivalent"
+
+
+def test_generations():
+    """What webhooks do counts, what they are called does not."""
+    old = changed(VALIDATING)
+    strategy(V).prepare_for_create(old)
+    for path, value, generation in (
+        ("metadata/labels", {"a": "b"}, 1),
+        ("webhooks/0/timeoutSeconds", 5, 2),
+    ):
+        new = changed(old, path, value)
+        strategy(V).prepare_for_update(new, old)
+        assert new["metadata"]["generation"] == generation
+
+
+def test_cells():
+    """How many webhooks and expressions, and which parameters."""
+    assert cells(V, VALIDATING)["Webhooks"] == 1
+    assert (cells(P, POLICY)["Validations"], cells(P, POLICY)["ParamKind"]) == (1, "<unset>")
+    for reference, shown in (
+        ({"name": "a"}, "*/a"),
+        ({"name": "a", "namespace": "n"}, "n/a"),
+        ({"selector": {"matchLabels": {"a": "b"}}}, "a=b"),
+    ):
+        assert cells(B, changed(BINDING, "spec/paramRef", reference))["ParamRef"] == shown

@@ -168,6 +168,15 @@ def finalizers(*names: str) -> dict[str, Any]:
     return {"finalizers": list(names)}
 
 
+async def fill(house: House, count: int = 10, **metadata: Any) -> ResourceStore:
+    """ConfigMaps c00, c01, ..., the odd ones with a label, one after another."""
+    store = house.of("configmaps")
+    for number in range(count):
+        labels = {"odd": "yes"} if number % 2 else {"even": "yes"}
+        await store.create(config_map(f"c{number:02d}", labels=labels, **metadata))
+    return store
+
+
 def named(entries: Any) -> list[str]:
     """The names of entries."""
     return [entry.key.name for entry in entries]

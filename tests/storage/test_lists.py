@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -16,16 +15,7 @@ from kapiserver.api.types import Tree
 from kapiserver.storage.errors import BadQuery, Expired, NotFound, ResourceVersionTooLarge
 from kapiserver.storage.objects import ResourceStore
 from kapiserver.storage.query import DeleteQuery, Listing, ListQuery
-from tests.storage.objectkit import CBOR, JSON, PROTOBUF, House, config_map, key, named, pod, run
-
-
-async def fill(house: House, count: int = 10, **metadata: Any) -> ResourceStore:
-    """ConfigMaps c00, c01, ..., the odd ones with a label, one after another."""
-    store = house.of("configmaps")
-    for number in range(count):
-        labels = {"odd": "yes"} if number % 2 else {"even": "yes"}
-        await store.create(config_map(f"c{number:02d}", labels=labels, **metadata))
-    return store
+from tests.storage.objectkit import House, config_map, fill, key, named, pod, run
 
 
 async def pages(store: ResourceStore, query: ListQuery) -> list[Listing]:
@@ -350,95 +340,6 @@ def test_get_of_an_absent_object() -> None:
         for version in ("", "0"):
             with pytest.raises(NotFound, match=r'^pods "a" not found$'):
                 await house.of("pods").get(key("a"), resource_version=version)
-
-    run(test)
-
-
-# Documents.
-
-
-def test_lists_are_joined_from_items() -> None:
-    """The joined JSON, protobuf and CBOR of a list are what the serializer writes of its tree."""
-
-    async def test(house: House) -> None:
-        store = await fill(house)
-        for limit in (0, 1, 4):
-            listing = await store.list(ListQuery(limit=limit))
-            items = [
-                {name: value for name, value in entry.tree().items() if name not in _TYPE_META}
-                for entry in listing.entries
-            ]
-            meta: Tree = {"resourceVersion": str(listing.revision)}
-            if limit:
-                meta |= {
-                    "continue": listing.continue_token,
-                    "remainingItemCount": listing.remaining,
-                }
-            names = {"kind": "ConfigMapList", "apiVersion": "v1"}
-            tree = {**names, "metadata": meta, "items": items}
-            for form in (JSON, PROTOBUF, CBOR):
-                body = b"".join(store.documents.list(listing, form))
-                if form is PROTOBUF:  # versions are spliced in behind
-                    assert house.codecs.universal_deserializer.decode(body).object == tree
-                else:
-                    assert body == store.documents.serialize(form.media, tree), form
-
-    run(test)
-
-
-_TYPE_META = ("kind", "apiVersion")
-
-
-def test_empty_lists() -> None:
-    """A list of nothing is a list all the same."""
-
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
-        listing = await store.list(ListQuery())
-        tree = {
-            "kind": "ConfigMapList",
-            "apiVersion": "v1",
-            "metadata": {"resourceVersion": str(listing.revision)},
-            "items": [],
-        }
-        for form in (JSON, PROTOBUF, CBOR):
-            body = b"".join(store.documents.list(listing, form))
-            assert body == store.documents.serialize(form.media, tree)
-
-    run(test)
-
-
-def test_single_objects_in_each_encoding() -> None:
-    """The document of an object is what the serializer writes of its tree."""
-
-    async def test(house: House) -> None:
-        store = house.of("pods")
-        entry = (await store.create(pod("a", annotations={"x": "<&>"}))).entry
-        for form in (JSON, PROTOBUF, CBOR):
-            expected = store.documents.serialize(form.media, entry.tree())
-            found = store.documents.object(entry, form)
-            if form is PROTOBUF:  # the version is spliced in behind: another order, same object
-                decode = house.codecs.universal_deserializer.decode
-                assert decode(found).object == decode(expected).object
-                assert len(found) > len(expected)
-            else:
-                assert found == expected
-        assert json.loads(store.documents.object(entry, JSON)) == entry.tree()
-
-    run(test)
-
-
-def test_large_lists_come_in_slices() -> None:
-    """A list of several megabytes is made in parts of about 256 KB as they are asked for."""
-
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
-        for number in range(20):
-            await store.create(config_map(f"c{number}", data={"k": "v" * 100_000}))
-        listing = await store.list(ListQuery())
-        slices = list(store.documents.list(listing, JSON))
-        assert all(len(one) < 450_000 for one in slices)
-        assert len(json.loads(b"".join(slices))["items"]) == 20
 
     run(test)
 

@@ -1,0 +1,92 @@
+"""--feature-gates: what it sets, and kube-apiserver's words for what it may not."""
+
+import pytest
+
+from kapiserver.apiserver.cli import config_of, parser
+from kapiserver.apiserver.feature_gates import (
+    DEFAULT_GATES,
+    GATES,
+    Gate,
+    described,
+    parse_feature_gates,
+)
+from tests.apiserver.conftest import Server
+
+KNOWN = {
+    "AllAlpha": Gate(default=False, stage="ALPHA"),
+    "AllBeta": Gate(default=False, stage="BETA"),
+    "New": Gate(default=False, stage="ALPHA"),
+    "Soon": Gate(default=False, stage="BETA"),
+    "Now": Gate(default=True, stage="BETA"),
+    "Done": Gate(default=True, stage="GA"),
+    "Forever": Gate(default=True, stage="GA", locked=True),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "on"),
+    [
+        ("", "Now Done Forever"),
+        (",,", "Now Done Forever"),
+        ("New=true", "New Now Done Forever"),
+        (" New = T , Now=0", "New Done Forever"),
+        ("kube:New=1", "New Now Done Forever"),
+        ("New=true,New=false", "Now Done Forever"),
+        ("AllAlpha=true", "AllAlpha New Now Done Forever"),
+        ("AllAlpha=true,New=false", "AllAlpha Now Done Forever"),
+        ("New=false,AllAlpha=true", "AllAlpha Now Done Forever"),
+        ("AllBeta=true", "AllBeta Soon Now Done Forever"),
+        ("AllBeta=false", "Done Forever"),
+        ("AllBeta=false,Now=true", "Now Done Forever"),
+        ("Done=false", "Now Forever"),
+        ("Forever=true", "Now Done Forever"),
+    ],
+)
+def test_gates(text: str, on: str) -> None:
+    """A gate is what is said of it, else of its stage, else what it is by default."""
+    assert parse_feature_gates(text, KNOWN) == frozenset(on.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Nothing=true", "unrecognized feature gate: Nothing"),
+        ("new=true", "unrecognized feature gate: new"),
+        ("New", "missing bool value for New"),
+        ("New=yes", 'invalid value of New=yes, err: strconv.ParseBool: parsing "yes": invalid '
+         "syntax"),
+        ("Forever=false", "cannot set feature gate Forever to false, feature is locked to true"),
+    ],
+)  # fmt: skip
+def test_refused(text: str, words: str) -> None:
+    """What cannot be set is refused."""
+    with pytest.raises(ValueError) as caught:
+        parse_feature_gates(text, KNOWN)
+    assert str(caught.value) == words
+
+
+def test_the_flag() -> None:
+    """The flag may be repeated; its help names every gate."""
+    options = parser().parse_args(
+        ["serve", "--feature-gates=WatchList=false", "--feature-gates", "APIListChunking=false"]
+    )
+    assert config_of(options).feature_gates == DEFAULT_GATES - {"WatchList", "APIListChunking"}
+    assert config_of(parser().parse_args(["serve"])).feature_gates == DEFAULT_GATES
+    assert all(f"{name}=true|false" in described() for name in GATES)
+
+
+def test_watch_lists_turned_off() -> None:
+    """WatchList=false: sendInitialEvents is forbidden, and ordinary watches go on."""
+    server = Server(feature_gates=DEFAULT_GATES - {"WatchList"})
+    try:
+        answer = server.api.get(
+            "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+        )
+        assert answer.status == 422
+        assert answer.message == (
+            'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: '
+            "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+        )
+        assert server.api.get("/api/v1/namespaces?watch=1&timeoutSeconds=1").status == 200
+    finally:
+        server.end()

@@ -50,7 +50,10 @@ AUTOSCALER = {
     "kind": "HorizontalPodAutoscaler",
     "apiVersion": "autoscaling/v2",
     "metadata": {"name": "h", "namespace": "n"},
-    "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "maxReplicas": 3},
+    "spec": {
+        "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"},
+        "maxReplicas": 3,
+    },
     "status": {"desiredReplicas": 0, "currentMetrics": None},
 }
 GONE = object()

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from kapiserver.api import names
-from tests.objects import AUTOSCALER, GONE, SERVICE, changed, defaulted, strategy, texts
+from tests.objects import GONE, SERVICE, changed, defaulted, strategy, texts
 
 LABEL = names.dns1123_label("_")[0]
 KEY = names.config_key(" ")[0]
@@ -266,38 +266,3 @@ LEASES = [
 def test_leases(spec, messages):
     """A lease lasts for some time."""
     assert texts(strategy("leases").validate({"spec": spec})) == messages
-
-
-AUTOSCALERS = [
-    ("", GONE, []),
-    ("spec/maxReplicas", 0, [
-        "spec.maxReplicas: Invalid value: 0: must be greater than 0",
-        "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
-    ]),
-    (
-        "spec/minReplicas",
-        0,
-        ["spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"],
-    ),
-    ("spec/scaleTargetRef/name", "", ["spec.scaleTargetRef.name: Required value"]),
-    (
-        "spec/scaleTargetRef/kind",
-        "a/b",
-        ["spec.scaleTargetRef.kind: Invalid value: \"a/b\": may not contain '/'"],
-    ),
-    (
-        "spec/metrics",
-        [{"type": "Pods"}],
-        [
-            "spec.metrics[0].pods: Required value: must populate information for the given metric "
-            "source"
-        ],
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("path", "value", "messages"), AUTOSCALERS)
-def test_autoscalers(path, value, messages):
-    """Autoscalers keep to their rules."""
-    obj = defaulted(changed(AUTOSCALER, path, value))
-    assert texts(strategy("horizontalpodautoscalers").validate(obj)) == messages

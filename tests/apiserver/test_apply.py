@@ -211,7 +211,10 @@ def test_owners_across_versions(apply, namespace):
     base = {
         "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "h"},
-        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "maxReplicas": 3},
+        "spec": {
+            "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"},
+            "maxReplicas": 3,
+        },
     }
     path = f"/apis/autoscaling/{{}}/namespaces/{namespace}/horizontalpodautoscalers/h"
     one, two = path.format("v1"), path.format("v2")

@@ -81,7 +81,10 @@ def test_version_of_the_url(api, namespace):
     base = "/apis/autoscaling/{}/namespaces/" + namespace + "/horizontalpodautoscalers"
     body = {
         "metadata": {"name": "h"},
-        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}},
+        "spec": {
+            "maxReplicas": 3,
+            "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"},
+        },
     }
     assert api.post(base.format("v2"), body).status == 201
     patch = {"spec": {"targetCPUUtilizationPercentage": 66}}

@@ -113,7 +113,10 @@ def test_other_version(api, namespace):
     body = {
         "kind": "HorizontalPodAutoscaler", "apiVersion": "autoscaling/v1",
         "metadata": {"name": "h"},
-        "spec": {"maxReplicas": 1, "scaleTargetRef": {"kind": "Deployment", "name": "d"}},
+        "spec": {
+            "maxReplicas": 1,
+            "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"},
+        },
     }  # fmt: skip
     answer = api.post(path, body)
     assert answer.status == 400

@@ -20,7 +20,7 @@ class HorizontalPodAutoscalerStrategy(SpecStrategy):
         return list(horizontal_pod_autoscaler(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return self.validate(new)
+        return list(horizontal_pod_autoscaler(new, old))
 
 
 _HPA = HorizontalPodAutoscalerStrategy()

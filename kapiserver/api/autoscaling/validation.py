@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import chosen, not_negative
-from kapiserver.api.core.validation.resources import amount
+from kapiserver.api.core.validation.resources import NEGATIVE, amount
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.types import Tree
@@ -27,24 +27,51 @@ _WINDOW_MAX = 3600
 _PERIOD_MAX = 1800
 
 
-def horizontal_pod_autoscaler(obj: Tree) -> Iterator[FieldError]:
-    """An autoscaler, new or changed."""
+def horizontal_pod_autoscaler(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
+    """An autoscaler, new or changed; the version of its target that was wrong in `old` may stay
+    so."""
     spec = obj.get("spec") or {}
     least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
-    if least is not None and least < 1:
-        yield invalid(_SPEC / "minReplicas", least, "must be greater than or equal to 1")
-    if most < 1:
+    yield from not_negative(spec, "minReplicas", _SPEC)
+    if not most:
+        yield required(_SPEC / "maxReplicas", "must be set and greater than 0")
+    elif most < 0:
         yield invalid(_SPEC / "maxReplicas", most, "must be greater than 0")
     if least is not None and most < least:
         detail = "must be greater than or equal to `minReplicas`"
         yield invalid(_SPEC / "maxReplicas", most, detail)
-    yield from _reference(spec.get("scaleTargetRef") or {}, _SPEC / "scaleTargetRef")
-    for index, metric in enumerate(spec.get("metrics") or ()):
+    yield from _target_reference(spec, (old or {}).get("spec") or {}, _SPEC / "scaleTargetRef")
+    metrics = spec.get("metrics") or ()
+    for index, metric in enumerate(metrics):
         yield from _metric(metric, (_SPEC / "metrics")[index])
+    if least == 0 and not any(one.get("type") in ("External", "Object") for one in metrics):
+        detail = (
+            "must specify at least one Object or External metric to support scaling to zero "
+            "replicas"
+        )
+        yield forbidden(_SPEC / "metrics", detail)
     behavior = spec.get("behavior") or {}
     for name in ("scaleUp", "scaleDown"):
         if behavior.get(name) is not None:
             yield from _rules(behavior[name], _SPEC / "behavior" / name)
+
+
+def _target_reference(spec: Tree, before: Tree, path: Path) -> Iterator[FieldError]:
+    target, old = spec.get("scaleTargetRef") or {}, before.get("scaleTargetRef")
+    yield from _reference(target, path)
+    message = _version_message(target)
+    if message and (old is None or not _version_message(old)):
+        yield invalid(path / "apiVersion", target.get("apiVersion") or "", message)
+
+
+def _version_message(reference: Tree) -> str:
+    version = reference.get("apiVersion") or ""
+    if version.count("/") > 1:
+        return f"unexpected GroupVersion string: {version}"
+    # The only kind of the core group that scales.
+    if not version.rpartition("/")[0] and reference.get("kind") != "ReplicationController":
+        return "apiVersion must specify API group"
+    return ""
 
 
 def _reference(reference: Tree, path: Path) -> Iterator[FieldError]:
@@ -80,7 +107,12 @@ def _metric(metric: Tree, path: Path) -> Iterator[FieldError]:
 def _source(kind: str, source: Tree, path: Path) -> Iterator[FieldError]:
     target, at = source.get("target") or {}, path / "target"
     if kind == "object":
-        yield from _reference(source.get("describedObject") or {}, path / "describedObject")
+        described, where = source.get("describedObject") or {}, path / "describedObject"
+        yield from _reference(described, where)
+        version = described.get("apiVersion") or ""
+        if version.count("/") > 1:
+            message = f"unexpected GroupVersion string: {version}"
+            yield invalid(where / "apiVersion", version, message)
     if kind in ("resource", "containerResource"):
         if not source.get("name"):
             yield required(path / "name", "must specify a resource name")
@@ -90,6 +122,8 @@ def _source(kind: str, source: Tree, path: Path) -> Iterator[FieldError]:
         metric = source.get("metric") or {}
         if not metric.get("name"):
             yield required(path / "metric" / "name", "must specify a metric name")
+        for message in names.path_segment(metric.get("name") or ""):
+            yield invalid(path / "metric" / "name", metric["name"], message)
         yield from validate_label_selector(metric.get("selector"), path / "metric" / "selector")
     yield from _target(target, at)
     yield from _target_of(kind, target, at)
@@ -109,7 +143,9 @@ def _target_of(kind: str, target: Tree, path: Path) -> Iterator[FieldError]:
             yield forbidden(path / "averageValue", detail)
     else:
         if not has["value"] and not has["averageValue"]:
-            detail = "must set either a target value for metric or a per-pod target"
+            detail = "must set either a target value or averageValue"
+            if kind == "external":
+                detail = "must set either a target value for metric or a per-pod target"
             yield required(path / "averageValue", detail)
         if kind == "external" and has["value"] and has["averageValue"]:
             detail = "may not set both a target value for metric and a per-pod target"
@@ -130,8 +166,10 @@ def _target(target: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def _rules(rules: Tree, path: Path) -> Iterator[FieldError]:
-    yield from not_negative(rules, "stabilizationWindowSeconds", path)
     window = rules.get("stabilizationWindowSeconds") or 0
+    if window < 0:
+        detail = "must be greater than or equal to zero"
+        yield invalid(path / "stabilizationWindowSeconds", window, detail)
     if window > _WINDOW_MAX:
         detail = f"must be less than or equal to {_WINDOW_MAX}"
         yield invalid(path / "stabilizationWindowSeconds", window, detail)
@@ -144,6 +182,9 @@ def _rules(rules: Tree, path: Path) -> Iterator[FieldError]:
         yield required(path / "policies", "must specify at least one Policy")
     for index, policy in enumerate(policies):
         yield from _policy(policy, (path / "policies")[index])
+    tolerance = rules.get("tolerance")
+    if tolerance is not None and amount(tolerance) < 0:
+        yield invalid(path / "tolerance", tolerance, NEGATIVE)
 
 
 def _policy(policy: Tree, path: Path) -> Iterator[FieldError]:

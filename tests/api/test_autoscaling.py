@@ -1,0 +1,136 @@
+"""Rules of horizontal pod autoscalers, in the hub version."""
+
+import pytest
+
+from tests.objects import AUTOSCALER, GONE, changed, defaulted, strategy, texts
+
+METRIC = "spec.metrics[0]"
+TARGET = {"type": "AverageValue", "averageValue": "1"}
+NO_GROUP = "apiVersion must specify API group"
+OBJECT = {
+    "type": "Object",
+    "object": {
+        "describedObject": {"kind": "Service", "name": "s", "apiVersion": "v1"},
+        "metric": {"name": "m"},
+        "target": {"type": "Value", "value": "1"},
+    },
+}
+
+
+def behavior(**rules):
+    """How fast it scales up."""
+    one = {"type": "Pods", "value": 1, "periodSeconds": 15}
+    return {"scaleUp": {"policies": [one], **rules}}
+
+
+CASES = [
+    ("", GONE, []),
+    (
+        "spec/maxReplicas",
+        0,
+        [
+            "spec.maxReplicas: Required value: must be set and greater than 0",
+            "spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`",
+        ],
+    ),
+    (
+        "spec/minReplicas",
+        -1,
+        ["spec.minReplicas: Invalid value: -1: must be greater than or equal to 0"],
+    ),
+    (
+        "spec/minReplicas",
+        0,
+        [
+            "spec.metrics: Forbidden: must specify at least one Object or External metric to "
+            "support scaling to zero replicas"
+        ],
+    ),
+    (
+        "spec",
+        {**AUTOSCALER["spec"], "minReplicas": 0, "metrics": [OBJECT]},
+        [],
+    ),
+    ("spec/scaleTargetRef/name", "", ["spec.scaleTargetRef.name: Required value"]),
+    (
+        "spec/scaleTargetRef/kind",
+        "a/b",
+        ["spec.scaleTargetRef.kind: Invalid value: \"a/b\": may not contain '/'"],
+    ),
+    (
+        "spec/scaleTargetRef/apiVersion",
+        "v1",
+        [f'spec.scaleTargetRef.apiVersion: Invalid value: "v1": {NO_GROUP}'],
+    ),
+    (
+        "spec/scaleTargetRef/apiVersion",
+        "a/b/c",
+        [
+            'spec.scaleTargetRef.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion '
+            "string: a/b/c"
+        ],
+    ),
+    ("spec/scaleTargetRef", {"kind": "ReplicationController", "name": "r"}, []),
+    (
+        "spec/metrics",
+        [{"type": "Pods"}],
+        [f"{METRIC}.pods: Required value: must populate information for the given metric source"],
+    ),
+    (
+        "spec/metrics",
+        [{"type": "Pods", "pods": {"metric": {"name": "a/b"}, "target": TARGET}}],
+        [f"{METRIC}.pods.metric.name: Invalid value: \"a/b\": may not contain '/'"],
+    ),
+    (
+        "spec/metrics",
+        [changed(OBJECT, "object/target", {"type": "Value"})],
+        [
+            f"{METRIC}.object.target.averageValue: Required value: must set either a target value "
+            "or averageValue"
+        ],
+    ),
+    (
+        "spec/metrics",
+        [changed(OBJECT, "object/describedObject/apiVersion", "a/b/c")],
+        [
+            f'{METRIC}.object.describedObject.apiVersion: Invalid value: "a/b/c": unexpected '
+            "GroupVersion string: a/b/c"
+        ],
+    ),
+    (
+        "spec/behavior",
+        behavior(stabilizationWindowSeconds=-1, tolerance="-1"),
+        [
+            "spec.behavior.scaleUp.stabilizationWindowSeconds: Invalid value: -1: must be greater "
+            "than or equal to zero",
+            'spec.behavior.scaleUp.tolerance: Invalid value: "-1": must be greater than or equal '
+            "to 0",
+        ],
+    ),
+    (
+        "spec/behavior",
+        behavior(stabilizationWindowSeconds=3601, selectPolicy="Odd"),
+        [
+            "spec.behavior.scaleUp.stabilizationWindowSeconds: Invalid value: 3601: must be less "
+            "than or equal to 3600",
+            'spec.behavior.scaleUp.selectPolicy: Unsupported value: "Odd": supported values: '
+            '"Disabled", "Max", "Min"',
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "messages"), CASES)
+def test_rules(path, value, messages):
+    """One broken rule gives its messages and no others."""
+    obj = defaulted(changed(AUTOSCALER, path, value))
+    assert texts(strategy("horizontalpodautoscalers").validate(obj)) == messages
+
+
+def test_old_targets():
+    """A target without a group, where it was one before, may stay."""
+    old = defaulted(changed(AUTOSCALER, "spec/scaleTargetRef/apiVersion", GONE))
+    new = changed(old, "spec/maxReplicas", 7)
+    found = strategy("horizontalpodautoscalers")
+    assert texts(found.validate_update(new, old)) == []
+    assert len(found.validate_update(new, defaulted(AUTOSCALER))) == 1

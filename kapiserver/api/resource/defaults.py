@@ -1,0 +1,38 @@
+"""What the resource group fills in, beside the defaults that its types declare.
+
+Mirrors pkg/apis/resource/v1/defaults.go and its siblings.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.order import settle
+from kapiserver.api.resource import v1, v1beta1, v1beta2
+from kapiserver.api.types import Tree, Type
+
+
+def _count(type_: type[Type]) -> DefaultFunction:
+    def fill(request: Tree) -> None:
+        if not request.get("allocationMode"):
+            request["allocationMode"] = "ExactCount"
+        if request["allocationMode"] == "ExactCount" and not request.get("count"):
+            request["count"] = 1
+        settle(request, type_)
+
+    return fill
+
+
+def _old_request(request: Tree) -> None:
+    # Without `firstAvailable`, the request is itself the one way to satisfy it.
+    if not request.get("firstAvailable"):
+        _count(v1beta1.DeviceRequest)(request)
+
+
+DEFAULTS: dict[type[Type], DefaultFunction] = {
+    v1.DeviceSubRequest: _count(v1.DeviceSubRequest),
+    v1.ExactDeviceRequest: _count(v1.ExactDeviceRequest),
+    v1beta1.DeviceRequest: _old_request,
+    v1beta1.DeviceSubRequest: _count(v1beta1.DeviceSubRequest),
+    v1beta2.DeviceSubRequest: _count(v1beta2.DeviceSubRequest),
+    v1beta2.ExactDeviceRequest: _count(v1beta2.ExactDeviceRequest),
+}

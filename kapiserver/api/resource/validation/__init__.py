@@ -1,0 +1,4 @@
+"""Rules for devices, on the hub version.
+
+Mirrors pkg/apis/resource/validation.
+"""

@@ -1,0 +1,169 @@
+"""The resource group: claims of devices, classes, slices and taints."""
+
+import pytest
+
+from tests.api.test_columns import cells
+from tests.objects import GONE, SCHEME, changed, defaulted, strategy, texts
+
+
+def _object(kind, *, namespace=None, **fields):
+    metadata = {"name": "x", "namespace": namespace} if namespace else {"name": "x"}
+    return {"kind": kind, "apiVersion": "resource.k8s.io/v1", "metadata": metadata, **fields}
+
+
+REQUEST = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+CLAIM = defaulted(
+    _object("ResourceClaim", namespace="n", spec={"devices": {"requests": [REQUEST]}}, status={})
+)
+DEVICE = {"name": "d", "attributes": {"a": {"string": "x"}}, "capacity": {"m": {"value": "1Gi"}}}
+SLICE = _object(
+    "ResourceSlice",
+    spec={
+        "driver": "gpu.example.com",
+        "pool": {"name": "p", "generation": 0, "resourceSliceCount": 1},
+        "nodeName": "n",
+        "devices": [DEVICE],
+    },
+)
+RULE = _object(
+    "DeviceTaintRule",
+    spec={"deviceSelector": {"driver": "d"}, "taint": {"key": "k", "effect": "NoExecute"}},
+    status={},
+)
+CLASS = _object("DeviceClass", spec={"selectors": [{"cel": {"expression": "true"}}]})
+GIVEN = {"request": "r", "driver": "gpu.example.com", "pool": "p", "device": "d"}
+USER = {"resource": "pods", "name": "p", "uid": "1"}
+
+NEW = [
+    ("resourceclaims", CLAIM, "", GONE, []),
+    ("resourceclaims", CLAIM, "spec/devices/requests/0/exactly", GONE, [
+        "spec.devices.requests[0]: Required value: exactly one of `exactly` or `firstAvailable` "
+        "is required"
+    ]),
+    ("resourceclaims", CLAIM, "spec/devices/requests/0/exactly/deviceClassName", "", [
+        "spec.devices.requests[0].exactly.deviceClassName: Required value"
+    ]),
+    ("resourceclaims", CLAIM, "spec/devices/requests/0/exactly/count", -1, [
+        "spec.devices.requests[0].exactly.count: Invalid value: -1: must be greater than zero"
+    ]),
+    ("resourceclaims", CLAIM, "spec/devices/requests/0/exactly/allocationMode", "Odd", [
+        'spec.devices.requests[0].exactly.allocationMode: Unsupported value: "Odd": supported '
+        'values: "All", "ExactCount"'
+    ]),
+    ("resourceclaims", CLAIM, "spec/devices/requests", CLAIM["spec"]["devices"]["requests"] * 2, [
+        'spec.devices.requests[1]: Duplicate value: "r"'
+    ]),
+    ("resourceclaims", CLAIM, "spec/devices/constraints",
+     [{"requests": ["s"], "matchAttribute": "a"}], [
+        'spec.devices.constraints[0].requests[0]: Invalid value: "s": must be the name of a '
+        "request in the claim or the name of a request and a subrequest separated by '/'",
+        'spec.devices.constraints[0].matchAttribute: Invalid value: "a": must include a domain',
+    ]),
+    ("resourceclaims", CLAIM, "spec/devices/config", [{"requests": ["r"]}], [
+        "spec.devices.config[0].opaque: Required value"
+    ]),
+    ("resourceslices", SLICE, "", GONE, []),
+    ("resourceslices", SLICE, "spec/nodeName", GONE, [
+        "spec: Required value: exactly one of `nodeName`, `nodeSelector`, `allNodes`, "
+        "`perDeviceNodeSelection` is required"
+    ]),
+    ("resourceslices", SLICE, "spec/allNodes", True, [
+        'spec: Invalid value: "{`nodeName`, `allNodes`}": exactly one of `nodeName`, '
+        "`nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required, but multiple fields "
+        "are set"
+    ]),
+    ("resourceslices", SLICE, "spec/pool/resourceSliceCount", 0, [
+        "spec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero"
+    ]),
+    ("resourceslices", SLICE, "spec/devices", [DEVICE, DEVICE], [
+        'spec.devices[1]: Duplicate value: "d"'
+    ]),
+    ("resourceslices", SLICE, "spec/devices/0/attributes/a", {}, [
+        'spec.devices[0].attributes[a]: Invalid value: "": exactly one value must be specified'
+    ]),
+    ("resourceslices", SLICE, "spec/devices/0/attributes/a", {"version": "1"}, [
+        'spec.devices[0].attributes[a].version: Invalid value: "1": must be a string compatible '
+        "with semver.org spec 2.0.0"
+    ]),
+    ("resourceslices", SLICE, "spec/devices/0/nodeName", "n", [
+        "spec.devices[0]: Invalid value: null: `nodeName`, `nodeSelector` and `allNodes` can "
+        "only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+    ]),
+    ("devicetaintrules", RULE, "", GONE, []),
+    ("devicetaintrules", RULE, "spec/taint/effect", "Odd", [
+        'spec.taint.effect: Unsupported value: "Odd": supported values: "NoExecute", '
+        '"NoSchedule", "None"'
+    ]),
+    ("deviceclasses", CLASS, "", GONE, []),
+    ("deviceclasses", CLASS, "spec/selectors/0", {}, ["spec.selectors[0].cel: Required value"]),
+    ("deviceclasses", CLASS, "spec/extendedResourceName", "cpu", [
+        'spec.extendedResourceName: Invalid value: "cpu": must be a valid extended resource name'
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
+def test_new(name, base, path, value, messages):
+    """Each kind keeps to its rules."""
+    assert texts(strategy(name).validate(changed(base, path, value))) == messages
+
+
+def test_one_device_unless_said():
+    """A request is for one device, in old versions too."""
+    exactly = CLAIM["spec"]["devices"]["requests"][0]["exactly"]
+    assert exactly == {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    old = {"name": "r", "deviceClassName": "gpu"}
+    obj = _object("ResourceClaim", spec={"devices": {"requests": [old]}}, status={})
+    obj["apiVersion"] = "resource.k8s.io/v1beta1"
+    SCHEME.default(obj)
+    assert obj["spec"]["devices"]["requests"][0]["count"] == 1
+
+
+def _status(**status):
+    new = changed(CLAIM, "status", status)
+    return texts(strategy("resourceclaims/status").validate_update(new, CLAIM))
+
+
+def test_what_claims_get():
+    """A claim gets devices for its own requests, and users after that."""
+    allocation = {"devices": {"results": [GIVEN]}}
+    assert _status(allocation=allocation, reservedFor=[USER]) == []
+    assert _status(reservedFor=[USER]) == [
+        "status.reservedFor: Forbidden: may not be specified when `allocated` is not set"
+    ]
+    (wrong,) = _status(allocation={"devices": {"results": [{**GIVEN, "request": "s"}]}})
+    assert wrong.startswith('status.allocation.devices.results[0].request: Invalid value: "s"')
+    old = changed(CLAIM, "status/allocation", allocation)
+    new = changed(old, "status/allocation/devices/results", [])
+    (kept,) = texts(strategy("resourceclaims/status").validate_update(new, old))
+    assert kept.endswith("field is immutable")
+
+
+def test_what_is_kept():
+    """Wishes do not change, nor does the place of a slice."""
+    new = changed(CLAIM, "spec/devices/requests", [])
+    (error,) = strategy("resourceclaims").validate_update(new, CLAIM)
+    assert (error.path.text, error.detail) == ("spec", "field is immutable")
+    new = changed(SLICE, "spec/nodeName", "m")
+    assert texts(strategy("resourceslices").validate_update(new, SLICE)) == [
+        'spec.nodeName: Invalid value: "m": field is immutable'
+    ]
+
+
+CLAIMS = [
+    ({}, "pending"),
+    ({"allocation": {}}, "allocated"),
+    ({"allocation": {}, "reservedFor": [USER]}, "allocated,reserved"),
+]
+
+
+@pytest.mark.parametrize(("status", "state"), CLAIMS)
+def test_cells_of_claims(status, state):
+    """Whether a claim got its devices."""
+    assert cells("resourceclaims", changed(CLAIM, "status", status))["State"] == state
+
+
+def test_cells_of_slices():
+    """Where devices are, and whose."""
+    found = cells("resourceslices", SLICE)
+    assert (found["Node"], found["Driver"], found["Pool"]) == ("n", "gpu.example.com", "p")

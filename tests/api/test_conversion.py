@@ -55,11 +55,13 @@ def test_unserved_versions_do_not_convert(obj: Tree, version: GroupVersion) -> N
 
 
 def test_unserved_kinds_have_no_defaults_of_their_own() -> None:
-    """Defaulting an object of a group that is not served fills in what is core's alone."""
-    job: Tree = {"kind": "Job", "apiVersion": "batch/v1", "metadata": {}, "spec": {"template": {}}}
-    Scheme().default(job)
-    assert job["spec"].keys() == {"template"}
-    assert job["spec"]["template"]["spec"]["dnsPolicy"] == "ClusterFirst"
+    """Defaulting an object of a version that is not served fills in what is core's alone."""
+    spec: Tree = {"schedule": "", "jobTemplate": {"spec": {"template": {}}}}
+    Scheme().default(
+        {"kind": "CronJob", "apiVersion": "batch/v1beta1", "metadata": {}, "spec": spec}
+    )
+    assert spec.keys() == {"schedule", "jobTemplate"}
+    assert spec["jobTemplate"]["spec"]["template"]["spec"]["dnsPolicy"] == "ClusterFirst"
 
 
 def test_unknown_kinds_do_not_convert() -> None:

@@ -189,17 +189,14 @@ def test_round_trip(kind: GroupVersionKind, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_filled(kind: GroupVersionKind) -> None:
-    """So does one with every field set; Google's decoder finds the same, and what it writes
-    reads the same."""
+    """So does one with every field set; Google's decoder finds the same and writes the same."""
     type_ = SCHEME.type_of(kind)
     tree = trees.filled(type_)
     written = encoder(type_)(tree)
     assert json.dumps(decoder(type_)(written)) == json.dumps(tree)
     parsed = proto(type_, written)
     same_message(parsed, tree, type_)
-    again = parsed.SerializeToString(deterministic=True)
-    assert decoder(type_)(again) == tree
-    assert len(again) == len(written)
+    assert parsed.SerializeToString(deterministic=True) == written
 
 
 def has_metadata(kind: GroupVersionKind) -> bool:

@@ -1,0 +1,277 @@
+"""Admission plugins, as a client meets them."""
+
+import itertools
+
+import pytest
+
+from kapiserver.apiserver.admission_plugins import PLUGINS, enabled
+
+_names = (f"only-{number}" for number in itertools.count(1))
+TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def pod(name="p", **spec):
+    return {
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
+    }
+
+
+@pytest.fixture
+def pods(core):
+    return f"{core}/pods"
+
+
+def test_account(api, pods):
+    """A pod runs as the account `default`, with a token in each container."""
+    starter = {"name": "s", "image": "i"}
+    own = {"name": "o", "image": "i", "volumeMounts": [{"name": "v", "mountPath": TOKEN_PATH}]}
+    body = pod(initContainers=[starter], volumes=[{"name": "v", "emptyDir": {}}])
+    body["spec"]["containers"].append(own)
+    spec = api.post(pods, body).json["spec"]
+    assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("default", "default")
+    volume = spec["volumes"][1]
+    assert volume["name"].startswith("kube-api-access-")
+    assert volume["projected"]["sources"][0]["serviceAccountToken"] == {
+        "expirationSeconds": 3607, "path": "token",
+    }  # fmt: skip
+    mount = {"name": volume["name"], "readOnly": True, "mountPath": TOKEN_PATH}
+    mounts = [one["volumeMounts"] for one in (*spec["initContainers"], *spec["containers"])]
+    assert mounts == [[mount], [mount], own["volumeMounts"]]
+
+
+@pytest.mark.parametrize("of_account", [True, False, None])
+@pytest.mark.parametrize("of_pod", [True, False, None])
+def test_automount(api, core, of_account, of_pod):
+    """The pod says whether it wants a token, else the account, else it gets one."""
+    account = {"metadata": {"name": "a"}, "automountServiceAccountToken": of_account}
+    api.post(f"{core}/serviceaccounts", account)
+    body = pod(serviceAccountName="a", automountServiceAccountToken=of_pod)
+    spec = api.post(f"{core}/pods", body).json["spec"]
+    said = [one for one in (of_pod, of_account, True) if one is not None][0]
+    assert bool(spec.get("volumes")) is said
+
+
+def test_unknown_account(api, pods, namespace):
+    """A pod of an account that is not there is refused."""
+    answer = api.post(pods, pod(serviceAccountName="x"))
+    assert answer.status == 403
+    assert answer.message == (
+        f'pods "p" is forbidden: error looking up service account {namespace}/x: serviceaccount '
+        '"x" not found'
+    )
+
+
+def test_pull_secrets(api, core):
+    """A pod that names no secrets to pull with has its account's."""
+    account = {"metadata": {"name": "a"}, "imagePullSecrets": [{"name": "s"}]}
+    api.post(f"{core}/serviceaccounts", account)
+    spec = api.post(f"{core}/pods", pod(serviceAccountName="a")).json["spec"]
+    assert spec["imagePullSecrets"] == [{"name": "s"}]
+
+
+def limits(api, core, **item):
+    body = {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container", **item}]}}
+    assert api.post(f"{core}/limitranges", body).status == 201
+
+
+def test_limit_defaults(api, core):
+    """A LimitRange fills in what a container does not say, and says that it did."""
+    limits(api, core, default={"cpu": "2", "memory": "1Gi"}, defaultRequest={"cpu": "1"})
+    body = pod()
+    body["spec"]["containers"][0]["resources"] = {"requests": {"memory": "1Mi"}}
+    found = api.post(f"{core}/pods", body).json
+    assert found["spec"]["containers"][0]["resources"] == {
+        "limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Mi"},
+    }  # fmt: skip
+    assert found["metadata"]["annotations"] == {
+        "kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container c; "
+        "cpu, memory limit for container c"
+    }
+    assert found["status"]["qosClass"] == "Burstable"
+
+
+@pytest.mark.parametrize(
+    ("item", "resources", "message"),
+    [
+        (
+            {"type": "Pod", "min": {"cpu": "1"}},
+            {},
+            "minimum cpu usage per Pod is 1.  No request is specified",
+        ),
+        (
+            {"min": {"cpu": "1"}},
+            {"requests": {"cpu": "500m"}},
+            "minimum cpu usage per Container is 1, but request is 500m",
+        ),
+        (
+            {"type": "Pod", "max": {"memory": "1Gi"}},
+            {"limits": {"memory": "2Gi"}},
+            "maximum memory usage per Pod is 1Gi, but limit is 2Gi",
+        ),
+        (
+            {"type": "Pod", "maxLimitRequestRatio": {"cpu": "2"}},
+            {"limits": {"cpu": "3"}, "requests": {"cpu": "1"}},
+            "cpu max limit to request ratio per Pod is 2, but provided ratio is 3.000000",
+        ),
+    ],
+)
+def test_limits(api, core, item, resources, message):
+    """A pod out of bounds is refused in kube-apiserver's words."""
+    limits(api, core, **item)
+    body = pod()
+    body["spec"]["containers"][0]["resources"] = resources
+    answer = api.post(f"{core}/pods", body)
+    assert answer.status == 403
+    assert answer.message == f'pods "p" is forbidden: {message}'
+
+
+def test_claim_limits(api, core):
+    """Claims are bounded as well."""
+    body = {"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}
+    limits(api, core, **body)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
+    answer = api.post(f"{core}/persistentvolumeclaims", {"metadata": {"name": "c"}, "spec": spec})
+    assert answer.message == (
+        'persistentvolumeclaims "c" is forbidden: maximum storage usage per PersistentVolumeClaim '
+        "is 1Gi, but request is 2Gi"
+    )
+
+
+def test_priority(api, pods):
+    """The class of a pod is its number; nobody may name the number himself."""
+    name = next(_names)
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    api.post(path, {"metadata": {"name": name}, "value": 7, "preemptionPolicy": "Never"})
+    spec = api.post(pods, pod(priorityClassName=name)).json["spec"]
+    assert (spec["priority"], spec["preemptionPolicy"]) == (7, "Never")
+    spec = api.post(pods, pod("q")).json["spec"]
+    assert (spec["priority"], spec["preemptionPolicy"]) == (0, "PreemptLowerPriority")
+    answer = api.post(pods, pod("r", priority=3))
+    assert answer.message == (
+        'pods "r" is forbidden: the integer value of priority (3) must not be provided in pod '
+        "spec; priority admission controller computed 0 from the given PriorityClass name"
+    )
+    answer = api.post(pods, pod("r", priorityClassName="none"))
+    assert answer.message == 'pods "r" is forbidden: no PriorityClass with name none was found'
+
+
+def test_global_default(api, pods):
+    """One class is the default, and one at most."""
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    one, two = next(_names), next(_names)
+    try:
+        api.post(path, {"metadata": {"name": one}, "value": 9, "globalDefault": True})
+        spec = api.post(pods, pod()).json["spec"]
+        assert (spec["priorityClassName"], spec["priority"]) == (one, 9)
+        answer = api.post(path, {"metadata": {"name": two}, "value": 9, "globalDefault": True})
+        assert answer.status == 403
+        assert "is already marked as default. Only one default can exist" in answer.message
+    finally:
+        api.delete(f"{path}/{one}")
+
+
+def test_tolerations(api, pods):
+    """A pod stays five minutes on a node that is lost, unless it says for how long."""
+    own = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "tolerationSeconds": 1}
+    own["effect"] = "NoExecute"
+    found = api.post(pods, pod(tolerations=[own])).json["spec"]["tolerations"]
+    assert found == [
+        own,
+        {
+            "key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",
+            "tolerationSeconds": 300,
+        },
+    ]  # fmt: skip
+
+
+def test_new_node(api):
+    """A new node is not ready."""
+    name = next(_names)
+    spec = api.post("/api/v1/nodes", {"metadata": {"name": name}}).json["spec"]
+    assert spec["taints"] == [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
+    api.delete(f"/api/v1/nodes/{name}")
+
+
+def test_runtime_class(api, pods):
+    """A pod of a class that is not there is refused; of one that is, has its overhead and nodes."""
+    answer = api.post(pods, pod(runtimeClassName="none"))
+    assert answer.message == ('pods "p" is forbidden: pod rejected: RuntimeClass "none" not found')
+    name = next(_names)
+    body = {
+        "metadata": {"name": name}, "handler": "h", "overhead": {"podFixed": {"cpu": "100m"}},
+        "scheduling": {"nodeSelector": {"a": "b"}},
+    }  # fmt: skip
+    assert api.post("/apis/node.k8s.io/v1/runtimeclasses", body).status == 201
+    spec = api.post(pods, pod(runtimeClassName=name)).json["spec"]
+    assert (spec["overhead"], spec["nodeSelector"]) == ({"cpu": "100m"}, {"a": "b"})
+    answer = api.post(pods, pod("q", runtimeClassName=name, nodeSelector={"a": "c"}))
+    assert "conflict: runtimeClass.scheduling.nodeSelector[a] = b" in answer.message
+    answer = api.post(pods, pod("q", overhead={"cpu": "1"}))
+    assert answer.message.endswith(
+        "Pod Overhead set without corresponding RuntimeClass defined Overhead"
+    )
+
+
+def test_default_classes(api, core, namespace):
+    """Claims and ingresses that name no class have the default one."""
+    name = next(_names)
+    mark = {"storageclass.kubernetes.io/is-default-class": "true"}
+    path = "/apis/storage.k8s.io/v1/storageclasses"
+    api.post(path, {"metadata": {"name": name, "annotations": mark}, "provisioner": "a.b/c"})
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claims = f"{core}/persistentvolumeclaims"
+    found = api.post(claims, {"metadata": {"name": "c"}, "spec": spec}).json["spec"]
+    assert found["storageClassName"] == name
+    plain = api.post(claims, {"metadata": {"name": "d"}, "spec": spec | {"storageClassName": ""}})
+    assert plain.json["spec"]["storageClassName"] == ""
+    api.delete(f"{path}/{name}")
+    mark = {"ingressclass.kubernetes.io/is-default-class": "true"}
+    path = "/apis/networking.k8s.io/v1/ingressclasses"
+    body = {"metadata": {"name": name, "annotations": mark}, "spec": {"controller": "a.b/c"}}
+    assert api.post(path, body).status == 201
+    backend = {"service": {"name": "s", "port": {"number": 80}}}
+    ingresses = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/ingresses"
+    body = {"metadata": {"name": "i"}, "spec": {"defaultBackend": backend}}
+    assert api.post(ingresses, body).json["spec"]["ingressClassName"] == name
+    api.delete(f"{path}/{name}")
+
+
+def test_claims_grow(api, core):
+    """A bound claim grows where its class lets it."""
+    name = next(_names)
+    path = "/apis/storage.k8s.io/v1/storageclasses"
+    api.post(path, {"metadata": {"name": name}, "provisioner": "a.b/c"})
+    spec = {
+        "accessModes": ["ReadWriteOnce"], "storageClassName": name,
+        "resources": {"requests": {"storage": "1Gi"}},
+    }  # fmt: skip
+    claim = f"{core}/persistentvolumeclaims/c"
+    api.post(f"{core}/persistentvolumeclaims", {"metadata": {"name": "c"}, "spec": spec})
+    status = {"phase": "Bound", "capacity": {"storage": "1Gi"}}
+    assert api.patch(f"{claim}/status", {"status": status}).status == 200
+    more = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    answer = api.patch(claim, more)
+    assert answer.status == 403
+    assert "the storageclass that provisions the pvc must support resize" in answer.message
+    assert api.patch(f"{path}/{name}", {"allowVolumeExpansion": True}).status == 200
+    assert api.patch(claim, more).status == 200
+    api.delete(f"{path}/{name}")
+
+
+def test_invalid_first(api, core):
+    """What breaks a rule of its kind is 422, whatever else is wrong with it."""
+    limits(api, core, min={"cpu": "1"})
+    body = pod(restartPolicy="Sometimes")
+    assert api.post(f"{core}/pods", body).status == 422
+
+
+def test_enabled():
+    """Plugins are turned on and off by name; those of kube-apiserver that are not here may be
+    named, unknown ones not."""
+    assert "ServiceAccount" in enabled((), ())
+    assert "ServiceAccount" not in enabled((), ("ServiceAccount",))
+    assert "AlwaysPullImages" in enabled(("AlwaysPullImages", "ValidatingAdmissionWebhook"), ())
+    with pytest.raises(ValueError, match="Nonsense"):
+        enabled(("Nonsense",), ())
+    assert len({plugin.name for plugin in PLUGINS}) == len(PLUGINS)

@@ -1,0 +1,161 @@
+"""Tokens of service accounts: asked for, believed, over."""
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+
+import jwt
+import pytest
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.service_accounts import ServiceAccountTokens
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.local import open_local
+from kapiserver.storage.query import DeleteQuery
+from kapiserver.storage.stores import Stores
+from tests.clock import ManualClock
+
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+@pytest.fixture
+def account(api, core):
+    """A service account."""
+    assert api.post(f"{core}/serviceaccounts", {"metadata": {"name": "robot"}}).status == 201
+    return f"{core}/serviceaccounts/robot"
+
+
+def claims_of(token):
+    part = token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+
+
+def test_token(api, account, namespace):
+    """A token names its account and issuer, and the published key proves it."""
+    answer = api.post(f"{account}/token", {"spec": {"audiences": ["me"]}})
+    assert answer.status == 201
+    body = answer.json
+    assert body["kind"] == "TokenRequest"
+    assert body["spec"] == {"audiences": ["me"], "expirationSeconds": 3600, "boundObjectRef": None}
+    key = jwt.PyJWK(api.get("/openid/v1/jwks").json["keys"][0])
+    found = jwt.decode(body["status"]["token"], key, audience="me", issuer=ISSUER)
+    assert found["sub"] == f"system:serviceaccount:{namespace}:robot"
+    assert found["exp"] - found["iat"] == 3600
+    uid = api.get(account).json["metadata"]["uid"]
+    assert found["kubernetes.io"] == {
+        "namespace": namespace, "serviceaccount": {"name": "robot", "uid": uid},
+    }  # fmt: skip
+
+
+def test_openid(api):
+    """The issuer describes itself."""
+    found = api.get("/.well-known/openid-configuration").json
+    assert found["issuer"] == ISSUER
+    assert found["jwks_uri"].endswith("/openid/v1/jwks")
+    assert api.get("/openid/v2").status == 404
+
+
+def test_bound(api, account, core):
+    """A token is bound to a pod of the account, a secret or a node, and to nothing else."""
+    spec = {"serviceAccountName": "robot", "containers": [{"name": "c", "image": "i"}]}
+    api.post(f"{core}/pods", {"metadata": {"name": "p"}, "spec": spec})
+    api.post(
+        f"{core}/pods",
+        {"metadata": {"name": "q"}, "spec": spec | {"serviceAccountName": "default"}},
+    )
+
+    def ask(**reference):
+        return api.post(f"{account}/token", {"spec": {"boundObjectRef": reference}})
+
+    answer = ask(kind="Pod", apiVersion="v1", name="p")
+    uid = api.get(f"{core}/pods/p").json["metadata"]["uid"]
+    claims = claims_of(answer.json["status"]["token"])
+    assert claims["kubernetes.io"]["pod"] == {"name": "p", "uid": uid}
+    assert ask(kind="Pod", apiVersion="v1", name="q").status == 400
+    assert ask(kind="Pod", apiVersion="v1", name="p", uid="other").status == 409
+    assert ask(kind="Pod", apiVersion="v1", name="none").status == 404
+    answer = ask(kind="Job", apiVersion="batch/v1", name="j")
+    assert answer.message == "cannot bind token to object of type batch/v1, Kind=Job"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            {"spec": {"expirationSeconds": 599}},
+            "spec.expirationSeconds: Invalid value: 599: may not specify a duration less than 10 "
+            "minutes",
+        ),
+        (
+            {"metadata": {"name": "other"}, "spec": {}},
+            'metadata.name: Invalid value: "other": must match the service account name if '
+            "specified",
+        ),
+    ],
+)
+def test_refused(api, account, body, message):
+    """Requests that make no sense are 422."""
+    answer = api.post(f"{account}/token", body)
+    assert answer.status == 422
+    assert answer.message.endswith(f"is invalid: {message}")
+
+
+def test_no_such_account(api, core):
+    """A token of nobody is 404."""
+    assert api.post(f"{core}/serviceaccounts/none/token", {"spec": {}}).status == 404
+
+
+def test_believed(tmp_path: Path):
+    """A token is believed until its time is over or what it is bound to is gone."""
+
+    async def run():
+        clock = ManualClock()
+        kv = await open_local(None, clock=clock)
+        scheme = Scheme()
+        stores = Stores(kv, scheme, CodecFactory(scheme), clock)
+        config = Config(cert_dir=tmp_path, api_audiences=("api",))
+        tokens = ServiceAccountTokens(config, stores, clock)
+        core = GroupVersion("", "v1")
+
+        async def create(resource, kind, name, **rest):
+            metadata = {"name": name, "namespace": "n"}
+            tree = {"kind": kind, "apiVersion": "v1", "metadata": metadata, **rest}
+            return (await stores.named(core, resource).create(tree)).entry.tree()
+
+        account = await create("serviceaccounts", "ServiceAccount", "robot")
+        secret = await create("secrets", "Secret", "s", type="Opaque")
+        plain = tokens.sign(account, (), ["api"], 600)
+        bound = tokens.sign(account, [("secret", secret)], ["api"], 600)
+        user = await tokens.user_of(plain)
+        assert user.name == "system:serviceaccount:n:robot"
+        assert user.uid == account["metadata"]["uid"]
+        assert user.groups == (
+            "system:serviceaccounts", "system:serviceaccounts:n", "system:authenticated",
+        )  # fmt: skip
+        again = ServiceAccountTokens(config, stores, clock)  # the key is kept
+        assert await again.user_of(bound) is not None
+        assert await tokens.user_of(tokens.sign(account, (), ["other"], 600)) is None
+        stranger = ServiceAccountTokens(Config(api_audiences=("api",)), stores, clock)
+        assert await tokens.user_of(stranger.sign(account, (), ["api"], 600)) is None
+        for junk in ("", "a.b.c", plain[:-4] + "AAAA", plain.replace(".", "")):
+            assert await tokens.user_of(junk) is None
+        unsigned = jwt.encode(jwt.decode(plain, options={"verify_signature": False}), None, "none")
+        assert await tokens.user_of(unsigned) is None
+        await stores.named(core, "secrets").delete(ObjectKey("n", "s"), DeleteQuery())
+        assert await tokens.user_of(bound) is None
+        assert await tokens.user_of(plain) is not None
+        clock.advance(661)
+        assert await tokens.user_of(plain) is None
+        fresh = tokens.sign(account, (), ["api"], 600)
+        await stores.named(core, "serviceaccounts").delete(ObjectKey("n", "robot"), DeleteQuery())
+        await create("serviceaccounts", "ServiceAccount", "robot")
+        assert await tokens.user_of(fresh) is None  # another account of the name
+        stores.stop()
+        await kv.close()
+
+    asyncio.run(run())

@@ -225,14 +225,14 @@ def port_of(server: Server) -> Callable[[], int]:
 def test_one_server_over_sqlite(start: Callable[..., Server], tmp_path: Path) -> None:
     """The objects of one server over a file are linearizable."""
     server = start(storage=f"sqlite:{tmp_path / 'store.db'}")
-    check(run_clients([port_of(server)], 6, 1.5, nothing))
+    check(run_clients([port_of(server)], 6, 1.0, nothing))
 
 
 def test_two_servers_over_etcd(start: Callable[..., Server]) -> None:
     """The objects of two servers over one etcd are linearizable, whichever a client asks."""
     settings = over_etcd(shared_etcd())
     servers = [start(**settings), start(**settings)]
-    check(run_clients([port_of(server) for server in servers], 6, 2.5, nothing))
+    check(run_clients([port_of(server) for server in servers], 6, 2.0, nothing))
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "etcd"])
@@ -247,12 +247,12 @@ def test_while_servers_restart(backend: str, start: Callable[..., Server], tmp_p
     def restart() -> None:
         for turn in range(4):
             at = turn % count
-            time.sleep(0.3)
+            time.sleep(0.2)
             servers[at].end()
             servers[at] = start(**settings)
 
     ports = [lambda at=at: servers[at].api.port for at in range(count)]
-    check(run_clients(ports, 5, 2.5, restart))
+    check(run_clients(ports, 5, 1.6, restart))
 
 
 @pytest.mark.slow

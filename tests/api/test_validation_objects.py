@@ -218,12 +218,39 @@ EVENTS = [
         },
         ["reason: Required value"],
     ),
+    (
+        {
+            "metadata": {"namespace": "n"},
+            "involvedObject": {},
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reportingComponent": "c",
+            "reportingInstance": "i" * 129,
+            "action": "a",
+            "reason": "r",
+        },
+        [
+            'involvedObject.namespace: Invalid value: "": does not match event.namespace',
+            'repotingIntance: Invalid value: "": can have at most 128 characters',
+        ],
+    ),
+    (
+        {
+            "metadata": {"namespace": "n"},
+            "involvedObject": {"namespace": "m"},
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reportingComponent": "c",
+            "reportingInstance": "i",
+            "action": "a",
+            "reason": "r",
+        },
+        [],
+    ),
 ]
 
 
 @pytest.mark.parametrize(("obj", "messages"), EVENTS)
 def test_events(obj, messages):
-    """An event lies in the namespace of what it is about."""
+    """An event lies in the namespace of what it is about, unless it says when it was."""
     assert texts(strategy("events").validate(obj)) == messages
 
 

@@ -67,13 +67,19 @@ def changed_node(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 
 def event(obj: Tree) -> Iterator[FieldError]:
-    """An event lies in the namespace of what it is about."""
+    """An event lies in the namespace of what it is about; one with an `eventTime` may lie in any,
+    and is told where that is when it is about something that lies in none."""
     own, about = namespace_of(obj), value_at(obj, "involvedObject", "namespace") or ""
-    if own != about and not (not about and own in ("", "default")):
+    is_new = bool(obj.get("eventTime"))
+    homes = ("default", "kube-system") if is_new else ("", "default")
+    if own not in homes if not about else own != about and not is_new:
         detail = "does not match event.namespace"
         yield invalid(Path("involvedObject") / "namespace", about, detail)
-    if obj.get("eventTime"):
+    if is_new:
         yield from _new_style(obj)
+
+
+_SAME_NAMES = (("action", "action"), ("reason", "reason"))
 
 
 def _new_style(obj: Tree) -> Iterator[FieldError]:
@@ -81,11 +87,12 @@ def _new_style(obj: Tree) -> Iterator[FieldError]:
     if not controller:
         yield required(Path("reportingComponent"))
     yield from checked(names.qualified_name, controller, Path("reportingComponent"))
-    for name in ("reportingInstance", "action", "reason"):
+    # The path of an instance that is too long is spelled as kube-apiserver does.
+    for name, spelled in (("reportingInstance", "repotingIntance"), *_SAME_NAMES):
         value = obj.get(name) or ""
         if not value:
             yield required(Path(name))
         if len(value) > _SHORT:
-            yield invalid(Path(name), "", f"can have at most {_SHORT} characters")
+            yield invalid(Path(spelled), "", f"can have at most {_SHORT} characters")
     if len(obj.get("message") or "") > _LONG:
         yield invalid(Path("message"), "", f"can have at most {_LONG} characters")

@@ -20,7 +20,12 @@ from kapiserver.api.networking.validation.ingresses import (
 )
 from kapiserver.api.networking.validation.policies import network_policy
 from kapiserver.api.objects import generation_of, metadata_of
-from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.strategy import (
+    STATUS_METADATA,
+    SpecStrategy,
+    StatusStrategy,
+    Strategy,
+)
 from kapiserver.api.types import Tree
 
 
@@ -113,15 +118,5 @@ STRATEGIES: dict[str, Strategy] = {
     "ipaddresses": IPAddressStrategy(),
     "networkpolicies": NetworkPolicyStrategy(),
     "servicecidrs": _SERVICE_CIDR,
-    "servicecidrs/status": StatusStrategy(
-        _SERVICE_CIDR,
-        keeps_metadata=(
-            "labels",
-            "annotations",
-            "finalizers",
-            "ownerReferences",
-            "generation",
-            "deletionTimestamp",
-        ),
-    ),
+    "servicecidrs/status": StatusStrategy(_SERVICE_CIDR, keeps_metadata=STATUS_METADATA),
 }

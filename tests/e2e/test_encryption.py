@@ -4,6 +4,8 @@ import asyncio
 import base64
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 
 from kapiserver.apiserver.app import build_app
 from kapiserver.apiserver.cli import config_of, parser
-from tests.e2e.programs import Server, kubectls, run, start, stop
+from tests.e2e.programs import ROOT, Server, kubectls, run, start, stop
 from tests.e2e.test_etcd import call
 
 SECRETS = "/api/v1/namespaces/default/secrets"
@@ -71,7 +73,10 @@ def test_keys_of_an_operator(tmp_path: Path) -> None:
             run(kubectl, server, "create", "secret", "generic", "b", f"--from-literal=p={password}")
             found = run(kubectl, server, "get", "secret", "b", "-o", "jsonpath={.data.p}")
             assert found == data
+        back_up(tmp_path)
+    assert b"k8s:enc:aescbc:v1:old:" in (tmp_path / "data" / "backup").read_bytes()
     assert password.encode() not in stored(tmp_path)
+    assert data.encode() not in stored(tmp_path)
     with serving(tmp_path, configure(tmp_path, "secretbox:new", "aescbc:old")) as server:
         for item in call(server, "GET", SECRETS)["items"]:
             call(server, "PUT", f"{SECRETS}/{item['metadata']['name']}", item)
@@ -80,6 +85,13 @@ def test_keys_of_an_operator(tmp_path: Path) -> None:
         assert read(server, "a")["data"] == {"password": data}
     with serving(tmp_path, configure(tmp_path, "aescbc:old")) as server:
         check_unreadable(server)
+
+
+def back_up(folder: Path) -> None:
+    """Copy the store that is being served, beside it."""
+    data = folder / "data"
+    command = [sys.executable, "-m", "kapiserver.apiserver.cli", "storage", "backup"]
+    subprocess.run([*command, "--data-dir", data, data / "backup"], cwd=ROOT, check=True)
 
 
 def check_unreadable(server: Server) -> None:

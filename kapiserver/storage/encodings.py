@@ -115,13 +115,15 @@ class ObjectCodec:
         return encode_at_rest(self._codecs, convert(self._scheme, obj, self.stored_version))
 
     def tree(self, entry: Entry) -> Tree:
-        """Decode an entry. Raises Corrupt."""
+        """Decode an entry, and fill in what was left out by a server that did not know the field
+        yet. Raises Corrupt."""
         if entry.value.startswith(SEALED):
             self.open(entry)
         try:
             found = decode_at_rest(self._codecs, entry.value)
         except CodecError as error:
             raise Corrupt(f"{entry.path}: {error}") from error
+        self._scheme.default(found)
         return stamped(convert(self._scheme, found, self.hub), entry.revision)
 
     def open_all(self, entries: Iterable[Entry]) -> None:

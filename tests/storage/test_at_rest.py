@@ -1,0 +1,330 @@
+"""What lies in a store, seen by others: kube-apiserver's keys, values that another decoder reads,
+and values that others wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import functools
+import json
+import sqlite3
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import descriptor_pool, message_factory
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from kapiserver.api import generate, idl
+from kapiserver.api.group import GroupVersion, Resource
+from kapiserver.api.types import Tree
+from kapiserver.codecs.codec import convert
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.storage.backends import open_store
+from kapiserver.storage.encodings import Budget, ObjectCodec
+from kapiserver.storage.entry import Form, ObjectKey
+from kapiserver.storage.etcd_config import EtcdConfig
+from kapiserver.storage.kv import KV
+from kapiserver.storage.query import DeleteQuery, ListQuery, Written
+from kapiserver.storage.stores import ROOT
+from tests import trees
+from tests.storage.etcd_server import shared_etcd
+from tests.storage.objectkit import JSON, PROTOBUF, SCHEME, House
+
+CODECS = CodecFactory(SCHEME)
+STORED = {(one.group, one.name): one for one in SCHEME.stored_resources()}
+
+# What kube-apiserver calls the object `x`, in the namespace `default` where it has one.
+KEYS = {
+    ("", "configmaps"): "configmaps/default/x",
+    ("", "endpoints"): "services/endpoints/default/x",
+    ("", "events"): "events/default/x",
+    ("", "limitranges"): "limitranges/default/x",
+    ("", "namespaces"): "namespaces/x",
+    ("", "nodes"): "minions/x",
+    ("", "persistentvolumeclaims"): "persistentvolumeclaims/default/x",
+    ("", "persistentvolumes"): "persistentvolumes/x",
+    ("", "pods"): "pods/default/x",
+    ("", "podtemplates"): "podtemplates/default/x",
+    ("", "replicationcontrollers"): "controllers/default/x",
+    ("", "resourcequotas"): "resourcequotas/default/x",
+    ("", "secrets"): "secrets/default/x",
+    ("", "serviceaccounts"): "serviceaccounts/default/x",
+    ("", "services"): "services/specs/default/x",
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): "mutatingadmissionpolicies/x",
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): (
+        "mutatingwebhookconfigurations/x"
+    ),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"): (
+        "validatingadmissionpolicies/x"
+    ),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): (
+        "validatingwebhookconfigurations/x"
+    ),
+    ("apiextensions.k8s.io", "customresourcedefinitions"): (
+        "apiextensions.k8s.io/customresourcedefinitions/x"
+    ),
+    ("apiregistration.k8s.io", "apiservices"): "apiregistration.k8s.io/apiservices/x",
+    ("apps", "controllerrevisions"): "controllerrevisions/default/x",
+    ("apps", "daemonsets"): "daemonsets/default/x",
+    ("apps", "deployments"): "deployments/default/x",
+    ("apps", "replicasets"): "replicasets/default/x",
+    ("apps", "statefulsets"): "statefulsets/default/x",
+    ("autoscaling", "horizontalpodautoscalers"): "horizontalpodautoscalers/default/x",
+    ("batch", "cronjobs"): "cronjobs/default/x",
+    ("batch", "jobs"): "jobs/default/x",
+    ("certificates.k8s.io", "certificatesigningrequests"): "certificatesigningrequests/x",
+    ("coordination.k8s.io", "leases"): "leases/default/x",
+    ("discovery.k8s.io", "endpointslices"): "endpointslices/default/x",
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"): "flowschemas/x",
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): (
+        "prioritylevelconfigurations/x"
+    ),
+    ("networking.k8s.io", "ingressclasses"): "ingressclasses/x",
+    ("networking.k8s.io", "ingresses"): "ingress/default/x",
+    ("networking.k8s.io", "ipaddresses"): "ipaddresses/x",
+    ("networking.k8s.io", "networkpolicies"): "networkpolicies/default/x",
+    ("networking.k8s.io", "servicecidrs"): "servicecidrs/x",
+    ("node.k8s.io", "runtimeclasses"): "runtimeclasses/x",
+    ("policy", "poddisruptionbudgets"): "poddisruptionbudgets/default/x",
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): "clusterrolebindings/x",
+    ("rbac.authorization.k8s.io", "clusterroles"): "clusterroles/x",
+    ("rbac.authorization.k8s.io", "rolebindings"): "rolebindings/default/x",
+    ("rbac.authorization.k8s.io", "roles"): "roles/default/x",
+    ("resource.k8s.io", "resourceclaims"): "resourceclaims/default/x",
+    ("scheduling.k8s.io", "priorityclasses"): "priorityclasses/x",
+    ("storage.k8s.io", "csidrivers"): "csidrivers/x",
+    ("storage.k8s.io", "csinodes"): "csinodes/x",
+    ("storage.k8s.io", "csistoragecapacities"): "csistoragecapacities/default/x",
+    ("storage.k8s.io", "storageclasses"): "storageclasses/x",
+    ("storage.k8s.io", "volumeattachments"): "volumeattachments/x",
+}
+
+
+def codec_of(resource: Resource) -> ObjectCodec:
+    return ObjectCodec(resource, CODECS, root=ROOT, budget=Budget())
+
+
+@pytest.mark.parametrize(("resource", "key"), KEYS.items(), ids=lambda one: str(one[1]))
+def test_keys_are_those_of_kubernetes(resource: tuple[str, str], key: str) -> None:
+    """An object lies where kube-apiserver looks for it."""
+    assert codec_of(STORED[resource]).path(ObjectKey("default", "x")) == f"/registry/{key}"
+
+
+# --- what others read
+
+
+@functools.cache
+def _pool() -> descriptor_pool.DescriptorPool:
+    """The published IDL, as protoc reads it."""
+    from grpc_tools import protoc
+
+    pool = descriptor_pool.DescriptorPool()
+    out = Path(f"/tmp/{uuid.uuid4().hex}.bin")
+    include = str(files("grpc_tools") / "_proto")
+    found = [str(path.relative_to(generate.PROTO)) for path in generate.PROTO.rglob("*.proto")]
+    flags = [f"-I{generate.PROTO}", f"-I{include}", f"--descriptor_set_out={out}"]
+    try:
+        assert protoc.main(["protoc", *flags, *found]) == 0
+        compiled = FileDescriptorSet.FromString(out.read_bytes())
+    finally:
+        out.unlink(missing_ok=True)
+    for file in compiled.file:
+        pool.Add(file)
+    return pool
+
+
+def message(name: str) -> Any:
+    """The class of a message of the IDL."""
+    return message_factory.GetMessageClass(_pool().FindMessageTypeByName(name))
+
+
+def unread(found: Message) -> Iterator[str]:
+    """The messages that had fields which the IDL does not name."""
+    if len(UnknownFieldSet(found)):
+        yield found.DESCRIPTOR.full_name
+    for field, value in found.ListFields():
+        if field.message_type is None:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            below = [one for one in value.values() if isinstance(one, Message)]
+        else:
+            below = list(value) if field.is_repeated else [value]
+        for one in below:
+            yield from unread(one)
+
+
+@pytest.fixture(params=["file", "etcd"])
+def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Shelf:
+    """A store that is looked into without this project's code."""
+    return Shelf(tmp_path / "store.db", f"/{uuid.uuid4().hex}" if request.param == "etcd" else "")
+
+
+class Shelf:
+    """A SQLite file, or a prefix of an etcd."""
+
+    def __init__(self, path: Path, prefix: str) -> None:
+        self._path = path
+        self._prefix = prefix
+
+    async def open(self) -> KV:
+        if not self._prefix:
+            return await open_store(f"sqlite:{self._path}")
+        etcd = EtcdConfig(prefix=self._prefix)
+        return await open_store(f"etcd:{shared_etcd().url}", etcd=etcd)
+
+    def read(self) -> dict[str, bytes]:
+        """What there is now, by SQL or by etcd's own gateway."""
+        if not self._prefix:
+            query = "SELECT current.key, value FROM current JOIN log USING (revision)"
+            with closing(sqlite3.connect(self._path)) as sql:
+                return dict(sql.execute(query).fetchall())
+        first, end = (base64.b64encode(f"{self._prefix}{one}".encode()).decode() for one in "/0")
+        asked = json.dumps({"key": first, "range_end": end}).encode()
+        with urllib.request.urlopen(f"{shared_etcd().url}/v3/kv/range", asked) as answer:
+            found = json.load(answer)["kvs"]
+        return {
+            base64.b64decode(one["key"]).decode().removeprefix(self._prefix): base64.b64decode(
+                one["value"]
+            )
+            for one in found
+        }
+
+
+async def test_values_are_read_by_another_decoder(shelf: Shelf) -> None:
+    """A filled object of each kind that is stored is read from the store's own bytes by Google's
+    decoder and the published IDL: the envelope, every field, nothing unknown, the same bytes."""
+    kv = await shelf.open()
+    wanted: dict[str, tuple[Resource, Tree]] = {}
+    for resource in STORED.values():
+        codec = codec_of(resource)
+        kind = codec.stored_version.with_kind(resource.kind)
+        obj = {"kind": kind.kind, "apiVersion": str(kind.group_version)}
+        obj |= trees.filled(SCHEME.type_of(kind))
+        path = codec.path(ObjectKey("default", resource.name))
+        await kv.create(path, codec.stored_value(convert(SCHEME, obj, codec.hub)))
+        wanted[path] = (resource, obj)
+    await kv.close()
+    stored = {path: value for path, value in shelf.read().items() if path in wanted}
+    assert stored.keys() == wanted.keys()
+    for path, value in stored.items():
+        resource, obj = wanted[path]
+        assert value.startswith(b"k8s\0")
+        envelope = message("k8s.io.apimachinery.pkg.runtime.Unknown").FromString(value[4:])
+        assert (envelope.typeMeta.apiVersion, envelope.typeMeta.kind) == (
+            obj["apiVersion"],
+            obj["kind"],
+        )
+        type_ = SCHEME.type_of(GroupVersion.parse(obj["apiVersion"]).with_kind(obj["kind"]))
+        found = message(f"{idl.package_of(type_)}.{type_.__name__}").FromString(envelope.raw)
+        assert not list(unread(found)), path
+        assert found.metadata.name == obj["metadata"]["name"]
+        assert not found.metadata.resourceVersion
+        assert found.metadata.labels == obj["metadata"]["labels"]
+        set_fields = {one.name.lower() for one, _ in found.ListFields()}  # "Webhooks", once
+        assert set_fields == {name.lower() for name in obj} - {"kind", "apiversion"}
+        assert found.SerializeToString(deterministic=True) == envelope.raw, path
+
+
+# --- what others wrote
+
+
+OLD_POD = {
+    "kind": "Pod",
+    "apiVersion": "v1",
+    "metadata": {
+        "name": "old",
+        "namespace": "default",
+        "uid": "00000000-0000-4000-8000-0000000000ff",
+        "creationTimestamp": "2016-01-02T03:04:05Z",
+        "selfLink": "/api/v1/namespaces/default/pods/old",
+        "labels": {"app": "old"},
+    },
+    "spec": {
+        "containers": [{"name": "c", "image": "i"}],
+        "nodeName": "n",
+        "serviceAccount": "default",
+    },
+    "status": {"phase": "Running"},
+}
+
+
+async def test_json_at_rest(store: KV) -> None:
+    """JSON that a very old server stored is read in every form, selected by labels and fields,
+    and written as Protobuf by the next update, also by one that changes nothing."""
+    house = House(store)
+    pods, key = house.of("pods"), ObjectKey("default", "old")
+    path = "/registry/pods/default/old"
+    await store.create(path, json.dumps(OLD_POD, indent=1).encode())
+    await store.create("/registry/pods/default/other", json.dumps(OLD_POD).encode())
+
+    entry = await pods.get(key)
+    assert entry.labels == {"app": "old"}
+    assert entry.fields["spec.nodeName"] == "n"
+    shown = json.loads(pods.documents.object(entry, JSON))
+    assert shown["metadata"]["resourceVersion"] == str(entry.revision)
+    assert shown["spec"]["containers"][0]["image"] == "i"
+    assert pods.documents.object(entry, PROTOBUF).startswith(b"k8s\0")
+    assert len((await pods.list(ListQuery(namespace="default"))).entries) == 2
+
+    async def touch() -> Written:
+        return await pods.update(key, lambda current: current or {})
+
+    first = await touch()
+    assert first.outcome == "updated"
+    assert first.entry.revision > entry.revision
+    item = (await store.get(path)).item
+    assert item is not None
+    assert item.value.startswith(b"k8s\0")
+    assert b"selfLink" not in item.value
+    assert b"resourceVersion" not in item.value
+    again = json.loads(pods.documents.object(await pods.get(key), JSON))
+    for each in (shown, again):
+        each["metadata"].pop("resourceVersion")
+        each["metadata"].pop("selfLink", None)
+    assert again == shown
+    assert (await touch()).outcome == "unchanged"
+    written = await pods.delete(ObjectKey("default", "other"), DeleteQuery(grace_period_seconds=0))
+    assert written.outcome == "deleted"
+    house.stores.stop()
+
+
+async def test_json_at_rest_is_defaulted(store: KV) -> None:
+    """What an older server stored lacks the defaults of fields that came later: it is shown with
+    them, as kube-apiserver shows it, in every form."""
+    house = House(store)
+    pods = house.of("pods")
+    await store.create("/registry/pods/default/old", json.dumps(OLD_POD).encode())
+    entry = await pods.get(ObjectKey("default", "old"))
+    shown = json.loads(pods.documents.object(entry, JSON))
+    assert shown["spec"]["restartPolicy"] == "Always"
+    assert shown["spec"]["containers"][0]["terminationMessagePolicy"] == "File"
+    data = pods.documents.object(entry, PROTOBUF)
+    assert CODECS.universal_deserializer.decode(data).object["spec"]["dnsPolicy"] == "ClusterFirst"
+    house.stores.stop()
+
+
+async def test_forms_of_old_values_agree(store: KV) -> None:
+    """A list that mixes JSON and Protobuf values shows both alike."""
+    house = House(store)
+    maps = house.of("configmaps")
+    await maps.create({"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "b"},
+                       "metadata": {"name": "new", "namespace": "default"}})  # fmt: skip
+    old = {"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "b"},
+           "metadata": {"name": "old", "namespace": "default"}}  # fmt: skip
+    await store.create("/registry/configmaps/default/old", json.dumps(old).encode())
+    await asyncio.sleep(0)
+    listing = await maps.list(ListQuery(namespace="default"))
+    assert [one.key.name for one in listing.entries] == ["new", "old"]
+    for media in ("json", "protobuf", "cbor"):
+        sizes = {len(one.encoded(Form(GroupVersion("", "v1"), media))) for one in listing.entries}
+        assert all(sizes)
+    assert {str(one.tree()["data"]) for one in listing.entries} == {"{'a': 'b'}"}
+    house.stores.stop()

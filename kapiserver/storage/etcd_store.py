@@ -40,7 +40,7 @@ from kapiserver.storage.etcd_answers import NONE, Notice, Range, Reader, Transac
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV, Event, KeyValue, Page, Read, Revision, Sink, Watch
 from kapiserver.storage.prefix import end_of
-from kapiserver.storage.watching import Changes, StoreWatch
+from kapiserver.storage.watching import Changes, StoreWatch, Watches
 
 BELOW = "/"
 """Every key of a store begins with its root and this."""
@@ -92,7 +92,7 @@ class EtcdStore(KV):
         self._loop = asyncio.get_running_loop()
         self._revision = Revision(0)
         self._moved = asyncio.Event()
-        self._watches: set[StoreWatch] = set()
+        self._watches = Watches()
         self._waiting: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._stream: asyncio.Task[None] | None = None
@@ -183,7 +183,7 @@ class EtcdStore(KV):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for watch in tuple(self._watches):
+        for watch in self._watches:
             watch.end(Unavailable("the store is closed"))
         await self._etcd.close()
 
@@ -261,7 +261,7 @@ class EtcdStore(KV):
                             pause = RETRY_SECONDS
             except Compacted as error:
                 # Away for longer than history is kept: nobody can be told what was missed.
-                for watch in tuple(self._watches):
+                for watch in self._watches:
                     watch.end(error)
                 with suppress(StorageError):
                     self._revision = await self._mark()
@@ -274,8 +274,7 @@ class EtcdStore(KV):
 
     def _show(self, notice: Notice) -> None:
         self._revision = notice.events[-1].revision
-        for watch in tuple(self._watches):
-            watch.show(notice.events)
+        self._watches.show(notice.events)
         self._moved.set()
         self._moved = asyncio.Event()
 

@@ -24,7 +24,7 @@ from kapiserver.storage.clock import Clock, SystemClock, Timer
 from kapiserver.storage.errors import Conflict, FutureRevision, StorageError, Unavailable
 from kapiserver.storage.kv import KV, Event, Page, Read, Revision, Sink, Watch
 from kapiserver.storage.sqlite import Counts, Database, Lock, Write, lock
-from kapiserver.storage.watching import Changes, StoreWatch
+from kapiserver.storage.watching import Changes, StoreWatch, Watches
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class LocalStore(KV):
         self._pending = 0
         self._closed = False
         self._revision = Revision(0)
-        self._watches: set[StoreWatch] = set()
+        self._watches = Watches()
         self._timer: Timer | None = None
         self._timer_at = float("inf")
         self._tasks: set[asyncio.Task[None]] = set()
@@ -138,7 +138,7 @@ class LocalStore(KV):
                 self._timer.cancel()
             for task in tuple(self._tasks):
                 task.cancel()
-            for watch in tuple(self._watches):
+            for watch in self._watches:
                 watch.end(Unavailable("the store is closed"))
             self._hand_over()
             self._jobs.put(None)
@@ -215,8 +215,7 @@ class LocalStore(KV):
         events = [each.outcome for each in done if isinstance(each.outcome, Event)]
         if events:
             self._revision = events[-1].revision
-            for watch in tuple(self._watches):
-                watch.show(events)
+            self._watches.show(events)
         for each in done:
             work, future = each.job.work, each.job.future
             if isinstance(work, Write) and work.expires and work.expires < self._timer_at:

@@ -9,7 +9,7 @@ database, no thread and no connection.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -107,6 +107,11 @@ class StoreWatch:
         self._source.forget(self)
         self._sink.closed(error)
 
+    @property
+    def prefix(self) -> str:
+        """What the keys begin with that it watches."""
+        return self._prefix
+
     def _deliver(self, events: Sequence[Event]) -> None:
         try:
             self._sink.events(events)
@@ -119,3 +124,48 @@ class StoreWatch:
             self._asked = False
             # All that the store has shown to all, this watch has taken.
             self._sink.progress(self._source.revision)
+
+
+class Watches:
+    """The watches of one store. A change reaches those of its key without a look at all others:
+    there is one for each resource, and all but one or two do not care."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, set[StoreWatch]] = {}
+
+    def __iter__(self) -> Iterator[StoreWatch]:
+        """All of them, as they are now."""
+        return iter([watch for watches in self._of.values() for watch in watches])
+
+    def add(self, watch: StoreWatch) -> None:
+        """Show it what happens from now on."""
+        self._of.setdefault(_folder(watch.prefix), set()).add(watch)
+
+    def discard(self, watch: StoreWatch) -> None:
+        """Show it nothing any more. Idempotent."""
+        folder = _folder(watch.prefix)
+        watches = self._of.get(folder, set())
+        watches.discard(watch)
+        if not watches:
+            self._of.pop(folder, None)
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Show a batch to those that watch any of its keys."""
+        found: dict[str, list[Event]] = {}
+        for event in events:
+            key, end = event.key, 0
+            while True:
+                folder = key[:end]
+                if folder in self._of:
+                    found.setdefault(folder, []).append(event)
+                end = key.find("/", end) + 1
+                if not end:
+                    break
+        for folder, mine in found.items():
+            for watch in tuple(self._of.get(folder, ())):
+                watch.show(mine)
+
+
+def _folder(prefix: str) -> str:
+    """The prefix up to its last slash: every key that begins with it lies in there."""
+    return prefix[: prefix.rfind("/") + 1]

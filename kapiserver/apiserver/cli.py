@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kapiserver import __version__
+from kapiserver.apiserver.chosen_controllers import CONTROLLERS, chosen
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import described, parse_feature_gates
 from kapiserver.apiserver.storage_commands import add_storage_commands
@@ -100,7 +101,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     )
     users.add_argument("--anonymous-auth", type=_bool, default=True, metavar="BOOL")
     _add_service_accounts(users)
-    _add_admission(parser.add_argument_group("admission"))
+    _add_admission(parser.add_argument_group("admission and controllers"))
     _add_storage(parser.add_argument_group("storage"))
     _add_bounds(parser.add_argument_group("bounds"))
     add("-v", "--verbose", action="count", default=0, help="log each request; -vv: all there is")
@@ -109,6 +110,10 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
 def _add_admission(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--enable-admission-plugins", type=_list, default=(), metavar="NAME,...")
     group.add_argument("--disable-admission-plugins", type=_list, default=(), metavar="NAME,...")
+    group.add_argument(
+        "--controllers", type=_list, default=DEFAULTS.controllers, metavar="NAME,...",
+        help=f"loops to run: '*' for all, NAME, -NAME; known: {', '.join(sorted(CONTROLLERS))}",
+    )  # fmt: skip
 
 
 def _add_service_accounts(group: argparse._ArgumentGroup) -> None:
@@ -203,6 +208,7 @@ def config_of(options: argparse.Namespace) -> Config:
             "--encryption-provider-config"
         )
     enabled(options.enable_admission_plugins, options.disable_admission_plugins)
+    chosen(options.controllers)
     data: Path = options.data_dir
     storage = options.storage or f"sqlite:{data / 'kapiserver.db'}"
     if options.etcd_servers:

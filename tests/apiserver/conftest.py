@@ -5,7 +5,7 @@ import http.client
 import itertools
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,6 +169,20 @@ def own_server() -> Iterator[Server]:
     server = Server()
     yield server
     server.end()
+
+
+@pytest.fixture
+def make_server() -> Iterator[Callable[..., Server]]:
+    """Start servers of the test's own, with these settings."""
+    servers: list[Server] = []
+
+    def make(**settings: Any) -> Server:
+        servers.append(Server(**settings))
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.end()
 
 
 @pytest.fixture(scope="session")

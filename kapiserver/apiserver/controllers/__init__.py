@@ -1,12 +1,21 @@
-"""Loops that keep promises of the API server itself, driven by watches; they poll nothing."""
+"""Loops that keep promises of the API server itself, driven by watches; they poll nothing.
+
+To add one: a module here, a name in `chosen_controllers.py` and a line below.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from kapiserver.apiserver.chosen_controllers import chosen
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.controllers.bootstrap import create_system_namespaces
+from kapiserver.apiserver.controllers.everything import Everything, Loop
+from kapiserver.apiserver.controllers.garbage_collector import GarbageCollector
+from kapiserver.apiserver.controllers.leader import Leader
 from kapiserver.apiserver.controllers.namespace_defaults import NamespaceDefaults
+from kapiserver.apiserver.controllers.namespace_deletion import NamespaceDeletion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,10 +23,16 @@ class Controllers:
     """All that run in one server."""
 
     namespace_defaults: NamespaceDefaults
+    everything: Everything | None
+    leader: Leader | None
 
     async def stop(self) -> None:
         """End them; what they are in the middle of finishes."""
         await self.namespace_defaults.stop()
+        if self.leader is not None:
+            await self.leader.stop()
+        elif self.everything is not None:
+            await self.everything.stop()
 
 
 async def start_controllers(server: Server, *, ca_text: str) -> Controllers:
@@ -25,7 +40,28 @@ async def start_controllers(server: Server, *, ca_text: str) -> Controllers:
 
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
     """
+    on = chosen(server.config.controllers)
     await create_system_namespaces(server)
-    namespace_defaults = NamespaceDefaults(server, ca_text=ca_text)
+    namespace_defaults = NamespaceDefaults(
+        server,
+        accounts="serviceaccount-controller" in on,
+        ca_text=ca_text if "root-ca-certificate-publisher-controller" in on else "",
+    )
     await namespace_defaults.start()
-    return Controllers(namespace_defaults=namespace_defaults)
+    everything = _everything(server, on)
+    leader = None
+    if everything is not None and server.config.storage.startswith("etcd:"):
+        leader = Leader(server, start=everything.start, stop=everything.stop)
+        leader.start()
+    elif everything is not None:
+        await everything.start()
+    return Controllers(namespace_defaults=namespace_defaults, everything=everything, leader=leader)
+
+
+def _everything(server: Server, on: frozenset[str]) -> Everything | None:
+    loops: dict[str, Callable[[Server], Loop]] = {
+        "garbage-collector-controller": GarbageCollector,
+        "namespace-controller": NamespaceDeletion,
+    }
+    wanted = [make for name, make in loops.items() if name in on]
+    return Everything(server, wanted) if wanted else None

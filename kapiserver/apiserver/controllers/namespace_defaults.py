@@ -81,8 +81,9 @@ class _Inbox:
 class NamespaceDefaults:
     """The loop; `start` it once, `stop` it once."""
 
-    def __init__(self, server: Server, *, ca_text: str) -> None:
+    def __init__(self, server: Server, *, accounts: bool = True, ca_text: str) -> None:
         self._server = server
+        self._accounts = accounts
         self._ca_text = ca_text
         self._due: dict[str, None] = {}
         self._resting: set[str] = set()
@@ -164,9 +165,10 @@ class NamespaceDefaults:
             return
         if is_terminating(namespace.tree()):
             return
-        metadata = _metadata(name, ACCOUNT)
-        account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata}
-        await create(self._server, "serviceaccounts", account)
+        if self._accounts:
+            metadata = _metadata(name, ACCOUNT)
+            account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata}
+            await create(self._server, "serviceaccounts", account)
         if self._ca_text:
             await self._publish_ca(name)
 

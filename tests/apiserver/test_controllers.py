@@ -1,0 +1,287 @@
+"""Objects go with their owners, and namespaces with what is in them, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kapiserver.apiserver.chosen_controllers import CONTROLLERS, chosen
+
+
+def until(api, collection, name, done):
+    """Follow an object until `done(object or None)`; what it was then."""
+    selector = f"fieldSelector=metadata.name={name}"
+    listed = api.get(f"{collection}?{selector}").json
+    obj = next(iter(listed["items"]), None)
+    version = listed["metadata"]["resourceVersion"]
+    if done(obj):
+        return obj
+    path = f"{collection}?watch=1&{selector}&resourceVersion={version}&timeoutSeconds=15"
+    with api.watch(path) as stream:
+        while True:
+            event = stream.event()
+            obj = None if event["type"] == "DELETED" else event["object"]
+            if done(obj):
+                return obj
+
+
+def until_gone(api, collection, name):
+    """Follow an object until it is there no more."""
+    until(api, collection, name, lambda obj: obj is None)
+
+
+def owned_by(owner, kind="ConfigMap", version="v1", *, block=None) -> dict[str, Any]:
+    """A reference to an object that a server answered with."""
+    metadata = owner["metadata"]
+    reference = {"kind": kind, "apiVersion": version}
+    reference |= {"name": metadata["name"], "uid": metadata["uid"]}
+    return reference if block is None else {**reference, "blockOwnerDeletion": block}
+
+
+@pytest.fixture
+def make(api, core):
+    """Create a config map with these owners."""
+
+    def call(name, *owners, path=f"{core}/configmaps", **metadata):
+        metadata |= {"name": name, "ownerReferences": list(owners)}
+        answer = api.post(path, {"metadata": metadata})
+        assert answer.status == 201, answer.body
+        return answer.json
+
+    return call
+
+
+def test_background(api, core, make):
+    """Dependents go when their owner is gone, theirs too."""
+    owner = make("owner")
+    child = make("child", owned_by(owner))
+    make("grandchild", owned_by(child))
+    make("bystander")
+    api.delete(f"{core}/configmaps/owner")
+    until_gone(api, f"{core}/configmaps", "grandchild")
+    assert api.get(f"{core}/configmaps/child").status == 404
+    assert api.get(f"{core}/configmaps/bystander").status == 200
+
+
+def test_absent_owner(api, core, make):
+    """An object made for an owner that is gone, or is another by now, goes at once."""
+    owner = make("owner")
+    make("late", {**owned_by(owner), "uid": "another"})
+    until_gone(api, f"{core}/configmaps", "late")
+
+
+def test_one_owner_left(api, core, make):
+    """An object stays as long as one owner does, without the reference to those that went."""
+    one, other = make("one"), make("other")
+    make("child", owned_by(one), owned_by(other))
+    api.delete(f"{core}/configmaps/one")
+    child = until(
+        api,
+        f"{core}/configmaps",
+        "child",
+        lambda obj: len(obj["metadata"].get("ownerReferences", ())) == 1,
+    )
+    assert child["metadata"]["ownerReferences"] == [owned_by(other)]
+    assert api.get(f"{core}/configmaps/other").status == 200
+
+
+def test_foreground(api, core, make):
+    """An owner deleted in the foreground goes after those that block it; others follow it."""
+    owner = make("owner")
+    make("blocking", owned_by(owner, block=True), finalizers=["test/held"])
+    make("other", owned_by(owner))
+    api.delete(f"{core}/configmaps/owner", {"propagationPolicy": "Foreground"})
+    held = until(
+        api,
+        f"{core}/configmaps",
+        "blocking",
+        lambda obj: "deletionTimestamp" in obj["metadata"],
+    )
+    assert api.get(f"{core}/configmaps/owner").json["metadata"]["finalizers"] == [
+        "foregroundDeletion"
+    ]
+    held["metadata"].pop("finalizers")
+    api.patch(f"{core}/configmaps/blocking", {"metadata": {"finalizers": None}})
+    until_gone(api, f"{core}/configmaps", "owner")
+    assert api.get(f"{core}/configmaps/blocking").status == 404
+    until_gone(api, f"{core}/configmaps", "other")
+
+
+def test_orphans(api, core, make):
+    """An owner that orphans its dependents goes when they are nobody's."""
+    owner = make("owner")
+    make("child", owned_by(owner))
+    api.delete(f"{core}/configmaps/owner", {"propagationPolicy": "Orphan"})
+    until_gone(api, f"{core}/configmaps", "owner")
+    assert "ownerReferences" not in api.get(f"{core}/configmaps/child").json["metadata"]
+
+
+@pytest.mark.parametrize("policy", ["Background", "Foreground"])
+def test_circle(api, core, make, policy):
+    """Three objects that own each other in a circle all go when one is deleted."""
+    first = make("first")
+    second = make("second", owned_by(first, block=True))
+    third = make("third", owned_by(second, block=True))
+    owners = [owned_by(third, block=True)]
+    api.patch(f"{core}/configmaps/first", {"metadata": {"ownerReferences": owners}})
+    api.delete(f"{core}/configmaps/second", {"propagationPolicy": policy})
+    for name in ("first", "second", "third"):
+        until_gone(api, f"{core}/configmaps", name)
+
+
+def test_owner_of_another_kind(api, core, apps, make):
+    """Owners may be of any kind there is; one of a kind nobody knows keeps its dependents."""
+    deployment = {
+        "metadata": {"name": "d"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    }
+    owner = api.post(f"{apps}/deployments", deployment).json
+    make("child", owned_by(owner, "Deployment", "apps/v1"))
+    make("strange", {**owned_by(owner), "kind": "Oddity", "apiVersion": "odd.example/v1"})
+    api.delete(f"{apps}/deployments/d")
+    until_gone(api, f"{core}/configmaps", "child")
+    assert api.get(f"{core}/configmaps/strange").status == 200
+
+
+def test_owner_in_another_namespace(api, core, make):
+    """An owner in another namespace is no owner, and a warning says so."""
+    other = api.post("/api/v1/namespaces", {"metadata": {"generateName": "other-"}}).json
+    there = f"/api/v1/namespaces/{other['metadata']['name']}/configmaps"
+    owner = make("far", path=there)
+    make("child", owned_by(owner))
+    until_gone(api, f"{core}/configmaps", "child")
+    events = api.get(f"{core}/events").json["items"]
+    assert [(one["reason"], one["type"]) for one in events] == [
+        ("OwnerRefInvalidNamespace", "Warning")
+    ]
+    assert "does not exist in namespace" in events[0]["message"]
+
+
+def test_namespaced_owner_of_a_cluster_scoped_object(api, make):
+    """Nothing outside of namespaces goes for an owner inside one."""
+    owner = make("owner")
+    body = {"metadata": {"generateName": "pv-", "ownerReferences": [owned_by(owner)]}}
+    node = api.post("/api/v1/nodes", body).json
+    name = node["metadata"]["name"]
+    event = until_event(api, name)
+    assert event["reason"] == "OwnerRefInvalidNamespace"
+    assert api.get(f"/api/v1/nodes/{name}").status == 200
+
+
+def until_event(api, name):
+    """The first event about an object of that name."""
+    path = "/api/v1/events?watch=1&timeoutSeconds=15"
+    with api.watch(f"{path}&fieldSelector=involvedObject.name={name}") as stream:
+        return stream.event()["object"]
+
+
+# Namespaces.
+
+
+@pytest.fixture
+def leaving(api):
+    """A namespace of the test's own."""
+    answer = api.post("/api/v1/namespaces", {"metadata": {"generateName": "leaving-"}})
+    return answer.json["metadata"]["name"]
+
+
+def test_namespace_goes(api, leaving):
+    """A namespace that is deleted takes what is in it along, and can be made anew, empty."""
+    inside = f"/api/v1/namespaces/{leaving}"
+    api.post(f"{inside}/configmaps", {"metadata": {"name": "a"}})
+    api.post(f"{inside}/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    api.post(f"{inside}/pods", pod)
+    assert api.delete(inside).status == 200
+    until_gone(api, "/api/v1/namespaces", leaving)
+    assert api.get(f"{inside}/configmaps").json["items"] == []
+    assert api.post("/api/v1/namespaces", {"metadata": {"name": leaving}}).status == 201
+    assert api.get(f"{inside}/services").json["items"] == []
+    assert api.get(f"{inside}/pods").json["items"] == []
+
+
+def test_what_holds_a_namespace(api, leaving):
+    """Conditions say what holds a namespace; it goes as soon as nothing does."""
+    inside = f"/api/v1/namespaces/{leaving}"
+    held = {"metadata": {"name": "a", "finalizers": ["test/held"]}}
+    api.post(f"{inside}/configmaps", held)
+    api.delete(inside)
+    namespace = until(api, "/api/v1/namespaces", leaving, lambda obj: "conditions" in obj["status"])
+    assert namespace["status"]["phase"] == "Terminating"
+    said = {
+        one["type"]: (one["status"], one["message"]) for one in namespace["status"]["conditions"]
+    }
+    assert said["NamespaceContentRemaining"] == (
+        "True",
+        "Some resources are remaining: configmaps. has 1 resource instances",
+    )
+    assert said["NamespaceFinalizersRemaining"] == (
+        "True",
+        "Some content in the namespace has finalizers remaining: test/held in 1 resource instances",
+    )
+    assert said["NamespaceDeletionContentFailure"][0] == "False"
+    refused = api.post(f"{inside}/configmaps", {"metadata": {"name": "b"}})
+    assert refused.status == 403
+    api.patch(f"{inside}/configmaps/a", {"metadata": {"finalizers": None}})
+    until_gone(api, "/api/v1/namespaces", leaving)
+
+
+def test_pods_go_first(api, leaving):
+    """What else is in a namespace waits until its pods are gone."""
+    inside = f"/api/v1/namespaces/{leaving}"
+    pod = {
+        "metadata": {"name": "p", "finalizers": ["test/held"]},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    api.post(f"{inside}/pods", pod)
+    api.post(f"{inside}/configmaps", {"metadata": {"name": "a"}})
+    api.delete(inside)
+    until(api, "/api/v1/namespaces", leaving, lambda obj: "conditions" in obj["status"])
+    assert api.get(f"{inside}/configmaps/a").status == 200
+    api.patch(f"{inside}/pods/p", {"metadata": {"finalizers": None}})
+    until_gone(api, "/api/v1/namespaces", leaving)
+
+
+# Which ones run.
+
+
+def test_off(make_server):
+    """A controller that is turned off does nothing; the others do."""
+    api = make_server(controllers=("*", "-garbagecollector")).api
+    owner = api.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "o"}}).json
+    child = {"metadata": {"name": "c", "ownerReferences": [owned_by(owner)]}}
+    api.post("/api/v1/namespaces/default/configmaps", child)
+    api.post("/api/v1/namespaces", {"metadata": {"name": "leaving"}})
+    api.delete("/api/v1/namespaces/default/configmaps/o")
+    api.delete("/api/v1/namespaces/leaving")
+    until_gone(api, "/api/v1/namespaces", "leaving")
+    assert api.get("/api/v1/namespaces/default/configmaps/c").status == 200
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (["*"], set(CONTROLLERS)),
+        (["*", "-garbagecollector"], set(CONTROLLERS) - {"garbage-collector-controller"}),
+        (["namespace"], {"namespace-controller"}),
+        (["namespace-controller", "-namespace"], {"namespace-controller"}),
+        (["-*"], set()),
+        ([], set()),
+    ],
+)
+def test_chosen(flags, names):
+    """`*` is all of them, `-` takes one away, names are kube-controller-manager's."""
+    assert chosen(flags) == names
+
+
+def test_unknown_controller():
+    """A name nobody knows is refused."""
+    with pytest.raises(ValueError, match='"oops" is not in the list of known controllers'):
+        chosen(["*", "-oops"])

@@ -32,7 +32,7 @@ class Scale:
         wanted = value_at(obj, "spec", "replicas")
         if wanted:
             scale["spec"]["replicas"] = wanted
-        selector = selector_text(value_at(obj, "spec", "selector"))
+        selector = selector_text(_label_selector(obj))
         if selector:
             scale["status"]["selector"] = selector
         return scale
@@ -67,6 +67,12 @@ class Scale:
                 raise _not_a_count(body, replicas)
             config["spec"] = {"replicas": replicas}
         return config
+
+
+def _label_selector(obj: Tree) -> Tree | None:
+    found: Tree | None = value_at(obj, "spec", "selector")
+    # The elder of replica sets has a plain map of labels.
+    return {"matchLabels": found} if obj.get("kind") == "ReplicationController" else found
 
 
 def _not_a_count(scale: Tree, replicas: int) -> InvalidObject:

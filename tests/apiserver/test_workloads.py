@@ -1,0 +1,94 @@
+"""What the server makes of jobs, sets and endpoints that come to it over HTTP."""
+
+POD = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {"containers": [{"name": "c", "image": "busybox"}]},
+}
+SET = {"selector": {"matchLabels": {"a": "b"}}, "template": POD}
+
+
+def test_generated_job(api, namespace):
+    """A job's selector and labels follow from the name and the uid that the server gives it."""
+    pod = {"spec": {**POD["spec"], "restartPolicy": "Never"}}
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    answer = api.post(path, {"metadata": {"generateName": "j-"}, "spec": {"template": pod}})
+    assert answer.status == 201, answer.body
+    metadata, spec = answer.json["metadata"], answer.json["spec"]
+    assert spec["selector"] == {
+        "matchLabels": {"batch.kubernetes.io/controller-uid": metadata["uid"]}
+    }
+    labels = spec["template"]["metadata"]["labels"]
+    assert labels["job-name"] == labels["batch.kubernetes.io/job-name"] == metadata["name"]
+    assert metadata["labels"] == labels
+    item = f"{path}/{metadata['name']}"
+    assert api.get(item).body == answer.body
+    assert api.put(item, answer.json).json["metadata"]["generation"] == 1
+    other = api.patch(item, {"spec": {"template": {"spec": {"restartPolicy": "OnFailure"}}}})
+    assert other.status == 422
+    assert {one["field"] for one in other.json["details"]["causes"]} == {"spec.template"}
+
+
+def test_generation_of_a_template(api, apps):
+    """A daemon set counts the changes of its template over rounds of updates."""
+    made = api.post(f"{apps}/daemonsets", {"metadata": {"name": "d"}, "spec": SET})
+    assert made.status == 201, made.body
+    image = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "other"}]}}}}
+    changed = api.patch(f"{apps}/daemonsets/d", image).json["metadata"]
+    assert changed["generation"] == 2
+    assert changed["annotations"] == {"deprecated.daemonset.template.generation": "2"}
+
+
+def test_stateful_set_stays(api, apps):
+    """What of a stateful set cannot change is 422, told in one sentence."""
+    body = {"metadata": {"name": "s"}, "spec": {**SET, "serviceName": "s"}}
+    assert api.post(f"{apps}/statefulsets", body).status == 201
+    answer = api.patch(f"{apps}/statefulsets/s", {"spec": {"serviceName": "t"}})
+    assert answer.status == 422
+    assert answer.message.startswith(
+        'StatefulSet.apps "s" is invalid: spec: Forbidden: updates to statefulset spec for fields '
+        "other than 'replicas', "
+    )
+
+
+def test_endpoints_in_one_form(api, core):
+    """Endpoints come back regrouped, and are written by PUT of a new name too."""
+    subsets = [
+        {"addresses": [{"ip": "10.0.0.2"}], "ports": [{"port": 80}]},
+        {"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]},
+    ]
+    answer = api.put(f"{core}/endpoints/e", {"metadata": {"name": "e"}, "subsets": subsets})
+    assert answer.status == 201, answer.body
+    assert answer.json["subsets"] == [
+        {
+            "addresses": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}],
+            "ports": [{"port": 80, "protocol": "TCP"}],
+        }
+    ]
+
+
+def test_budget_of_no_version(api, namespace):
+    """An update of a disruption budget says which version it is of."""
+    path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
+    body = {"metadata": {"name": "p"}, "spec": {"minAvailable": 1}}
+    assert api.post(path, body).status == 201
+    answer = api.put(f"{path}/p", body)
+    assert answer.status == 422
+    assert [one["field"] for one in answer.json["details"]["causes"]] == [
+        "metadata.resourceVersion"
+    ]
+
+
+def test_scale_of_a_controller(api, core, apps):
+    """All four kinds of replicas scale, and tell which pods are theirs."""
+    controller = {"spec": {"selector": {"a": "b"}, "template": POD}}
+    for path, body in (
+        (f"{core}/replicationcontrollers", controller),
+        (f"{apps}/replicasets", {"spec": SET}),
+        (f"{apps}/statefulsets", {"spec": SET}),
+        (f"{apps}/deployments", {"spec": SET}),
+    ):
+        assert api.post(path, {"metadata": {"name": "x"}, **body}).status == 201
+        answer = api.patch(f"{path}/x/scale", {"spec": {"replicas": 3}})
+        assert answer.json["spec"] == {"replicas": 3}, path
+        assert answer.json["status"] == {"replicas": 0, "selector": "a=b"}, path
+        assert api.get(f"{path}/x").json["spec"]["replicas"] == 3

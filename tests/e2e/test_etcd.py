@@ -1,6 +1,7 @@
 """Several servers over one etcd: what one writes, the others show."""
 
 import json
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,7 @@ from tests.e2e.cluster import (
     serving,
 )
 from tests.e2e.programs import Server, start
-from tests.storage.etcd_server import Member, free_port
+from tests.storage.etcd_server import Member, free_port, program
 
 
 @pytest.fixture(scope="module")
@@ -257,3 +258,44 @@ def test_tls(tmp_path: Path) -> None:
             start(tmp_path / "one", f"--etcd-servers={member.url}")
     finally:
         member.remove()
+
+
+def test_users_and_passwords(tmp_path: Path) -> None:
+    """A server gets into an etcd that asks for a password by --etcd-username and
+    --etcd-password-file, and is refused with etcd's words without them."""
+    member = Member()
+    member.start()
+    member.wait()
+    try:
+        for words in (
+            ("user", "add", "root:secret"),
+            ("user", "grant-role", "root", "root"),
+            ("auth", "enable"),
+        ):
+            control = [program("etcdctl"), f"--endpoints={member.url}", *words]
+            subprocess.run(control, check=True, capture_output=True)
+        (tmp_path / "password").write_text("secret\n")
+        known = ("--etcd-username=root", f"--etcd-password-file={tmp_path / 'password'}")
+        with serving(tmp_path / "one", member, "/registry", *known) as one:
+            made = create(one, "a")
+            assert call(one, "GET", f"{CONFIGMAPS}/a") == made
+        with pytest.raises(AssertionError, match="user name is empty"):
+            start(tmp_path / "one", f"--etcd-servers={member.url}")
+        with pytest.raises(AssertionError, match="--etcd-password-file go together"):
+            start(tmp_path / "one", f"--etcd-servers={member.url}", known[0])
+    finally:
+        member.remove()
+
+
+def test_an_object_that_etcd_will_not_take(tmp_path: Path, etcd: Member, prefix: str) -> None:
+    """An object beyond etcd's limit for a request is 413 with etcd's words, not a server's
+    failure."""
+    with serving(tmp_path / "one", etcd, prefix) as one:
+        variable = {"name": "A", "value": "x" * 2_000_000}
+        container = {"name": "c", "image": "i", "env": [variable]}
+        body = {"metadata": {"name": "big"}, "spec": {"containers": [container]}}
+        with asked(one, "POST", "/api/v1/namespaces/default/pods", body) as answer:
+            found = json.loads(answer.read())
+            assert answer.status == 413, found
+        assert found["reason"] == "RequestEntityTooLarge"
+        assert found["message"] == "etcdserver: request is too large"

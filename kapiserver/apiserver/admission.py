@@ -79,7 +79,15 @@ def admission(server: Server, request: Request, target: Target, *, dry_run: bool
 
 
 _CSR = "certificatesigningrequests.certificates.k8s.io"
-_STAMPED = (_CSR, f"{_CSR}/approval", f"{_CSR}/status")
+_STAMPED = (
+    _CSR,
+    f"{_CSR}/approval",
+    f"{_CSR}/status",
+    "devicetaintrules.resource.k8s.io",
+    "persistentvolumes/status",
+    "podcertificaterequests.certificates.k8s.io/status",
+    "resourceslices.resource.k8s.io",
+)
 
 
 def _stamp(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from kapiserver.api.certificates import v1
+from kapiserver.api.core.v1 import PersistentVolumeStatus
 from kapiserver.api.objects import value_at
 from kapiserver.api.order import settle
 from kapiserver.api.types import Tree
@@ -51,11 +52,51 @@ def _condition_times(new: Tree, old: Tree | None, _user: User, now: str) -> None
         settle(one, v1.CertificateSigningRequestCondition)
 
 
+def _phase_time(new: Tree, old: Tree | None, _user: User, now: str) -> None:
+    """Since when a volume is in its phase."""
+    status, before = new.get("status") or {}, (old or {}).get("status") or {}
+    told = status.get("lastPhaseTransitionTime")
+    same = told is None or told == before.get("lastPhaseTransitionTime")
+    if status.get("phase") != before.get("phase") and same:
+        status["lastPhaseTransitionTime"] = now
+        settle(status, PersistentVolumeStatus)
+
+
+def _device_taint_times(new: Tree, _old: Tree | None, _user: User, now: str) -> None:
+    """Since when devices are tainted."""
+    for device in value_at(new, "spec", "devices") or ():
+        for taint in device.get("taints") or ():
+            if not taint.get("timeAdded"):
+                taint["timeAdded"] = now
+
+
+def _rule_taint_time(new: Tree, old: Tree | None, _user: User, now: str) -> None:
+    """Since when a rule taints; a new effect is a new taint."""
+    taint, before = value_at(new, "spec", "taint"), value_at(old or {}, "spec", "taint")
+    if taint is None:
+        return
+    told = taint.get("timeAdded")
+    changed = before is not None and taint.get("effect") != before.get("effect")
+    if not told or (changed and told == before.get("timeAdded")):
+        taint["timeAdded"] = now
+
+
+def _transition_times(new: Tree, _old: Tree | None, _user: User, now: str) -> None:
+    """Since when conditions hold, where nobody says."""
+    for one in value_at(new, "status", "conditions") or ():
+        if not one.get("lastTransitionTime"):
+            one["lastTransitionTime"] = now
+
+
 _CSR = "certificatesigningrequests.certificates.k8s.io"
 
 STAMPS: dict[str, Stamp] = {
     _CSR: _requester,
     f"{_CSR}/approval": _condition_times,
     f"{_CSR}/status": _condition_times,
+    "devicetaintrules.resource.k8s.io": _rule_taint_time,
+    "persistentvolumes/status": _phase_time,
+    "podcertificaterequests.certificates.k8s.io/status": _transition_times,
+    "resourceslices.resource.k8s.io": _device_taint_times,
 }
 """By qualified resource and subresource."""

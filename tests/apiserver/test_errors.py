@@ -15,13 +15,16 @@ from kapiserver.storage import errors as storage
 INFO = parse_request_info("PUT", "/apis/apps/v1/namespaces/n/deployments/d", {})
 BASES = {"APIError", "CodecError", "StorageError", "ObjectError", "ServerError"}
 """Never raised themselves."""
-BEFORE_ANY_REQUEST = {"BadTokenFile", "NotOurs"}
+BEFORE_ANY_REQUEST = {"BadEncryptionConfig", "BadTokenFile", "NotOurs", "WorkerFailed"}
 """End the start of a server."""
 NEVER_LEAVE = {
+    "BrokenOff",  # storage/etcd.py words it as Unavailable
     "BadToken",  # storage/lists.py words it as a BadQuery
+    "CannotOpen",  # the objects' codec words it as Undecryptable
     "EtcdError",  # the etcd store words it as an error of the KV contract
     "NotAllocated",  # allocation/services.py words it as an InvalidObject
     "PortNotAllocated",  # likewise
+    "NotSent",  # storage/etcd.py asks another endpoint
     "NotHealthy",  # a failed check is told as failed
     "StrictErrors",  # body.py words them as a BadObject
     "TagError",  # ends `make generate`

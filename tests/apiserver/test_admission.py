@@ -48,7 +48,7 @@ def test_automount(api, core, of_account, of_pod):
     api.post(f"{core}/serviceaccounts", account)
     body = pod(serviceAccountName="a", automountServiceAccountToken=of_pod)
     spec = api.post(f"{core}/pods", body).json["spec"]
-    said = [one for one in (of_pod, of_account, True) if one is not None][0]
+    said = next(one for one in (of_pod, of_account, True) if one is not None)
     assert bool(spec.get("volumes")) is said
 
 

@@ -1,0 +1,124 @@
+"""Services of a cluster: addresses from several servers, who its servers are, and tokens."""
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.cluster import call, serving
+from tests.e2e.programs import Kubectl, Server
+from tests.storage.etcd_server import Member
+
+SERVICES = "/api/v1/namespaces/default/services"
+ENDPOINTS = "/api/v1/namespaces/default/endpoints/kubernetes"
+REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+
+
+@pytest.fixture(scope="module")
+def etcd() -> Iterator[Member]:
+    """A member that all tests of this module share."""
+    member = Member()
+    member.start()
+    member.wait()
+    yield member
+    member.remove()
+
+
+def eventually(ask: Callable[[], Any], wanted: Callable[[Any], bool]) -> Any:
+    """What a loop of a server does in its own time; at most ten seconds."""
+    end = time.monotonic() + 10
+    while not wanted(answer := ask()):
+        assert time.monotonic() < end, answer
+        time.sleep(0.05)
+    return answer
+
+
+def ports_of(endpoints: Any) -> set[int]:
+    return {port["port"] for subset in endpoints["subsets"] for port in subset["ports"]}
+
+
+def port_of(server: Server) -> int:
+    return int(server.url.rpartition(":")[2])
+
+
+def test_servers_share_addresses_and_endpoints(tmp_path: Path, etcd: Member) -> None:
+    """Services made by two servers at once have addresses and node ports of their own; the service
+    `kubernetes` lists both servers, and the one that ended no more."""
+    with serving(tmp_path / "one", etcd, "/shared") as one:
+        with serving(tmp_path / "other", etcd, "/shared") as other:
+
+            def make(number: int) -> Any:
+                body = {
+                    "metadata": {"name": f"s{number}"},
+                    "spec": {"type": "NodePort", "ports": [{"port": 80}]},
+                }
+                return call((one, other)[number % 2], "POST", SERVICES, body, status=201)["spec"]
+
+            with ThreadPoolExecutor(8) as pool:
+                made = list(pool.map(make, range(30)))
+            assert len({spec["clusterIP"] for spec in made} | {"10.0.0.1"}) == 31
+            assert len({spec["ports"][0]["nodePort"] for spec in made}) == 30
+            both = {port_of(one), port_of(other)}
+            eventually(lambda: call(one, "GET", ENDPOINTS), lambda found: ports_of(found) == both)
+            listed = call(one, "GET", SLICES)["items"]
+            assert {item["ports"][0]["port"] for item in listed} == both
+        found = call(one, "GET", ENDPOINTS)
+        assert ports_of(found) == {port_of(one)}
+        listed = call(one, "GET", SLICES)["items"]
+        assert [item["ports"][0]["port"] for item in listed] == [port_of(one)]
+
+
+def test_cluster_info(kubectl: Kubectl) -> None:
+    """kubectl finds the cluster and its service."""
+    assert "Kubernetes control plane" in kubectl("cluster-info")
+    what = ("-n", "default", "get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}")
+    assert kubectl(*what) == "10.0.0.1"
+
+
+def test_token(server: Server, kubectl: Kubectl, namespace: str) -> None:
+    """A token of a service account is who it says, until the account is gone."""
+    kubectl("create", "serviceaccount", "robot")
+    token = kubectl("create", "token", "robot").strip()
+
+    def whoami() -> tuple[int, Any]:
+        context = ssl.create_default_context(cafile=str(server.ca_file))
+        host = server.url.removeprefix("https://")
+        connection = http.client.HTTPSConnection(host, timeout=10, context=context)
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        connection.request("POST", REVIEW, "{}", headers)
+        answer = connection.getresponse()
+        found = json.loads(answer.read())
+        connection.close()
+        return answer.status, found
+
+    status, found = whoami()
+    assert status == 201
+    user = found["status"]["userInfo"]
+    assert user["username"] == f"system:serviceaccount:{namespace}:robot"
+    assert f"system:serviceaccounts:{namespace}" in user["groups"]
+    kubectl("delete", "serviceaccount", "robot")
+    assert whoami()[0] == 401
+
+
+def test_drain(kubectl: Kubectl, namespace: str) -> None:
+    """kubectl drain evicts what runs on a node."""
+    node: Any = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": namespace}}
+    kubectl("create", "-f", "-", stdin=json.dumps(node))
+    pod = {
+        "kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"},
+        "spec": {
+            "nodeName": namespace, "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "c", "image": "i"}],
+        },
+    }  # fmt: skip
+    kubectl("create", "-f", "-", stdin=json.dumps(pod))
+    assert f"node/{namespace} drained" in kubectl("drain", namespace, "--force", "--timeout=10s")
+    assert kubectl("get", "pods", "-o", "name") == ""
+    kubectl("delete", "node", namespace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from kapiserver.api import names
+from kapiserver.api.core.validation.claims import claim_spec
 from kapiserver.api.core.validation.common import (
     checked,
     chosen,
@@ -21,6 +22,8 @@ from kapiserver.api.core.validation.environment import (
 )
 from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
+from kapiserver.api.label_selectors import validate_labels
+from kapiserver.api.metadata import validate_annotations
 from kapiserver.api.types import Tree
 
 _HOST_PATH_TYPES = (
@@ -217,6 +220,17 @@ def _image(source: Tree, path: Path) -> Iterator[FieldError]:
     yield from chosen(source.get("pullPolicy"), policies, path / "pullPolicy", optional=True)
 
 
+def _ephemeral(source: Tree, path: Path) -> Iterator[FieldError]:
+    template, at = source.get("volumeClaimTemplate"), path / "volumeClaimTemplate"
+    if template is None:
+        yield required(at)
+        return
+    metadata = template.get("metadata") or {}
+    yield from validate_annotations(metadata.get("annotations"), at / "metadata" / "annotations")
+    yield from validate_labels(metadata.get("labels"), at / "metadata" / "labels")
+    yield from claim_spec(template.get("spec") or {}, at / "spec")
+
+
 SOURCES: dict[str, Rule] = {
     "emptyDir": _empty_dir,
     "hostPath": _host_path,
@@ -246,6 +260,6 @@ SOURCES: dict[str, Rule] = {
     "projected": _projected,
     "scaleIO": needing("gateway", "system", "volumeName"),
     "csi": needing("driver"),
-    "ephemeral": needing("volumeClaimTemplate"),
+    "ephemeral": _ephemeral,
     "image": _image,
 }

@@ -237,7 +237,6 @@ class Scheme:
     def strategy(self, resource: Resource, subresource: str = "") -> Strategy:
         """How writes of a resource, or of one of its subresources, behave: what the group's table
         says, else the ordinary way."""
-        resource = self.kept(resource)
         elsewhere = self._optional_table(resource.group, "strategies", "ELSEWHERE")
         module = elsewhere.get(resource.name, "strategies")
         table = self._optional_table(resource.group, module, "STRATEGIES")

@@ -107,6 +107,7 @@ class ResourceStore:
         ttl: int = 0,
     ) -> None:
         self.resource = resource
+        self._ruled_by = resource
         self.documents = documents
         """Bodies of answers from entries."""
         self.reserve: Reserve | None = None
@@ -177,6 +178,12 @@ class ResourceStore:
         """How the objects are stored."""
         return self._codec
 
+    def ruled_by(self, resource: Resource) -> ResourceStore:
+        """The same objects, written by the rules of another resource that shows them."""
+        found = copy.copy(self)
+        found._ruled_by = resource
+        return found
+
     def stop(self) -> None:
         """End the cache's watch of the store, and all watches with it."""
         self._cache.stop()
@@ -216,7 +223,7 @@ class ResourceStore:
         raise AssertionError("unreachable")
 
     def _name(self, obj: Tree, base: str) -> None:
-        longest = self._scheme.strategy(self.resource).generate_name_max
+        longest = self._scheme.strategy(self._ruled_by).generate_name_max
         meta = metadata_of(obj)
         meta["name"] = lifecycle.generated_name(base, self._names.suffix(), longest=longest)
         settle(meta, ObjectMeta)
@@ -231,7 +238,7 @@ class ResourceStore:
     async def _create_admitted(
         self, obj: Tree, validate: Validate | None, dry_run: bool
     ) -> Written:
-        strategy = self._scheme.strategy(self.resource)
+        strategy = self._scheme.strategy(self._ruled_by)
         warnings = lifecycle.before_create(obj, self.resource, strategy)
         if validate is not None:
             await validate()
@@ -270,7 +277,7 @@ class ResourceStore:
     ) -> Written:
         """Change an object. PUT passes the body's uid as a precondition. `may_create` (apply)
         creates what is not there, as the strategy may too. Raises NotFound, ObjectConflict."""
-        strategy = self._scheme.strategy(self.resource, subresource)
+        strategy = self._scheme.strategy(self._ruled_by, subresource)
         may_create = may_create or strategy.allow_create_on_update
         path = self._codec.path(key)
         await self._cache.ready()
@@ -410,7 +417,7 @@ class ResourceStore:
         validate = await admit(None, old) if admit is not None else None
         if validate is not None:
             await validate()
-        strategy = self._scheme.strategy(self.resource)
+        strategy = self._scheme.strategy(self._ruled_by)
         plan = lifecycle.deletion(old, query, strategy, now=self._clock.now())
         if plan.marked is not None:
             value = self._codec.stored_value(plan.marked)

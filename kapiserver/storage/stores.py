@@ -83,10 +83,11 @@ class Stores:
 
     def of(self, resource: Resource) -> ResourceStore:
         """The objects of a resource; kinds that two groups show have one store."""
-        resource = self._around.scheme.kept(resource)
         found = self._made.get((resource.group, resource.name))
         if found is None:
-            found = self._made[(resource.group, resource.name)] = self._make(resource)
+            kept = self._around.scheme.kept(resource)
+            found = self._make(resource) if kept is resource else self.of(kept).ruled_by(resource)
+            self._made[(resource.group, resource.name)] = found
         return found
 
     def named(self, version: GroupVersion, name: str) -> ResourceStore:

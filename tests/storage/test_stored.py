@@ -74,8 +74,10 @@ def test_derived_things_stay_within_the_budget() -> None:
         for entry in entries:
             entry.encoded(JSON)
         assert store.documents.object(entries[0], JSON) == first
-        assert 0 < house.stores.budget.trees.size <= 8_000
-        assert 0 < house.stores.budget.encodings.size <= 28_000
+        budget = house.stores.budget
+        for shelf in (budget.trees, budget.encodings):
+            assert 0 < shelf.size <= shelf.limit
+        assert budget.trees.limit + budget.encodings.limit == 32_000
 
     run(test, budget=32_000)
 

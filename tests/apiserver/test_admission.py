@@ -1,5 +1,6 @@
 """Admission plugins, as a client meets them."""
 
+import base64
 import itertools
 
 import pytest
@@ -275,3 +276,42 @@ def test_enabled():
     with pytest.raises(ValueError, match="Nonsense"):
         enabled(("Nonsense",), ())
     assert len({plugin.name for plugin in PLUGINS}) == len(PLUGINS)
+
+
+def test_signing_request(api):
+    """A signing request says who asked, and its conditions since when they hold."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    def body(name, organization):
+        parts = [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization),
+            x509.NameAttribute(NameOID.COMMON_NAME, "me"),
+        ]
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(parts))
+        pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        spec = {
+            "request": base64.b64encode(pem).decode(), "usages": ["client auth"],
+            "signerName": "kubernetes.io/kube-apiserver-client", "username": "other",
+        }  # fmt: skip
+        return {"metadata": {"name": name}, "spec": spec}
+
+    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    name = next(_names)
+    found = api.post(path, body(name, "some")).json
+    assert found["spec"]["username"] == "system:unsecured"
+    assert "system:masters" in found["spec"]["groups"]
+    found["status"] = {"conditions": [{"type": "Approved", "status": "True", "reason": "r"}]}
+    approved = api.put(f"{path}/{name}/approval", found).json
+    condition = approved["status"]["conditions"][0]
+    assert condition["lastUpdateTime"] == condition["lastTransitionTime"]
+    assert condition["lastUpdateTime"]
+    answer = api.post(path, body(next(_names), "system:masters"))
+    assert answer.status == 403
+    assert answer.message.endswith(
+        "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed"
+    )
+    api.delete(f"{path}/{name}")

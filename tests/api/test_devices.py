@@ -57,7 +57,8 @@ NEW = [
      [{"requests": ["s"], "matchAttribute": "a"}], [
         'spec.devices.constraints[0].requests[0]: Invalid value: "s": must be the name of a '
         "request in the claim or the name of a request and a subrequest separated by '/'",
-        'spec.devices.constraints[0].matchAttribute: Invalid value: "a": must include a domain',
+        'spec.devices.constraints[0].matchAttribute: Invalid value: "a": a fully qualified name '
+        "must be a domain and a name separated by a slash",
     ]),
     ("resourceclaims", CLAIM, "spec/devices/config", [{"requests": ["r"]}], [
         "spec.devices.config[0].opaque: Required value"
@@ -88,6 +89,11 @@ NEW = [
     ("resourceslices", SLICE, "spec/devices/0/nodeName", "n", [
         "spec.devices[0]: Invalid value: null: `nodeName`, `nodeSelector` and `allNodes` can "
         "only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+    ]),
+    ("resourceslices", changed(SLICE, "spec/devices/0/bindingConditions", ["a"]),
+     "spec/devices/0/bindingFailureConditions", ["a"], [
+        'spec.devices[0].bindingFailureConditions[0]: Invalid value: "a": '
+        "bindingFailureConditions must not overlap with bindingConditions"
     ]),
     ("devicetaintrules", RULE, "", GONE, []),
     ("devicetaintrules", RULE, "spec/taint/effect", "Odd", [

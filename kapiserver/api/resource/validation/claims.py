@@ -14,6 +14,7 @@ from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import is_terminating, value_at
 from kapiserver.api.resource.validation.common import (
     REQUESTS_MAX,
+    binding_conditions,
     fully_qualified_name,
     items,
     label,
@@ -191,6 +192,7 @@ def _allocation(allocation: Tree, known: set[str], path: Path) -> Iterator[Field
         yield from driver_name(one.get("driver") or "", where / "driver")
         yield from pool_name(one.get("pool") or "", where / "pool")
         yield from label(one, "device", where)
+        yield from binding_conditions(one, where)
 
     def config(one: Tree, where: Path) -> Iterator[FieldError]:
         yield from chosen(one.get("source"), _SOURCES, where / "source")

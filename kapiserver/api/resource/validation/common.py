@@ -25,6 +25,7 @@ _SELECTORS_MAX = 32
 _EXPRESSION_MAX = 10 * 1024
 _IDENTIFIER_MAX = 32
 _POOL_MAX = 253
+_CONDITIONS_MAX = 4
 _EFFECTS = ("NoExecute", "NoSchedule", "None")
 _OPERATORS = ("Equal", "Exists")
 
@@ -41,13 +42,16 @@ def items(
     listed = found or ()
     if len(listed) > most:
         yield too_many(path, len(listed), most)
-    seen: list[Any] = []
+        return
     for index, item in enumerate(listed):
         yield from check(item, path[index])
-        if key is not None:
-            if key(item) in seen:
-                yield duplicate(path[index], key(item))
-            seen.append(key(item))
+    seen: set[Any] = set()
+    for index, item in enumerate(listed):
+        if key is None:
+            return
+        if key(item) in seen:
+            yield duplicate(path[index], key(item))
+        seen.add(key(item))
 
 
 def named(item: Tree) -> str:
@@ -99,7 +103,8 @@ def fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
     """The same with a domain."""
     yield from qualified_name(name, path)
     if name and "/" not in name:
-        yield invalid(path, name, "must include a domain")
+        detail = "a fully qualified name must be a domain and a name separated by a slash"
+        yield invalid(path, name, detail)
 
 
 def selectors(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
@@ -135,10 +140,7 @@ def settings(config: Tree, path: Path) -> Iterator[FieldError]:
 
 def taint(found: Tree, path: Path) -> Iterator[FieldError]:
     """A mark that keeps claims off a device."""
-    if not found.get("key"):
-        yield required(path / "key")
-    else:
-        yield from validate_label_key(found["key"], path / "key")
+    yield from validate_label_key(found.get("key") or "", path / "key")
     yield from checked(names.label_value, found.get("value") or "", path / "value")
     yield from chosen(found.get("effect"), _EFFECTS, path / "effect")
 
@@ -156,3 +158,19 @@ def toleration(found: Tree, path: Path) -> Iterator[FieldError]:
     else:
         yield from chosen(operator, _OPERATORS, path / "operator")
     yield from chosen(found.get("effect"), _EFFECTS, path / "effect", optional=True)
+
+
+def binding_conditions(holder: Tree, path: Path) -> Iterator[FieldError]:
+    """Conditions that tell when a device is ready for its claim, and when it never will be."""
+    kinds = ("bindingConditions", "bindingFailureConditions")
+    for kind in kinds:
+        yield from items(holder.get(kind), _CONDITIONS_MAX, _condition, path / kind, key=str)
+    ready, at = holder.get(kinds[0]) or (), path / kinds[1]
+    for index, condition in enumerate(holder.get(kinds[1]) or ()):
+        if condition in ready:
+            detail = "bindingFailureConditions must not overlap with bindingConditions"
+            yield invalid(at[index], condition, detail)
+
+
+def _condition(condition: str, path: Path) -> Iterator[FieldError]:
+    yield from validate_label_key(condition, path)

@@ -13,6 +13,7 @@ from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import value_at
 from kapiserver.api.resource.validation.common import (
+    binding_conditions,
     items,
     label,
     named,
@@ -106,6 +107,7 @@ def _devices(spec: Tree) -> Iterator[FieldError]:
     def device(one: Tree, where: Path) -> Iterator[FieldError]:
         yield from _device(one, where)
         yield from _device_nodes(one, where, each=each)
+        yield from binding_conditions(one, where)
 
     most = _DEVICES_WITH_MORE_MAX if more else _DEVICES_MAX
     yield from items(devices, most, device, at, key=named)

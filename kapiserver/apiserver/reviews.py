@@ -58,14 +58,21 @@ async def _token_review(server: Server, _request: Request, question: Tree) -> Tr
     spec = question["spec"]
     if not spec.get("token"):
         raise BadRequest("token is required for TokenReview in authentication")
-    wanted = spec.get("audiences") or [API_AUDIENCE]
+    accounts, token = server.authentication.accounts, spec["token"]
+    ours = accounts.audiences if accounts is not None else (API_AUDIENCE,)
+    wanted = spec.get("audiences") or list(ours)
     status: Tree = {"user": {}}
     # Tokens of the file say nothing of an audience: they are meant for this server.
-    user = server.authentication.tokens.get(spec["token"]) if API_AUDIENCE in wanted else None
+    meant = [one for one in wanted if one in ours]
+    user = server.authentication.tokens.get(token) if meant else None
+    if user is None and accounts is not None:
+        users = {one: await accounts.user_of(token, (one,)) for one in wanted}
+        meant = [one for one in wanted if users[one] is not None]
+        user = users[meant[0]] if meant else None
     if user is None:
         status["error"] = _INVALID_TOKEN
     else:
-        status = {"authenticated": True, "user": _user_info(user), "audiences": [API_AUDIENCE]}
+        status = {"authenticated": True, "user": _user_info(user), "audiences": meant}
     return {**question, "status": status}
 
 

@@ -52,6 +52,24 @@ def test_token(api, account, namespace):
     }  # fmt: skip
 
 
+def test_review(api, account, namespace):
+    """A TokenReview tells whose a token is, for the audiences it is meant for."""
+    spec = {"audiences": ["me", "you"]}
+    token = api.post(f"{account}/token", {"spec": spec}).json["status"]["token"]
+
+    def review(*audiences):
+        body = {"spec": {"token": token, "audiences": audiences}}
+        path = "/apis/authentication.k8s.io/v1/tokenreviews"
+        return api.post(path, body).json["status"]
+
+    found = review("you", "they")
+    assert found["authenticated"] is True
+    assert found["audiences"] == ["you"]
+    assert found["user"]["username"] == f"system:serviceaccount:{namespace}:robot"
+    assert "authenticated" not in review()
+    assert "authenticated" not in review("they")
+
+
 def test_openid(api):
     """The issuer describes itself."""
     found = api.get("/.well-known/openid-configuration").json

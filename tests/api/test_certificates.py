@@ -195,9 +195,10 @@ def test_certificates_are_certificates():
 def test_states_of_pods():
     """A pod's request ends in one of three ways."""
     name = "podcertificaterequests/status"
-    denied = changed(POD, "status/conditions", [{**APPROVED, "type": "Denied"}])
+    decided = {**DENIED, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    denied = changed(POD, "status/conditions", [decided])
     assert _updated(name, denied, POD) == []
-    odd = changed(POD, "status/conditions", [APPROVED])
+    odd = changed(POD, "status/conditions", [{**decided, "type": "Approved"}])
     assert _updated(name, odd, POD) == [
         'status.conditions[0].type: Unsupported value: "Approved": supported values: "Denied", '
         '"Failed", "Issued"'

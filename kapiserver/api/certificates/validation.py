@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from kapiserver.api import names
 from kapiserver.api.certificates import pem
 from kapiserver.api.core.validation.common import checked
+from kapiserver.api.core.validation.conditions import conditions
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -125,12 +126,12 @@ def _rest(obj: Tree) -> Iterator[FieldError]:
     if seconds is not None and seconds < _SECONDS_MIN:
         detail = "may not specify a duration less than 600 seconds (10 minutes)"
         yield invalid(_SPEC / "expirationSeconds", seconds, detail)
-    yield from _conditions(value_at(obj, "status", "conditions") or ())
+    yield from _decisions(value_at(obj, "status", "conditions") or ())
 
 
-def _conditions(conditions: Sequence[Tree]) -> Iterator[FieldError]:
+def _decisions(found: Sequence[Tree]) -> Iterator[FieldError]:
     seen: set[str] = set()
-    for index, one in enumerate(conditions):
+    for index, one in enumerate(found):
         at, type_, status = _CONDITIONS[index], one.get("type") or "", one.get("status") or ""
         if not type_:
             yield required(at / "type")
@@ -317,7 +318,8 @@ def changed_pod_request(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 def changed_pod_request_status(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What the signer reports: one state, for good."""
-    found = list(_pod_states(new))
+    listed = value_at(new, "status", "conditions")
+    found = [*_pod_states(new), *conditions(listed, _CONDITIONS)]
     yield from found
     if found:
         return

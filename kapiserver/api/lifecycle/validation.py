@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, checked_name, chosen, needed
+from kapiserver.api.core.validation.conditions import conditions
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import value_at
@@ -77,17 +78,18 @@ def changed_request_status(new: Tree, old: Tree) -> Iterator[FieldError]:
     if before is not None and (seen or 0) < before:
         detail = f"cannot decrement, must be greater than or equal to {before}"
         yield invalid(_STATUS / "observedGeneration", seen, detail)
+    yield from conditions(value_at(new, "status", "conditions"), _STATUS / "conditions")
 
 
 def changed_eviction_status(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Who asked, who answers: nobody is forgotten, and an end is an end."""
     yield from changed_request_status(new, old)
-    conditions = value_at(new, "status", "conditions") or []
+    found = value_at(new, "status", "conditions") or []
     for one in value_at(old, "status", "conditions") or ():
         ended = one.get("type") in _FINAL and one.get("status") == "True"
-        if ended and one not in conditions:
+        if ended and one not in found:
             detail = f"{one['type']} condition status cannot be reverted"
-            yield invalid(_STATUS / "conditions", conditions, detail)
+            yield invalid(_STATUS / "conditions", found, detail)
     seen: set[str] = set()
     for index, one in enumerate(value_at(new, "status", "requesters") or ()):
         at = (_STATUS / "requesters")[index]

@@ -12,6 +12,7 @@ from kapiserver.api.resource.validation.claims import (
     kept_spec,
 )
 from kapiserver.api.resource.validation.slices import (
+    changed_conditions,
     changed_resource_slice,
     resource_slice,
     status_request,
@@ -107,13 +108,17 @@ _REQUEST = PoolStatusRequestStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "deviceclasses": DeviceClassStrategy(),
     "devicetaintrules": _RULE,
-    "devicetaintrules/status": StatusStrategy(_RULE, keeps_metadata=STATUS_METADATA),
+    "devicetaintrules/status": StatusStrategy(
+        _RULE, keeps_metadata=STATUS_METADATA, rule=changed_conditions
+    ),
     "resourceclaims": _CLAIM,
     "resourceclaims/status": StatusStrategy(
         _CLAIM, keeps_metadata=STATUS_METADATA, rule=changed_claim_status
     ),
     "resourceclaimtemplates": ResourceClaimTemplateStrategy(),
     "resourcepoolstatusrequests": _REQUEST,
-    "resourcepoolstatusrequests/status": StatusStrategy(_REQUEST, keeps_metadata=STATUS_METADATA),
+    "resourcepoolstatusrequests/status": StatusStrategy(
+        _REQUEST, keeps_metadata=STATUS_METADATA, rule=changed_conditions
+    ),
     "resourceslices": ResourceSliceStrategy(),
 }

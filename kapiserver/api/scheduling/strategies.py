@@ -56,7 +56,9 @@ _GROUP = PodGroupStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "compositepodgroups": _GROUP,
-    "compositepodgroups/status": StatusStrategy(_GROUP, keeps_metadata=STATUS_METADATA),
+    "compositepodgroups/status": StatusStrategy(
+        _GROUP, keeps_metadata=STATUS_METADATA, rule=changed_pod_group_status
+    ),
     "podgroups": _GROUP,
     "podgroups/status": StatusStrategy(
         _GROUP, keeps_metadata=STATUS_METADATA, rule=changed_pod_group_status

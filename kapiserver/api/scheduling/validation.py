@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, checked_name
+from kapiserver.api.core.validation.conditions import conditions
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -137,6 +138,9 @@ def changed_pod_group(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 def changed_pod_group_status(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What is known of a group: claims only of those it names."""
+    yield from conditions(
+        (new.get("status") or {}).get("conditions"), Path("status") / "conditions"
+    )
     claims = {one.get("name") for one in (new.get("spec") or {}).get("resourceClaims") or ()}
     found = (new.get("status") or {}).get("resourceClaimStatuses") or ()
     for index, status in enumerate(found):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
+from kapiserver.api.core.validation.conditions import conditions
 from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import value_at
@@ -44,6 +45,7 @@ def changed_migration_status(new: Tree, old: Tree) -> Iterator[FieldError]:
     detail = _wrong_with_version(version)
     if detail:
         yield invalid(at, version, detail)
+    yield from conditions(status.get("conditions"), _STATUS / "conditions")
     if before and version != before:
         yield invalid(at, version, "field is immutable")
     is_now, was = _true(new), _true(old)

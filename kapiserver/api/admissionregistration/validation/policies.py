@@ -13,6 +13,7 @@ from kapiserver.api.admissionregistration.validation.rules import (
 )
 from kapiserver.api.admissionregistration.validation.webhooks import REINVOCATION_POLICIES
 from kapiserver.api.core.validation.common import checked, checked_name
+from kapiserver.api.core.validation.conditions import conditions
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -193,6 +194,7 @@ def changed_policy_status(new: Tree, _: Tree) -> Iterator[FieldError]:
             yield required(path[index] / "warning")
         if not (warning.get("fieldRef") or "").strip():
             yield required(path[index] / "fieldRef")
+    yield from conditions(value_at(new, "status", "conditions"), Path("status") / "conditions")
 
 
 # Bindings.

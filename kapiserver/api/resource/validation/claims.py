@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, checked_name, chosen, needed
+from kapiserver.api.core.validation.conditions import conditions
 from kapiserver.api.core.validation.persistent_volumes import driver_name
 from kapiserver.api.core.validation.resources import is_native
 from kapiserver.api.core.validation.scheduling import node_selector
@@ -158,6 +159,7 @@ def changed_claim_status(new: Tree, old: Tree) -> Iterator[FieldError]:
         if _device(one) not in given:
             detail = "must be an allocated device in the claim"
             yield invalid(where, "/".join(_device(one)[:3]), detail)
+        yield from conditions(one.get("conditions"), where / "conditions")
 
     yield from items(status.get("devices"), _DEVICES_MAX, reported, _STATUS / "devices")
     if consumers and allocation is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, in_range
+from kapiserver.api.core.validation.conditions import conditions
 from kapiserver.api.core.validation.persistent_volumes import driver_name
 from kapiserver.api.core.validation.scheduling import node_selector
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long, too_many
@@ -208,6 +209,11 @@ def taint_rule(obj: Tree) -> Iterator[FieldError]:
     if selector.get("device") is not None:
         yield from label(selector, "device", at)
     yield from taint(spec.get("taint") or {}, _SPEC / "taint")
+
+
+def changed_conditions(new: Tree, _: Tree) -> Iterator[FieldError]:
+    """What is known of a rule or a request."""
+    yield from conditions(value_at(new, "status", "conditions"), Path("status") / "conditions")
 
 
 def status_request(obj: Tree) -> Iterator[FieldError]:

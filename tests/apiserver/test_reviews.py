@@ -154,6 +154,7 @@ def test_component_statuses(api) -> None:
     assert api.get("/api/v1/componentstatuses/etcd-0").json["conditions"] == item["conditions"]
     none = api.get("/api/v1/componentstatuses?fieldSelector=metadata.name%3Dx").json
     assert none["items"] == []
-    assert api.get("/api/v1/componentstatuses", accept=TABLE).json["kind"] == "Table"
+    (row,) = api.get("/api/v1/componentstatuses", accept=TABLE).json["rows"]
+    assert row["cells"] == ["etcd-0", "Healthy", "ok", ""]
     answer = api.get("/api/v1/componentstatuses/x")
     assert (answer.status, answer.message) == (404, 'componentstatuses "x" not found')

@@ -35,6 +35,22 @@ def _count(*keys: str) -> CellOf:
     return lambda obj, _: sum(len(obj.get(key) or ()) for key in keys)
 
 
+# Component statuses.
+
+
+def _healthy(key: str) -> CellOf:
+    def cell(obj: Tree, _: datetime) -> str:
+        found = [one for one in obj.get("conditions") or () if one.get("type") == "Healthy"]
+        return found[0].get(key) or "" if found else ""
+
+    return cell
+
+
+def _health(obj: Tree, now: datetime) -> str:
+    status = _healthy("status")(obj, now)
+    return "Healthy" if status == "True" else "Unhealthy" if status else "Unknown"
+
+
 # Services.
 
 
@@ -155,6 +171,14 @@ def _used(shown: Callable[[str], bool]) -> CellOf:
 
 
 COLUMNS: dict[str, Columns] = {
+    "ComponentStatus": Columns(
+        (
+            NAME,
+            Column("Status", _health, "Whether it is healthy."),
+            Column("Message", _healthy("message"), "What it said."),
+            Column("Error", _healthy("error"), "Why it said nothing."),
+        )
+    ),
     "ConfigMap": Columns(
         (NAME, Column("Data", _count("data", "binaryData"), "Number of entries."), AGE)
     ),

@@ -432,13 +432,8 @@ class ResourceStore:
         """Delete the key; the answer is the object as it was last, at that revision."""
         if dry_run:
             return entry
-        if self.reserve is None:
-            return await self._delete_key(entry, last)
-        async with self.reserve(None, last, False):
-            return await self._delete_key(entry, last)
-
-    async def _delete_key(self, entry: Entry, last: Tree) -> Entry:
-        revision = await self._kv.delete(entry.path, expected=entry.revision)
+        async with self.reserve(None, last, False) if self.reserve else contextlib.nullcontext():
+            revision = await self._kv.delete(entry.path, expected=entry.revision)
         return Entry(self._codec, entry.path, entry.value, _UNSEEN, tree=last).at_revision(revision)
 
     async def delete_collection(

@@ -28,6 +28,11 @@ TURN = 100
 """Watchers served before others may run."""
 PENDING = 20_000
 """Changes that may wait to be delivered."""
+REST_MOST = 0.02
+"""Seconds that a change may wait for the next ones at most. After each round the pump rests as
+long as the round took: changes that come meanwhile go out together, and what many watchers are
+sent never takes more than half of the loop's time."""
+REST_LEAST = 0.002
 BOOKMARK_SECONDS = 60.0
 
 _log = logging.getLogger(__name__)
@@ -242,9 +247,13 @@ class Watchers:
         try:
             while self._pending or self._bookmarks_due:
                 if self._pending:
+                    began = self._clock.now()
                     batch, self._pending = self._pending, []
                     for audience, events in self._concerned(batch).items():
                         await self._deliver(audience, events)
+                    rest = min(self._clock.now() - began, REST_MOST)
+                    if rest > REST_LEAST:
+                        await asyncio.sleep(rest)
                 else:
                     self._bookmarks_due = False
                     try:

@@ -13,6 +13,8 @@ from kapiserver.api.meta import v1 as meta
 from kapiserver.api.types import FlatField, Leaf, ListOf, MapOf, Message, Scalar, Shape, Tree, Type
 
 _CONTEXT = 3
+_LINES_MAX = 2000
+"""Of either value; comparing takes the square of it at worst, so larger ones are not shown."""
 _ZEROS: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0}
 _GO_NAMES = {
     "apiGroup": "APIGroup",
@@ -44,9 +46,10 @@ def difference(old: Tree, new: Tree, type_: type[Type]) -> str:
     """The lines by which two trees of one type differ, with a few around them."""
     import difflib  # updates that break a rule are rare
 
-    lines = list(
-        difflib.unified_diff(_lines(old, type_), _lines(new, type_), n=_CONTEXT, lineterm="")
-    )
+    before, after = _lines(old, type_), _lines(new, type_)
+    if max(len(before), len(after)) > _LINES_MAX:
+        return ""
+    lines = list(difflib.unified_diff(before, after, n=_CONTEXT, lineterm=""))
     return "".join(f"{line}\n" for line in lines[2:])
 
 

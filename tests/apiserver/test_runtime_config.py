@@ -160,3 +160,26 @@ def test_the_server_itself_needs_nothing_served() -> None:
         assert server.api.get("/readyz").status == 200
     finally:
         server.end()
+
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+def test_everything_can_be_listed() -> None:
+    """With all turned on, every resource of every version is listed, as objects and as a table."""
+    server = Server(runtime_config="api/all=true")
+    try:
+        api = server.api
+        groups = api.get("/apis").json["groups"]
+        versions = [f"/apis/{one['groupVersion']}" for group in groups for one in group["versions"]]
+        assert len(versions) == 35
+        for path in ("/api/v1", *versions):
+            for resource in api.get(path).json["resources"]:
+                if "list" in resource["verbs"]:
+                    found = api.get(f"{path}/{resource['name']}").json
+                    assert found["kind"] == f"{resource['kind']}List", path
+                    assert path.endswith(f"/{found['apiVersion']}")
+                    table = api.get(f"{path}/{resource['name']}", accept=TABLE).json
+                    assert table["columnDefinitions"], path
+    finally:
+        server.end()

@@ -56,7 +56,7 @@ BEAT_SECONDS = 10.0
 """Between two looks at whether the stream still tells everything."""
 RETRY_SECONDS = 0.2
 """After the stream broke off; doubled each time that nothing comes of it, up to ..."""
-RETRY_AT_LEAST = 5.0
+RETRY_AT_MOST = 1.0
 HISTORY_SECONDS = 30.0
 LEASE_OBJECTS = 1000
 """Keys on one lease, at most."""
@@ -270,7 +270,7 @@ class EtcdStore(KV):
                     "the watch of etcd broke off at revision %d: %s", self._revision, error
                 )
             await asyncio.sleep(pause)
-            pause = min(2 * pause, RETRY_AT_LEAST)
+            pause = min(2 * pause, RETRY_AT_MOST)
 
     def _show(self, notice: Notice) -> None:
         self._revision = notice.events[-1].revision

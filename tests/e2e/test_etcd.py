@@ -24,7 +24,7 @@ from tests.e2e.cluster import (
     serving,
 )
 from tests.e2e.programs import Server, start
-from tests.storage.etcd_server import Member, free_port, program
+from tests.storage.etcd_server import Member, free_port, program, programs, version
 
 
 @pytest.fixture(scope="module")
@@ -232,6 +232,8 @@ def test_servers_with_different_cas_do_not_fight(tmp_path: Path, etcd: Member, p
 def test_tls(tmp_path: Path) -> None:
     """A server reaches an etcd that asks for client certificates, by --etcd-cafile, -certfile and
     -keyfile; without them it does not start."""
+    if version(programs()[0]) < "3.5":
+        pytest.skip("this etcd's gateway shows the server's certificate as a client's")
     made = credentials(Config(), tmp_path / "etcd")
     member = Member(
         flags=(

@@ -80,6 +80,7 @@ class Stores:
         )
         self._tokens: Tokens | None = None
         self._made: dict[tuple[str, str], ResourceStore] = {}
+        self._named: dict[tuple[GroupVersion, str], ResourceStore] = {}
 
     def of(self, resource: Resource) -> ResourceStore:
         """The objects of a resource; kinds that two groups show have one store."""
@@ -92,7 +93,11 @@ class Stores:
 
     def named(self, version: GroupVersion, name: str) -> ResourceStore:
         """The objects of the resource of that plural name, served or not. Raises NotRegistered."""
-        return self.of(self._around.scheme.declared_resource(version, name))
+        found = self._named.get((version, name))
+        if found is None:
+            resource = self._around.scheme.declared_resource(version, name)
+            found = self._named[(version, name)] = self.of(resource)
+        return found
 
     def feed(self, reader: Reader) -> Feed:
         """What every object says of its owners and its end, told to `reader` as it changes."""

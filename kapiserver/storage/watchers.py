@@ -17,6 +17,7 @@ from kapiserver.api.selectors import Selection
 from kapiserver.storage.cache import CachedEvent, ResourceCache
 from kapiserver.storage.clock import Clock, Timer
 from kapiserver.storage.entry import Entry
+from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.query import EventType, Framer, WatchSink
 
@@ -197,7 +198,7 @@ class Watchers:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            _log.exception("a watch could not be started")
+            _report("a watch could not be started", error)
             watching.end(error)
 
     async def _write(self, watching: Watching, frames: Iterator[bytes]) -> None:
@@ -280,7 +281,7 @@ class Watchers:
         try:
             frames = audience.frames(events)
         except Exception as error:
-            _log.exception("a change could not be framed")
+            _report("a change could not be framed", error)
             for watching in list(audience.watchers):
                 watching.end(error)
             return
@@ -326,6 +327,12 @@ class Watchers:
                 _write_live(watching, frame)
             if number % TURN == 0:
                 await asyncio.sleep(0)
+
+
+def _report(what: str, error: Exception) -> None:
+    # What lies in the store may be unreadable; everything else is a fault of ours.
+    unreadable = isinstance(error, Corrupt)
+    _log.error("%s: %s", what, error, exc_info=None if unreadable else error)
 
 
 def _initial_frames(watching: Watching, initial: Sequence[Entry]) -> Iterator[bytes]:

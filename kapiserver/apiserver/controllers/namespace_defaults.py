@@ -116,10 +116,10 @@ class NamespaceDefaults:
         self._wake.set()
 
     def watch_again(self, inbox: _Inbox) -> None:
-        """A watch ended by itself."""
+        """A watch ended by itself; it is begun again soon, not at once: it may end at once too."""
         self._watches.pop(inbox, None)
         self._unwatched.append(inbox)
-        self._wake.set()
+        self._server.clock.call_later(_AGAIN_SECONDS, self._wake.set)
 
     async def _run(self) -> None:
         while True:

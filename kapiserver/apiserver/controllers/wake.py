@@ -18,6 +18,9 @@ Watched: TypeAlias = tuple[GroupVersion, str, str]
 """A resource and a field selector."""
 
 
+_AGAIN_SECONDS = 1.0
+
+
 class _Changes:
     """Frames that say that something changed."""
 
@@ -81,10 +84,10 @@ class Wakes:
         self._event.set()
 
     def ended(self, watched: Watched) -> None:
-        """A watch ended by itself."""
+        """A watch ended by itself; it is begun again soon, not at once: it may end at once too."""
         if self._watching.pop(watched, None) is not None:
             self._unwatched.append(watched)
-        self.wake()
+        self._server.clock.call_later(_AGAIN_SECONDS, self.wake)
 
     def stop(self) -> None:
         """End all watches, and wake who waits."""

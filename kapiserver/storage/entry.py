@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from kapiserver.api.group import GroupVersion
+from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
 from kapiserver.storage.kv import Revision
 
@@ -146,6 +147,14 @@ class Entry:
         if found is None:
             found = self._selectable = self.origin.selectable(self)
         return found
+
+    def is_selected(self, selection: Selection) -> bool:
+        """Whether a selection has the object. Where it has one name only, the others are not even
+        read: a million objects would take memory and seconds."""
+        name = selection.name
+        if name is not None and not self.path.endswith(f"/{name}"):
+            return False
+        return selection.everything or selection.matches(*self.selectable)
 
     @property
     def known_tree(self) -> Tree | None:

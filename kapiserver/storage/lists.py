@@ -237,7 +237,7 @@ class Lists:
             return await self._listing(query, chosen, chosen, revision, left)
         found: list[Entry] = []
         for number, entry in enumerate(entries, 1):
-            if selection.matches(*entry.selectable):
+            if entry.is_selected(selection):
                 found.append(entry)
                 if len(found) == limit:
                     break

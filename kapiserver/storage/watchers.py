@@ -338,7 +338,7 @@ def _report(what: str, error: Exception) -> None:
 def _initial_frames(watching: Watching, initial: Sequence[Entry]) -> Iterator[bytes]:
     selection, frame = watching.audience.selection, watching.framer.event
     for entry in initial:
-        if selection.everything or selection.matches(*entry.selectable):
+        if entry.is_selected(selection):
             yield frame("ADDED", entry)
 
 

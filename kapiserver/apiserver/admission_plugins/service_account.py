@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterator
 
 from kapiserver.api.core import v1
+from kapiserver.api.core.account_token import token_projection
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.objects import annotations_of
 from kapiserver.api.order import settle
@@ -25,9 +26,6 @@ MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 VOLUME_PREFIX = "kube-api-access-"
 ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 MIRROR = "kubernetes.io/config.mirror"
-ROOT_CA = "kube-root-ca.crt"
-TOKEN_SECONDS = 3607
-"""Tells kubelets' tokens from those that somebody asked to be good for an hour."""
 _CORE = GroupVersion("", "v1")
 _WAITS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between looks for an account that is made with its namespace."""
@@ -126,27 +124,7 @@ def _mount(spec: Tree) -> None:
             settle(container, v1.Container)
             wanted = True
     if wanted and not known:
-        spec["volumes"] = [*volumes, {"name": name, "projected": _projection()}]
-
-
-def _projection() -> Tree:
-    return {
-        "sources": [
-            {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
-            {"configMap": {"name": ROOT_CA, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-            {
-                "downwardAPI": {
-                    "items": [
-                        {
-                            "path": "namespace",
-                            "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
-                        }
-                    ]
-                }
-            },
-        ],
-        "defaultMode": 0o644,
-    }
+        spec["volumes"] = [*volumes, {"name": name, "projected": token_projection()}]
 
 
 def _secrets(account: Tree, spec: Tree) -> Iterator[str]:

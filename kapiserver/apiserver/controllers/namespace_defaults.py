@@ -15,7 +15,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.controllers.bootstrap import CORE, create
 from kapiserver.storage.entry import Entry, ObjectKey
-from kapiserver.storage.errors import NotFound, StorageError
+from kapiserver.storage.errors import NotFound, StorageError, Unavailable
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.objects import ResourceStore
 from kapiserver.storage.query import EventType, WatchQuery
@@ -98,7 +98,11 @@ class NamespaceDefaults:
 
     async def start(self) -> None:
         """Begin the watches; the work is done in a task of its own."""
-        await self._watch()
+        try:
+            await self._watch()
+        except Unavailable as error:  # slow just now: no reason not to start
+            _log.warning("namespace defaults: %s; trying again", error)
+            self._wake.set()
         self._task = asyncio.create_task(self._run(), name="namespace-defaults")
 
     async def stop(self) -> None:

@@ -1,0 +1,438 @@
+"""A small client of any Kubernetes API server: objects are trees, encodings are negotiated.
+
+    async with Client(url, token="...") as client:
+        config_maps = client.resource("v1", "configmaps", namespace="default")
+        await config_maps.create({"metadata": {"name": "x"}})
+        async for event in config_maps.follow():
+            ...
+
+Asks for the encoding it prefers and takes JSON where the server has no other; what a server
+refuses with 415 is sent as JSON from then on, for that method and resource. Knows no kind but by
+the Scheme it decodes Protobuf with. Mirrors what KEP-4222 and the API chunking and Protobuf
+proposals ask of clients, and client-go's dynamic client and reflector.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, TypeAlias
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree
+from kapiserver.codecs.errors import CodecError, Malformed
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, MediaType
+from kapiserver.codecs.protobuf import read_watch_event
+
+Expired: TypeAlias = Literal["raise", "restart", "continue"]
+"""What to do when a list's continue token is too old: raise, list anew, or go on inconsistently."""
+
+_STREAMS = {one.stream_type.partition(";")[0]: one for one in (JSON, PROTOBUF, CBOR)}
+_GONE = 410
+_UNSUPPORTED = 415
+_BUSY = (429, 500, 502, 503, 504)
+_TOO_NEW = "Too large resource version"
+
+Parameters: TypeAlias = Mapping[str, str | int]
+
+
+class StatusError(Exception):
+    """The server said no: its Status, with the code and reason in it."""
+
+    def __init__(self, status: Tree, code: int) -> None:
+        super().__init__(status.get("message") or f"HTTP {code}")
+        self.status = status
+        self.code = int(status.get("code") or code)
+        self.reason = str(status.get("reason") or "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """Feature gates of KEP-4222: whether CBOR may be spoken at all, and is what requests speak."""
+
+    allow_cbor: bool = True
+    prefer_cbor: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of a watch: ADDED, MODIFIED, DELETED or BOOKMARK, and its object."""
+
+    type: str
+    object: Tree
+
+
+class Client:
+    """A connection to one server.
+
+    prefer   the encoding asked for, and sent: "json", "protobuf" (kinds of the Scheme only) or
+             "cbor", as far as `gates` allow; with `gates.prefer_cbor` CBOR
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str = "",
+        ssl_context: ssl.SSLContext | None = None,
+        prefer: Literal["json", "protobuf", "cbor"] = "json",
+        gates: Gates | None = None,
+        codecs: CodecFactory | None = None,
+        again_seconds: float = 1.0,
+    ) -> None:
+        self.gates = gates or Gates()
+        self._url = url.rstrip("/")
+        self._headers = {"User-Agent": "kapiserver-client"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._ssl = ssl_context
+        self.codecs = codecs or CodecFactory(Scheme())
+        self._preferred = self._allowed(prefer)
+        self._json_only: set[tuple[str, str]] = set()
+        """(method, resource) pairs for which the server took no other body than JSON."""
+        self.again_seconds = again_seconds
+        """How long `follow` waits before it asks a server that does not answer once more."""
+        self._session: aiohttp.ClientSession | None = None
+
+    def _allowed(self, prefer: str) -> MediaType:
+        if self.gates.allow_cbor and (self.gates.prefer_cbor or prefer == "cbor"):
+            return CBOR
+        return PROTOBUF if prefer == "protobuf" else JSON
+
+    async def __aenter__(self) -> Client:
+        connector = aiohttp.TCPConnector(ssl=self._ssl if self._ssl is not None else True)
+        self._session = aiohttp.ClientSession(connector=connector, headers=self._headers)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._session is not None
+        await self._session.close()
+
+    def resource(self, version: str, name: str, *, namespace: str = "") -> Resource:
+        """The objects of a resource: `resource("apps/v1", "deployments", namespace="x")`."""
+        return Resource(self, GroupVersion.parse(version), name, namespace)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        resource: str = "",
+        parameters: Parameters | None = None,
+        body: Tree | bytes | None = None,
+        content_type: str = "",
+    ) -> Tree:
+        """One request and the object that answers it. Bytes are sent as `content_type`, objects in
+        the preferred encoding. Raises StatusError, aiohttp.ClientError."""
+        while True:
+            media = self._media_for(method, resource)
+            async with self._request(
+                method, path, media, parameters=parameters, body=body, content_type=content_type
+            ) as answer:
+                data = await answer.read()
+                if self._falls_back(answer.status, media, method, resource, body):
+                    continue
+                return self._answer(answer, data)
+
+    def _media_for(self, method: str, resource: str) -> MediaType:
+        return JSON if (method, resource) in self._json_only else self._preferred
+
+    def _falls_back(
+        self, code: int, media: MediaType, method: str, resource: str, body: Tree | bytes | None
+    ) -> bool:
+        """Whether the body's encoding was refused and JSON is still to be tried."""
+        if code != _UNSUPPORTED or media is JSON or not isinstance(body, dict):
+            return False
+        self._json_only.add((method, resource))
+        return True
+
+    @asynccontextmanager
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        media: MediaType,
+        *,
+        parameters: Parameters | None,
+        body: Tree | bytes | None = None,
+        content_type: str = "",
+        stream: bool = False,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        assert self._session is not None, "use it in `async with`"
+        headers = {"Accept": self._accepted(stream=stream)}
+        data: bytes | None = None
+        if isinstance(body, dict):
+            data = self.codecs.serializer_for(media).encode(body)
+            headers["Content-Type"] = media.name
+        elif body is not None:
+            data = body
+            headers["Content-Type"] = content_type
+        url = URL(self._url + path, encoded=True).with_query(dict(parameters or {}))
+        wait = aiohttp.ClientTimeout(total=None if stream else 60, sock_connect=10)
+        async with self._session.request(
+            method, url, headers=headers, data=data, timeout=wait
+        ) as answer:
+            yield answer
+
+    def _accepted(self, *, stream: bool) -> str:
+        first = self._preferred
+        if first is JSON:
+            return JSON.name
+        name = first.stream_type if stream else first.name
+        return f"{name},{JSON.name};q=0.9"
+
+    def _answer(self, answer: aiohttp.ClientResponse, data: bytes) -> Tree:
+        tree = self._decoded(answer.content_type, data)
+        if answer.status >= 400:
+            raise StatusError(tree, answer.status)
+        return tree
+
+    def _decoded(self, content_type: str, data: bytes) -> Tree:
+        """An answer by its own Content-Type, which need not be the one asked for."""
+        if content_type == JSON.name:
+            try:
+                found: Tree = orjson.loads(data)
+            except orjson.JSONDecodeError as error:
+                raise Malformed(str(error)) from None
+            return found
+        for media in (CBOR, PROTOBUF):
+            if content_type == media.name:
+                return self.codecs.serializer_for(media).decode(data).object
+        return {"message": data.decode("utf-8", "replace")}
+
+    async def watch_events(self, path: str, parameters: Parameters) -> AsyncGenerator[Event, None]:
+        """The events of one watch request, until the server ends it. Raises StatusError, for an
+        ERROR event too."""
+        async with self._request(
+            "GET", path, self._preferred, parameters=parameters, stream=True
+        ) as answer:
+            if answer.status >= 400:
+                self._answer(answer, await answer.read())
+            media = _STREAMS.get(answer.content_type, JSON)
+            assert media.framing is not None
+            reader = media.framing.reader()
+            async for chunk in answer.content.iter_any():
+                for frame in reader.feed(chunk):
+                    event = self._event(media, frame)
+                    if event.type == "ERROR":
+                        raise StatusError(event.object, int(event.object.get("code") or 500))
+                    yield event
+
+    def _event(self, media: MediaType, frame: bytes) -> Event:
+        if media is PROTOBUF:
+            found = read_watch_event(frame)
+            decoded = self.codecs.serializer_for(PROTOBUF).decode(found.object)
+            return Event(found.type, decoded.object)
+        if media is CBOR:
+            from kapiserver.codecs.cbor import read_document  # loaded for who speaks it
+
+            tree = read_document(frame)
+        else:
+            tree = orjson.loads(frame)
+        return Event(tree["type"], tree["object"])
+
+
+class Resource:
+    """The objects of one resource, in one namespace or in all."""
+
+    def __init__(self, client: Client, version: GroupVersion, name: str, namespace: str) -> None:
+        self._client = client
+        self.version = version
+        self.name = name
+        self.namespace = namespace
+        root = f"/apis/{version}" if version.group else f"/api/{version.version}"
+        inside = f"/namespaces/{namespace}" if namespace else ""
+        self.path = f"{root}{inside}/{name}"
+
+    async def get(self, name: str, *, subresource: str = "", **parameters: str | int) -> Tree:
+        """One object. Raises StatusError."""
+        return await self._call("GET", name, subresource, parameters)
+
+    async def create(
+        self, obj: Tree, *, name: str = "", subresource: str = "", **parameters: str | int
+    ) -> Tree:
+        """Create an object; with a subresource, post to that of `name`. Raises StatusError."""
+        return await self._call("POST", name, subresource, parameters, self._named(obj))
+
+    async def update(self, obj: Tree, *, subresource: str = "", **parameters: str | int) -> Tree:
+        """Replace an object. Raises StatusError."""
+        name = obj["metadata"]["name"]
+        return await self._call("PUT", name, subresource, parameters, self._named(obj))
+
+    async def patch(
+        self,
+        name: str,
+        patch: Any,
+        *,
+        type: str = "application/merge-patch+json",
+        subresource: str = "",
+        **parameters: str | int,
+    ) -> Tree:
+        """Patch an object with any JSON value. Raises StatusError."""
+        body = orjson.dumps(patch)
+        return await self._call("PATCH", name, subresource, parameters, body, content_type=type)
+
+    async def apply(
+        self, obj: Tree, *, manager: str, subresource: str = "", **parameters: str | int
+    ) -> Tree:
+        """Apply a configuration; it is sent as CBOR where requests are. Raises StatusError."""
+        config = self._named(obj)
+        cbor = self._client.gates.allow_cbor and self._client.gates.prefer_cbor
+        type_ = "application/apply-patch+cbor" if cbor else "application/apply-patch+yaml"
+        body = self._client.codecs.serializer_for(CBOR if cbor else JSON).encode(config)
+        name = obj["metadata"]["name"]
+        options = {"fieldManager": manager, **parameters}
+        return await self._call("PATCH", name, subresource, options, body, content_type=type_)
+
+    async def delete(self, name: str, options: Tree | None = None, **parameters: str | int) -> Tree:
+        """Delete an object; `options` is a DeleteOptions. Raises StatusError."""
+        body = None
+        if options is not None:
+            body = {"kind": "DeleteOptions", "apiVersion": "v1", **options}
+        return await self._call("DELETE", name, "", parameters, body)
+
+    async def pages(
+        self, *, limit: int = 500, expired: Expired = "restart", **parameters: str | int
+    ) -> AsyncGenerator[Tree, None]:
+        """The pages of a list, each a list object. With `expired="restart"` a token that is too
+        old begins the list anew, and what was already seen comes again; with "continue" the rest
+        follows as it is now. Raises StatusError."""
+        token = ""
+        while True:
+            asked: dict[str, str | int] = {**parameters, "limit": limit}
+            if token:
+                asked["continue"] = token
+            try:
+                page = await self._call("GET", "", "", asked)
+            except StatusError as error:
+                if error.code != _GONE or not token or expired == "raise":
+                    raise
+                following = (error.status.get("metadata") or {}).get("continue") or ""
+                token = following if expired == "continue" else ""
+                continue
+            yield _completed(page)
+            token = page["metadata"].get("continue") or ""
+            if not token:
+                return
+
+    async def list(self, *, limit: int = 500, **parameters: Any) -> Tree:
+        """All objects as one list, read page by page; begun anew when a page came too late."""
+        while True:
+            items: list[Tree] = []
+            try:
+                async for page in self.pages(limit=limit, expired="raise", **parameters):
+                    items.extend(page.get("items") or [])
+            except StatusError as error:
+                if error.code != _GONE:
+                    raise
+                continue
+            return {**page, "metadata": {**page["metadata"], "continue": ""}, "items": items}
+
+    async def watch(
+        self, *, resource_version: str = "", **parameters: str | int
+    ) -> AsyncGenerator[Event, None]:
+        """The events of one watch, until the server ends it. Raises StatusError."""
+        asked: dict[str, str | int] = {**parameters, "watch": 1, "allowWatchBookmarks": 1}
+        if resource_version:
+            asked["resourceVersion"] = resource_version
+        async for event in self._client.watch_events(self.path, asked):
+            yield event
+
+    async def follow(self, **parameters: Any) -> AsyncGenerator[Event, None]:
+        """All objects as ADDED, then their changes, for ever: a watch that ends is resumed where it
+        was; one that cannot be is replaced by a new list, and what it tells is told as events."""
+        known: dict[str, Tree] = {}
+        version = ""
+        while True:
+            try:
+                if not version:
+                    listed = await self.list(**parameters)
+                    for event in _differences(known, listed.get("items") or []):
+                        yield event
+                    version = listed["metadata"]["resourceVersion"]
+                async for event in self.watch(resource_version=version, **parameters):
+                    version = event.object["metadata"]["resourceVersion"]
+                    if event.type != "BOOKMARK":
+                        _note(known, event)
+                        yield event
+            except StatusError as error:
+                if error.code == _GONE or _TOO_NEW in str(error):
+                    version = ""
+                elif error.code not in _BUSY:
+                    raise
+                else:
+                    await asyncio.sleep(self._client.again_seconds)
+            except (aiohttp.ClientError, TimeoutError, CodecError):
+                await asyncio.sleep(self._client.again_seconds)
+
+    def _named(self, obj: Tree) -> Tree:
+        """The object with its version, where it does not say it."""
+        return {"apiVersion": str(self.version), **obj}
+
+    async def _call(
+        self,
+        method: str,
+        name: str,
+        subresource: str,
+        parameters: Parameters,
+        body: Tree | bytes | None = None,
+        content_type: str = "",
+    ) -> Tree:
+        path = "/".join(part for part in (self.path, name, subresource) if part)
+        return await self._client.call(
+            method,
+            path,
+            resource=f"{self.version}/{self.name}/{subresource}",
+            parameters=parameters,
+            body=body,
+            content_type=content_type,
+        )
+
+
+def _completed(page: Tree) -> Tree:
+    """The page with kind and version in its items, which lists leave out."""
+    kind = str(page.get("kind") or "").removesuffix("List")
+    named = {"kind": kind, "apiVersion": page.get("apiVersion")}
+    return {**page, "items": [{**named, **item} for item in page.get("items") or []]}
+
+
+def _key(obj: Tree) -> str:
+    metadata = obj["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
+
+
+def _note(known: dict[str, Tree], event: Event) -> None:
+    if event.type == "DELETED":
+        known.pop(_key(event.object), None)
+    else:
+        known[_key(event.object)] = event.object
+
+
+def _differences(known: dict[str, Tree], items: list[Tree]) -> list[Event]:
+    """What a new list tells that was not known; `known` is brought up to it."""
+    there = {_key(item): item for item in items}
+    found = [Event("DELETED", obj) for key, obj in known.items() if key not in there]
+    for key, item in there.items():
+        before = known.get(key)
+        if before is None:
+            found.append(Event("ADDED", item))
+        elif before["metadata"]["resourceVersion"] != item["metadata"]["resourceVersion"]:
+            found.append(Event("MODIFIED", item))
+    known.clear()
+    known.update(there)
+    return found

@@ -1,0 +1,219 @@
+"""The client against a real server, and against one that speaks nothing but JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.server import Running, serve
+from kapiserver.client import Client, Event, Gates, Resource, StatusError
+
+
+@asynccontextmanager
+async def connected(**options: Any) -> AsyncIterator[tuple[Running, Client]]:
+    """A server of the test's own and a client of it."""
+    config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
+    async with serve(config) as running, Client(running.url, **options) as client:
+        yield running, client
+
+
+def config_maps(client: Client) -> Resource:
+    return client.resource("v1", "configmaps", namespace="default")
+
+
+ENCODINGS = [
+    {},
+    {"prefer": "protobuf"},
+    {"prefer": "cbor"},
+    {"gates": Gates(prefer_cbor=True)},
+    {"prefer": "cbor", "gates": Gates(allow_cbor=False)},
+]
+
+
+@pytest.mark.parametrize("options", ENCODINGS, ids=str)
+def test_verbs(options: dict[str, Any]) -> None:
+    """All verbs work in every encoding, and objects are the same trees."""
+
+    async def run() -> None:
+        async with connected(**options) as (_, client):
+            maps = config_maps(client)
+            made = await maps.create(
+                {"kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "1"}}
+            )
+            assert await maps.get("x") == made
+            made["data"]["b"] = "2"
+            updated = await maps.update(made)
+            assert updated["data"] == {"a": "1", "b": "2"}
+            patched = await maps.patch("x", {"data": {"a": None}})
+            assert patched["data"] == {"b": "2"}
+            config = {"kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"c": "3"}}
+            applied = await maps.apply(config, manager="me")
+            assert applied["data"] == {"b": "2", "c": "3"}
+            listed = await maps.list(fieldSelector="metadata.name=x")
+            assert listed["items"] == [applied]
+            await maps.delete("x", {"preconditions": {"uid": made["metadata"]["uid"]}})
+            with pytest.raises(StatusError, match='configmaps "x" not found') as caught:
+                await maps.get("x")
+            assert (caught.value.code, caught.value.reason) == (404, "NotFound")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("options", ENCODINGS, ids=str)
+def test_follow(options: dict[str, Any]) -> None:
+    """What is there comes first, then what happens."""
+
+    async def run() -> None:
+        async with connected(**options) as (_, client):
+            maps = config_maps(client)
+            await maps.create({"kind": "ConfigMap", "metadata": {"name": "x"}})
+            events = maps.follow(fieldSelector="metadata.name=x")
+            seen = [await _told(events)]
+            await maps.patch("x", {"data": {"a": "1"}})
+            seen.append(await _told(events))
+            await maps.delete("x")
+            seen.append(await _told(events))
+            assert seen == ["ADDED x", "MODIFIED x", "DELETED x"]
+            await events.aclose()
+
+    asyncio.run(run())
+
+
+async def _told(events: AsyncIterator[Event]) -> str:
+    event = await asyncio.wait_for(anext(events), 10)
+    return f"{event.type} {event.object['metadata']['name']}"
+
+
+def kept_at(path: Path, port: int = 0) -> Config:
+    """A server over a file."""
+    return Config(
+        secure_port=None, insecure_port=port, shutdown_timeout=1, storage=f"sqlite:{path}"
+    )
+
+
+async def meanwhile(path: Path, act: Callable[[Resource], Awaitable[None]]) -> None:
+    """Change what is in the file by way of another server, and forget how it was before."""
+    async with serve(kept_at(path)) as running, Client(running.url) as client:
+        await act(config_maps(client))
+        kv = running.app.kv
+        await kv.compact(await kv.current_revision())
+
+
+@pytest.mark.parametrize("expired", ["raise", "restart", "continue"])
+def test_pages(tmp_path: Path, expired: Any) -> None:
+    """A list comes in pages; a token that is too old is raised, begins anew or goes on."""
+    path = tmp_path / "objects.db"
+
+    async def fill(maps: Resource) -> None:
+        for index in range(5):
+            await maps.create({"kind": "ConfigMap", "metadata": {"name": f"m{index}"}})
+
+    async def change(maps: Resource) -> None:
+        await maps.create({"kind": "ConfigMap", "metadata": {"name": "m9"}})
+
+    async def run() -> list[list[str]]:
+        await meanwhile(path, fill)
+        async with AsyncExitStack() as server:
+            running = await server.enter_async_context(serve(kept_at(path)))
+            port = int(running.url.rpartition(":")[2])
+            client = await server.enter_async_context(Client(running.url))
+            pages = config_maps(client).pages(
+                limit=3, expired=expired, fieldSelector="metadata.name!=kube-root-ca.crt"
+            )
+            found = [_names(await anext(pages))]
+            await server.aclose()
+            await meanwhile(path, change)
+            running = await server.enter_async_context(serve(kept_at(path, port)))
+            await client.__aenter__()
+            server.push_async_exit(client)
+            return found + [_names(page) async for page in pages]
+
+    if expired == "raise":
+        with pytest.raises(StatusError) as caught:
+            asyncio.run(run())
+        assert caught.value.code == 410
+        return
+    pages = asyncio.run(run())
+    first, rest = pages[0], [name for page in pages[1:] for name in page]
+    if expired == "continue":
+        assert first + rest == ["m0", "m1", "m2", "m3", "m4", "m9"]
+    else:
+        assert rest == ["m0", "m1", "m2", "m3", "m4", "m9"]
+
+
+def _names(page: dict[str, Any]) -> list[str]:
+    return [one["metadata"]["name"] for one in page["items"]]
+
+
+def test_follow_through_compaction_and_restart(tmp_path: Path) -> None:
+    """A watch that cannot be resumed is replaced by a list, told as events."""
+    path = tmp_path / "objects.db"
+
+    async def change(maps: Resource) -> None:
+        await maps.delete("a")
+        await maps.patch("b", {"data": {"k": "v"}})
+        await maps.create({"kind": "ConfigMap", "metadata": {"name": "c"}})
+
+    async def run() -> None:
+        async with AsyncExitStack() as server:
+            running = await server.enter_async_context(serve(kept_at(path)))
+            port = int(running.url.rpartition(":")[2])
+            async with Client(running.url, again_seconds=0.05) as client:
+                maps = config_maps(client)
+                await maps.create({"kind": "ConfigMap", "metadata": {"name": "a"}})
+                await maps.create({"kind": "ConfigMap", "metadata": {"name": "b"}})
+                events = maps.follow(fieldSelector="metadata.name!=kube-root-ca.crt")
+                assert {await _told(events), await _told(events)} == {"ADDED a", "ADDED b"}
+                await server.aclose()
+                await meanwhile(path, change)
+                await server.enter_async_context(serve(kept_at(path, port)))
+                told = {await _told(events) for _ in range(3)}
+                assert told == {"DELETED a", "MODIFIED b", "ADDED c"}
+                await events.aclose()
+
+    asyncio.run(run())
+
+
+@asynccontextmanager
+async def json_only() -> AsyncIterator[tuple[str, list[str]]]:
+    """A server as old ones are, that takes and gives JSON; the Content-Types it was sent."""
+    sent: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        sent.append(request.content_type)
+        if request.content_type != "application/json":
+            return web.json_response({"kind": "Status", "code": 415}, status=415)
+        return web.json_response(await request.json())
+
+    app = web.Application()
+    app.router.add_route("POST", "/{tail:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    yield f"http://127.0.0.1:{port}", sent
+    await runner.cleanup()
+
+
+def test_fallback() -> None:
+    """What is refused with 415 is sent as JSON, at once and from then on, for that resource."""
+
+    async def run() -> None:
+        options: dict[str, Any] = {"gates": Gates(prefer_cbor=True)}
+        async with json_only() as (url, sent), Client(url, **options) as client:
+            obj = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}
+            assert await config_maps(client).create(obj) == obj
+            await config_maps(client).create(obj)
+            await client.resource("v1", "secrets", namespace="default").create(obj)
+            cbor, json = "application/cbor", "application/json"
+            assert sent == [cbor, json, json, cbor, json]
+
+    asyncio.run(run())

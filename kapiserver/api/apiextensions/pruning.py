@@ -1,0 +1,108 @@
+"""Dropping the fields of a custom object that its schema does not know.
+
+Knows no defaults and no rules. Mirrors
+k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.types import Tree, Value
+
+_META = frozenset(("apiVersion", "kind", "metadata"))
+
+
+def prune(value: Tree, structural: Structural, unknown: list[str]) -> None:
+    """Drop unknown fields of a whole object, in place; their paths are added to `unknown`."""
+    found = (
+        _skip(value, structural, _META) if structural.preserves else _map(value, structural, _META)
+    )
+    unknown.extend(found or ())
+
+
+# Paths are put together on the way back, so that an object without unknown fields pays nothing.
+
+
+def _prune(value: Value, node: Structural | None) -> list[str] | None:
+    if isinstance(value, dict):
+        if node is None:
+            return _empty(value)
+        kept = _META if node.embedded else frozenset()
+        return _skip(value, node, kept) if node.preserves else _map(value, node, kept)
+    if isinstance(value, list):
+        if node is not None and node.preserves:
+            return _skip_list(value, node)
+        return _list(value, node.items if node is not None else None)
+    return None
+
+
+def _map(value: Tree, node: Structural, kept: frozenset[str]) -> list[str] | None:
+    properties, values, is_open = node.properties, node.values, node.open
+    found: list[str] | None = None
+    dropped: list[str] | None = None
+    for name, one in value.items():
+        child = properties.get(name)
+        if name in kept:
+            continue
+        if child is None:
+            if not is_open:
+                dropped = dropped or []
+                dropped.append(name)
+                continue
+            child = values
+        if isinstance(one, dict | list):
+            below = _prune(one, child)
+            if below:
+                found = (found or []) + _below(name, below)
+    if dropped is None:
+        return found
+    for name in dropped:
+        del value[name]
+    return (found or []) + dropped
+
+
+def _skip(value: Tree, node: Structural, kept: frozenset[str]) -> list[str] | None:
+    # Nothing of this object is dropped; what its schema names is looked into.
+    found: list[str] = []
+    for name, one in value.items():
+        if name in kept or not isinstance(one, dict | list):
+            continue
+        child = node.properties.get(name)
+        if child is not None or node.open:
+            found += _below(name, _prune(one, child or node.values) or [])
+    return found
+
+
+def _skip_list(value: list[Value], node: Structural) -> list[str] | None:
+    items = node.items
+    if items is None:
+        return None
+    found: list[str] = []
+    for index, one in enumerate(value):
+        below: list[str] | None = None
+        if isinstance(one, dict):
+            below = _skip(one, items, _META if items.embedded else frozenset())
+        elif isinstance(one, list):
+            below = _skip_list(one, items)
+        found += _below(f"[{index}]", below or [])
+    return found
+
+
+def _list(value: list[Value], items: Structural | None) -> list[str] | None:
+    found: list[str] | None = None
+    for index, one in enumerate(value):
+        if isinstance(one, dict | list):
+            below = _prune(one, items)
+            if below:
+                found = (found or []) + _below(f"[{index}]", below)
+    return found
+
+
+def _empty(value: Tree) -> list[str]:
+    names = list(value)
+    value.clear()
+    return names
+
+
+def _below(step: str, paths: list[str]) -> list[str]:
+    return [step + path if path.startswith("[") else f"{step}.{path}" for path in paths]

@@ -277,6 +277,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def _until_told(config: Config, seat: Seat | None = None) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once. A
     worker is told by its supervisor, or its supervisor's end."""
+    from kapiserver.apiserver.garbage import tend
     from kapiserver.apiserver.server import serve
 
     told = asyncio.Event()
@@ -291,8 +292,7 @@ async def _until_told(config: Config, seat: Seat | None = None) -> None:
             sys.stdout.flush()
         if seat is not None:
             seat.when_left_alone(told.set)
-        gc.freeze()  # what start-up made lives as long as the process
-        gc.enable()
+        tend()
         await told.wait()
 
 

@@ -79,8 +79,8 @@ class ObjectCodec:
             if self.hub == self.stored_version
             else None
         )
-        # A message that was not written from a tree of ours may hold what defaulting or conversion
-        # would change; where the hub is the stored version, reading changes nothing.
+        # Where the hub is the stored version, nothing is converted. As with spliced protobuf, what
+        # a server wrote that did not know a field yet goes out without that field's default.
         self._transcode = transcoder(stored_type) if self.hub == self.stored_version else None
         self._prefixes: dict[GroupVersion, bytes] = {}
         # All that stands before the length of the message in the values stored here.

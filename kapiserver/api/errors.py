@@ -39,7 +39,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "type invalid": ("FieldValueTypeInvalid", "Invalid value"),
     "internal": ("InternalError", "Internal error"),
 }
-_WITHOUT_VALUE = ("required", "forbidden", "too long", "type invalid", "internal")
+_WITHOUT_VALUE = ("required", "forbidden", "too long", "internal")
 OMITTED: Any = object()
 """The value of an error whose message shows none."""
 

@@ -115,15 +115,16 @@ class ObjectCodec:
         return encode_at_rest(self._codecs, convert(self._scheme, obj, self.stored_version))
 
     def tree(self, entry: Entry) -> Tree:
-        """Decode an entry, and fill in what was left out by a server that did not know the field
-        yet. Raises Corrupt."""
+        """Decode an entry. A value in another form than is stored today was written by another
+        server, which may not have known fields that have defaults by now. Raises Corrupt."""
         if entry.value.startswith(SEALED):
             self.open(entry)
         try:
             found = decode_at_rest(self._codecs, entry.value)
         except CodecError as error:
             raise Corrupt(f"{entry.path}: {error}") from error
-        self._scheme.default(found)
+        if not self._message_length(entry.value):
+            self._scheme.default(found)
         return stamped(convert(self._scheme, found, self.hub), entry.revision)
 
     def open_all(self, entries: Iterable[Entry]) -> None:

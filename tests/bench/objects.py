@@ -53,15 +53,38 @@ def _container(app: str) -> dict:
     }
 
 
-def pod(number: int, name: str = "") -> dict:
-    """A Pod of about 5 KB JSON once it has a status."""
+def owner_of(number: int) -> str:
+    """The ReplicaSet that a pod goes with."""
+    return f"app-{number % 50:02d}-{(number % 50) * 2654435761 & 0xFFFFFFFF:08x}"
+
+
+def replica_set(name: str) -> dict:
+    """An owner of pods that makes none itself."""
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "app", "image": "app"}]},
+            },
+        },
+    }
+
+
+def pod(number: int, name: str, uid: str) -> dict:
+    """A Pod of about 5 KB JSON once it has a status; `uid` is that of its ReplicaSet."""
     app = f"app-{number % 50:02d}"
-    owner = f"{app}-{(number % 50) * 2654435761 & 0xFFFFFFFF:08x}"
+    owner = owner_of(number)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": name or f"pod-{number:05d}",
+            "name": name,
             "labels": {
                 "app.kubernetes.io/name": app,
                 "app.kubernetes.io/part-of": "shop",
@@ -78,7 +101,7 @@ def pod(number: int, name: str = "") -> dict:
                     "apiVersion": "apps/v1",
                     "kind": "ReplicaSet",
                     "name": owner,
-                    "uid": f"00000000-0000-4000-8000-{number % 50:012d}",
+                    "uid": uid,
                     "controller": True,
                     "blockOwnerDeletion": True,
                 }
@@ -148,11 +171,30 @@ async def ensure_namespace(connection: Connection, name: str = NAMESPACE) -> Non
         raise SystemExit(f"namespace {name}: {answer.status} {answer.body[:200]!r}")
 
 
+_owners: dict[tuple[int, str, str], str] = {}
+"""Uids by the server's process, namespace and name."""
+
+
+async def _uid_of_owner(connection: Connection, number: int, namespace: str) -> str:
+    """The uid of the ReplicaSet of a pod, which is created when it is first asked for: pods whose
+    owner is not there would be collected."""
+    name = owner_of(number)
+    key = (connection.target.pids[0], namespace, name)
+    if key not in _owners:
+        place = f"/apis/apps/v1/namespaces/{namespace}/replicasets"
+        answer = await connection.request("POST", place, replica_set(name))
+        if answer.status == 409:
+            answer = await connection.request("GET", f"{place}/{name}")
+        _owners[key] = orjson.loads(answer.body)["metadata"]["uid"]
+    return _owners[key]
+
+
 async def create_pod(
     connection: Connection, number: int, *, namespace: str = NAMESPACE, name: str = ""
 ) -> None:
     """Create a pod, then write its status as a kubelet would; nothing if it is there."""
-    body = pod(number, name)
+    uid = await _uid_of_owner(connection, number, namespace)
+    body = pod(number, name or f"pod-{number:05d}", uid)
     answer = await connection.request("POST", path("pods", namespace=namespace), body)
     if answer.status == 409:
         return

@@ -23,6 +23,7 @@ from kapiserver.apiserver.controllers.work import Work
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import NotFound, ObjectConflict
 from kapiserver.storage.feed import Seen
+from kapiserver.storage.kv import Revision
 from kapiserver.storage.lifecycle import FOREGROUND, ORPHAN
 from kapiserver.storage.objects import ResourceStore
 from kapiserver.storage.query import Change, DeleteQuery, ListQuery, Preconditions
@@ -140,13 +141,13 @@ class GarbageCollector:
             entry = await store.get(seen.key)
         except NotFound:
             return
-        obj = entry.tree()
+        obj = _said(store, entry)
         if uid_of(obj) != seen.uid:
             return
         if is_terminating(obj):
             await self._end(store, seen, obj)
         elif metadata_of(obj).get("ownerReferences"):
-            await self._judge(store, seen, entry)
+            await self._judge(store, seen, obj, entry.revision)
 
     async def _end(self, store: ResourceStore, seen: Seen, obj: Tree) -> None:
         """Do for the dependents of a terminating object what it was asked to."""
@@ -171,9 +172,8 @@ class GarbageCollector:
             for one in self._seen[path].owners
         )
 
-    async def _judge(self, store: ResourceStore, seen: Seen, entry: Entry) -> None:
+    async def _judge(self, store: ResourceStore, seen: Seen, obj: Tree, revision: Revision) -> None:
         """Keep the object, take owners from it that are gone, or delete it."""
-        obj = entry.tree()
         owners = await self._told_apart(seen, obj)
         if owners is None:
             return
@@ -189,7 +189,7 @@ class GarbageCollector:
             policy = "Orphan"
         else:
             policy = "Foreground" if FOREGROUND in finalizers_of(obj) else "Background"
-        held = Preconditions(uid=seen.uid, resource_version=str(entry.revision))
+        held = Preconditions(uid=seen.uid, resource_version=str(revision))
         query = DeleteQuery(propagation_policy=policy, preconditions=held)
         try:
             await store.delete(seen.key, query)
@@ -215,7 +215,7 @@ class GarbageCollector:
             try:
                 owner = await self._owner(seen, reference)
             except _NoSuchPlace as error:
-                await self._recorder.warn(obj, "OwnerRefInvalidNamespace", str(error))
+                await self._warn(seen, str(error))
                 return None
             except (NotRegistered, ValueError) as error:
                 _log.info("an owner of %s cannot be looked up: %s", seen.path, error)
@@ -246,7 +246,7 @@ class GarbageCollector:
         )
         for version_asked in ("0", ""):  # the cache may be behind another server
             try:
-                owner = (await store.get(key, resource_version=version_asked)).tree()
+                owner = _said(store, await store.get(key, resource_version=version_asked))
             except NotFound:
                 continue
             if uid_of(owner) == uid:
@@ -263,15 +263,17 @@ class GarbageCollector:
         name = reference.get("name") or ""
         everywhere = await store.list(ListQuery(resource_version="0"))
         for entry in everywhere.entries:
-            if entry.key.name == name and uid_of(entry.tree()) == reference.get("uid"):
-                dependent = await self._server.stores.of(seen.resource).get(seen.key)
-                await self._recorder.warn(
-                    dependent.tree(),
-                    "OwnerRefInvalidNamespace",
+            if entry.key.name == name and uid_of(_said(store, entry)) == reference.get("uid"):
+                await self._warn(
+                    seen,
                     f"ownerRef {_shown(reference, entry.key.namespace)} does not exist in "
                     f'namespace "{seen.key.namespace}"',
                 )
                 return
+
+    async def _warn(self, seen: Seen, message: str) -> None:
+        dependent = await self._server.stores.of(seen.resource).get(seen.key)
+        await self._recorder.warn(dependent.tree(), "OwnerRefInvalidNamespace", message)
 
     # Changing one object.
 
@@ -315,6 +317,11 @@ class GarbageCollector:
             pass
         except (ObjectConflict, APIError) as error:
             _log.info("%s was not changed: %s", seen.path, error)
+
+
+def _said(store: ResourceStore, entry: Entry) -> Tree:
+    """The object as far as it matters here: its metadata, without reading the rest."""
+    return {"metadata": store.codec.metadata(entry.path, entry.value)}
 
 
 class _NoSuchPlace(Exception):

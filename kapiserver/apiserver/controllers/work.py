@@ -77,6 +77,8 @@ class Work(Generic[Item]):
                 self._later(item, error)
             finally:
                 self._at_hand.discard(item)
+            # What is looked at in memory alone never waits: let others have a turn.
+            await asyncio.sleep(0)
 
     def _later(self, item: Item, error: Exception) -> None:
         times = self._failures[item] = self._failures.get(item, 0) + 1

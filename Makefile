@@ -50,7 +50,7 @@ $(VENV)/.installed: $(VENV)/bin/pip pyproject.toml
 	@$(BIN)/pip install -q --disable-pip-version-check --no-warn-script-location -e .
 	@touch $@
 
-$(VENV)/.tests-installed: $(VENV)/.installed
+$(VENV)/.tests-installed: $(VENV)/.installed tests/e2e/binaries.py
 	@echo "Installing the test and lint tools into $(VENV) ..."
 	@$(BIN)/pip install -q --disable-pip-version-check --no-warn-script-location -e ".[test,lint]"
 	@$(BIN)/python tests/e2e/binaries.py $(VENV)/tools

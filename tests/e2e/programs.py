@@ -100,19 +100,34 @@ def stop(server: Server) -> int:
 
 
 def kubectls() -> list[Path]:
-    """Each kubectl there is: the newest from PyPI, and the machine's own."""
-    on_path = shutil.which("kubectl")
-    found = [TOOLS / "kubectl"] if (TOOLS / "kubectl").exists() else []
-    return [*found, Path(on_path)] if on_path else found
+    """The newest kubectl and the oldest; where those could not be fetched, the machine's own."""
+    return _programs("kubectl")
+
+
+def helms() -> list[Path]:
+    """The newest helm and the oldest; where those could not be fetched, the machine's own."""
+    return _programs("helm")
+
+
+def _programs(name: str) -> list[Path]:
+    fetched = [path for path in (TOOLS / name,) if path.exists()]
+    on_path = shutil.which(name)
+    return fetched or ([Path(on_path)] if on_path else [])
 
 
 def run(
-    program: Path, server: Server, *arguments: str, stdin: str = "", fails: bool = False
+    program: Path,
+    server: Server,
+    *arguments: str,
+    stdin: str = "",
+    fails: bool = False,
+    **environment: str,
 ) -> str:
     """Run kubectl (or helm); returns what it printed. Asserts that it succeeds, or fails."""
+    home = {"KUBECONFIG": str(server.kubeconfig), "HOME": str(server.folder)}
     done = subprocess.run(
         [program, *arguments],
-        env={**os.environ, "KUBECONFIG": str(server.kubeconfig), "HOME": str(server.folder)},
+        env=os.environ | home | environment,
         input=stdin,
         capture_output=True,
         text=True,

@@ -17,9 +17,9 @@ from pathlib import Path
 from tests.bench.client import Target
 from tests.bench.measures import Figures
 from tests.bench.processes import cpu_seconds, resident_mib
+from tests.storage.etcd_server import free_port, program
 
 TOKEN = "bench-token"
-PORT = 16443
 STORES = ("sqlite", "etcd")
 
 
@@ -37,8 +37,6 @@ def store(kind: str, folder: Path) -> Iterator[Store]:
     if kind == "sqlite":
         yield Store()
         return
-    from tests.storage.etcd_server import free_port, program
-
     client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
     command = [
         str(program()), f"--data-dir={folder / 'etcd'}", "--log-level=error",
@@ -58,10 +56,11 @@ def store(kind: str, folder: Path) -> Iterator[Store]:
 @contextlib.contextmanager
 def server(folder: Path, below: Store, flags: list[str]) -> Iterator[tuple[Target, Figures]]:
     """A server process over the store, until the block ends; and what its start took."""
+    port = free_port()  # another bench may run beside this one
     (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
     command = [
         sys.executable, "-m", "kapiserver.apiserver.cli", "serve",
-        "--bind-address", "127.0.0.1", "--secure-port", str(PORT),
+        "--bind-address", "127.0.0.1", "--secure-port", str(port),
         "--data-dir", str(folder / "data"), "--cert-dir", str(folder / "certificates"),
         "--token-auth-file", str(folder / "tokens.csv"),
         "--kubeconfig-out", str(folder / "kubeconfig"), *below.flags, *flags,
@@ -69,7 +68,7 @@ def server(folder: Path, below: Store, flags: list[str]) -> Iterator[tuple[Targe
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
-        _wait(process, lambda: _ready(PORT))
+        _wait(process, lambda: _ready(port))
         started = {
             "wall s": time.perf_counter() - begin,
             "server s": cpu_seconds([process.pid]),
@@ -77,7 +76,7 @@ def server(folder: Path, below: Store, flags: list[str]) -> Iterator[tuple[Targe
         }
         target = Target(
             host="127.0.0.1",
-            port=PORT,
+            port=port,
             token=TOKEN,
             ca_file=str(folder / "certificates" / "ca.crt"),
             pids=[process.pid],

@@ -140,6 +140,27 @@ def _binary(value: int, places: int) -> Amount:
     return Amount(exact.mantissa, exact.scale, form)
 
 
+def plus(one: Amount, other: Amount) -> Amount:
+    """The sum, written as the first is, or as the second where the first is nothing. Cut to so
+    many digits, so that far apart exponents cost nothing."""
+    form = one.format if one.mantissa else other.format
+    total = _EXACT.add(one.decimal, other.decimal)
+    sign, digits, exponent = total.as_tuple()
+    assert isinstance(exponent, int)
+    mantissa = int("".join(map(str, digits))) * (-1 if sign else 1)
+    if exponent > 0 and form == "BinarySI":
+        if exponent > _INT64_DIGITS + 1:
+            form = "DecimalSI"
+        else:
+            mantissa, exponent = mantissa * 10**exponent, 0
+    return Amount(mantissa, exponent, form)
+
+
+def minus(one: Amount, other: Amount) -> Amount:
+    """The difference, written as the first is."""
+    return plus(one, Amount(-other.mantissa, other.scale, other.format))
+
+
 def _written(amount: Amount) -> str:
     if amount.mantissa == 0:
         return "0"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 CONTROLLERS: dict[str, str] = {
     "garbage-collector-controller": "garbagecollector",
     "namespace-controller": "namespace",
+    "resourcequota-controller": "resourcequota",
     "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
     "serviceaccount-controller": "serviceaccount",
 }

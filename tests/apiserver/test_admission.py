@@ -275,7 +275,7 @@ def test_enabled():
     assert "AlwaysPullImages" in enabled(("AlwaysPullImages", "ValidatingAdmissionWebhook"), ())
     with pytest.raises(ValueError, match="Nonsense"):
         enabled(("Nonsense",), ())
-    assert len({plugin.name for plugin in PLUGINS}) == len(PLUGINS)
+    assert len({(plugin.name, plugin.operations) for plugin in PLUGINS}) == len(PLUGINS)
 
 
 def test_signing_request(api):

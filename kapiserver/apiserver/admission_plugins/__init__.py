@@ -132,6 +132,19 @@ PLUGINS = (
         operations=WRITE,
         standard=False,
     ),
+    # Last: what others refuse is not counted.
+    Plugin(name="ResourceQuota", module="resource_quota", operations=CREATE),
+    Plugin(
+        name="ResourceQuota",
+        module="resource_quota",
+        on=(
+            "persistentvolumeclaims",
+            "pods/resize",
+            "resourceclaims.resource.k8s.io",
+            "services",
+        ),
+        operations=UPDATE,
+    ),
 )
 
 
@@ -161,7 +174,7 @@ _ELSEWHERE = frozenset(
         "MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "NamespaceAutoProvision",
         "NamespaceExists", "NodeDeclaredFeatureValidator", "NodeRestriction",
         "OwnerReferencesPermissionEnforcement", "PodNodeSelector", "PodSecurity",
-        "PodTolerationRestriction", "PodTopologyLabels", "ResourceQuota",
+        "PodTolerationRestriction", "PodTopologyLabels",
         "StorageObjectInUseProtection", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
     )
 )  # fmt: skip

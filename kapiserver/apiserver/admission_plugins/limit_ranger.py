@@ -6,6 +6,7 @@ plugin/pkg/admission/limitranger.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TypeAlias
@@ -15,7 +16,7 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import metadata_of, value_at
 from kapiserver.api.order import settle
-from kapiserver.api.quantity import Amount, parse
+from kapiserver.api.quantity import Amount, parse, plus
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission import Attributes
 from kapiserver.apiserver.context import Server
@@ -197,6 +198,4 @@ def _parsed(container: Tree, part: str) -> Amounts:
 
 
 def _sum(amounts: Sequence[Amount]) -> Amount:
-    scale = min(one.scale for one in amounts)
-    total = sum(one.mantissa * 10 ** (one.scale - scale) for one in amounts)
-    return Amount(total, scale, amounts[0].format)
+    return functools.reduce(plus, amounts)

@@ -16,6 +16,7 @@ from kapiserver.apiserver.controllers.garbage_collector import GarbageCollector
 from kapiserver.apiserver.controllers.leader import Leader
 from kapiserver.apiserver.controllers.namespace_defaults import NamespaceDefaults
 from kapiserver.apiserver.controllers.namespace_deletion import NamespaceDeletion
+from kapiserver.apiserver.controllers.resource_quotas import ResourceQuotas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,7 @@ def _everything(server: Server, on: frozenset[str]) -> Everything | None:
     loops: dict[str, Callable[[Server], Loop]] = {
         "garbage-collector-controller": GarbageCollector,
         "namespace-controller": NamespaceDeletion,
+        "resourcequota-controller": ResourceQuotas,
     }
     wanted = [make for name, make in loops.items() if name in on]
     return Everything(server, wanted) if wanted else None

@@ -1,0 +1,214 @@
+"""Quotas are charged by what is created, and counted anew by what goes, over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.apiserver.test_controllers import until
+
+
+def pod(name, *, cpu=None, **spec):
+    """A pod that asks for so much."""
+    container = {"name": "c", "image": "i"}
+    if cpu is not None:
+        container["resources"] = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
+    return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+
+
+@pytest.fixture
+def limit(api, core):
+    """Create a quota and wait until its status says what is used."""
+
+    def call(hard, name="q", **spec):
+        body = {"metadata": {"name": name}, "spec": {"hard": hard, **spec}}
+        assert api.post(f"{core}/resourcequotas", body).status == 201
+        return until(
+            api,
+            f"{core}/resourcequotas",
+            name,
+            lambda obj: obj["status"].get("hard") == hard and obj["status"].keys() >= {"used"},
+        )["status"]["used"]
+
+    return call
+
+
+@pytest.fixture
+def used(api, core):
+    """Wait until a quota says that so much is used."""
+
+    def call(amounts, name="q"):
+        until(
+            api,
+            f"{core}/resourcequotas",
+            name,
+            lambda obj: amounts.items() <= obj["status"]["used"].items(),
+        )
+
+    return call
+
+
+def test_over_quota(api, core, limit, used):
+    """A pod too many is refused, and one that goes makes room for another."""
+    assert limit({"pods": "1", "count/pods": "5"}) == {"pods": "0", "count/pods": "0"}
+    assert api.post(f"{core}/pods", pod("a")).status == 201
+    assert api.get(f"{core}/resourcequotas/q").json["status"]["used"] == {
+        "count/pods": "1",
+        "pods": "1",
+    }
+    refused = api.post(f"{core}/pods", pod("b"))
+    assert refused.status == 403
+    assert refused.message == (
+        'pods "b" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1'
+    )
+    api.delete(f"{core}/pods/a")
+    used({"pods": "0", "count/pods": "0"})
+    assert api.post(f"{core}/pods", pod("b")).status == 201
+
+
+def test_compute(api, core, limit):
+    """What containers ask for adds up, and each must say it."""
+    limit({"requests.cpu": "1", "limits.cpu": "2", "requests.example.com/gpu": "1"})
+    silent = api.post(f"{core}/pods", pod("a"))
+    assert silent.message == (
+        'pods "a" is forbidden: failed quota: q: must specify limits.cpu for: c; '
+        "requests.cpu for: c"
+    )
+    assert api.post(f"{core}/pods", pod("a", cpu="600m")).status == 201
+    refused = api.post(f"{core}/pods", pod("b", cpu="500m"))
+    assert refused.message == (
+        'pods "b" is forbidden: exceeded quota: q, requested: requests.cpu=500m, '
+        "used: requests.cpu=600m, limited: requests.cpu=1"
+    )
+    status = api.get(f"{core}/resourcequotas/q").json["status"]
+    assert status["used"] == {
+        "limits.cpu": "600m",
+        "requests.cpu": "600m",
+        "requests.example.com/gpu": "0",
+    }
+
+
+def test_ended_pods(api, core, limit, used):
+    """A pod that has ended takes nothing any more."""
+    limit({"pods": "1", "cpu": "1"})
+    api.post(f"{core}/pods", pod("a", cpu="1"))
+    api.patch(f"{core}/pods/a/status", {"status": {"phase": "Succeeded"}})
+    used({"pods": "0", "cpu": "0"})
+
+
+def test_failed_write(api, core, limit, used):
+    """What was charged for an object that then was not stored is given back."""
+    limit({"configmaps": "3"})
+    assert api.post(f"{core}/configmaps", {"metadata": {"name": "a"}}).status == 201
+    assert api.post(f"{core}/configmaps", {"metadata": {"name": "a"}}).status == 409
+    assert api.get(f"{core}/resourcequotas/q").json["status"]["used"] == {"configmaps": "2"}
+    used({"configmaps": "1"})
+
+
+@pytest.mark.parametrize(
+    ("hard", "path", "body"),
+    [
+        ("count/deployments.apps", "deployments", {"kind": "Deployment"}),
+        ("count/replicasets.apps", "replicasets", {"kind": "ReplicaSet"}),
+    ],
+)
+def test_counts(api, apps, limit, hard, path, body):
+    """Objects of any kind can be counted."""
+    limit({hard: "0"})
+    spec = {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        },
+    }
+    refused = api.post(f"{apps}/{path}", {"metadata": {"name": "x"}, "spec": spec, **body})
+    assert refused.message == (
+        f'{path}.apps "x" is forbidden: exceeded quota: q, requested: {hard}=1, '
+        f"used: {hard}=0, limited: {hard}=0"
+    )
+
+
+def test_services(api, core, limit, used):
+    """Node ports and load balancers are counted, when a service changes too."""
+    limit({"services": "5", "services.nodeports": "2", "services.loadbalancers": "1"})
+    ports = [{"name": name, "port": 80 + i} for i, name in enumerate("ab")]
+    body = {"metadata": {"name": "s"}, "spec": {"ports": ports, "type": "NodePort"}}
+    assert api.post(f"{core}/services", body).status == 201
+    used({"services": "1", "services.nodeports": "2", "services.loadbalancers": "0"})
+    third = {"spec": {"ports": [*ports, {"name": "c", "port": 90}]}}
+    refused = api.patch(f"{core}/services/s", third)
+    assert refused.message == (
+        'services "s" is forbidden: exceeded quota: q, requested: services.nodeports=1, '
+        "used: services.nodeports=2, limited: services.nodeports=2"
+    )
+    api.patch(f"{core}/services/s", {"spec": {"type": "LoadBalancer"}})
+    used({"services.loadbalancers": "1"})
+
+
+def test_claims(api, core, limit):
+    """Claims count, with what they ask for, by their class too."""
+    gold = "gold.storageclass.storage.k8s.io"
+    limit({"requests.storage": "3Gi", f"{gold}/persistentvolumeclaims": "1"})
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "2Gi"}},
+        "storageClassName": "gold",
+    }
+    path = f"{core}/persistentvolumeclaims"
+    assert api.post(path, {"metadata": {"name": "a"}, "spec": spec}).status == 201
+    refused = api.post(path, {"metadata": {"name": "b"}, "spec": spec})
+    assert refused.message == (
+        'persistentvolumeclaims "b" is forbidden: exceeded quota: q, requested: '
+        f"{gold}/persistentvolumeclaims=1,requests.storage=2Gi, used: "
+        f"{gold}/persistentvolumeclaims=1,requests.storage=2Gi, limited: "
+        f"{gold}/persistentvolumeclaims=1,requests.storage=3Gi"
+    )
+
+
+@pytest.mark.parametrize(
+    ("scopes", "inside", "outside"),
+    [
+        (["BestEffort"], {}, {"cpu": "1"}),
+        (["NotBestEffort"], {"cpu": "1"}, {}),
+        (["Terminating"], {"activeDeadlineSeconds": 5}, {}),
+        (["NotTerminating"], {}, {"activeDeadlineSeconds": 5}),
+    ],
+)
+def test_scopes(api, core, limit, scopes, inside, outside):
+    """A quota with scopes counts pods that are in all of them."""
+    limit({"pods": "0"}, scopes=scopes)
+    assert api.post(f"{core}/pods", pod("a", **inside)).status == 403
+    assert api.post(f"{core}/pods", pod("b", **outside)).status == 201
+
+
+def test_scope_selector(api, core, limit):
+    """A quota can be for pods of some priority classes."""
+    selector = {
+        "matchExpressions": [
+            {
+                "scopeName": "PriorityClass",
+                "operator": "In",
+                "values": ["system-node-critical"],
+            }
+        ]
+    }
+    limit({"pods": "0"}, scopeSelector=selector)
+    urgent = pod("a", priorityClassName="system-node-critical")
+    assert "exceeded quota" in api.post(f"{core}/pods", urgent).message
+    assert api.post(f"{core}/pods", pod("b")).status == 201
+
+
+def test_dry_run(api, core, limit):
+    """A dry run is held against the quota and charges nothing."""
+    limit({"secrets": "1"})
+    path = f"{core}/secrets?dryRun=All"
+    assert api.post(path, {"metadata": {"name": "a"}}).status == 201
+    assert api.get(f"{core}/resourcequotas/q").json["status"]["used"] == {"secrets": "0"}
+
+
+def test_status_is_repaired(api, core, limit, used):
+    """What others write into the status does not last."""
+    limit({"pods": "1"})
+    wrong = {"status": {"hard": {"pods": "9"}, "used": {"pods": "7"}}}
+    api.patch(f"{core}/resourcequotas/q/status", wrong)
+    used({"pods": "0"})

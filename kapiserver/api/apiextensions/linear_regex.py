@@ -1,0 +1,60 @@
+"""Regular expressions in time linear in the text, whatever the pattern.
+
+The only importer of RE2, which is loaded at the first pattern. Mirrors the syntax of Go's package
+regexp. Patterns are kept by their text, a bounded number of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+_MAX_MEMORY = 1 << 20
+"""What one compiled pattern and its automaton may take, in bytes."""
+_MATCHERS_KEPT = 4096
+
+
+class WrongPattern(ValueError):
+    """A text that is no pattern; says why in RE2's words."""
+
+
+@functools.lru_cache(_MATCHERS_KEPT)
+def compiled(pattern: str) -> Any:
+    """The matcher of a pattern (`search`, `finditer`). Raises WrongPattern."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MAX_MEMORY
+    try:
+        return re2.compile(pattern, options)
+    except (re2.error, UnicodeError) as error:
+        raise WrongPattern(_told(error)) from None
+
+
+def found(pattern: str, text: str) -> bool:
+    """Whether the pattern is anywhere in the text; a wrong pattern is nowhere."""
+    try:
+        return compiled(pattern).search(text) is not None
+    except (WrongPattern, UnicodeError):
+        return False
+
+
+_GO_WORDS = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "bad repetition operator": "invalid nested repetition operator",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid repetition size": "invalid repeat count",
+}
+
+
+def _told(error: Exception) -> str:
+    told = error.args[0] if error.args else "wrong"
+    text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+    if text == "trailing \\":
+        return "error parsing regexp: trailing backslash at end of expression: ``"
+    words, colon, part = text.partition(": ")
+    words = _GO_WORDS.get(words, words)
+    return f"error parsing regexp: {words}: `{part}`" if colon else f"error parsing regexp: {words}"

@@ -1,0 +1,69 @@
+"""Which old value a new one stands in for, and whether they are the same (KEP-4008).
+
+Items of a list of type map are told by their keys, those of plain lists by their place; items of
+sets and atomic lists have no old value. Mirrors k8s.io/apiserver/pkg/cel/common, correlation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from kapiserver.api.apiextensions import list_types
+from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.types import Value
+
+ABSENT: Any = object()
+"""There is no old value."""
+
+
+class Correlated:
+    """The old items of a list, to be asked for by new ones."""
+
+    __slots__ = ("by_key", "keys", "node", "old")
+
+    def __init__(self, old: Value, node: Structural) -> None:
+        known = isinstance(old, list) and node.list_type not in ("set", "atomic")
+        self.old: list[Value] | None = old if known else None
+        self.node = node
+        self.keys = node.map_keys if node.list_type == "map" else ()
+        self.by_key: dict[Hashable, Value] | None = None
+
+    def item(self, index: int, value: Value) -> Value:
+        """The old item that the new one at `index` stands in for, or ABSENT."""
+        if self.old is None:
+            return ABSENT
+        if not self.keys:
+            return self.old[index] if index < len(self.old) else ABSENT
+        if self.by_key is None:
+            # Of items with the same key the first is known.
+            self.by_key = {self._key(one): one for one in reversed(self.old)}
+        return self.by_key.get(self._key(value), ABSENT)
+
+    def _key(self, value: Value) -> Hashable:
+        if not isinstance(value, dict):
+            return None
+        return tuple(list_types.identity(value.get(key)) for key in self.keys)
+
+
+def same(old: Value, new: Value, node: Structural | None) -> bool:
+    """Whether a value is what it was; the order of a list of type map does not matter."""
+    if old is new:
+        return True
+    if type(old) is not type(new):
+        return False
+    if isinstance(new, dict):
+        if old.keys() != new.keys():
+            return False
+        return all(same(old[name], new[name], node and node.field(name)) for name in new)
+    if isinstance(new, list):
+        if len(old) != len(new):
+            return False
+        items = node.items if node else None
+        if node is not None and node.list_type == "map":
+            correlated = Correlated(old, node)
+            return all(
+                same(correlated.item(index, one), one, items) for index, one in enumerate(new)
+            )
+        return all(same(before, one, items) for before, one in zip(old, new, strict=True))
+    return bool(old == new)

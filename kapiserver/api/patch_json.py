@@ -59,16 +59,17 @@ def apply(target: Value, operations: Sequence[Tree]) -> Value:
     wrong = (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException)
     patched, copied = copy.deepcopy(target), 0
     for operation in operations:
-        if _tests_absence(operation) and _found(patched, operation["path"]) is None:
-            continue
         try:
-            copied += _size_of_copy(patched, operation)
+            asked = _in_terms_of_the_library(patched, operation)
+            if asked is None:
+                continue
+            copied += _size_of_copy(patched, asked)
             if copied > MAX_COPIED_BYTES:
                 raise PatchFailed(
                     "Unable to complete the copy, the accumulated size increase of copy is "
                     f"{copied}, exceeding the limit {MAX_COPIED_BYTES}"
                 )
-            patched = jsonpatch.JsonPatch([operation]).apply(patched, in_place=True)
+            patched = jsonpatch.JsonPatch([asked]).apply(patched, in_place=True)
         except wrong as error:
             raise PatchFailed(str(error)) from None
         except (TypeError, ValueError, LookupError, RecursionError) as error:
@@ -77,9 +78,53 @@ def apply(target: Value, operations: Sequence[Tree]) -> Value:
     return patched
 
 
-def _tests_absence(operation: Tree) -> bool:
-    # Testing a missing member for null succeeds, as with kube-apiserver's library.
-    return operation.get("op") == "test" and operation.get("value") is None and "path" in operation
+def _in_terms_of_the_library(tree: Value, operation: Tree) -> Tree | None:
+    """The operation as the library does what kube-apiserver's does; None: there is nothing to do.
+
+    Negative indices count from the end, a value left out is null, a member that is not there is
+    null for all but `remove` and `move`, and only `replace` and `test` take the whole document.
+    """
+    asked, kind = dict(operation), operation.get("op")
+    for name in ("path", "from"):
+        pointer = asked.get(name)
+        if pointer:
+            behind = name == "path" and kind in ("add", "copy", "move")
+            asked[name] = _counted(tree, pointer, behind=behind)
+        elif pointer == "" and kind not in ("replace", "test"):
+            raise PatchFailed(f"{kind} operation does not apply: doc is missing {name}")
+    if kind in ("add", "replace", "test"):
+        asked.setdefault("value", None)
+    if kind == "replace" and _is_missing_member(tree, asked.get("path", "")):
+        asked["op"] = "add"
+    if kind == "copy" and _is_missing_member(tree, asked.get("from", "")):
+        return {"op": "add", "path": asked.get("path", ""), "value": None}
+    if kind == "test" and _is_missing_member(tree, asked.get("path", "")):
+        return asked if asked["value"] is not None else None
+    return asked
+
+
+def _counted(tree: Value, pointer: str, *, behind: bool) -> str:
+    """The pointer with negative indices made positive; the last counts from `behind` the list's
+    end, where an item may be added."""
+    if "/-" not in pointer:
+        return pointer
+    parts = pointer.split("/")
+    for place in range(1, len(parts)):
+        above = _found(tree, "/".join(parts[:place]))
+        if isinstance(above, list) and parts[place].removeprefix("-").isdigit():
+            size = len(above) + (behind and place == len(parts) - 1)
+            index = int(parts[place])
+            parts[place] = str(index + size if index < 0 else index)
+    return "/".join(parts)
+
+
+def _is_missing_member(tree: Value, pointer: str) -> bool:
+    """Whether the pointer leads to a member that an object does not have."""
+    import jsonpointer  # comes with jsonpatch
+
+    parts = jsonpointer.JsonPointer(pointer).parts
+    above = jsonpointer.JsonPointer.from_parts(parts[:-1]).resolve(tree, None) if parts else None
+    return isinstance(above, dict) and parts[-1] not in above
 
 
 def _size_of_copy(tree: Value, operation: Tree) -> int:

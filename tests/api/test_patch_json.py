@@ -19,20 +19,35 @@ APPLIES = [
       {"op": "remove", "path": "/copied/m~0n"}], "copied", {"a/b": "slash"}),
     ([{"op": "test", "path": "/text", "value": "x"}], "text", "x"),
     ([{"op": "test", "path": "/missing", "value": None}], "text", "x"),
-    ([{"op": "test", "path": "/missing/below"}], "text", "x"),
+    ([{"op": "test", "path": "/missing"}], "text", "x"),
+    ([{"op": "replace", "path": "/missing", "value": 1}], "missing", 1),
+    ([{"op": "replace", "path": "/text"}], "text", None),
+    ([{"op": "add", "path": "/missing"}], "missing", None),
+    ([{"op": "copy", "from": "/missing", "path": "/text"}], "text", None),
+    ([{"op": "replace", "path": "/list/-1", "value": 3}], "list", [1, 3]),
+    ([{"op": "remove", "path": "/list/-2"}], "list", [2]),
+    ([{"op": "add", "path": "/list/-1", "value": 3}], "list", [1, 2, 3]),
+    ([{"op": "add", "path": "/list/-3", "value": 3}], "list", [3, 1, 2]),
+    ([{"op": "test", "path": "/list/-1", "value": 2}], "text", "x"),
+    ([{"op": "replace", "path": "", "value": {"text": "y"}}], "text", "y"),
 ]  # fmt: skip
 
 FAILS = [
     {"op": "test", "path": "/yes", "value": 1},
     {"op": "test", "path": "/text", "value": None},
     {"op": "remove", "path": "/missing"},
-    {"op": "replace", "path": "/missing", "value": 1},
+    {"op": "test", "path": "/missing", "value": 1},
+    {"op": "test", "path": "/missing/below"},
+    {"op": "replace", "path": "/missing/below", "value": 1},
+    {"op": "remove", "path": "/list/-3"},
+    {"op": "add", "path": "", "value": {}},
+    {"op": "remove", "path": ""},
+    {"op": "copy", "from": "", "path": "/copied"},
     {"op": "add", "path": "/missing/below", "value": 1},
     {"op": "add", "path": "/list/9", "value": 1},
     {"op": "add", "path": "/list/x", "value": 1},
     {"op": "add", "path": "/text/x", "value": 1},
     {"op": "add", "path": "no-slash", "value": 1},
-    {"op": "add", "path": "/no-value"},
     {"op": "copy", "path": "/no-from"},
     {"op": "move", "from": "/map", "path": "/map/below"},
     {"op": "grow", "path": "/map"},
@@ -44,7 +59,8 @@ FAILS = [
 
 @pytest.mark.parametrize(("operations", "member", "expected"), APPLIES)
 def test_applies(operations, member, expected):
-    """Each operation does what RFC 6902 says and changes neither argument."""
+    """Each operation does what RFC 6902 says, or kube-apiserver where it is kinder, and changes
+    neither argument."""
     document, patch = copy.deepcopy(DOC), copy.deepcopy(operations)
     assert patch_json.apply(document, patch_json.read(patch))[member] == expected
     assert document == DOC

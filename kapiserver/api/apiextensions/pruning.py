@@ -20,6 +20,11 @@ def prune(value: Tree, structural: Structural, unknown: list[str]) -> None:
     unknown.extend(found or ())
 
 
+def prune_value(value: Value, node: Structural) -> list[str]:
+    """Drop unknown fields of a value that is part of an object, in place; returns their paths."""
+    return _prune(value, node) or []
+
+
 # Paths are put together on the way back, so that an object without unknown fields pays nothing.
 
 

@@ -59,6 +59,12 @@ def validate(
     return unique
 
 
+def validate_value(value: Value, node: Structural, path: Path) -> list[FieldError]:
+    """What a schema says against a value that is part of an object, such as a default."""
+    found = plan_of(node).check(value, ABSENT) or ()
+    return list({str(error): error for error in (_error(one, path) for one in found)}.values())
+
+
 def plan_of(node: Structural) -> Plan:
     """The plan of a node, made once."""
     plan: Plan | None = node.compiled.get("plan")

@@ -8,6 +8,7 @@ Mirrors APIGroup and APIResource of meta/v1.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,6 +64,23 @@ def is_stable(version: str) -> bool:
     return _STABLE.fullmatch(version) is not None
 
 
+_USUAL = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+
+
+def newest_first(versions: Iterable[str]) -> list[str]:
+    """Version names in the order in which clients prefer them: v10, v2, v1, v2beta1, v1beta2,
+    v1alpha1, then names of other forms by the alphabet."""
+    return sorted(versions, key=_preference)
+
+
+def _preference(version: str) -> tuple[int, int, int, str]:
+    found = _USUAL.fullmatch(version)
+    if found is None:
+        return (3, 0, 0, version)
+    major, stage, minor = found.groups()
+    return ((None, "beta", "alpha").index(stage), -int(major), -int(minor or 0), "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subresource:
     """A path below one object: `status`, `scale`, `finalize`."""
@@ -79,12 +97,14 @@ class Deprecation:
 
     removed   0: nobody said when
     use       what to use instead, where that is known
+    warning   the whole text, where it is not made from these
     """
 
     version: str
-    since: int
+    since: int = 0
     removed: int = 0
     use: GroupVersionKind | None = None
+    warning: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +136,16 @@ class Resource:
     deprecations: tuple[Deprecation, ...] = ()
     stored: bool = True
     """False for kinds that are only answered: reviews, bindings."""
+    list_kind: str = ""
+    """The kind of its lists; the kind and "List" where empty."""
+    definition: str = ""
+    """The CustomResourceDefinition it comes from. There is such a resource for each version, and
+    its objects are handled in that version, whatever version they are stored in."""
+
+    @property
+    def list_kind_name(self) -> str:
+        """The kind of its lists."""
+        return self.list_kind or f"{self.kind}List"
 
     @property
     def prefix(self) -> str:
@@ -137,6 +167,8 @@ def deprecation_of(resource: Resource, version: GroupVersion) -> str:
     """What clients of a deprecated version are told; "" where it is not."""
     for one in resource.deprecations:
         if one.version == version.version:
+            if one.warning is not None:
+                return one.warning
             text = f"{version} {resource.kind} is deprecated in v1.{one.since}+"
             if one.removed:
                 text += f", unavailable in v1.{one.removed}+"

@@ -122,6 +122,9 @@ def deduced(node: Node, value: Value) -> Node:
 
 def schema_of(type_: type[Type]) -> Node:
     """The node of a Type."""
+    own: Node | None = type_.merge_node()
+    if own is not None:
+        return own
     key: Any = type_
     return _of_type(key)
 

@@ -7,8 +7,8 @@ k8s.io/apimachinery and what pkg/apis/core adds to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from kapiserver.api import names
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long
@@ -27,15 +27,42 @@ NEGATIVE = "must be greater than or equal to 0"
 _PATH = Path("metadata")
 
 
-def validate_new(obj: Tree, *, namespaced: bool, check: names.Check) -> list[FieldError]:
+FinalizerRule: TypeAlias = Callable[[Sequence[str]], list[FieldError]]
+"""A kind's own rule for its finalizers."""
+
+
+def standard_finalizers(finalizers: Sequence[str]) -> list[FieldError]:
+    """Finalizers without a domain are those of Kubernetes: a rule for its own kinds alone."""
+    detail = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid((_PATH / "finalizers")[index], one, detail)
+        for index, one in enumerate(finalizers)
+        if "/" not in one and one not in _STANDARD_FINALIZERS
+    ]
+
+
+def any_finalizers(_finalizers: Sequence[str]) -> list[FieldError]:
+    """Finalizers of any name: for custom objects and their definitions."""
+    return []
+
+
+def validate_new(
+    obj: Tree,
+    *,
+    namespaced: bool,
+    check: names.Check,
+    finalizers: FinalizerRule = standard_finalizers,
+) -> list[FieldError]:
     """The rules for a new object's metadata; `check` is the kind's rule for its names."""
-    return _validate(obj.get("metadata") or {}, namespaced, check)
+    return _validate(obj.get("metadata") or {}, namespaced, check, finalizers)
 
 
-def validate_changed(new: Tree, old: Tree, *, namespaced: bool) -> list[FieldError]:
+def validate_changed(
+    new: Tree, old: Tree, *, namespaced: bool, finalizers: FinalizerRule = standard_finalizers
+) -> list[FieldError]:
     """The rules for a changed object's metadata, the resourceVersion already taken over."""
     meta, before = new.get("metadata") or {}, old.get("metadata") or {}
-    found = _validate(meta, namespaced, names.path_segment)
+    found = _validate(meta, namespaced, names.path_segment, finalizers)
     if is_terminating(old):
         extra = sorted(set(finalizers_of(new)) - set(finalizers_of(old)))
         if extra:
@@ -77,7 +104,9 @@ def not_negative(value: int, path: Path) -> list[FieldError]:
     return [] if value >= 0 else [invalid(path, value, NEGATIVE)]
 
 
-def _validate(meta: Tree, namespaced: bool, check: names.Check) -> list[FieldError]:
+def _validate(
+    meta: Tree, namespaced: bool, check: names.Check, finalizers: FinalizerRule
+) -> list[FieldError]:
     found: list[FieldError] = []
     generate, name = meta.get("generateName") or "", meta.get("name") or ""
     if generate:
@@ -94,10 +123,7 @@ def _validate(meta: Tree, namespaced: bool, check: names.Check) -> list[FieldErr
     found.extend(_validate_owners(meta.get("ownerReferences") or (), _PATH / "ownerReferences"))
     found.extend(_validate_finalizers(meta.get("finalizers") or [], _PATH / "finalizers"))
     found.extend(_validate_managed_fields(meta.get("managedFields") or (), _PATH / "managedFields"))
-    for index, finalizer in enumerate(meta.get("finalizers") or ()):
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
-            detail = "name is neither a standard finalizer name nor is it fully qualified"
-            found.append(invalid((_PATH / "finalizers")[index], finalizer, detail))
+    found.extend(finalizers(meta.get("finalizers") or ()))
     return found
 
 

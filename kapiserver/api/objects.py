@@ -89,3 +89,12 @@ def value_at(obj: Tree, *path: str) -> Any:
             return None
         found = found.get(name)
     return found
+
+
+def copied(value: Any) -> Any:
+    """A JSON-shaped value of one's own."""
+    if isinstance(value, dict):
+        return {name: copied(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [copied(one) for one in value]
+    return value

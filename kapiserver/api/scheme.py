@@ -1,8 +1,9 @@
-"""The immutable lookup from names to types, resources and behaviour.
+"""The lookup from names to types, resources and behaviour.
 
 Built from `groups.py`; a group's modules load when they are first asked for, so making a Scheme
-costs nothing and does not grow with the number of kinds. Knows no bytes and no store. Mirrors
-runtime.Scheme of k8s.io/apimachinery, less the codecs.
+costs nothing and does not grow with the number of kinds. All of it is immutable but for `custom`:
+the custom kinds of the moment, exchanged as a whole and asked first. Knows no bytes and no store.
+Mirrors runtime.Scheme of k8s.io/apimachinery, less the codecs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any
 
 from kapiserver.api.columns import DEFAULT_COLUMNS, Columns
 from kapiserver.api.conversion import Conversion, Convert
+from kapiserver.api.custom import NONE as NO_CUSTOM_KINDS
+from kapiserver.api.custom import CustomKinds, CustomVersion, version_behind
 from kapiserver.api.defaulting import Defaults, DefaultTable, compile_defaults
 from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.fields import Extractor, extractor
@@ -45,17 +48,33 @@ class Scheme:
         self._by_declared_name = {group.name: group for group in (*DECLARED_GROUPS, *groups)}
         self._serves = serves
         self._defaults: dict[GroupVersionKind, Defaults] = {}
+        self.custom: CustomKinds = NO_CUSTOM_KINDS
+        """The custom kinds that are served now."""
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """What is served, in the order discovery shows it: groups with the versions that are on,
+        those of custom kinds last."""
+        custom = self.custom.groups
+        return self._groups if not custom else _joined(self._groups, custom)
+
+    def has_group(self, name: str) -> bool:
+        """Whether a group is served."""
+        return name in self._names_of_groups or self.custom.has_group(name)
 
     @functools.cached_property
-    def groups(self) -> tuple[Group, ...]:
-        """What is served, in the order discovery shows it: groups with the versions that are on."""
+    def _names_of_groups(self) -> frozenset[str]:
+        return frozenset(group.name for group in self._groups)
+
+    @functools.cached_property
+    def _groups(self) -> tuple[Group, ...]:
         if self._serves is None:
             return tuple(self._by_name.values())
         found = (self._served_part(group) for group in self._by_name.values())
         return tuple(group for group in found if group.versions)
 
     def _served_part(self, group: Group) -> Group:
-        on = {version for one in self.resources(group.name) for version in one.versions}
+        on = {version for one in self._resources(group.name) for version in one.versions}
         return replace(
             group,
             versions=tuple(version for version in group.versions if version in on),
@@ -77,10 +96,13 @@ class Scheme:
         """Whether the group has that version, and it is on."""
         return any(version.version in one.versions for one in self.resources(version.group))
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019 - one Scheme lives as long as its server
     def resources(self, group: str) -> tuple[Resource, ...]:
         """The group's resources in the versions that are on, in the order discovery shows them;
         none of a group that is unknown or off."""
+        return (*self._resources(group), *self.custom.resources(group))
+
+    @functools.lru_cache(maxsize=256)  # noqa: B019 - one Scheme lives as long as its server
+    def _resources(self, group: str) -> tuple[Resource, ...]:
         if group not in self._by_name:
             return ()
         found = self._declared_resources(group)
@@ -100,12 +122,19 @@ class Scheme:
         """The resource of that plural name. Raises NotRegistered."""
         found = self._plurals(version.group).get((version.version, name))
         if found is None:
+            custom = self._custom_resource(version, name)
+            if custom is not None and custom.served:
+                return custom.resource
             raise NotRegistered(f"{name} is not a resource of {version}")
         return found
 
+    def _custom_resource(self, version: GroupVersion, name: str) -> CustomVersion | None:
+        definition = self.custom.by_plural(version.group, name)
+        return None if definition is None else definition.versions.get(version.version)
+
     @functools.lru_cache(maxsize=256)  # noqa: B019
     def _plurals(self, group: str) -> dict[tuple[str, str], Resource]:
-        every = self.resources(group)
+        every = self._resources(group)
         return {(version, one.name): one for one in every for version in one.versions}
 
     def stored_resources(self) -> Iterator[Resource]:
@@ -114,10 +143,14 @@ class Scheme:
             for one in _module(group, "resources").RESOURCES:
                 if one.stored and one.kept_in is None:
                     yield one
+        yield from self.custom.stored_resources()
 
     def resource_of(self, kind: GroupVersionKind) -> Resource:
         """The resource of that kind of object. Raises NotRegistered."""
-        for one in self.resources(kind.group):
+        custom = self.custom.version_of(kind)
+        if custom is not None and custom.served:
+            return custom.resource
+        for one in self._resources(kind.group):
             if one.kind == kind.kind and kind.version in one.versions and one.stored:
                 return one
         raise NotRegistered(f"no matches for kind {kind.kind!r} in version {kind.group_version}")
@@ -133,6 +166,9 @@ class Scheme:
 
         Raises NotRegistered.
         """
+        custom = self._custom_resource(version, name)
+        if custom is not None:
+            return custom.resource
         for one in self._declared_resources(version.group):
             if one.name == name and version.version in one.versions:
                 return one
@@ -142,10 +178,14 @@ class Scheme:
         found: tuple[Resource, ...] = _module(self._group(group), "resources").RESOURCES
         return found
 
-    @functools.cache  # noqa: B019
     def type_of(self, kind: GroupVersionKind) -> type[Kind]:
         """The type of a kind, lists and meta/v1 kinds of every group included, and hub types for
         the version `__internal`. Raises NotRegistered."""
+        custom = self.custom.version_of(kind)
+        return self._type_of(kind) if custom is None else custom.type
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019 - anybody may ask for any group
+    def _type_of(self, kind: GroupVersionKind) -> type[Kind]:
         found = self._declared(kind)
         if found is None and kind.kind.endswith("List"):
             item: Any = self._declared(kind._replace(kind=kind.kind.removesuffix("List")))
@@ -158,13 +198,24 @@ class Scheme:
             )
         return found
 
-    @functools.cache  # noqa: B019
+    def hub_of(self, resource: Resource) -> GroupVersion:
+        """The version in which the objects of a resource are handled."""
+        if resource.definition:
+            return GroupVersion(resource.group, resource.versions[0])
+        return self._hub_version(resource.group, resource.kind)
+
     def hub_version(self, group: str, kind: str) -> GroupVersion:
         """The version in which objects of a kind, or lists of them, are handled: `__internal`
-        where the group declares a hub type, else the preferred version that has the kind.
+        where the group declares a hub type, else the preferred version that has the kind. Custom
+        objects are handled in the version of the request; here, it is the stored one.
 
         Raises NotRegistered.
         """
+        custom = self.custom.by_kind(group, kind)
+        return self._hub_version(group, kind) if custom is None else custom.stored.group_version
+
+    @functools.cache  # noqa: B019
+    def _hub_version(self, group: str, kind: str) -> GroupVersion:
         declared = self._group(group)
         names = (kind, kind.removesuffix("List"))
         for resource in self._declared_resources(group):
@@ -175,6 +226,13 @@ class Scheme:
             if any(self._declared(found.with_kind(name)) is not None for name in names):
                 return found
         return GroupVersion(group, declared.versions[0])
+
+    def is_custom(self, obj: Tree) -> bool:
+        """Whether it is a custom object or a list of such."""
+        if not self.custom:
+            return False
+        group = (obj.get("apiVersion") or "").rpartition("/")[0]
+        return self.custom.by_kind(group, obj.get("kind") or "") is not None
 
     def kinds(self, version: GroupVersion) -> tuple[type[Kind], ...]:
         """The kinds that a group declares in a version, in the order of their module; list kinds
@@ -191,10 +249,22 @@ class Scheme:
         kind = kind_of(obj)
         if kind.group_version == version:
             return obj
+        if self.custom.version_of(kind) is not None:
+            return self._convert_custom(obj, version.with_kind(kind.kind))
         source, target = self.type_of(kind), self.type_of(version.with_kind(kind.kind))
         if source is not target:
             obj = self._way(kind, version)(obj)
         return {**obj, "apiVersion": str(version)}
+
+    def _convert_custom(self, obj: Tree, kind: GroupVersionKind) -> Tree:
+        from kapiserver.api.apiextensions.custom_conversion import renamed
+
+        custom = self.custom.version_of(kind)
+        if custom is None:
+            raise NotRegistered(
+                f'no kind "{kind.kind}" is registered for version "{kind.group_version}"'
+            )
+        return renamed(obj, custom)
 
     @functools.cache  # noqa: B019
     def _way(self, kind: GroupVersionKind, version: GroupVersion) -> Convert:
@@ -233,10 +303,21 @@ class Scheme:
                 conversion.between(hub, kind)
         return conversion
 
-    @functools.cache  # noqa: B019
     def strategy(self, resource: Resource, subresource: str = "") -> Strategy:
         """How writes of a resource, or of one of its subresources, behave: what the group's table
         says, else the ordinary way."""
+        if resource.definition:
+            return self._custom(resource).strategies[subresource]
+        return self._strategy(resource, subresource)
+
+    def _custom(self, resource: Resource) -> CustomVersion:
+        found = version_behind(resource, self.custom)
+        if found is None:
+            raise NotRegistered(f"{resource.qualified_name} is not served any more")
+        return found
+
+    @functools.cache  # noqa: B019
+    def _strategy(self, resource: Resource, subresource: str) -> Strategy:
         elsewhere = self._optional_table(resource.group, "strategies", "ELSEWHERE")
         module = elsewhere.get(resource.name, "strategies")
         table = self._optional_table(resource.group, module, "STRATEGIES")
@@ -250,9 +331,12 @@ class Scheme:
         hub = self.hub_version(resource.group, resource.kind)
         return ordinary(self.type_of(hub.with_kind(resource.kind)))
 
-    @functools.cache  # noqa: B019
     def fields(self, resource: Resource) -> Extractor:
         """What reads the selectable fields of the resource's objects, in the hub version."""
+        return self._custom(resource).fields if resource.definition else self._fields(resource)
+
+    @functools.cache  # noqa: B019
+    def _fields(self, resource: Resource) -> Extractor:
         resource = self.kept(resource)
         return extractor(resource, self._optional_table(resource.group, "fields", "FIELDS"))
 
@@ -261,6 +345,10 @@ class Scheme:
         declared defaults and those that the group's functions decide. Kinds without a type are
         left alone."""
         kind = kind_of(obj)
+        custom = self.custom.version_of(kind)
+        if custom is not None:
+            schema_defaults(obj, custom)
+            return
         apply = self._defaults.get(kind)
         if apply is None:
             apply = self._defaults[kind] = compile_defaults(
@@ -268,11 +356,16 @@ class Scheme:
             )
         apply(obj)
 
+    def columns(self, group: str, kind: str, version: str = "") -> Columns:
+        """The columns of a kind's tables; their cells read the hub version. A custom kind has
+        other ones in each version."""
+        custom = self.custom.version_of(GroupVersionKind(group, version, kind))
+        return self._columns(group, kind) if custom is None else custom.columns
+
     @functools.cache  # noqa: B019
-    def columns(self, group: str, kind: str) -> Columns:
-        """The columns of a kind's tables; their cells read the hub version."""
+    def _columns(self, group: str, kind: str) -> Columns:
         with contextlib.suppress(NotRegistered):
-            group = self.hub_version(group, kind).group
+            group = self._hub_version(group, kind).group
         found = self._optional_table(group, "columns", "COLUMNS").get(kind)
         return found if found is not None else DEFAULT_COLUMNS
 
@@ -316,6 +409,31 @@ class Scheme:
         # Not a kind of another group or version that the module imports.
         own = f"{found.__module__}.".startswith(f"{module.__name__}.")
         return found if own else None
+
+
+def schema_defaults(obj: Tree, custom: CustomVersion) -> None:
+    """Fill in, in place, what the schema of a custom kind has defaults for."""
+    from kapiserver.api.apiextensions import schema_defaults as defaults  # most servers need none
+
+    defaults.apply(obj, custom.structural)
+
+
+def _joined(groups: tuple[Group, ...], custom: tuple[Group, ...]) -> tuple[Group, ...]:
+    """All groups; custom kinds may stand in a version of a group that is declared too."""
+    added = {group.name: group.versions for group in custom}
+    both = [
+        replace(
+            group,
+            versions=(
+                *group.versions,
+                *(one for one in added.pop(group.name) if one not in group.versions),
+            ),
+        )
+        if group.name in added
+        else group
+        for group in groups
+    ]
+    return (*both, *(group for group in custom if group.name in added))
 
 
 @functools.cache

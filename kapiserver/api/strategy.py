@@ -13,12 +13,13 @@ group's hub version. Mirrors rest.RESTCreateStrategy and its siblings in k8s.io/
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from kapiserver.api import names
 from kapiserver.api.conversion import zero_tree
 from kapiserver.api.errors import FieldError
+from kapiserver.api.metadata import standard_finalizers
 from kapiserver.api.objects import finalizers_of, generation_of, metadata_of
 from kapiserver.api.types import Kind, Tree
 
@@ -46,6 +47,10 @@ class Strategy:
     it."""
     generate_name_max = 63
     """Names made from `metadata.generateName` are cut to this length."""
+
+    def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
+        """What is wrong with finalizers that are spelled as they should be."""
+        return standard_finalizers(finalizers)
 
     def check_name(self, name: str) -> list[str]:
         """The messages against `metadata.name`; empty when it is fine."""
@@ -136,6 +141,9 @@ class StatusStrategy(Strategy):
         if keeps_metadata:
             kept["f:metadata"] = {f"f:{part}": {} for part in keeps_metadata}
         self.reset_fields = kept
+
+    def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
+        return self.kind.check_finalizers(finalizers)
 
     def check_name(self, name: str) -> list[str]:
         return self.kind.check_name(name)

@@ -127,6 +127,12 @@ class Type:
     """The IDL's package where it is not that of the module."""
 
     @classmethod
+    def merge_node(cls) -> Any:
+        """What server-side apply must know of it (a Node of `merge_schema.py`), where that does
+        not follow from its fields."""
+        return None
+
+    @classmethod
     def fields(cls) -> tuple[Field, ...]:
         """The fields as declared, embedded structs unopened."""
         found: Any = cls
@@ -196,7 +202,7 @@ def list_type(item: Any) -> type[Kind]:
         "__module__": item.__module__,
         "__doc__": f"A list of {item.__name__} objects.",
         "metadata": field(1),
-        "items": field(2, always=True),
+        "items": field(2, always=True, required=True),
     }
     return type(f"{item.__name__}List", (Kind,), namespace)
 

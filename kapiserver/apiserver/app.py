@@ -14,6 +14,7 @@ from kapiserver.apiserver.allocation import ServiceAllocation
 from kapiserver.apiserver.authentication import Authentication, read_tokens
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.custom_resources import CustomResources
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.handlers import HANDLERS
 from kapiserver.apiserver.health import Health
@@ -21,6 +22,7 @@ from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import parse_runtime_config, served
 from kapiserver.apiserver.service_accounts import ServiceAccountTokens
 from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.media_types import JSON
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.etcd_config import EtcdConfig
@@ -52,6 +54,8 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
     tokens = read_tokens(config.token_auth_file) if config.token_auth_file else {}
     scheme = Scheme(serves=served(parse_runtime_config(config.runtime_config)))
     codecs = CodecFactory(scheme)
+    if "CBORServingAndStorage" not in config.feature_gates:
+        codecs.custom_at_rest = JSON
     root = f"/{config.etcd_prefix.strip('/')}".rstrip("/")
     etcd = EtcdConfig(
         root=root,
@@ -84,6 +88,7 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
         codecs=codecs,
         stores=stores,
         clock=clock,
+        custom_resources=CustomResources(scheme, stores, clock),
         health=health,
         authentication=Authentication(
             tokens=tokens,

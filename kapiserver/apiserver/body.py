@@ -77,7 +77,7 @@ def to_hub(scheme: Scheme, target: Target, tree: Tree) -> Tree:
     scheme.default(tree)
     if target.view is not None:
         return tree
-    hub = scheme.hub_version(target.resource.group, target.resource.kind)
+    hub = scheme.hub_of(target.resource)
     if hub == target.version:
         return tree
     try:

@@ -18,6 +18,7 @@ from kapiserver.apiserver.authorization import (
     rules_of_authenticated,
 )
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.custom_resources import CustomResources
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer
@@ -37,6 +38,7 @@ class Server:
     codecs: CodecFactory
     stores: Stores
     clock: Clock
+    custom_resources: CustomResources
     health: Health = field(default_factory=Health)
     authentication: Authentication = field(default_factory=Authentication)
     authorize: Authorizer = allow_authenticated

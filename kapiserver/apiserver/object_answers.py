@@ -128,7 +128,7 @@ def table_of(server: Server, request: Request, wanted: Wanted, target: Target) -
     assert wanted.convert is not None
     return TableOf(
         scheme=server.scheme,
-        columns=server.scheme.columns(target.kind.group, target.kind.kind),
+        columns=server.scheme.columns(target.kind.group, target.kind.kind, target.kind.version),
         table_version=wanted.convert.group_version,
         version=target.kind.group_version,
         include=include_of(read_options(server, request, "TableOptions")),

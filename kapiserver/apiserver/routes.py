@@ -28,7 +28,7 @@ def route(server: Server, handlers: Mapping[str, VerbHandler]) -> Handler:
         info = request.info
         if not info.is_resource_request:
             return await _answer_path(server, request)
-        if not _has_group(server, info.prefix, info.version.group):
+        if not await _knows(server, request):
             return page_not_found()
         # HEAD is a verb to authorization only: kube-apiserver has no route for it.
         if info.verb not in verbs_at(server, request) or request.method == "HEAD":
@@ -108,10 +108,19 @@ async def _answer_path(server: Server, request: Request) -> Answer:
     return await answer(server, request) if answer is not None else page_not_found()
 
 
-def _has_group(server: Server, prefix: str, name: str) -> bool:
-    # The core group is served below /api, all others below /apis.
-    known = any(group.name == name for group in server.scheme.groups)
-    return known and (prefix == "api") == (name == "")
+async def _knows(server: Server, request: Request) -> bool:
+    """Whether there is such a group. The core group is served below /api, all others below
+    /apis."""
+    info, scheme = request.info, server.scheme
+    group = info.version.group
+    if (info.prefix == "api") != (group == ""):
+        return False
+    try:
+        scheme.resource(info.version, info.resource)
+    except NotRegistered:
+        # Another server may have established a definition just now.
+        await server.custom_resources.look_up(group, info.resource)
+    return scheme.has_group(group)
 
 
 def resource_of(server: Server, request: Request) -> Resource:

@@ -105,6 +105,8 @@ async def serve(
             plain = await _plain(config, app)
             endpoints.append(plain)
             insecure_url = f"http://{LOOPBACK}:{plain.port}"
+        await app.server.custom_resources.start()
+        stack.callback(app.server.custom_resources.stop)
         controllers = await start_controllers(app.server, ca_text=ca_text)
         stack.push_async_callback(controllers.stop)
         await others()

@@ -1,4 +1,5 @@
-"""The bytes of an object in the store: Protobuf for declared kinds, CBOR and JSON read as well.
+"""The bytes of an object in the store: Protobuf for declared kinds, CBOR or JSON for custom ones,
+all three read.
 
 Values carry their encoding in their first bytes, mixed freely: `k8s\\0` Protobuf in its envelope,
 `d9d9f7` CBOR, `{` JSON. Knows no key and no revision. Mirrors the storage codec of
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
+from kapiserver.codecs import cbor, json
 from kapiserver.codecs.codec import Codec, VersioningCodec
 from kapiserver.codecs.errors import Malformed
 from kapiserver.codecs.factory import CodecFactory
@@ -32,6 +34,8 @@ def encode_at_rest(codecs: CodecFactory, obj: Tree) -> bytes:
 
     Raises NotEncodable.
     """
+    if codecs.scheme.is_custom(obj):
+        return codecs.serializer_for(codecs.custom_at_rest).encode(obj)
     return codecs.serializer_for(PROTOBUF).encode(obj)
 
 
@@ -41,6 +45,15 @@ def decode_at_rest(codecs: CodecFactory, data: bytes) -> Tree:
     Raises CodecError.
     """
     return _serializer_of(codecs, data).decode(data).object
+
+
+def document_at_rest(codecs: CodecFactory, data: bytes) -> Tree:
+    """The same in CBOR or JSON without looking at what its kind is. Raises CodecError."""
+    read = cbor.read_document if media_at_rest(codecs, data) is CBOR else json.read_document
+    found = read(data)
+    if not isinstance(found, dict):
+        raise Malformed("the stored value is no object")
+    return found
 
 
 def storage_codec(codecs: CodecFactory, version: GroupVersion) -> Codec:

@@ -15,7 +15,7 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Kind, Value
 from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind, WrongValue
 from kapiserver.codecs.serializer import Decoded
-from kapiserver.codecs.shape import read_tree
+from kapiserver.codecs.shape import read_own_tree
 
 _HEAD = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
@@ -48,7 +48,7 @@ def build(
     try:
         require(kind, source)
         unknown: list[str] = []
-        tree = read_tree(type_of(scheme, kind), {} if document is None else document, unknown)
+        tree = read_own_tree(type_of(scheme, kind), {} if document is None else document, unknown)
         tree["kind"], tree["apiVersion"] = kind.kind, str(kind.group_version)
         return Decoded(object=tree, kind=kind, strict_errors=strict(unknown))
     except CodecError as error:

@@ -40,6 +40,10 @@ _ESCAPED = (
 )
 
 
+SORTED = orjson.OPT_SORT_KEYS
+"""Every object's keys in order, however they stand in the tree."""
+
+
 class JSONSerializer:
     """The compact form, as it goes over the wire and into the store."""
 
@@ -57,14 +61,20 @@ class JSONSerializer:
         except (Malformed, WrongValue) as error:
             raise type(error)(_UNREADABLE + str(error)) from None
 
+        repeats = _may_repeat(data, document)  # before anything is dropped from it
+
         def order(unknown: list[str]) -> tuple[str, ...]:
-            return _strict_errors(data, document, unknown)
+            return _strict_errors(data, unknown, repeats=repeats)
 
         return build(self._scheme, document, defaults=defaults, source=data, strict=order)
 
     def encode(self, obj: Tree) -> bytes:
         """Write one object, with a newline after it. Raises NotEncodable."""
-        return write_document(obj) + b"\n"
+        return write_document(obj, option=self._order(obj)) + b"\n"
+
+    def _order(self, obj: Tree) -> int:
+        # Go writes what has no type of its own with sorted keys.
+        return SORTED if self._scheme.is_custom(obj) else 0
 
     def recognizes(self, data: bytes) -> bool:
         """Whether the first byte that is no space opens an object."""
@@ -78,7 +88,7 @@ class PrettyJSONSerializer(JSONSerializer):
 
     def encode(self, obj: Tree) -> bytes:
         """Write one object, indented, without a newline after it. Raises NotEncodable."""
-        return write_document(obj, option=orjson.OPT_INDENT_2)
+        return write_document(obj, option=orjson.OPT_INDENT_2 | self._order(obj))
 
 
 def check_values(data: bytes, most: int) -> None:
@@ -219,12 +229,12 @@ def _without_surrogates(value: Any) -> Any:
 def duplicate_fields(data: bytes, document: Value) -> tuple[str, ...]:
     """Strict errors: the keys that repeat within an object of the text that the document was read
     from."""
-    return _strict_errors(data, document, [])
+    return _strict_errors(data, [], repeats=_may_repeat(data, document))
 
 
-def _strict_errors(data: bytes, document: Value, unknown: list[str]) -> tuple[str, ...]:
+def _strict_errors(data: bytes, unknown: list[str], *, repeats: bool) -> tuple[str, ...]:
     """The unknown and duplicate fields in the order of the text."""
-    if len(unknown) <= 1 and not _may_repeat(data, document):
+    if len(unknown) <= 1 and not repeats:
         return plain_strict_errors(unknown)
     from kapiserver.codecs.json_text import find_keys  # late: hardly any body needs it
 

@@ -17,7 +17,9 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from kapiserver.api.custom import CustomKind
 from kapiserver.api.leaves import StringList
+from kapiserver.api.objects import copied
 from kapiserver.api.types import (
     FlatField,
     Kind,
@@ -45,8 +47,21 @@ def read_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
     to `unknown`, the first hundred of them. The tree of a kind begins with `kind` and
     `apiVersion`, empty where they are not said.
 
+    The tree of a custom kind has copies of what it takes over, in no order of its own.
+
     Raises WrongValue in the words of Go, Malformed when a type nests in itself too deep.
     """
+    if issubclass(type_, CustomKind):
+        value = copied(value)
+    return read_own_tree(type_, value, unknown)
+
+
+def read_own_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
+    """The same of a value that nobody else holds: the tree may be made of its parts."""
+    if issubclass(type_, CustomKind):
+        from kapiserver.codecs.custom_objects import read_custom  # it needs this module
+
+        return read_custom(type_, value, unknown)
     try:
         tree: Tree = reader(type_)(value, None, unknown)
     except RecursionError:

@@ -16,7 +16,7 @@ from kapiserver.codecs import protobuf
 from kapiserver.codecs.cbor import SELF_DESCRIBED
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.framing import LENGTH_PREFIXED
-from kapiserver.codecs.json import write_document
+from kapiserver.codecs.json import SORTED, write_document
 from kapiserver.codecs.shape import read_tree
 from kapiserver.storage.encodings import CBOR_ITEM, ObjectCodec
 from kapiserver.storage.entry import Entry, Form
@@ -48,6 +48,8 @@ class Documents:
         }
         self._scheme = codecs.scheme
         self._ready: set[Form] = set()
+        self._is_custom = codec.is_custom
+        self._list_kind = codec.resource.list_kind_name
 
     async def prepare(self, listing: Listing, form: Form) -> None:
         """Let a long list's first object be written aside of the event loop, when it is the first
@@ -85,12 +87,14 @@ class Documents:
         """An object of the kind with nothing but metadata: what a bookmark carries."""
         kind = self._codec.kind_in(version)
         names = {"kind": kind.kind, "apiVersion": str(version)}
+        if self._is_custom:
+            return {**names, "metadata": metadata}
         tree = read_tree(self._scheme.type_of(kind), {**names, "metadata": metadata}, [])
         return {**names, **tree}
 
     def _list_meta(self, listing: Listing) -> Tree:
         meta: Tree = {"resourceVersion": str(listing.revision)}
-        if listing.continue_token:
+        if listing.continue_token or self._is_custom:
             meta["continue"] = listing.continue_token
         if listing.remaining is not None:
             meta["remainingItemCount"] = listing.remaining
@@ -99,29 +103,33 @@ class Documents:
     def _json_list(self, listing: Listing, form: Form) -> Iterator[bytes]:
         head = write_document(
             {
-                "kind": f"{self._codec.resource.kind}List",
+                "kind": self._list_kind,
                 "apiVersion": str(form.version),
                 "metadata": self._list_meta(listing),
                 "items": [],
-            }
+            },
+            option=SORTED if self._is_custom else 0,
         )
-        # Every item begins with its metadata: what is kept of it lacks only the brace.
-        parts, between = [head.removesuffix(b"]}")], b"{"
-        size = len(parts[0])
+        before, _, after = head.partition(b'"items":[]')
+        # Every item begins with its metadata: what is kept of it lacks only the brace. Custom
+        # objects are whole.
+        brace = b"" if self._is_custom else b"{"
+        parts, between = [before, b'"items":['], brace
+        size = len(head)
         for entry in listing.entries:
             body = entry.listed(form)
             parts.append(between)
             parts.append(body)
-            between = b",{"
+            between = b"," + brace
             size += len(body)
             if size >= SLICE or len(parts) > 2 * TURN:
                 yield b"".join(parts)
                 parts, size = [], 0
-        parts.append(b"]}\n")
+        parts.append(b"]%b\n" % after)
         yield b"".join(parts)
 
     def _protobuf_list(self, listing: Listing, form: Form) -> Iterator[bytes]:
-        kind = form.version.with_kind(f"{self._codec.resource.kind}List")
+        kind = form.version.with_kind(self._list_kind)
         head = {"kind": kind.kind, "apiVersion": str(form.version)}
         meta = {**head, "metadata": self._list_meta(listing), "items": []}
         first = protobuf.read_envelope(self.serialize("protobuf", meta)).raw
@@ -156,7 +164,7 @@ class Documents:
         head = self.serialize(
             "cbor",
             {
-                "kind": f"{self._codec.resource.kind}List",
+                "kind": self._list_kind,
                 "apiVersion": str(form.version),
                 "metadata": self._list_meta(listing),
                 "items": [],

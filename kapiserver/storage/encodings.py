@@ -15,12 +15,12 @@ from kapiserver.api.fields import Extractor
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.objects import labels_of, metadata_of
 from kapiserver.api.types import Kind, Tree
-from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest
+from kapiserver.codecs.at_rest import decode_at_rest, document_at_rest, encode_at_rest
 from kapiserver.codecs.cbor import SELF_DESCRIBED
 from kapiserver.codecs.codec import convert
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.factory import CodecFactory
-from kapiserver.codecs.json import write_document
+from kapiserver.codecs.json import SORTED, write_document
 from kapiserver.codecs.protobuf import (
     ENVELOPE_TAIL,
     envelope_head,
@@ -38,7 +38,7 @@ from kapiserver.storage.errors import Corrupt, Undecryptable
 from kapiserver.storage.projection import projection
 
 CBOR_ITEM = "cbor.item"
-"""An item of a CBOR list: the object without `kind` and `apiVersion`."""
+"""An item of a CBOR list: the object without `kind` and `apiVersion`, but for custom ones."""
 
 _OWNERSHIP = tuple(
     f"metadata.{name}" for name in ("uid", "deletionTimestamp", "finalizers", "ownerReferences")
@@ -63,7 +63,7 @@ class ObjectCodec:
         scheme = codecs.scheme
         self.resource = resource
         self.prefix = f"{root}/{resource.prefix}/"
-        self.hub = scheme.hub_version(resource.group, resource.kind)
+        self.hub = scheme.hub_of(resource)
         self.stored_version = GroupVersion(resource.group, resource.storage_version)
         self.type: type[Kind] = scheme.type_of(self.hub.with_kind(resource.kind))
         self._codecs = codecs
@@ -72,16 +72,16 @@ class ObjectCodec:
         self._transformer = transformer
         self._fields: Extractor = scheme.fields(resource)
         self._stored_kind = self.stored_version.with_kind(resource.kind)
+        self.is_custom = bool(resource.definition)
         stored_type = scheme.type_of(self._stored_kind)
+        as_stored = self.hub == self.stored_version and not self.is_custom
         # Selectable fields are read in the hub; where that is another version, from the tree.
         self._glance = (
-            decoder(projection(stored_type, resource.selectable_fields))
-            if self.hub == self.stored_version
-            else None
+            decoder(projection(stored_type, resource.selectable_fields)) if as_stored else None
         )
         # Where the hub is the stored version, nothing is converted. As with spliced protobuf, what
         # a server wrote that did not know a field yet goes out without that field's default.
-        self._transcode = transcoder(stored_type) if self.hub == self.stored_version else None
+        self._transcode = transcoder(stored_type) if as_stored else None
         self._prefixes: dict[GroupVersion, bytes] = {}
         # All that stands before the length of the message in the values stored here.
         self._head = envelope_head(self._stored_kind, 0)[:-1]
@@ -152,9 +152,19 @@ class ObjectCodec:
                 tree = None if message is None else self._glance(message)
             except CodecError as error:
                 raise Corrupt(f"{entry.path}: {error}") from error
+        if tree is None and self.is_custom and not self.resource.selectable_fields:
+            tree = self._document(entry)
         if tree is None:
             tree = entry.tree()
         return Selectable(labels_of(tree), self._fields(tree))
+
+    def _document(self, entry: Entry) -> Tree:
+        if entry.value.startswith(SEALED):
+            self.open(entry)
+        try:
+            return document_at_rest(self._codecs, entry.value)
+        except CodecError as error:
+            raise Corrupt(f"{entry.path}: {error}") from error
 
     def metadata(self, path: str, value: bytes) -> Tree:
         """What a stored value says of its identity, its owners and its end; reads no more of a
@@ -162,6 +172,8 @@ class ObjectCodec:
         try:
             if value.startswith(SEALED):
                 value = self._transformer.open(value, path).value
+            if self.is_custom:
+                return metadata_of(document_at_rest(self._codecs, value))
             message = self._message(value)
             if message is None:
                 return metadata_of(decode_at_rest(self._codecs, value))
@@ -170,6 +182,17 @@ class ObjectCodec:
             raise Undecryptable(str(error), key=path) from error
         except CodecError as error:
             raise Corrupt(f"{path}: {error}") from error
+
+    def part(self, entry: Entry, decode: Callable[[bytes], Tree]) -> Tree:
+        """What a decoder of a few fields reads of an entry; the whole tree where it is not stored
+        as Protobuf. Raises Corrupt, Undecryptable."""
+        if entry.value.startswith(SEALED):
+            self.open(entry)
+        message = self._message(entry.value)
+        try:
+            return self.tree(entry) if message is None else decode(message)
+        except CodecError as error:
+            raise Corrupt(f"{entry.path}: {error}") from error
 
     @functools.cached_property
     def _metadata(self) -> Callable[[bytes], Tree]:
@@ -198,7 +221,10 @@ class ObjectCodec:
         return version.with_kind(self.resource.kind)
 
     def json_prefix(self, version: GroupVersion) -> bytes:
-        """How the JSON of every object of a version begins, up to what an item has too."""
+        """How the JSON of every object of a version begins, up to what an item has too. Nothing
+        for custom objects, which are whole as items."""
+        if self.is_custom:
+            return b""
         found = self._prefixes.get(version)
         if found is None:
             names = {"kind": self.resource.kind, "apiVersion": str(version)}
@@ -222,7 +248,8 @@ class ObjectCodec:
             found = self._transcoded(entry, version)
             if found is not None:
                 return found[1:]
-            return write_document(convert(self._scheme, self._read(entry), version))[len(prefix) :]
+            tree = convert(self._scheme, self._read(entry), version)
+            return write_document(tree, option=SORTED if self.is_custom else 0)[len(prefix) :]
         tree = convert(self._scheme, self._read(entry), version)
         if media == "protobuf":
             return read_envelope(self._serialize("protobuf", tree)).raw
@@ -289,6 +316,8 @@ class ObjectCodec:
     def _item_cbor(self, tree: Tree) -> bytes:
         from kapiserver.codecs.cbor import write_document as write_cbor  # only for CBOR's clients
 
+        if self.is_custom:
+            return write_cbor(tree)
         item = {name: value for name, value in tree.items() if name not in ("kind", "apiVersion")}
         return write_cbor(item).removeprefix(SELF_DESCRIBED)
 

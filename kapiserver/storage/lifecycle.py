@@ -87,7 +87,12 @@ def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[st
         obj,
         resource,
         [
-            *validate_new(obj, namespaced=resource.namespaced, check=strategy.check_name),
+            *validate_new(
+                obj,
+                namespaced=resource.namespaced,
+                check=strategy.check_name,
+                finalizers=strategy.check_finalizers,
+            ),
             *strategy.validate(obj),
         ],
     )
@@ -149,7 +154,9 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
         new,
         resource,
         [
-            *validate_changed(new, old, namespaced=resource.namespaced),
+            *validate_changed(
+                new, old, namespaced=resource.namespaced, finalizers=strategy.check_finalizers
+            ),
             *strategy.validate_update(new, old),
         ],
     )

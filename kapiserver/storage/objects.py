@@ -25,7 +25,7 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 from kapiserver.storage import lifecycle
-from kapiserver.storage.cache import ResourceCache
+from kapiserver.storage.cache import CachedEvent, ResourceCache
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.documents import Documents, FormFramer
 from kapiserver.storage.encodings import ObjectCodec
@@ -121,6 +121,7 @@ class ResourceStore:
         self._cache = ResourceCache(around.kv, codec.prefix, codec, around.clock)
         self._lists = Lists(around.kv, codec, self._cache, around.tokens)
         self._watchers = Watchers(self._cache, around.clock)
+        self._retiring: asyncio.Future[None] | None = None
 
     # Reading.
 
@@ -173,6 +174,28 @@ class ResourceStore:
         of an ERROR event."""
         return FormFramer(self.documents, form, status)
 
+    def follow(
+        self, changed: Callable[[Sequence[CachedEvent]], None], broken: Callable[[], None]
+    ) -> None:
+        """Be told of every change as soon as the cache has it, and of the cache's end, after which
+        `present` begins anew."""
+        publish, end = self._cache.published, self._cache.broken
+
+        def told(events: Sequence[CachedEvent]) -> None:
+            changed(events)
+            publish(events)
+
+        def ended() -> None:
+            broken()
+            end()
+
+        self._cache.published, self._cache.broken = told, ended
+
+    async def present(self) -> Sequence[Entry]:
+        """All objects that the cache has. Raises Unavailable."""
+        await self._cache.ready()
+        return self._cache.range(self._codec.prefix)
+
     @property
     def codec(self) -> ObjectCodec:
         """How the objects are stored."""
@@ -187,6 +210,11 @@ class ResourceStore:
     def stop(self) -> None:
         """End the cache's watch of the store, and all watches with it."""
         self._cache.stop()
+
+    def retire(self) -> None:
+        """The same, when the watches of clients have been told what has happened."""
+        self._retiring = asyncio.ensure_future(self._watchers.delivered())
+        self._retiring.add_done_callback(lambda _: self.stop())
 
     # Creating.
 

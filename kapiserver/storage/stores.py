@@ -11,6 +11,7 @@ import random
 import uuid
 from dataclasses import replace
 
+from kapiserver.api.custom import version_behind
 from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.scheme import Scheme
 from kapiserver.codecs.factory import CodecFactory
@@ -80,10 +81,14 @@ class Stores:
         )
         self._tokens: Tokens | None = None
         self._made: dict[tuple[str, str], ResourceStore] = {}
+        self._custom: dict[str, dict[str, ResourceStore]] = {}
+        """Of custom kinds: by definition and version."""
         self._named: dict[tuple[GroupVersion, str], ResourceStore] = {}
 
     def of(self, resource: Resource) -> ResourceStore:
         """The objects of a resource; kinds that two groups show have one store."""
+        if resource.definition:
+            return self._of_custom(resource)
         found = self._made.get((resource.group, resource.name))
         if found is None:
             kept = self._around.scheme.kept(resource)
@@ -91,11 +96,28 @@ class Stores:
             self._made[(resource.group, resource.name)] = found
         return found
 
+    def _of_custom(self, resource: Resource) -> ResourceStore:
+        versions = self._custom.setdefault(resource.definition, {})
+        found = versions.get(resource.versions[0])
+        if found is None:
+            now = version_behind(resource, self._around.scheme.custom)
+            resource = resource if now is None else now.resource
+            found = versions[resource.versions[0]] = self._make(resource)
+        return found
+
+    def retire(self, definition: str) -> None:
+        """Let the stores of a custom kind go: it is not what it was, or gone. Their watches end
+        when they have told what they know."""
+        for store in self._custom.pop(definition, {}).values():
+            store.retire()
+
     def named(self, version: GroupVersion, name: str) -> ResourceStore:
         """The objects of the resource of that plural name, served or not. Raises NotRegistered."""
         found = self._named.get((version, name))
         if found is None:
             resource = self._around.scheme.declared_resource(version, name)
+            if resource.definition:
+                return self.of(resource)
             found = self._named[(version, name)] = self.of(resource)
         return found
 
@@ -106,16 +128,21 @@ class Stores:
     def _codec_at(self, path: str) -> ObjectCodec | None:
         """How the object under a key of the store is stored; None: no object of a known kind."""
         parts = path[len(self._root) + 1 :].split("/", 2)
+        custom = self._around.scheme.custom.by_plural(parts[0], parts[1] if parts[1:] else "")
+        if custom is not None:
+            return self.of(custom.stored.resource).codec
         resource = self._by_prefix.get("/".join(parts[:2])) or self._by_prefix.get(parts[0])
         return None if resource is None else self.of(resource).codec
 
     @functools.cached_property
     def _by_prefix(self) -> dict[str, Resource]:
-        return {one.prefix: one for one in self._around.scheme.stored_resources()}
+        found = self._around.scheme.stored_resources()
+        return {one.prefix: one for one in found if not one.definition}
 
     def stop(self) -> None:
         """End the watches of all resources, and with them those of clients."""
-        for store in self._made.values():
+        custom = (one for versions in self._custom.values() for one in versions.values())
+        for store in (*self._made.values(), *custom):
             store.stop()
 
     async def _load_tokens(self) -> Tokens:

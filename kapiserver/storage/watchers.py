@@ -158,6 +158,11 @@ class Watchers:
         self._starting.add(watching)
         watching.task = asyncio.create_task(self._catch_up(watching, initial, marked))
 
+    async def delivered(self) -> None:
+        """Wait until all that was published has been shown."""
+        while self._pump is not None:
+            await asyncio.wait([self._pump])
+
     def end_all(self) -> None:
         """End every stream: clients resume."""
         self._pending.clear()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from kapiserver.apiserver.chosen_controllers import chosen
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.controllers.bootstrap import create_system_namespaces
+from kapiserver.apiserver.controllers.definitions import Definitions
 from kapiserver.apiserver.controllers.everything import Everything, Loop
 from kapiserver.apiserver.controllers.garbage_collector import GarbageCollector
 from kapiserver.apiserver.controllers.leader import Leader
@@ -23,12 +24,14 @@ from kapiserver.apiserver.controllers.resource_quotas import ResourceQuotas
 class Controllers:
     """All that run in one server."""
 
+    definitions: Definitions
     namespace_defaults: NamespaceDefaults
     everything: Everything | None
     leader: Leader | None
 
     async def stop(self) -> None:
         """End them; what they are in the middle of finishes."""
+        await self.definitions.stop()
         await self.namespace_defaults.stop()
         if self.leader is not None:
             await self.leader.stop()
@@ -42,6 +45,8 @@ async def start_controllers(server: Server, *, ca_text: str) -> Controllers:
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
     """
     on = chosen(server.config.controllers)
+    definitions = Definitions(server)
+    definitions.start()
     await create_system_namespaces(server)
     namespace_defaults = NamespaceDefaults(
         server,
@@ -56,7 +61,12 @@ async def start_controllers(server: Server, *, ca_text: str) -> Controllers:
         leader.start()
     elif everything is not None:
         await everything.start()
-    return Controllers(namespace_defaults=namespace_defaults, everything=everything, leader=leader)
+    return Controllers(
+        definitions=definitions,
+        namespace_defaults=namespace_defaults,
+        everything=everything,
+        leader=leader,
+    )
 
 
 def _everything(server: Server, on: frozenset[str]) -> Everything | None:

@@ -58,7 +58,7 @@ def _framer(server: Server, request: Request, form: Wanted, target: Target) -> F
         return plain
     if form.is_table:
         table = table_of(server, request, form, target)
-        hub = server.scheme.hub_version(target.resource.group, target.resource.kind)
+        hub = server.scheme.hub_of(target.resource)
         return TableFramer(
             server.codecs,
             form.media,

@@ -1,0 +1,49 @@
+"""The columns of CustomResourceDefinitions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kapiserver.api.apiextensions.conditions import is_true
+from kapiserver.api.columns import NAME, Column, Columns, text
+from kapiserver.api.types import Tree
+
+
+def _versions(obj: Tree, _: datetime) -> str:
+    served = sorted(
+        one["name"] + ("(storage)" if one["storage"] else "")
+        for one in obj["spec"].get("versions") or ()
+        if one["served"]
+    )
+    return ",".join(served)
+
+
+def _short_names(obj: Tree, _: datetime) -> str:
+    return ",".join(obj["spec"]["names"].get("shortNames") or ())
+
+
+def _established(obj: Tree, _: datetime) -> bool:
+    return is_true(obj, "Established")
+
+
+COLUMNS = {
+    "CustomResourceDefinition": Columns(
+        (
+            NAME,
+            Column("Scope", text("spec", "scope"), "Namespaced or Cluster."),
+            Column("Versions", _versions, "The versions that are served."),
+            Column(
+                "Created At",
+                text("metadata", "creationTimestamp"),
+                "When the definition was created.",
+                type="date",
+            ),
+            Column("Group", text("spec", "group"), "The group.", priority=1),
+            Column("Kind", text("spec", "names", "kind"), "The kind.", priority=1),
+            Column("ShortNames", _short_names, "Shorter names for people.", priority=1),
+            Column(
+                "Established", _established, "Whether it is served.", type="boolean", priority=1
+            ),
+        )
+    )
+}

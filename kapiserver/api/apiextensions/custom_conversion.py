@@ -1,0 +1,25 @@
+"""A custom object in another version where nothing but its name differs (strategy None).
+
+Mirrors nopConverter of k8s.io/apiextensions-apiserver/pkg/apiserver/conversion.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.apiextensions.pruning import prune
+from kapiserver.api.custom import CustomVersion
+from kapiserver.api.errors import ConversionFailed
+from kapiserver.api.objects import copied
+from kapiserver.api.types import Tree
+
+
+def renamed(obj: Tree, version: CustomVersion) -> Tree:
+    """The object in a version, without the fields that this version does not know.
+
+    Raises ConversionFailed where a webhook is to be asked, which is not done here.
+    """
+    if version.definition.conversion != "None":
+        raise ConversionFailed(f"{version.definition.name}: only its webhook converts")
+    found: Tree = copied({**obj, "apiVersion": str(version.group_version)})
+    if not version.preserves_all:
+        prune(found, version.structural, [])
+    return found

@@ -1,0 +1,149 @@
+"""How writes of custom objects behave, by what their definition says.
+
+Mirrors k8s.io/apiextensions-apiserver/pkg/registry/customresource: strategy.go, status_strategy.go
+and validator.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kapiserver.api.apiextensions import cel, schema_validation
+from kapiserver.api.custom import CustomVersion
+from kapiserver.api.errors import FieldError, Path, invalid
+from kapiserver.api.metadata import any_finalizers
+from kapiserver.api.objects import copied, generation_of, metadata_of, value_at
+from kapiserver.api.strategy import Strategy
+from kapiserver.api.types import Tree
+
+MAX_INT32 = 2**31 - 1
+_STOP = ("not supported", "required", "too long", "too many", "type invalid")
+_NOT_CHECKED = (
+    "some validation rules were not checked because the object was invalid; correct the existing "
+    "errors to complete validation"
+)
+
+
+class CustomStrategy(Strategy):
+    """Writes of the object itself."""
+
+    allow_unconditional_update = False
+
+    def __init__(self, version: CustomVersion) -> None:
+        self._version = version
+        self.reset_fields = {"f:status": {}} if version.has_status else {}
+
+    def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
+        return any_finalizers(finalizers)
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        if self._version.has_status:
+            obj.pop("status", None)
+        metadata_of(obj)["generation"] = 1
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        if self._version.has_status:
+            new.pop("status", None)
+            if "status" in old:
+                new["status"] = copied(old["status"])
+        changed = _content(new) != _content(old)
+        metadata_of(new)["generation"] = generation_of(old) + changed
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return self._check(obj, None)
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return self._check(new, old)
+
+    def _check(self, new: Tree, old: Tree | None) -> list[FieldError]:
+        version = self._version
+        schema = version.structural
+        found = schema_validation.validate(new, schema, old)
+        if version.scale is not None:
+            found = [*found, *_scale_errors(new, version.scale)]
+        if any(one.type in _STOP for one in found):
+            blocked = [*found, FieldError("invalid", Path("<nil>"), _NOT_CHECKED, None)]
+            return blocked if _has_rules(version) else found
+        return [*found, *cel.validate(new, old, schema)]
+
+
+class CustomStatusStrategy(Strategy):
+    """Writes of the status alone: everything else stays as it is stored."""
+
+    allow_unconditional_update = False
+
+    def __init__(self, version: CustomVersion, kind: CustomStrategy) -> None:
+        self._kind = kind
+        names = {"apiVersion", "kind", "metadata", "spec", *version.structural.properties}
+        self.reset_fields: dict[str, Any] = {f"f:{one}": {} for one in names - {"status"}}
+
+    def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
+        return any_finalizers(finalizers)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        status = {"status": new["status"]} if "status" in new else {}
+        managed = metadata_of(new).get("managedFields")
+        kept = copied({name: value for name, value in old.items() if name != "status"})
+        new.clear()
+        new.update(kept | status)
+        metadata_of(new).pop("managedFields", None)
+        if managed is not None:
+            metadata_of(new)["managedFields"] = managed
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return self._kind.validate_update(new, old)
+
+
+def strategies_of(version: CustomVersion) -> Mapping[str, Strategy]:
+    """The strategies of one version, by subresource."""
+    kind = CustomStrategy(version)
+    return {"": kind, "status": CustomStatusStrategy(version, kind), "scale": kind}
+
+
+def _content(obj: Tree) -> Tree:
+    """What a generation counts the changes of."""
+    return {name: value for name, value in obj.items() if name not in ("metadata", "apiVersion")}
+
+
+def _has_rules(version: CustomVersion) -> bool:
+    """Whether any rule of the schema was left unchecked."""
+    found: bool | None = version.structural.compiled.get("has_rules")
+    if found is None:
+        open_ = [version.structural]
+        found = False
+        while open_ and not found:
+            one = open_.pop()
+            found = bool(one.rules)
+            open_ += [*one.properties.values()]
+            open_ += [below for below in (one.items, one.values) if below is not None]
+        version.structural.compiled["has_rules"] = found
+    return found
+
+
+def path_of(json_path: str) -> tuple[str, ...]:
+    """The names in a path of dots."""
+    return tuple(json_path.removeprefix(".").split("."))
+
+
+def _scale_errors(obj: Tree, scale: Tree) -> Iterator[FieldError]:
+    for name in ("specReplicasPath", "statusReplicasPath"):
+        text = scale[name]
+        path = Path(text)
+        replicas = value_at(obj, *path_of(text))
+        if replicas is None:
+            continue
+        if type(replicas) is not int:
+            words = (
+                f"{text} accessor error: {replicas} is of the type {_go(replicas)}, expected int64"
+            )
+            yield invalid(path, 0, words)
+        elif replicas < 0:
+            yield invalid(path, replicas, "should be a non-negative integer")
+        elif replicas > MAX_INT32:
+            yield invalid(path, replicas, f"should be less than or equal to {MAX_INT32}")
+
+
+def _go(value: Any) -> str:
+    names = {str: "string", bool: "bool", float: "float64", list: "[]interface {}"}
+    return names.get(type(value), "map[string]interface {}")

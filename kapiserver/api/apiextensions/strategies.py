@@ -1,0 +1,92 @@
+"""How writes of CustomResourceDefinitions behave.
+
+Mirrors k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kapiserver.api.apiextensions.conditions import set_condition
+from kapiserver.api.apiextensions.validation.definitions import (
+    changed_definition,
+    changed_status,
+    definition,
+)
+from kapiserver.api.errors import FieldError
+from kapiserver.api.metadata import any_finalizers
+from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.objects import finalizers_of, generation_of, is_terminating, metadata_of
+from kapiserver.api.order import settle
+from kapiserver.api.strategy import StatusStrategy, Strategy, keep
+from kapiserver.api.types import Tree
+
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+"""Holds a definition until its objects are gone."""
+
+
+class DefinitionStrategy(Strategy):
+    """Remembers in which versions objects were ever stored; goes after its objects."""
+
+    allow_unconditional_update = False
+    reset_fields = {"f:status": {}}
+
+    def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
+        return any_finalizers(finalizers)
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        obj["status"] = {
+            "conditions": None,
+            "acceptedNames": {"plural": "", "kind": ""},
+            "storedVersions": None,
+        }
+        metadata_of(obj)["generation"] = 1
+        _note_stored_version(obj)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        keep(new, old, "status")
+        changed = new.get("spec") != old.get("spec")
+        metadata_of(new)["generation"] = generation_of(old) + changed
+        _note_stored_version(new)
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(definition(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_definition(new, old))
+
+    def pending_finalizers(self, obj: Tree) -> list[str]:
+        found = finalizers_of(obj)
+        return found if is_terminating(obj) else [*found, CLEANUP]
+
+    def begin_deletion(self, obj: Tree) -> None:
+        metadata = metadata_of(obj)
+        if CLEANUP not in finalizers_of(obj):
+            metadata["finalizers"] = [*finalizers_of(obj), CLEANUP]
+            settle(metadata, ObjectMeta)
+        obj["status"] = set_condition(
+            obj["status"],
+            "Terminating",
+            "True",
+            "InstanceDeletionPending",
+            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+            now=metadata["deletionTimestamp"],
+        )
+
+
+def _note_stored_version(obj: Tree) -> None:
+    status = obj["status"]
+    stored = status.get("storedVersions") or []
+    for version in obj["spec"].get("versions") or ():
+        if version["storage"]:
+            if version["name"] not in stored:
+                obj["status"] = {**status, "storedVersions": [*stored, version["name"]]}
+            return
+
+
+_DEFINITION = DefinitionStrategy()
+
+STRATEGIES = {
+    "customresourcedefinitions": _DEFINITION,
+    "customresourcedefinitions/status": StatusStrategy(_DEFINITION, rule=changed_status),
+}

@@ -1,0 +1,71 @@
+"""From a JSON-shaped value to the tree of a custom kind.
+
+What its schema does not know is left out and noted; metadata, of objects within it too, is read as
+ObjectMeta; everything else stays as it was said. Knows no bytes and no kind by name. Mirrors the
+schema coercion of k8s.io/apiextensions-apiserver.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.apiextensions.pruning import prune
+from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.custom import CustomKind
+from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.types import Tree, Value
+from kapiserver.codecs.bounds import MAX_REPORTED
+from kapiserver.codecs.errors import WrongValue
+from kapiserver.codecs.shape import reader
+
+
+def read_custom(type_: type[CustomKind], value: Value, unknown: list[str]) -> Tree:
+    """Read a value, which nobody else may hold, as a custom kind; the paths of unknown fields are
+    appended to `unknown`. Raises WrongValue."""
+    if not isinstance(value, dict):
+        raise WrongValue(
+            "json: cannot unmarshal the value into Go value of type unstructured.Unstructured"
+        )
+    version = type_.version
+    found: list[str] = []
+    if not version.preserves_all:
+        prune(value, version.structural, found)
+    unknown.extend(found[: MAX_REPORTED - len(unknown)])
+    place = (None, "", "metadata", None)
+    _read_embedded(value, version.structural, "", unknown)
+    value["apiVersion"], value["kind"] = value.get("apiVersion") or "", value.get("kind") or ""
+    value["metadata"] = reader(ObjectMeta)(value.get("metadata") or {}, place, unknown)
+    return value
+
+
+def _read_embedded(value: Value, node: Structural, path: str, unknown: list[str]) -> None:
+    """Read the metadata of objects within a value, in place."""
+    if not _embeds(node):
+        return
+    if isinstance(value, list) and node.items is not None:
+        for index, one in enumerate(value):
+            _read_object(one, node.items, f"{path}[{index}]", unknown)
+    if isinstance(value, dict):
+        for name, one in value.items():
+            child = node.field(name)
+            if child is not None:
+                _read_object(one, child, f"{path}.{name}", unknown)
+
+
+def _read_object(value: Value, node: Structural, path: str, unknown: list[str]) -> None:
+    if node.embedded and isinstance(value, dict):
+        for name in ("apiVersion", "kind"):
+            if name in value and not isinstance(value[name], str):
+                raise WrongValue(f"{path.removeprefix('.')}.{name}: must be a string")
+        if "metadata" in value:
+            place = (None, "", f"{path.removeprefix('.')}.metadata", None)
+            value["metadata"] = reader(ObjectMeta)(value["metadata"] or {}, place, unknown)
+    _read_embedded(value, node, path, unknown)
+
+
+def _embeds(node: Structural) -> bool:
+    """Whether there may be objects of the API below a node."""
+    found: bool | None = node.compiled.get("embeds")
+    if found is None:
+        below = [*node.properties.values(), node.items, node.values]
+        found = any(one is not None and (one.embedded or _embeds(one)) for one in below)
+        node.compiled["embeds"] = found
+    return found

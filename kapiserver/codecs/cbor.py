@@ -156,7 +156,8 @@ def _plain(value: Any, errors: str) -> Value:
         }
         if len(plain) != len(value):
             raise Malformed("cbor: found duplicate map key")
-        return plain
+        # Free values keep the order they are read in, and Go reads them into maps.
+        return dict(sorted(plain.items()))
     if kind is list:
         return [_plain(item, errors) for item in value]
     if kind is int:

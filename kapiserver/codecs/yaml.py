@@ -279,12 +279,17 @@ def _collected(done: _Open) -> Value:
     if done.items is not None:
         return [node.value for node in done.items]
     if not done.merges:
-        return done.entries
+        return _as_map(done.entries)
     # The mapping's own entries win over what it merges, earlier merges over later ones.
     merged: Tree = {}
     for source in reversed(done.merges):
         merged.update(source)
-    return {**merged, **done.entries}
+    return _as_map({**merged, **done.entries})
+
+
+def _as_map(entries: Tree) -> Tree:
+    # Free values keep the order they are read in, and Go's JSON of a map is sorted.
+    return dict(sorted(entries.items()))
 
 
 def _merged(value: Value) -> list[Value]:

@@ -304,3 +304,16 @@ def test_truncated(media):
     for length in range(len(data)):
         with contextlib.suppress(CodecError):
             CODECS.serializer_for(media).decode(data[:length])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"kind: ControllerRevision\napiVersion: apps/v1\ndata: {bb: 1, a: {d: 1, c: 2}}\n",
+        b"\xd9\xd9\xf7\xa3DkindRControllerRevisionJapiVersionGapps/v1Ddata\xa2Bbb\x01Aa\xa2Ad\x01Ac\x02",
+    ],
+    ids=["yaml", "cbor"],
+)
+def test_free_values_out_of_maps(data):
+    """Free values out of formats that Go reads into maps come sorted, whatever they came in as."""
+    assert b'"data":{"a":{"c":2,"d":1},"bb":1}' in recode(data, None, "json", codecs=CODECS)

@@ -1,179 +1,110 @@
-"""OpenAPI: an index and a document a group-version (v3), and one document of all (v2).
+"""OpenAPI over HTTP: the index of v3 and its documents, the document of v2, as JSON and Protobuf.
 
-Made from the declarations at first use and kept as bytes. kubectl validates and explains with
-them. Mirrors kube-openapi's handlers.
+Each has a hash, by which a client asks whether what it has is still so; a v3 URL that holds the
+hash may be kept for ever. Mirrors handler and handler3 of kube-openapi.
 """
 
 from __future__ import annotations
 
-import asyncio
-import functools
-import hashlib
-from dataclasses import dataclass
+import weakref
+from email.utils import formatdate, parsedate_to_datetime
 
-import orjson
-
-from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.types import Tree, Type
-from kapiserver.apiserver.answers import clauses
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
-from kapiserver.apiserver.openapi_paths import operations, paths_v2, paths_v3
-from kapiserver.apiserver.openapi_schemas import Dialect, Schemas
+from kapiserver.apiserver.openapi_documents import Document, Documents
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.respond import Answer, Response, page_not_found
-from kapiserver.apiserver.version import GIT_VERSION
+from kapiserver.apiserver.respond import Answer, Headers, Response, page_not_found
+from kapiserver.codecs.negotiation import parse_accept
 
-_META = "meta.k8s.io"
-_OPTIONS = ("DeleteOptions", "Status")
-_JSON = ("application/json", "application/*", "*/*")
+_JSON = "application/json"
+_PROTOBUF = "application/com.github.proto-openapi.spec.{}.v1.0+protobuf"
+_YEAR = 365 * 24 * 3600
 
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A document's bytes and their hash."""
-
-    body: bytes
-    etag: str
+_documents: weakref.WeakKeyDictionary[Scheme, Documents] = weakref.WeakKeyDictionary()
 
 
 async def answer(server: Server, request: Request) -> Answer:
     """Answer for a path below `/openapi`. Raises MethodNotAllowed."""
     if request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed
-    parts = tuple(part for part in request.path.split("/") if part)[1:]
-    wanted = [clause.name for clause in clauses(request) if clause.quality > 0]
-    if request.header("Accept") and not any(name in _JSON for name in wanted):
-        return Response(status=406, media_type="text/plain; charset=utf-8")
-    scheme = server.scheme
-    if parts == ("v2",):
-        return _document(request, document_v2(scheme))
-    if parts == ("v3",):
-        return Response(body=orjson.dumps(await index_v3(scheme)))
-    if parts[:1] != ("v3",):
+    version, _, path = request.path.removeprefix("/openapi").strip("/").partition("/")
+    documents = _documents.get(server.scheme)
+    if documents is None:
+        documents = _documents[server.scheme] = Documents(server.scheme, server.clock.now)
+    if version == "v3" and not path:
+        return _answered(request, await documents.index(), _JSON)
+    if version == "v2" and not path:
+        document: Document | None = await documents.v2()
+    else:
+        document = await documents.v3(path) if version == "v3" else None
+    if document is None:
         return page_not_found()
-    version = _versions(scheme).get("/".join(parts[1:]))
-    return _document(request, document_v3(scheme, version)) if version else page_not_found()
+    media = _negotiated(request, version)
+    if media is None:
+        return Response(status=406, media_type="text/plain; charset=utf-8", headers=[_VARY])
+    asked = request.parameter("hash") if version == "v3" else ""
+    if asked and asked != document.etag:
+        return _moved(request, path, document, media)
+    headers = [_VARY]
+    if asked:
+        headers.append(("Cache-Control", "public, immutable"))
+        headers.append(("Expires", formatdate(server.clock.now() + _YEAR, usegmt=True)))
+    if media == _JSON:
+        return _answered(request, document, media, headers)
+    body = await documents.protobuf(path or version)
+    return _answered(request, document, media, headers, body)
 
 
-def _document(request: Request, document: Document) -> Response:
-    headers = [("ETag", f'"{document.etag}"'), ("Vary", "Accept")]
-    if request.parameter("hash") == document.etag:  # the URL names its content
-        headers.append(("Cache-Control", "public, max-age=31536000, immutable"))
-    if request.header("If-None-Match") == f'"{document.etag}"':
-        return Response(status=304, headers=headers)
-    return Response(body=document.body, headers=headers)
+_VARY = ("Vary", "Accept")
 
 
-def _versions(scheme: Scheme) -> dict[str, GroupVersion]:
-    """Path below /openapi/v3 -> group-version."""
-    found = [version for group in scheme.groups for version in group.group_versions]
-    return {f"apis/{one}" if one.group else f"api/{one}": one for one in found}
+def _negotiated(request: Request, version: str) -> str | None:
+    """The media type of the answer; None where the client takes none that there is."""
+    accept = request.header("Accept")
+    if not accept:
+        return _JSON
+    # Older clients write `v2@v1.0`, which is no media type.
+    for clause in parse_accept(accept.replace("@", ".")):
+        if clause.quality <= 0:
+            continue
+        if clause.name in ("*/*", "application/*"):
+            return _JSON
+        if clause.name in (_JSON, _PROTOBUF.format(version)):
+            return clause.name
+    return None
 
 
-async def index_v3(scheme: Scheme) -> Tree:
-    """All v3 documents and where they are, their hashes in the URLs."""
-    paths = {}
-    for path, version in _versions(scheme).items():
-        await asyncio.sleep(0)  # each document takes a while, the first time
-        url = f"/openapi/v3/{path}?hash={document_v3(scheme, version).etag}"
-        paths[path] = {"serverRelativeURL": url}
-    return {"paths": paths}
+def _moved(request: Request, path: str, document: Document, media: str) -> Response:
+    location = f"/openapi/v3/{path}?hash={document.etag}"
+    headers = [("Location", location), ("ETag", f'"{document.etag}"'), _VARY]
+    return Response(status=301, media_type=media, headers=headers)
 
 
-@functools.lru_cache(maxsize=256)
-def document_v3(scheme: Scheme, version: GroupVersion) -> Document:
-    """One group-version's document."""
-    found = list(operations(version, _resources(scheme, version)))
-    schemas, roots = _schemas(scheme, [version], "v3")
-
-    def ref(kind: GroupVersionKind) -> Tree:
-        return _ref(scheme, schemas, kind)
-
-    tree = {
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": GIT_VERSION},
-        "paths": dict(sorted(paths_v3(found, ref).items())),
-        "components": {
-            "schemas": schemas.collect(roots) | _PATCH,
-            "securitySchemes": {"BearerToken": _BEARER},
-        },
-        "security": [{"BearerToken": []}],
-    }
-    return _made(tree)
+def _answered(
+    request: Request,
+    document: Document,
+    media: str,
+    headers: Headers | None = None,
+    body: bytes | None = None,
+) -> Response:
+    """The document, or that the client has it already."""
+    headers = headers or []
+    headers.append(("ETag", f'"{document.etag}"'))
+    headers.append(("Last-Modified", formatdate(document.modified, usegmt=True)))
+    if _is_known(request, document):
+        return Response(status=304, media_type=media, headers=headers)
+    return Response(body=document.json if body is None else body, media_type=media, headers=headers)
 
 
-@functools.lru_cache(maxsize=4)
-def document_v2(scheme: Scheme) -> Document:
-    """The document of all group-versions."""
-    versions = [version for group in scheme.groups for version in group.group_versions]
-    schemas, roots = _schemas(scheme, versions, "v2")
-
-    def ref(kind: GroupVersionKind) -> Tree:
-        return _ref(scheme, schemas, kind)
-
-    paths: Tree = {}
-    for version in versions:
-        found = list(operations(version, _resources(scheme, version)))
-        paths |= paths_v2(found, ref)
-    tree = {
-        "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": GIT_VERSION},
-        "paths": dict(sorted(paths.items())),
-        "definitions": schemas.collect(roots) | _PATCH,
-        "securityDefinitions": {"BearerToken": _BEARER},
-        "security": [{"BearerToken": []}],
-    }
-    return _made(tree)
-
-
-_PATCH_NAME = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch"
-_PATCH = {
-    _PATCH_NAME: {
-        "description": "A change to an object, in the form that the Content-Type says.",
-        "type": "object",
-    }
-}
-_BEARER = {
-    "description": "Bearer token",
-    "type": "apiKey",
-    "name": "authorization",
-    "in": "header",
-}
-
-
-def _made(tree: Tree) -> Document:
-    body = orjson.dumps(tree)
-    return Document(body, hashlib.sha512(body).hexdigest().upper())
-
-
-def _resources(scheme: Scheme, version: GroupVersion) -> list[Resource]:
-    found = scheme.resources(version.group)
-    return [resource for resource in found if version.version in resource.versions]
-
-
-def _schemas(
-    scheme: Scheme, versions: list[GroupVersion], dialect: Dialect
-) -> tuple[Schemas, list[type[Type]]]:
-    names: dict[type[Type], tuple[GroupVersionKind, ...]] = {}
-    for version in versions:
-        for resource in _resources(scheme, version):
-            kind = version.with_kind(resource.kind)
-            lists = [kind._replace(kind=f"{kind.kind}List")] if "list" in resource.verbs else []
-            below = [one.kind for one in resource.subresources if one.kind is not None]
-            for one in (kind, *lists, *below):
-                names.setdefault(scheme.type_of(one), (one,))
-    every = [version for group in scheme.groups for version in group.group_versions]
-    for name in _OPTIONS:
-        type_ = scheme.type_of(GroupVersionKind(_META, "v1", name))
-        used = every if name == "DeleteOptions" else [GroupVersion("", "v1")]
-        names[type_] = tuple(version.with_kind(name) for version in used)
-    return Schemas(dialect=dialect, kinds=names), list(names)
-
-
-def _ref(scheme: Scheme, schemas: Schemas, kind: GroupVersionKind) -> Tree:
-    if kind == GroupVersionKind(_META, "v1", "Patch"):
-        prefix = "#/components/schemas/" if schemas.dialect == "v3" else "#/definitions/"
-        return {"$ref": prefix + _PATCH_NAME}
-    return schemas.ref(scheme.type_of(kind))
+def _is_known(request: Request, document: Document) -> bool:
+    """By RFC 9110, section 13.2.2: a hash outweighs a date."""
+    known = request.header("If-None-Match")
+    if known:
+        found = {one.strip().removeprefix("W/") for one in known.split(",")}
+        return bool(found & {"*", f'"{document.etag}"'})
+    since = request.header("If-Modified-Since")
+    try:
+        return bool(since) and parsedate_to_datetime(since).timestamp() >= int(document.modified)
+    except (ValueError, OverflowError):
+        return False

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
-from kapiserver.api.group import GroupVersionKind
+from kapiserver.api.group import GroupVersion, GroupVersionKind
+from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import (
     Field,
+    Kind,
     Leaf,
     ListOf,
     MapOf,
@@ -35,6 +37,14 @@ _ELSEWHERE = {
     "RawExtension": "io.k8s.apimachinery.pkg.runtime",
 }
 """Leaves that are declared outside of meta/v1 in Go."""
+_PACKAGES = {
+    "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
+    "apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
+}
+"""Groups that are declared outside of k8s.io/api in Go."""
+_OF_EVERY_VERSION = ("DeleteOptions", "WatchEvent")
+"""Kinds of meta/v1 that are registered in all group-versions."""
+_UNVERSIONED = ("meta.k8s.io", "apidiscovery.k8s.io")
 
 _SCALARS: Mapping[str, Tree] = {
     "string": {"type": "string"},
@@ -51,23 +61,80 @@ _TYPE_META = {
     "apiVersion": "The version of the schema in which the object is written.",
 }
 
+_UNIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "io.k8s.api.core.v1.AppArmorProfile": ("type", ("localhostProfile",)),
+    "io.k8s.api.core.v1.PodSchedulingGroup": ("", ("podGroupName",)),
+    "io.k8s.api.core.v1.SeccompProfile": ("type", ("localhostProfile",)),
+    "io.k8s.api.flowcontrol.v1.LimitResponse": ("type", ("queuing",)),
+    "io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec": ("type", ("exempt", "limited")),
+    "io.k8s.api.flowcontrol.v1.Subject": ("kind", ("group", "serviceAccount", "user")),
+    "io.k8s.api.lifecycle.v1alpha1.EvictionRequestTarget": ("", ("pod",)),
+    "io.k8s.api.lifecycle.v1alpha1.EvictionTarget": ("", ("pod",)),
+    **{
+        f"io.k8s.api.scheduling.{version}.{name}": ("", members)
+        for version in ("v1alpha3", "v1beta1")
+        for name, members in {
+            "CompositeDisruptionMode": ("all", "single"),
+            "CompositePodGroupSchedulingPolicy": ("basic", "gang"),
+            "DisruptionMode": ("all", "single"),
+            "PodGroupSchedulingPolicy": ("basic", "gang"),
+            "WorkloadCompositePodGroupDisruptionMode": ("all", "single"),
+            "WorkloadCompositePodGroupSchedulingPolicy": ("basic", "gang"),
+            "WorkloadPodGroupDisruptionMode": ("all", "single"),
+            "WorkloadPodGroupSchedulingPolicy": ("basic", "gang"),
+        }.items()
+    },
+}
+"""Structs of which one member counts: the field that says which, where there is one, and them."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+PATCH = f"{_META}.Patch"
+VERSION_INFO = "io.k8s.apimachinery.pkg.version.Info"
+_INFO_FIELDS = (
+    "major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion",
+    "compiler", "platform",
+)  # fmt: skip
+_INFO_OPTIONAL = (
+    "emulationMajor", "emulationMinor", "minCompatibilityMajor", "minCompatibilityMinor",
+)  # fmt: skip
+UNDECLARED: Mapping[str, Tree] = {
+    PATCH: {
+        "description": "A change to an object, in the form that the Content-Type says.",
+        "type": "object",
+    },
+    VERSION_INFO: {
+        "description": "Which Kubernetes a server answers for.",
+        "type": "object",
+        "required": list(_INFO_FIELDS),
+        "properties": {
+            name: {"type": "string"} for name in sorted((*_INFO_FIELDS, *_INFO_OPTIONAL))
+        },
+    },
+}
+"""Schemas of what is no declared type."""
+
+
+@dataclass(frozen=True, slots=True)
 class Schemas:
     """Schemas of types and of all that they hold.
 
-    kinds   what each kind says it is; others have no x-kubernetes-group-version-kind
+    groups   package below `api` to the name of its group
+    every    all group-versions that have types
     """
 
     dialect: Dialect
-    kinds: Mapping[type[Type], tuple[GroupVersionKind, ...]]
+    groups: Mapping[str, str]
+    every: Sequence[GroupVersion]
+
+    def reference(self, name: str) -> Tree:
+        """A reference to the schema of that name."""
+        return {"$ref": _PREFIX[self.dialect] + name}
 
     def ref(self, type_: type[Type]) -> Tree:
         """A reference to the schema of a type."""
-        return {"$ref": _PREFIX[self.dialect] + schema_name(type_)}
+        return self.reference(schema_name(type_))
 
     def collect(self, roots: Iterable[type[Type]]) -> Tree:
-        """The schemas of the roots and of every type below them, by name, sorted."""
+        """The schemas of the roots and of every type below them, by name."""
         found: dict[str, Tree] = {}
         waiting = deque(roots)
         while waiting:
@@ -80,7 +147,7 @@ class Schemas:
                 continue
             found[name] = self._object(type_)
             waiting.extend(_messages(type_))
-        return dict(sorted(found.items()))
+        return found
 
     def _leaf(self, type_: type[Leaf]) -> Tree:
         schema = dict(type_.openapi)
@@ -98,35 +165,49 @@ class Schemas:
             if flat.field.declaration.required:
                 required.append(flat.field.name)
         schema = _described(inspect.getdoc(type_) or "", {"type": "object"})
+        if required:
+            schema["required"] = required
         if properties:
             schema["properties"] = dict(sorted(properties.items()))
-        if required:
-            schema["required"] = sorted(required)
         if type_.atomic:
             schema["x-kubernetes-map-type"] = "atomic"
-        kinds = self.kinds.get(type_)
+        union = _UNIONS.get(schema_name(type_))
+        if union:
+            schema["x-kubernetes-unions"] = [_union(*union)]
+        kinds = self._kinds(type_)
         if kinds:
             schema["x-kubernetes-group-version-kind"] = [
                 {"group": one.group, "kind": one.kind, "version": one.version} for one in kinds
             ]
         return schema
 
+    def _kinds(self, type_: type[Type]) -> list[GroupVersionKind]:
+        """What objects of the type say they are."""
+        if not (issubclass(type_, Kind) or type_.__name__ in _OF_EVERY_VERSION):
+            return []
+        _, _, package, version, *_ = type_.__module__.split(".")
+        if package != "meta":
+            return [GroupVersionKind(self.groups[package], version, type_.__name__)]
+        versions = self.every if type_.__name__ in _OF_EVERY_VERSION else (GroupVersion("", "v1"),)
+        return [one.with_kind(type_.__name__) for one in versions]
+
     def _property(self, field: Field) -> Tree:
         declaration = field.declaration
         schema = self._shape(field.shape)
-        if isinstance(field.shape, Message) and "$ref" in schema and self.dialect == "v3":
-            # A reference stands alone: what else is to be said goes beside it.
-            schema = {"allOf": [schema]}
-            if not (field.pointer or issubclass(field.shape.type, Leaf)):
-                schema["default"] = {}
-        if isinstance(field.shape, Scalar) and declaration.always and not field.pointer:
-            schema["default"] = _ZEROS.get(field.shape.name, "")
-        if declaration.default is not None:
-            schema["default"] = declaration.default
+        beside: Tree = {}
+        default = _default(field) if self.dialect == "v3" else None
+        if default is not None:
+            beside["default"] = default
         if declaration.enum:
-            schema["enum"] = sorted(declaration.enum)
-        schema |= _extensions(field)
-        return _described(declaration.doc or _TYPE_META.get(field.name, ""), schema)
+            beside["enum"] = sorted(declaration.enum)
+        beside |= _extensions(field)
+        text = declaration.doc or _TYPE_META.get(field.name, "")
+        return _described(text, self._beside(schema, beside, described=bool(text)))
+
+    def _beside(self, schema: Tree, beside: Tree, *, described: bool) -> Tree:
+        if self.dialect == "v3" and "$ref" in schema and (beside or described):
+            schema = {"allOf": [schema]}  # in v3 a reference stands alone
+        return schema | beside
 
     def _shape(self, shape: Shape) -> Tree:
         if isinstance(shape, Scalar):
@@ -143,12 +224,42 @@ class Schemas:
         schema = self._shape(shape)
         if self.dialect == "v2":
             return schema
-        if "$ref" in schema:
-            is_leaf = isinstance(shape, Message) and issubclass(shape.type, Leaf)
-            return {"allOf": [schema]} if is_leaf else {"allOf": [schema], "default": {}}
         if isinstance(shape, Scalar) and shape.name in _ZEROS:
-            schema["default"] = _ZEROS[shape.name]
+            return schema | {"default": _ZEROS[shape.name]}
+        if isinstance(shape, Message) and not issubclass(shape.type, Leaf):
+            return self._beside(schema, {"default": {}}, described=False)
         return schema
+
+
+def schemas_of(scheme: Scheme, dialect: Dialect) -> Schemas:
+    """What writes the schemas of a scheme's types."""
+    groups = scheme.declared_groups
+    every = [
+        GroupVersion(group.name, version)
+        for group in groups
+        if group.name not in _UNVERSIONED
+        for version in sorted(group.declared_versions)
+    ]
+    return Schemas(dialect, {group.package: group.name for group in groups}, sorted(every))
+
+
+def _default(field: Field) -> Any:
+    """What stands in for a field that is left out; None: nothing."""
+    if field.declaration.default is not None:
+        return field.declaration.default
+    if field.pointer:
+        return None
+    if isinstance(field.shape, Scalar):
+        return _ZEROS.get(field.shape.name) if field.declaration.always else None
+    if isinstance(field.shape, Message) and not issubclass(field.shape.type, Leaf):
+        return {}
+    return None
+
+
+def _union(discriminator: str, members: Sequence[str]) -> Tree:
+    says: Tree = {"discriminator": discriminator} if discriminator else {}
+    names = {name: name[:1].upper() + name[1:] for name in members}
+    return says | {"fields-to-discriminateBy": names}
 
 
 def _extensions(field: Field) -> Tree:
@@ -194,9 +305,8 @@ def _is_inline(type_: type[Type]) -> TypeGuard[type[Leaf]]:
 
 def schema_name(type_: type[Type]) -> str:
     """`io.k8s.api.core.v1.Pod`."""
-    if issubclass(type_, Leaf):
-        return f"{_ELSEWHERE.get(type_.__name__, _META)}.{type_.__name__}"
     parts = type_.__module__.split(".")  # kapiserver api <package> <version> ...
-    if parts[2] == "meta":
-        return f"{_META}.{type_.__name__}"
-    return f"io.k8s.api.{parts[2]}.{parts[3]}.{type_.__name__}"
+    if parts[2] in ("meta", "leaves", "quantity", "runtime"):
+        return f"{_ELSEWHERE.get(type_.__name__, _META)}.{type_.__name__}"
+    package = _PACKAGES.get(parts[2], f"io.k8s.api.{parts[2]}")
+    return f"{package}.{parts[3]}.{type_.__name__}"

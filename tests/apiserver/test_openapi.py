@@ -2,8 +2,12 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
+from openapi_spec_validator import OpenAPIV2SpecValidator, OpenAPIV30SpecValidator
+
+from tests.apiserver import gnostic
 
 GROUP_VERSIONS = ("api/v1", "apis/apps/v1", "apis/autoscaling/v1", "apis/autoscaling/v2",
                   "apis/coordination.k8s.io/v1")  # fmt: skip
@@ -56,7 +60,8 @@ def test_operations_are_told_apart(documents: dict) -> None:
         ]
         ids = [operation["operationId"] for operation in found]
         assert len(ids) == len(set(ids))
-        assert all("x-kubernetes-group-version-kind" in operation for operation in found)
+        about_objects = [one for one in found if "x-kubernetes-action" in one]
+        assert all("x-kubernetes-group-version-kind" in one for one in about_objects)
 
 
 def test_operation_ids(core: dict) -> None:
@@ -77,8 +82,43 @@ def test_what_kubectl_looks_for(documents: dict, name: str) -> None:
     """Every PATCH takes fieldValidation and dryRun: kubectl looks for them by kind."""
     for document in documents.values():
         for path in document["paths"].values():
-            if "patch" in path:
+            if "patch" in path and path["patch"]["x-kubernetes-action"] == "patch":
                 assert name in [one["name"] for one in path["patch"]["parameters"]]
+
+
+@pytest.mark.parametrize(
+    ("document", "path", "method", "id", "parameters"),
+    [
+        ("api/v1", "/api/v1/", "get", "getCoreV1APIResources", ""),
+        ("api/v1", "/api/v1/namespaces/{namespace}/pods/{name}/eviction", "post",
+         "createCoreV1NamespacedPodEviction",
+         "dryRun fieldManager fieldValidation name namespace pretty"),
+        ("api/v1", "/api/v1/namespaces/{namespace}/pods/{name}/proxy/{path}", "head",
+         "connectCoreV1HeadNamespacedPodProxyWithPath", "name namespace path path"),
+        ("api/v1", "/api/v1/namespaces/{namespace}/pods/{name}/exec", "get",
+         "connectCoreV1GetNamespacedPodExec",
+         "command container name namespace stderr stdin stdout tty"),
+        ("api/v1", "/api/v1/watch/namespaces/{namespace}/pods/{name}", "get",
+         "watchCoreV1NamespacedPod",
+         "allowWatchBookmarks continue fieldSelector labelSelector limit name namespace pretty "
+         "resourceVersion resourceVersionMatch sendInitialEvents shardSelector timeoutSeconds "
+         "watch"),
+        ("apis/apps/v1", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale", "patch",
+         "patchAppsV1NamespacedDeploymentScale",
+         "dryRun fieldManager fieldValidation force name namespace pretty"),
+        ("apis/rbac.authorization.k8s.io", "/apis/rbac.authorization.k8s.io/", "get",
+         "getRbacAuthorizationAPIGroup", ""),
+        ("version", "/version/", "get", "getCodeVersion", ""),
+    ],
+)  # fmt: skip
+def test_operations(
+    documents: dict, document: str, path: str, method: str, id: str, parameters: str
+) -> None:
+    """Each path has its operations, named as kube-apiserver names them, with its parameters."""
+    item = documents[document]["paths"][path]
+    assert item[method]["operationId"] == id
+    found = item.get("parameters", []) + item[method].get("parameters", [])
+    assert sorted(one["name"] for one in found) == parameters.split()
 
 
 def test_kinds(core: dict) -> None:
@@ -128,10 +168,72 @@ def test_unknown_documents(api, path: str) -> None:
     assert api.get(path).status == 404
 
 
-def test_json_only(api) -> None:
-    """The documents come as JSON; who takes nothing else is told so."""
+PROTOBUF = "application/com.github.proto-openapi.spec.{}{}v1.0+protobuf"
+
+
+def test_negotiation(api) -> None:
+    """The documents come as JSON and Protobuf; who takes nothing of that is told so."""
     assert api.get("/openapi/v2", accept="application/x-other").status == 406
-    protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-    assert api.get("/openapi/v2", accept=protobuf).status == 406
-    assert api.get("/openapi/v2", accept=f"{protobuf}, application/json").status == 200
     assert api.get("/openapi/v2", accept="application/x-other, */*").status == 200
+    for mark in "@.":
+        answer = api.get("/openapi/v2", accept=PROTOBUF.format("v2", mark))
+        assert answer.headers["Content-Type"] == PROTOBUF.format("v2", ".")
+        assert answer.headers["Vary"] == "Accept"
+    assert api.get("/openapi/v2", accept=PROTOBUF.format("v3", ".")).status == 406
+
+
+def test_protobuf(api) -> None:
+    """Google's runtime reads the same document out of the message."""
+    message = api.get("/openapi/v2", accept=PROTOBUF.format("v2", "@")).body
+    assert gnostic.decode(message, gnostic.V2) == api.get("/openapi/v2").json
+
+
+@pytest.mark.parametrize("path", ["apis/apps/v1", "apis/apiextensions.k8s.io/v1", "version"])
+def test_protobuf_v3(api, documents: dict, path: str) -> None:
+    """The same of v3, but for defaults that are objects, for which its messages have no room."""
+    message = api.get(f"/openapi/v3/{path}", accept=PROTOBUF.format("v3", ".")).body
+    assert gnostic.decode(message, gnostic.V3) == _without_objects(documents[path])
+
+
+def _without_objects(tree: Any) -> Any:
+    if isinstance(tree, list):
+        return [_without_objects(one) for one in tree]
+    if not isinstance(tree, dict):
+        return tree
+    return {
+        key: _without_objects(one) for key, one in tree.items() if (key, one) != ("default", {})
+    }
+
+
+def test_hashes_and_dates(api) -> None:
+    """A hash that is known, or a date that is not past, is answered with 304; a URL with another
+    hash leads to the right one."""
+    answer = api.get("/openapi/v2")
+    for name, header in (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified")):
+        again = api.get("/openapi/v2", headers={name: answer.headers[header]})
+        assert (again.status, again.body) == (304, b"")
+    url = api.get("/openapi/v3").json["paths"]["version"]["serverRelativeURL"]
+    assert "Expires" in api.get(url).headers
+    moved = api.get("/openapi/v3/version?hash=0123")
+    assert (moved.status, moved.headers["Location"]) == (301, url)
+
+
+@pytest.mark.parametrize("path", ["apis/apps/v1", "apis/policy/v1", "apis/autoscaling/v2"])
+def test_valid_v3(documents: dict, path: str) -> None:
+    """A public validator finds nothing wrong. Defaults are left out: as kube-apiserver's, `{}`
+    stands for a struct of which some fields are required."""
+
+    def bare(tree: Any) -> Any:
+        if isinstance(tree, list):
+            return [bare(one) for one in tree]
+        if not isinstance(tree, dict):
+            return tree
+        return {key: bare(one) for key, one in tree.items() if key != "default"}
+
+    OpenAPIV30SpecValidator(bare(documents[path])).validate()
+
+
+@pytest.mark.slow
+def test_valid_v2(api) -> None:
+    """A public validator finds nothing wrong in the document of all."""
+    OpenAPIV2SpecValidator(api.get("/openapi/v2").json).validate()

@@ -15,15 +15,15 @@ class ApplyConfiguration(Type):
 class AuditAnnotation(Type):
     """A remark for the audit log, computed from the request."""
 
-    key: str = field(1, always=True)
-    valueExpression: str = field(2, always=True)
+    key: str = field(1, always=True, required=True)
+    valueExpression: str = field(2, always=True, required=True)
 
 
 class ExpressionWarning(Type):
     """What is doubtful about one expression."""
 
-    fieldRef: str = field(2, always=True)
-    warning: str = field(3, always=True)
+    fieldRef: str = field(2, always=True, required=True)
+    warning: str = field(3, always=True, required=True)
 
 
 class JSONPatch(Type):
@@ -35,8 +35,8 @@ class JSONPatch(Type):
 class MatchCondition(Type):
     """An expression that must be true for a request to be looked at."""
 
-    name: str = field(1, always=True)
-    expression: str = field(2, always=True)
+    name: str = field(1, always=True, required=True)
+    expression: str = field(2, always=True, required=True)
 
 
 class MatchResources(Type):
@@ -88,8 +88,8 @@ class MutatingAdmissionPolicySpec(Type):
 class MutatingWebhook(Type):
     """A server that is asked to change writes."""
 
-    name: str = field(1, always=True, doc="A domain name of its own.")
-    clientConfig: WebhookClientConfig = field(2, doc="Where the webhook is.")
+    name: str = field(1, always=True, doc="A domain name of its own.", required=True)
+    clientConfig: WebhookClientConfig = field(2, doc="Where the webhook is.", required=True)
     rules: list[RuleWithOperations] = field(3, doc="Which requests it is asked about.")
     failurePolicy: str | None = field(
         4, enum=("Ignore", "Fail"), doc="What an error means: Fail or Ignore."
@@ -102,10 +102,11 @@ class MutatingWebhook(Type):
         always=True,
         enum=("Unknown", "None", "Some", "NoneOnDryRun"),
         doc="Whether asking it has effects elsewhere.",
+        required=True,
     )
     timeoutSeconds: int32 | None = field(7, doc="How long it may take.")
     admissionReviewVersions: list[str] = field(
-        8, always=True, doc="Versions of AdmissionReview it understands."
+        8, always=True, doc="Versions of AdmissionReview it understands.", required=True
     )
     reinvocationPolicy: str | None = field(
         10,
@@ -125,7 +126,7 @@ class MutatingWebhookConfiguration(Kind):
 class Mutation(Type):
     """One change of the object."""
 
-    patchType: str = field(2, always=True, enum=("ApplyConfiguration", "JSONPatch"))
+    patchType: str = field(2, always=True, enum=("ApplyConfiguration", "JSONPatch"), required=True)
     applyConfiguration: ApplyConfiguration | None = field(3)
     jsonPatch: JSONPatch | None = field(4)
 
@@ -180,8 +181,8 @@ class RuleWithOperations(Type):
 class ServiceReference(Type):
     """The service behind which a webhook is."""
 
-    namespace: str = field(1, always=True)
-    name: str = field(2, always=True)
+    namespace: str = field(1, always=True, required=True)
+    name: str = field(2, always=True, required=True)
     path: str | None = field(3)
     port: int32 | None = field(4)
 
@@ -239,8 +240,8 @@ class ValidatingAdmissionPolicyStatus(Type):
 class ValidatingWebhook(Type):
     """A server that is asked whether a write may pass."""
 
-    name: str = field(1, always=True, doc="A domain name of its own.")
-    clientConfig: WebhookClientConfig = field(2, doc="Where the webhook is.")
+    name: str = field(1, always=True, doc="A domain name of its own.", required=True)
+    clientConfig: WebhookClientConfig = field(2, doc="Where the webhook is.", required=True)
     rules: list[RuleWithOperations] = field(3, doc="Which requests it is asked about.")
     failurePolicy: str | None = field(
         4, enum=("Ignore", "Fail"), doc="What an error means: Fail or Ignore."
@@ -253,10 +254,11 @@ class ValidatingWebhook(Type):
         always=True,
         enum=("Unknown", "None", "Some", "NoneOnDryRun"),
         doc="Whether asking it has effects elsewhere.",
+        required=True,
     )
     timeoutSeconds: int32 | None = field(7, doc="How long it may take.")
     admissionReviewVersions: list[str] = field(
-        8, always=True, doc="Versions of AdmissionReview it understands."
+        8, always=True, doc="Versions of AdmissionReview it understands.", required=True
     )
     matchConditions: list[MatchCondition] = field(11, keys=("name",), merge="name")
 
@@ -272,7 +274,11 @@ class Validation(Type):
     """One expression that must be true, and what is said when it is not."""
 
     expression: str = field(
-        1, proto="Expression", always=True, doc="Must be true for the request to pass."
+        1,
+        proto="Expression",
+        always=True,
+        doc="Must be true for the request to pass.",
+        required=True,
     )
     message: str = field(2, doc="What is said when it is not.")
     reason: str | None = field(3)
@@ -284,8 +290,10 @@ class Variable(Type):
 
     atomic = True
 
-    name: str = field(1, proto="Name", always=True, doc="What expressions call it.")
-    expression: str = field(2, proto="Expression", always=True, doc="Gives the value.")
+    name: str = field(1, proto="Name", always=True, doc="What expressions call it.", required=True)
+    expression: str = field(
+        2, proto="Expression", always=True, doc="Gives the value.", required=True
+    )
 
 
 class WebhookClientConfig(Type):

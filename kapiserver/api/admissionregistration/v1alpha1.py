@@ -36,8 +36,8 @@ class JSONPatch(Type):
 class MatchCondition(Type):
     """An expression that must be true for a request to be looked at."""
 
-    name: str = field(1, always=True)
-    expression: str = field(2, always=True)
+    name: str = field(1, always=True, required=True)
+    expression: str = field(2, always=True, required=True)
 
 
 class MatchResources(Type):
@@ -89,7 +89,7 @@ class MutatingAdmissionPolicySpec(Type):
 class Mutation(Type):
     """One change of the object."""
 
-    patchType: str = field(2, always=True, enum=("ApplyConfiguration", "JSONPatch"))
+    patchType: str = field(2, always=True, enum=("ApplyConfiguration", "JSONPatch"), required=True)
     applyConfiguration: ApplyConfiguration | None = field(3)
     jsonPatch: JSONPatch | None = field(4)
 
@@ -187,5 +187,7 @@ class Validation(Type):
 class Variable(Type):
     """A named expression that others use."""
 
-    name: str = field(1, proto="Name", always=True, doc="What expressions call it.")
-    expression: str = field(2, proto="Expression", always=True, doc="Gives the value.")
+    name: str = field(1, proto="Name", always=True, doc="What expressions call it.", required=True)
+    expression: str = field(
+        2, proto="Expression", always=True, doc="Gives the value.", required=True
+    )

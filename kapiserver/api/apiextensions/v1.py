@@ -41,18 +41,18 @@ class ConversionReview(Kind):
 class CustomResourceColumnDefinition(Type):
     """One column of a custom resource's table."""
 
-    name: str = field(1, always=True)
-    type: str = field(2, always=True)
+    name: str = field(1, always=True, required=True)
+    type: str = field(2, always=True, required=True)
     format: str = field(3)
     description: str = field(4)
     priority: int32 = field(5)
-    jsonPath: str = field(6, always=True)
+    jsonPath: str = field(6, always=True, required=True)
 
 
 class CustomResourceConversion(Type):
     """How custom resources get from version to version."""
 
-    strategy: str = field(1, always=True)
+    strategy: str = field(1, always=True, required=True)
     webhook: WebhookConversion | None = field(2)
 
 
@@ -60,15 +60,15 @@ class CustomResourceDefinition(Kind):
     """A resource made of data alone."""
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: CustomResourceDefinitionSpec = field(2, doc="The desired state.")
+    spec: CustomResourceDefinitionSpec = field(2, doc="The desired state.", required=True)
     status: CustomResourceDefinitionStatus = field(3, doc="The observed state.")
 
 
 class CustomResourceDefinitionCondition(Type):
     """One finding about a definition."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
+    type: str = field(1, always=True, doc="What the finding is about.", required=True)
+    status: str = field(2, always=True, doc="True, False or Unknown.", required=True)
     lastTransitionTime: Time = field(3, doc="When the status last changed.")
     reason: str = field(4, doc="Why, in one word for programs.")
     message: str = field(5, doc="Why, for people.")
@@ -78,10 +78,10 @@ class CustomResourceDefinitionCondition(Type):
 class CustomResourceDefinitionNames(Type):
     """How a custom resource is called."""
 
-    plural: str = field(1, always=True, doc="The name in addresses.")
+    plural: str = field(1, always=True, doc="The name in addresses.", required=True)
     singular: str = field(2, doc="What people call one of them.")
     shortNames: list[str] = field(3, doc="Shorter names for people.")
-    kind: str = field(4, always=True, doc="The kind.")
+    kind: str = field(4, always=True, doc="The kind.", required=True)
     listKind: str = field(5, doc="The kind of its lists.")
     categories: list[str] = field(6, doc="Words that mean this and others.")
 
@@ -89,10 +89,12 @@ class CustomResourceDefinitionNames(Type):
 class CustomResourceDefinitionSpec(Type):
     """Names, scope and versions of a custom resource."""
 
-    group: str = field(1, always=True, doc="The group.")
-    names: CustomResourceDefinitionNames = field(3, doc="How it is called.")
-    scope: str = field(4, always=True, doc="Cluster or Namespaced.")
-    versions: list[CustomResourceDefinitionVersion] = field(7, always=True, doc="All versions.")
+    group: str = field(1, always=True, doc="The group.", required=True)
+    names: CustomResourceDefinitionNames = field(3, doc="How it is called.", required=True)
+    scope: str = field(4, always=True, doc="Cluster or Namespaced.", required=True)
+    versions: list[CustomResourceDefinitionVersion] = field(
+        7, always=True, doc="All versions.", required=True
+    )
     conversion: CustomResourceConversion | None = field(
         9, doc="How objects get from version to version."
     )
@@ -113,9 +115,9 @@ class CustomResourceDefinitionStatus(Type):
 class CustomResourceDefinitionVersion(Type):
     """One version of a custom resource."""
 
-    name: str = field(1, always=True, doc="The version.")
-    served: bool = field(2, always=True, doc="Whether clients may use it.")
-    storage: bool = field(3, always=True, doc="Whether objects are stored in it.")
+    name: str = field(1, always=True, doc="The version.", required=True)
+    served: bool = field(2, always=True, doc="Whether clients may use it.", required=True)
+    storage: bool = field(3, always=True, doc="Whether objects are stored in it.", required=True)
     deprecated: bool = field(7)
     deprecationWarning: str | None = field(8)
     schema: CustomResourceValidation | None = field(4, doc="What objects look like.")
@@ -129,8 +131,8 @@ class CustomResourceDefinitionVersion(Type):
 class CustomResourceSubresourceScale(Type):
     """Where the numbers of `scale` are."""
 
-    specReplicasPath: str = field(1, always=True)
-    statusReplicasPath: str = field(2, always=True)
+    specReplicasPath: str = field(1, always=True, required=True)
+    statusReplicasPath: str = field(2, always=True, required=True)
     labelSelectorPath: str | None = field(3)
 
 
@@ -253,14 +255,14 @@ class JSONSchemaPropsOrStringArray(SchemaOrNames):
 class SelectableField(Type):
     """A field that field selectors know."""
 
-    jsonPath: str = field(1, always=True)
+    jsonPath: str = field(1, always=True, required=True)
 
 
 class ServiceReference(Type):
     """The service behind which a webhook is."""
 
-    namespace: str = field(1, always=True)
-    name: str = field(2, always=True)
+    namespace: str = field(1, always=True, required=True)
+    name: str = field(2, always=True, required=True)
     path: str | None = field(3)
     port: int32 | None = field(4)
 
@@ -268,7 +270,7 @@ class ServiceReference(Type):
 class ValidationRule(Type):
     """An expression that must be true."""
 
-    rule: str = field(1, always=True, doc="The expression.")
+    rule: str = field(1, always=True, doc="The expression.", required=True)
     message: str = field(2, doc="What is said when it is false.")
     messageExpression: str = field(3)
     reason: str | None = field(
@@ -296,4 +298,4 @@ class WebhookConversion(Type):
     """The webhook that converts."""
 
     clientConfig: WebhookClientConfig | None = field(2)
-    conversionReviewVersions: list[str] = field(3, always=True)
+    conversionReviewVersions: list[str] = field(3, always=True, required=True)

@@ -18,8 +18,8 @@ class APIService(Kind):
 class APIServiceCondition(Type):
     """One finding about a server."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
+    type: str = field(1, always=True, doc="What the finding is about.", required=True)
+    status: str = field(2, always=True, doc="True, False or Unknown.", required=True)
     lastTransitionTime: Time = field(3, doc="When the status last changed.")
     reason: str = field(4, doc="Why, in one word for programs.")
     message: str = field(5, doc="Why, for people.")
@@ -33,8 +33,12 @@ class APIServiceSpec(Type):
     version: str = field(3, doc="The version.")
     insecureSkipTLSVerify: bool = field(4, doc="Whether the server's certificate goes unchecked.")
     caBundle: bytes = field(5, doc="Certificates to check the server's by, as PEM.")
-    groupPriorityMinimum: int32 = field(7, always=True, doc="The group's place among groups.")
-    versionPriority: int32 = field(8, always=True, doc="The version's place in its group.")
+    groupPriorityMinimum: int32 = field(
+        7, always=True, doc="The group's place among groups.", required=True
+    )
+    versionPriority: int32 = field(
+        8, always=True, doc="The version's place in its group.", required=True
+    )
 
 
 class APIServiceStatus(Type):

@@ -47,10 +47,10 @@ class DaemonSetSpec(Type):
 class DaemonSetStatus(Type):
     """What is known of a daemon set."""
 
-    currentNumberScheduled: int32 = field(1, always=True)
-    numberMisscheduled: int32 = field(2, always=True)
-    desiredNumberScheduled: int32 = field(3, always=True)
-    numberReady: int32 = field(4, always=True)
+    currentNumberScheduled: int32 = field(1, always=True, required=True)
+    numberMisscheduled: int32 = field(2, always=True, required=True)
+    desiredNumberScheduled: int32 = field(3, always=True, required=True)
+    numberReady: int32 = field(4, always=True, required=True)
     observedGeneration: int64 = field(5)
     updatedNumberScheduled: int32 = field(6)
     numberAvailable: int32 = field(7)
@@ -153,7 +153,7 @@ class ReplicaSetSpec(Type):
 class ReplicaSetStatus(Type):
     """What is known of a replica set."""
 
-    replicas: int32 = field(1, always=True)
+    replicas: int32 = field(1, always=True, required=True)
     fullyLabeledReplicas: int32 = field(2)
     readyReplicas: int32 = field(4)
     availableReplicas: int32 = field(5)
@@ -236,7 +236,7 @@ class StatefulSetStatus(Type):
     """What is known of a stateful set."""
 
     observedGeneration: int64 = field(1)
-    replicas: int32 = field(2, always=True)
+    replicas: int32 = field(2, always=True, required=True)
     readyReplicas: int32 = field(3)
     currentReplicas: int32 = field(4)
     updatedReplicas: int32 = field(5)

@@ -31,7 +31,7 @@ class LocalSubjectAccessReview(Kind):
     listed = False
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: SubjectAccessReviewSpec = field(2, doc="What is asked.")
+    spec: SubjectAccessReviewSpec = field(2, doc="What is asked.", required=True)
     status: SubjectAccessReviewStatus = field(3, doc="The answer.")
 
 
@@ -45,7 +45,7 @@ class NonResourceAttributes(Type):
 class NonResourceRule(Type):
     """Verbs on paths."""
 
-    verbs: list[str] = field(1, always=True)
+    verbs: list[str] = field(1, always=True, required=True)
     nonResourceURLs: list[str] = field(2)
 
 
@@ -66,7 +66,7 @@ class ResourceAttributes(Type):
 class ResourceRule(Type):
     """Verbs on resources."""
 
-    verbs: list[str] = field(1, always=True)
+    verbs: list[str] = field(1, always=True, required=True)
     apiGroups: list[str] = field(2)
     resources: list[str] = field(3)
     resourceNames: list[str] = field(4)
@@ -78,7 +78,7 @@ class SelfSubjectAccessReview(Kind):
     listed = False
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: SelfSubjectAccessReviewSpec = field(2, doc="What is asked.")
+    spec: SelfSubjectAccessReviewSpec = field(2, doc="What is asked.", required=True)
     status: SubjectAccessReviewStatus = field(3, doc="The answer.")
 
 
@@ -95,7 +95,7 @@ class SelfSubjectRulesReview(Kind):
     listed = False
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: SelfSubjectRulesReviewSpec = field(2, doc="What is asked.")
+    spec: SelfSubjectRulesReviewSpec = field(2, doc="What is asked.", required=True)
     status: SubjectRulesReviewStatus = field(3, doc="The answer.")
 
 
@@ -111,7 +111,7 @@ class SubjectAccessReview(Kind):
     listed = False
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: SubjectAccessReviewSpec = field(2, doc="What is asked.")
+    spec: SubjectAccessReviewSpec = field(2, doc="What is asked.", required=True)
     status: SubjectAccessReviewStatus = field(3, doc="The answer.")
 
 
@@ -129,7 +129,7 @@ class SubjectAccessReviewSpec(Type):
 class SubjectAccessReviewStatus(Type):
     """Whether, and why."""
 
-    allowed: bool = field(1, always=True, doc="Whether it may be done.")
+    allowed: bool = field(1, always=True, doc="Whether it may be done.", required=True)
     denied: bool = field(4, doc="Whether it must not be done, whatever others say.")
     reason: str = field(2, doc="Why.")
     evaluationError: str = field(3, doc="What went wrong in finding out.")
@@ -138,7 +138,7 @@ class SubjectAccessReviewStatus(Type):
 class SubjectRulesReviewStatus(Type):
     """What is allowed, as far as it is known."""
 
-    resourceRules: list[ResourceRule] = field(1, always=True)
-    nonResourceRules: list[NonResourceRule] = field(2, always=True)
-    incomplete: bool = field(3, always=True)
+    resourceRules: list[ResourceRule] = field(1, always=True, required=True)
+    nonResourceRules: list[NonResourceRule] = field(2, always=True, required=True)
+    incomplete: bool = field(3, always=True, required=True)
     evaluationError: str = field(4)

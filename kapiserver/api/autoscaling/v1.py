@@ -75,7 +75,7 @@ class HorizontalPodAutoscalerCondition(Type):
 class HorizontalPodAutoscalerSpec(Type):
     """What is scaled, within which bounds, by which metrics."""
 
-    scaleTargetRef: CrossVersionObjectReference = field(1)
+    scaleTargetRef: CrossVersionObjectReference = field(1, required=True)
     minReplicas: int32 | None = field(2)
     maxReplicas: int32 = field(3, always=True, required=True)
     targetCPUUtilizationPercentage: int32 | None = field(4)
@@ -86,8 +86,8 @@ class HorizontalPodAutoscalerStatus(Type):
 
     observedGeneration: int64 | None = field(1)
     lastScaleTime: Time | None = field(2)
-    currentReplicas: int32 = field(3, always=True)
-    desiredReplicas: int32 = field(4, always=True)
+    currentReplicas: int32 = field(3, always=True, required=True)
+    desiredReplicas: int32 = field(4, always=True, required=True)
     currentCPUUtilizationPercentage: int32 | None = field(5)
 
 
@@ -188,5 +188,5 @@ class ScaleSpec(Type):
 class ScaleStatus(Type):
     """How many copies there are, and how to find them."""
 
-    replicas: int32 = field(1, always=True, doc="How many copies there are.")
+    replicas: int32 = field(1, always=True, doc="How many copies there are.", required=True)
     selector: str = field(2, doc="Label selector of the copies, as text.")

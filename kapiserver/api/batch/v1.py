@@ -32,7 +32,7 @@ class CronJobSpec(Type):
         3, enum=("Allow", "Forbid", "Replace"), doc="What happens when the last one still runs."
     )
     suspend: bool | None = field(4, doc="No new jobs while true.")
-    jobTemplate: JobTemplateSpec = field(5, doc="What the jobs look like.")
+    jobTemplate: JobTemplateSpec = field(5, doc="What the jobs look like.", required=True)
     successfulJobsHistoryLimit: int32 | None = field(
         6, doc="How many jobs that succeeded are kept."
     )
@@ -58,8 +58,8 @@ class Job(Kind):
 class JobCondition(Type):
     """One finding about a job."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
+    type: str = field(1, always=True, doc="What the finding is about.", required=True)
+    status: str = field(2, always=True, doc="True, False or Unknown.", required=True)
     lastProbeTime: Time = field(3, doc="When it was last looked at.")
     lastTransitionTime: Time = field(4, doc="When the status last changed.")
     reason: str = field(5, doc="Why, in one word for programs.")
@@ -88,7 +88,7 @@ class JobSpec(Type):
     maxFailedIndexes: int32 | None = field(13)
     selector: LabelSelector | None = field(4, doc="Labels of the job's pods; made by the server.")
     manualSelector: bool | None = field(5)
-    template: PodTemplateSpec = field(6, doc="What the pods look like.")
+    template: PodTemplateSpec = field(6, doc="What the pods look like.", required=True)
     ttlSecondsAfterFinished: int32 | None = field(
         8, doc="How long the job is kept once it is done."
     )
@@ -127,28 +127,30 @@ class JobTemplateSpec(Type):
 class PodFailurePolicy(Type):
     """What becomes of the job when pods fail."""
 
-    rules: list[PodFailurePolicyRule] = field(1, always=True)
+    rules: list[PodFailurePolicyRule] = field(1, always=True, required=True)
 
 
 class PodFailurePolicyOnExitCodesRequirement(Type):
     """Which exit codes of containers a rule is for."""
 
     containerName: str | None = field(1)
-    operator: str = field(2, always=True, enum=("In", "NotIn"))
-    values: list[int32] = field(3, always=True, set=True)
+    operator: str = field(2, always=True, enum=("In", "NotIn"), required=True)
+    values: list[int32] = field(3, always=True, set=True, required=True)
 
 
 class PodFailurePolicyOnPodConditionsPattern(Type):
     """A condition of the pod that a rule is for."""
 
-    type: str = field(1, always=True)
+    type: str = field(1, always=True, required=True)
     status: str = field(2, always=True)
 
 
 class PodFailurePolicyRule(Type):
     """One kind of failure, and what follows."""
 
-    action: str = field(1, always=True, enum=("FailJob", "FailIndex", "Ignore", "Count"))
+    action: str = field(
+        1, always=True, enum=("FailJob", "FailIndex", "Ignore", "Count"), required=True
+    )
     onExitCodes: PodFailurePolicyOnExitCodesRequirement | None = field(2)
     onPodConditions: list[PodFailurePolicyOnPodConditionsPattern] = field(3)
 
@@ -156,7 +158,7 @@ class PodFailurePolicyRule(Type):
 class SuccessPolicy(Type):
     """When a job is done before all its pods are."""
 
-    rules: list[SuccessPolicyRule] = field(1, always=True)
+    rules: list[SuccessPolicyRule] = field(1, always=True, required=True)
 
 
 class SuccessPolicyRule(Type):

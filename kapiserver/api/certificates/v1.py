@@ -11,15 +11,15 @@ class CertificateSigningRequest(Kind):
     """Asks a signer for a certificate."""
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: CertificateSigningRequestSpec = field(2, doc="The desired state.")
+    spec: CertificateSigningRequestSpec = field(2, doc="The desired state.", required=True)
     status: CertificateSigningRequestStatus = field(3, doc="The observed state.")
 
 
 class CertificateSigningRequestCondition(Type):
     """A decision about a request."""
 
-    type: str = field(1, always=True, doc="Approved, Denied or Failed.")
-    status: str = field(6, always=True, doc="True, False or Unknown.")
+    type: str = field(1, always=True, doc="Approved, Denied or Failed.", required=True)
+    status: str = field(6, always=True, doc="True, False or Unknown.", required=True)
     reason: str = field(2, doc="Why, in one word for programs.")
     message: str = field(3, doc="Why, for people.")
     lastUpdateTime: Time = field(4, doc="When the finding was last made.")
@@ -29,8 +29,8 @@ class CertificateSigningRequestCondition(Type):
 class CertificateSigningRequestSpec(Type):
     """What is asked for, of whom and by whom."""
 
-    request: bytes = field(1, always=True, doc="The request as PEM.")
-    signerName: str = field(7, always=True, doc="Who shall sign.")
+    request: bytes = field(1, always=True, doc="The request as PEM.", required=True)
+    signerName: str = field(7, always=True, doc="Who shall sign.", required=True)
     expirationSeconds: int32 | None = field(8, doc="How long the certificate shall be good.")
     usages: list[str] = field(
         5,
@@ -78,14 +78,14 @@ class ClusterTrustBundle(Kind):
     """Certificates that clients of a signer trust."""
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: ClusterTrustBundleSpec = field(2, doc="The desired state.")
+    spec: ClusterTrustBundleSpec = field(2, doc="The desired state.", required=True)
 
 
 class ClusterTrustBundleSpec(Type):
     """The certificates, and whose."""
 
     signerName: str = field(1, doc="Whose certificates these are.")
-    trustBundle: str = field(2, always=True, doc="The certificates as PEM.")
+    trustBundle: str = field(2, always=True, doc="The certificates as PEM.", required=True)
 
 
 class ExtraValue(StringList):

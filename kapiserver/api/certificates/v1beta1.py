@@ -50,14 +50,14 @@ class ClusterTrustBundle(Kind):
     """Certificates that clients of a signer trust."""
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: ClusterTrustBundleSpec = field(2, doc="The desired state.")
+    spec: ClusterTrustBundleSpec = field(2, doc="The desired state.", required=True)
 
 
 class ClusterTrustBundleSpec(Type):
     """The certificates, and whose."""
 
     signerName: str = field(1, doc="Whose certificates these are.")
-    trustBundle: str = field(2, always=True, doc="The certificates as PEM.")
+    trustBundle: str = field(2, always=True, doc="The certificates as PEM.", required=True)
 
 
 class ExtraValue(StringList):
@@ -85,7 +85,7 @@ class PodCertificateRequestSpec(Type):
     maxExpirationSeconds: int32 | None = field(8, default=86400)
     pkixPublicKey: bytes = field(9, always=True)
     proofOfPossession: bytes = field(10, always=True)
-    stubPKCS10Request: bytes = field(12, always=True)
+    stubPKCS10Request: bytes = field(12, always=True, required=True)
     unverifiedUserAnnotations: dict[str, str] = field(11)
 
 

@@ -62,10 +62,10 @@ class EndpointSlice(Kind):
 class ForNode(Type):
     """A node that best uses an endpoint."""
 
-    name: str = field(1, always=True)
+    name: str = field(1, always=True, required=True)
 
 
 class ForZone(Type):
     """A zone that best uses an endpoint."""
 
-    name: str = field(1, always=True)
+    name: str = field(1, always=True, required=True)

@@ -12,7 +12,7 @@ class Event(Kind):
     """Something that happened to an object."""
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    eventTime: MicroTime = field(2, doc="When it was first seen.")
+    eventTime: MicroTime = field(2, doc="When it was first seen.", required=True)
     series: EventSeries | None = field(3)
     reportingController: str = field(4, doc="Who says so.")
     reportingInstance: str = field(5)
@@ -31,5 +31,5 @@ class Event(Kind):
 class EventSeries(Type):
     """How often an event came again."""
 
-    count: int32 = field(1, always=True)
-    lastObservedTime: MicroTime = field(2)
+    count: int32 = field(1, always=True, required=True)
+    lastObservedTime: MicroTime = field(2, required=True)

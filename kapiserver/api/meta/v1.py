@@ -15,8 +15,8 @@ class Verbs(StringList):
 class APIGroup(Kind):
     """One group and its versions."""
 
-    name: str = field(1, always=True)
-    versions: list[GroupVersionForDiscovery] = field(2, always=True)
+    name: str = field(1, always=True, required=True)
+    versions: list[GroupVersionForDiscovery] = field(2, always=True, required=True)
     preferredVersion: GroupVersionForDiscovery = field(3)
     serverAddressByClientCIDRs: list[ServerAddressByClientCIDR] = field(4)
 
@@ -26,19 +26,19 @@ class APIGroupList(Kind):
 
     listed = False
 
-    groups: list[APIGroup] = field(1, always=True)
+    groups: list[APIGroup] = field(1, always=True, required=True)
 
 
 class APIResource(Type):
     """One resource of a version."""
 
-    name: str = field(1, always=True)
-    singularName: str = field(6, always=True)
-    namespaced: bool = field(2, always=True)
+    name: str = field(1, always=True, required=True)
+    singularName: str = field(6, always=True, required=True)
+    namespaced: bool = field(2, always=True, required=True)
     group: str = field(8)
     version: str = field(9)
-    kind: str = field(3, always=True)
-    verbs: Verbs = field(4, always=True)
+    kind: str = field(3, always=True, required=True)
+    verbs: Verbs = field(4, always=True, required=True)
     shortNames: list[str] = field(5)
     categories: list[str] = field(7)
     storageVersionHash: str = field(10)
@@ -49,8 +49,8 @@ class APIResourceList(Kind):
 
     listed = False
 
-    groupVersion: str = field(1, always=True)
-    resources: list[APIResource] = field(2, always=True)
+    groupVersion: str = field(1, always=True, required=True)
+    resources: list[APIResource] = field(2, always=True, required=True)
 
 
 class APIVersions(Kind):
@@ -58,8 +58,10 @@ class APIVersions(Kind):
 
     listed = False
 
-    versions: list[str] = field(1, always=True)
-    serverAddressByClientCIDRs: list[ServerAddressByClientCIDR] = field(2, always=True)
+    versions: list[str] = field(1, always=True, required=True)
+    serverAddressByClientCIDRs: list[ServerAddressByClientCIDR] = field(
+        2, always=True, required=True
+    )
 
 
 class ApplyOptions(Kind):
@@ -68,8 +70,8 @@ class ApplyOptions(Kind):
     listed = False
 
     dryRun: list[str] = field(1)
-    force: bool = field(2, always=True)
-    fieldManager: str = field(3, always=True)
+    force: bool = field(2, always=True, required=True)
+    fieldManager: str = field(3, always=True, required=True)
 
 
 class Condition(Type):
@@ -109,8 +111,8 @@ class DeleteOptions(Kind):
 class FieldSelectorRequirement(Type):
     """One requirement on a field."""
 
-    key: str = field(1, always=True)
-    operator: str = field(2, always=True)
+    key: str = field(1, always=True, required=True)
+    operator: str = field(2, always=True, required=True)
     values: list[str] = field(3)
 
 
@@ -125,45 +127,45 @@ class GetOptions(Kind):
 class GroupKind(Type):
     """A kind without its version."""
 
-    group: str = field(1, always=True)
-    kind: str = field(2, always=True)
+    group: str = field(1, always=True, required=True)
+    kind: str = field(2, always=True, required=True)
 
 
 class GroupResource(Type):
     """A resource without its version."""
 
-    group: str = field(1, always=True)
-    resource: str = field(2, always=True)
+    group: str = field(1, always=True, required=True)
+    resource: str = field(2, always=True, required=True)
 
 
 class GroupVersion(Type):
     """A group and version."""
 
-    group: str = field(1, always=True)
-    version: str = field(2, always=True)
+    group: str = field(1, always=True, required=True)
+    version: str = field(2, always=True, required=True)
 
 
 class GroupVersionForDiscovery(Type):
     """One version of a group."""
 
-    groupVersion: str = field(1, always=True)
-    version: str = field(2, always=True)
+    groupVersion: str = field(1, always=True, required=True)
+    version: str = field(2, always=True, required=True)
 
 
 class GroupVersionKind(Type):
     """What an object says it is."""
 
-    group: str = field(1, always=True)
-    version: str = field(2, always=True)
-    kind: str = field(3, always=True)
+    group: str = field(1, always=True, required=True)
+    version: str = field(2, always=True, required=True)
+    kind: str = field(3, always=True, required=True)
 
 
 class GroupVersionResource(Type):
     """A resource in a version."""
 
-    group: str = field(1, always=True)
-    version: str = field(2, always=True)
-    resource: str = field(3, always=True)
+    group: str = field(1, always=True, required=True)
+    version: str = field(2, always=True, required=True)
+    resource: str = field(3, always=True, required=True)
 
 
 class LabelSelector(Type):
@@ -178,8 +180,8 @@ class LabelSelector(Type):
 class LabelSelectorRequirement(Type):
     """One requirement on a label."""
 
-    key: str = field(1, always=True)
-    operator: str = field(2, always=True)
+    key: str = field(1, always=True, required=True)
+    operator: str = field(2, always=True, required=True)
     values: list[str] = field(3)
 
 
@@ -189,7 +191,7 @@ class List(Kind):
     listed = False
 
     metadata: ListMeta = field(1, doc="Standard list metadata.")
-    items: list[RawExtension] = field(2, always=True)
+    items: list[RawExtension] = field(2, always=True, required=True)
 
 
 class ListMeta(Type):
@@ -224,7 +226,7 @@ class ManagedFieldsEntry(Type):
     """The fields that one manager set."""
 
     manager: str = field(1)
-    operation: str = field(2, required=True, enum=("Apply", "Update"))
+    operation: str = field(2, enum=("Apply", "Update"))
     apiVersion: str = field(3)
     time: Time | None = field(4)
     fieldsType: str = field(6)
@@ -283,7 +285,7 @@ class PartialObjectMetadataList(Kind):
     listed = False
 
     metadata: ListMeta = field(1, doc="Standard list metadata.")
-    items: list[PartialObjectMetadata] = field(2, always=True)
+    items: list[PartialObjectMetadata] = field(2, always=True, required=True)
 
 
 class PatchOptions(Kind):
@@ -307,14 +309,14 @@ class Preconditions(Type):
 class RootPaths(Type):
     """All paths at the root."""
 
-    paths: list[str] = field(1, always=True)
+    paths: list[str] = field(1, always=True, required=True)
 
 
 class ServerAddressByClientCIDR(Type):
     """The server's address for clients of a network."""
 
-    clientCIDR: str = field(1, always=True)
-    serverAddress: str = field(2, always=True)
+    clientCIDR: str = field(1, always=True, required=True)
+    serverAddress: str = field(2, always=True, required=True)
 
 
 class ShardInfo(Type):
@@ -376,8 +378,8 @@ class UpdateOptions(Kind):
 class WatchEvent(Type):
     """One change seen by a watch."""
 
-    type: str = field(1, always=True)
-    object: RawExtension = field(2)
+    type: str = field(1, always=True, required=True)
+    object: RawExtension = field(2, required=True)
 
 
 class Table(Kind):
@@ -387,8 +389,8 @@ class Table(Kind):
     wire = False
 
     metadata: ListMeta = field(doc="Standard list metadata.")
-    columnDefinitions: list[TableColumnDefinition] = field(always=True)
-    rows: list[TableRow] = field(always=True)
+    columnDefinitions: list[TableColumnDefinition] = field(always=True, required=True)
+    rows: list[TableRow] = field(always=True, required=True)
 
 
 class TableColumnDefinition(Type):
@@ -396,11 +398,11 @@ class TableColumnDefinition(Type):
 
     wire = False
 
-    name: str = field(always=True)
-    type: str = field(always=True)
-    format: str = field(always=True)
-    description: str = field(always=True)
-    priority: int32 = field(always=True)
+    name: str = field(always=True, required=True)
+    type: str = field(always=True, required=True)
+    format: str = field(always=True, required=True)
+    description: str = field(always=True, required=True)
+    priority: int32 = field(always=True, required=True)
 
 
 class TableRow(Type):
@@ -408,7 +410,7 @@ class TableRow(Type):
 
     wire = False
 
-    cells: list[Any] = field(always=True)
+    cells: list[Any] = field(always=True, required=True)
     conditions: list[TableRowCondition] = field()
     object: RawExtension = field()
 
@@ -418,9 +420,9 @@ class TableRowCondition(Type):
 
     wire = False
 
-    type: str = field(always=True, doc="What the finding is about.")
+    type: str = field(always=True, doc="What the finding is about.", required=True)
     status: str = field(
-        always=True, enum=("True", "False", "Unknown"), doc="True, False or Unknown."
+        always=True, enum=("True", "False", "Unknown"), doc="True, False or Unknown.", required=True
     )
     reason: str = field(doc="Why, in one word for programs.")
     message: str = field(doc="Why, for people.")

@@ -17,14 +17,15 @@ class HTTPIngressPath(Type):
         always=True,
         enum=("Exact", "Prefix", "ImplementationSpecific"),
         doc="How paths are compared.",
+        required=True,
     )
-    backend: IngressBackend = field(2, doc="Where the requests go.")
+    backend: IngressBackend = field(2, doc="Where the requests go.", required=True)
 
 
 class HTTPIngressRuleValue(Type):
     """The paths of a rule."""
 
-    paths: list[HTTPIngressPath] = field(1, always=True)
+    paths: list[HTTPIngressPath] = field(1, always=True, required=True)
 
 
 class IPAddress(Kind):
@@ -107,9 +108,9 @@ class IngressLoadBalancerStatus(Type):
 class IngressPortStatus(Type):
     """One port of an address, or what went wrong."""
 
-    port: int32 = field(1, always=True)
-    protocol: str = field(2, always=True, enum=("TCP", "UDP", "SCTP"))
-    error: str | None = field(3, required=True)
+    port: int32 = field(1, always=True, required=True)
+    protocol: str = field(2, always=True, enum=("TCP", "UDP", "SCTP"), required=True)
+    error: str | None = field(3)
 
 
 class IngressRule(Type):
@@ -128,7 +129,7 @@ class IngressRuleValue(Type):
 class IngressServiceBackend(Type):
     """A service and its port."""
 
-    name: str = field(1, always=True, doc="The service.")
+    name: str = field(1, always=True, doc="The service.", required=True)
     port: ServiceBackendPort = field(2, doc="Its port.")
 
 

@@ -12,7 +12,7 @@ class CSIDriver(Kind):
     """What the cluster must know of a driver of volumes."""
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: CSIDriverSpec = field(2, doc="The desired state.")
+    spec: CSIDriverSpec = field(2, doc="The desired state.", required=True)
 
 
 class CSIDriverSpec(Type):
@@ -37,15 +37,15 @@ class CSINode(Kind):
     """The drivers of a node."""
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: CSINodeSpec = field(2, doc="The desired state.")
+    spec: CSINodeSpec = field(2, doc="The desired state.", required=True)
     status: CSINodeStatus = field(3, doc="The observed state.")
 
 
 class CSINodeDriver(Type):
     """One driver of a node."""
 
-    name: str = field(1, always=True)
-    nodeID: str = field(2, always=True)
+    name: str = field(1, always=True, required=True)
+    nodeID: str = field(2, always=True, required=True)
     topologyKeys: list[str] = field(3, always=True)
     allocatable: VolumeNodeResources | None = field(4)
 
@@ -54,7 +54,7 @@ class CSINodeSpec(Type):
     """The drivers that are installed."""
 
     drivers: list[CSINodeDriver] = field(
-        1, always=True, keys=("name",), merge="name", doc="The drivers."
+        1, always=True, keys=("name",), merge="name", doc="The drivers.", required=True
     )
 
 
@@ -69,7 +69,7 @@ class CSIStorageCapacity(Kind):
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
     nodeTopology: LabelSelector | None = field(2, doc="The nodes that reach the storage.")
-    storageClassName: str = field(3, always=True, doc="The class.")
+    storageClassName: str = field(3, always=True, doc="The class.", required=True)
     capacity: Quantity | None = field(4, doc="How much there is.")
     maximumVolumeSize: Quantity | None = field(5)
 
@@ -122,7 +122,7 @@ class StorageHealthCondition(Type):
 class TokenRequest(Type):
     """A token that a driver wants with its calls."""
 
-    audience: str = field(1, always=True)
+    audience: str = field(1, always=True, required=True)
     expirationSeconds: int64 | None = field(2)
 
 
@@ -145,14 +145,14 @@ class VolumeAttachmentSpec(Type):
     """Which volume, which node, by whom."""
 
     attacher: str = field(1, always=True, required=True, doc="The driver that attaches.")
-    source: VolumeAttachmentSource = field(2, doc="The volume.")
-    nodeName: str = field(3, always=True, doc="The node.")
+    source: VolumeAttachmentSource = field(2, doc="The volume.", required=True)
+    nodeName: str = field(3, always=True, doc="The node.", required=True)
 
 
 class VolumeAttachmentStatus(Type):
     """Whether the volume is attached."""
 
-    attached: bool = field(1, always=True, doc="Whether it is attached.")
+    attached: bool = field(1, always=True, doc="Whether it is attached.", required=True)
     attachmentMetadata: dict[str, str] = field(2)
     attachError: VolumeError | None = field(3)
     detachError: VolumeError | None = field(4)
@@ -162,7 +162,7 @@ class VolumeAttributesClass(Kind):
     """Attributes of volumes that can change while they are in use."""
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    driverName: str = field(2, always=True, doc="The driver.")
+    driverName: str = field(2, always=True, doc="The driver.", required=True)
     parameters: dict[str, str] = field(3, doc="The attributes.")
 
 

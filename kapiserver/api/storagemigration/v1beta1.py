@@ -17,7 +17,7 @@ class StorageVersionMigration(Kind):
 class StorageVersionMigrationSpec(Type):
     """The resource."""
 
-    resource: GroupResource = field(1, doc="The resource.")
+    resource: GroupResource = field(1, doc="The resource.", required=True)
 
 
 class StorageVersionMigrationStatus(Type):

@@ -16,7 +16,7 @@ class ComponentStatus(Kind):
 class ComponentCondition(Type):
     """One finding about a component's health."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
+    type: str = field(1, always=True, doc="What the finding is about.", required=True)
+    status: str = field(2, always=True, doc="True, False or Unknown.", required=True)
     message: str = field(3, doc="Why, for people.")
     error: str = field(4)

@@ -33,7 +33,7 @@ class PodExecOptions(Kind):
     stderr: bool = field(3)
     tty: bool = field(4)
     container: str = field(5)
-    command: list[str] = field(6, always=True)
+    command: list[str] = field(6, always=True, required=True)
 
 
 class PodAttachOptions(Kind):

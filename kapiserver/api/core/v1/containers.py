@@ -12,7 +12,7 @@ from kapiserver.api.types import Type, field, int32
 class Container(Type):
     """One container of a pod."""
 
-    name: str = field(1, always=True, doc="Unique in the pod.")
+    name: str = field(1, always=True, doc="Unique in the pod.", required=True)
     image: str = field(2, doc="The image to run.")
     command: list[str] = field(3, doc="Replaces the image's entry point.")
     args: list[str] = field(4, doc="Arguments of the command.")
@@ -56,7 +56,7 @@ class EphemeralContainer(Type):
 class EphemeralContainerCommon(Type):
     """What an ephemeral container shares with an ordinary one."""
 
-    name: str = field(1, always=True)
+    name: str = field(1, always=True, required=True)
     image: str = field(2)
     command: list[str] = field(3)
     args: list[str] = field(4)
@@ -88,7 +88,7 @@ class ContainerPort(Type):
 
     name: str = field(1)
     hostPort: int32 = field(2)
-    containerPort: int32 = field(3, always=True)
+    containerPort: int32 = field(3, always=True, required=True)
     protocol: str = field(4, default="TCP", enum=("TCP", "UDP", "SCTP"))
     hostIP: str = field(5)
 
@@ -96,8 +96,8 @@ class ContainerPort(Type):
 class ContainerResizePolicy(Type):
     """Whether changing a resource restarts the container."""
 
-    resourceName: str = field(1, always=True)
-    restartPolicy: str = field(2, always=True)
+    resourceName: str = field(1, always=True, required=True)
+    restartPolicy: str = field(2, always=True, required=True)
 
 
 class ContainerRestartRule(Type):
@@ -125,17 +125,17 @@ class ResourceRequirements(Type):
 class ResourceClaim(Type):
     """Names one of the pod's resource claims."""
 
-    name: str = field(1, always=True)
+    name: str = field(1, always=True, required=True)
     request: str = field(2)
 
 
 class VolumeMount(Type):
     """Where a volume appears inside a container."""
 
-    name: str = field(1, always=True)
+    name: str = field(1, always=True, required=True)
     readOnly: bool = field(2)
     recursiveReadOnly: str | None = field(7)
-    mountPath: str = field(3, always=True)
+    mountPath: str = field(3, always=True, required=True)
     subPath: str = field(4)
     mountPropagation: str | None = field(5, enum=("None", "HostToContainer", "Bidirectional"))
     subPathExpr: str = field(6)
@@ -145,5 +145,5 @@ class VolumeMount(Type):
 class VolumeDevice(Type):
     """Where a raw block device appears inside a container."""
 
-    name: str = field(1, always=True)
-    devicePath: str = field(2, always=True)
+    name: str = field(1, always=True, required=True)
+    devicePath: str = field(2, always=True, required=True)

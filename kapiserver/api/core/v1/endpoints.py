@@ -27,7 +27,7 @@ class EndpointAddress(Type):
 
     atomic = True
 
-    ip: str = field(1, always=True)
+    ip: str = field(1, always=True, required=True)
     hostname: str = field(3)
     nodeName: str | None = field(4)
     targetRef: ObjectReference | None = field(2)
@@ -39,6 +39,6 @@ class EndpointPort(Type):
     atomic = True
 
     name: str = field(1)
-    port: int32 = field(2, always=True)
+    port: int32 = field(2, always=True, required=True)
     protocol: str = field(3, enum=("TCP", "UDP", "SCTP"))
     appProtocol: str | None = field(4)

@@ -10,7 +10,7 @@ from kapiserver.api.types import Type, field
 class EnvVar(Type):
     """One environment variable."""
 
-    name: str = field(1, always=True)
+    name: str = field(1, always=True, required=True)
     value: str = field(2)
     valueFrom: EnvVarSource | None = field(3)
 
@@ -53,7 +53,7 @@ class ConfigMapKeySelector(Type):
     atomic = True
 
     localObjectReference: LocalObjectReference = field(1, inline=True)
-    key: str = field(2, always=True)
+    key: str = field(2, always=True, required=True)
     optional: bool | None = field(3)
 
 
@@ -63,7 +63,7 @@ class SecretKeySelector(Type):
     atomic = True
 
     localObjectReference: LocalObjectReference = field(1, inline=True)
-    key: str = field(2, always=True)
+    key: str = field(2, always=True, required=True)
     optional: bool | None = field(3)
 
 
@@ -84,7 +84,7 @@ class ObjectFieldSelector(Type):
     atomic = True
 
     apiVersion: str = field(1)
-    fieldPath: str = field(2, always=True)
+    fieldPath: str = field(2, always=True, required=True)
 
 
 class ResourceFieldSelector(Type):
@@ -93,5 +93,5 @@ class ResourceFieldSelector(Type):
     atomic = True
 
     containerName: str = field(1)
-    resource: str = field(2, always=True)
+    resource: str = field(2, always=True, required=True)
     divisor: Quantity = field(3)

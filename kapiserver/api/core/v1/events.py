@@ -11,8 +11,8 @@ from kapiserver.api.types import Kind, Type, field, int32
 class Event(Kind):
     """Something that happened to an object."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    involvedObject: ObjectReference = field(2)
+    metadata: ObjectMeta = field(1, doc="Standard object metadata.", required=True)
+    involvedObject: ObjectReference = field(2, required=True)
     reason: str = field(3)
     message: str = field(4)
     source: EventSource = field(5)

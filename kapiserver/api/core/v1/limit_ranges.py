@@ -17,13 +17,13 @@ class LimitRange(Kind):
 class LimitRangeSpec(Type):
     """The limits."""
 
-    limits: list[LimitRangeItem] = field(1, always=True)
+    limits: list[LimitRangeItem] = field(1, always=True, required=True)
 
 
 class LimitRangeItem(Type):
     """Limits and defaults for one type of object."""
 
-    type: str = field(1, always=True)
+    type: str = field(1, always=True, required=True)
     max: dict[str, Quantity] = field(2)
     min: dict[str, Quantity] = field(3)
     default: dict[str, Quantity] = field(4)

@@ -31,8 +31,8 @@ class NamespaceStatus(Type):
 class NamespaceCondition(Type):
     """One finding about a namespace."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
+    type: str = field(1, always=True, doc="What the finding is about.", required=True)
+    status: str = field(2, always=True, doc="True, False or Unknown.", required=True)
     lastTransitionTime: Time = field(4, doc="When the status last changed.")
     reason: str = field(5, doc="Why, in one word for programs.")
     message: str = field(6, doc="Why, for people.")

@@ -51,8 +51,8 @@ class NodeStatus(Type):
 class NodeCondition(Type):
     """One finding about a node."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
+    type: str = field(1, always=True, doc="What the finding is about.", required=True)
+    status: str = field(2, always=True, doc="True, False or Unknown.", required=True)
     lastHeartbeatTime: Time = field(3, doc="When it was last reported.")
     lastTransitionTime: Time = field(4, doc="When the status last changed.")
     reason: str = field(5, doc="Why, in one word for programs.")
@@ -62,23 +62,23 @@ class NodeCondition(Type):
 class NodeAddress(Type):
     """One way to reach a node."""
 
-    type: str = field(1, always=True)
-    address: str = field(2, always=True)
+    type: str = field(1, always=True, required=True)
+    address: str = field(2, always=True, required=True)
 
 
 class NodeSystemInfo(Type):
     """Versions and identifiers of a node."""
 
-    machineID: str = field(1, always=True)
-    systemUUID: str = field(2, always=True)
-    bootID: str = field(3, always=True)
-    kernelVersion: str = field(4, always=True)
-    osImage: str = field(5, always=True)
-    containerRuntimeVersion: str = field(6, always=True)
-    kubeletVersion: str = field(7, always=True)
-    kubeProxyVersion: str = field(8, always=True)
-    operatingSystem: str = field(9, always=True)
-    architecture: str = field(10, always=True)
+    machineID: str = field(1, always=True, required=True)
+    systemUUID: str = field(2, always=True, required=True)
+    bootID: str = field(3, always=True, required=True)
+    kernelVersion: str = field(4, always=True, required=True)
+    osImage: str = field(5, always=True, required=True)
+    containerRuntimeVersion: str = field(6, always=True, required=True)
+    kubeletVersion: str = field(7, always=True, required=True)
+    kubeProxyVersion: str = field(8, always=True, required=True)
+    operatingSystem: str = field(9, always=True, required=True)
+    architecture: str = field(10, always=True, required=True)
     swap: NodeSwapStatus | None = field(11)
 
 
@@ -126,11 +126,11 @@ class NodeConfigStatus(Type):
 class ConfigMapNodeConfigSource(Type):
     """A kubelet configuration in a ConfigMap (unused)."""
 
-    namespace: str = field(1, always=True)
-    name: str = field(2, always=True)
+    namespace: str = field(1, always=True, required=True)
+    name: str = field(2, always=True, required=True)
     uid: str = field(3)
     resourceVersion: str = field(4)
-    kubeletConfigKey: str = field(5, always=True)
+    kubeletConfigKey: str = field(5, always=True, required=True)
 
 
 class NodeDaemonEndpoints(Type):
@@ -148,7 +148,7 @@ class NodePodPreemptionPolicy(Type):
 class DaemonEndpoint(Type):
     """The port of one daemon."""
 
-    Port: int32 = field(1, always=True)
+    Port: int32 = field(1, always=True, required=True)
 
 
 class ContainerImage(Type):
@@ -161,8 +161,8 @@ class ContainerImage(Type):
 class AttachedVolume(Type):
     """A volume that is attached to a node."""
 
-    name: str = field(1, always=True)
-    devicePath: str = field(2, always=True)
+    name: str = field(1, always=True, required=True)
+    devicePath: str = field(2, always=True, required=True)
 
 
 class AvoidPods(Type):

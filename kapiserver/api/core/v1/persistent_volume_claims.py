@@ -61,8 +61,8 @@ class PersistentVolumeClaimStatus(Type):
 class PersistentVolumeClaimCondition(Type):
     """One finding about a claim."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
+    type: str = field(1, always=True, doc="What the finding is about.", required=True)
+    status: str = field(2, always=True, doc="True, False or Unknown.", required=True)
     lastProbeTime: Time = field(3, doc="When it was last looked at.")
     lastTransitionTime: Time = field(4, doc="When the status last changed.")
     reason: str = field(5, doc="Why, in one word for programs.")
@@ -73,14 +73,14 @@ class PersistentVolumeClaimTemplate(Type):
     """What the claim of an ephemeral volume looks like."""
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: PersistentVolumeClaimSpec = field(2, doc="The desired state.")
+    spec: PersistentVolumeClaimSpec = field(2, doc="The desired state.", required=True)
 
 
 class ModifyVolumeStatus(Type):
     """How far a change of a volume's attributes has come."""
 
     targetVolumeAttributesClassName: str = field(1)
-    status: str = field(2, always=True, enum=("Pending", "InProgress", "Infeasible"))
+    status: str = field(2, always=True, enum=("Pending", "InProgress", "Infeasible"), required=True)
 
 
 class VolumeResourceRequirements(Type):

@@ -45,9 +45,9 @@ class PodStatus(Type):
 class PodCondition(Type):
     """One finding about a pod."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
+    type: str = field(1, always=True, doc="What the finding is about.", required=True)
     observedGeneration: int64 = field(7, doc="The generation this was found for.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
+    status: str = field(2, always=True, doc="True, False or Unknown.", required=True)
     lastProbeTime: Time = field(3, doc="When it was last looked at.")
     lastTransitionTime: Time = field(4, doc="When the status last changed.")
     reason: str = field(5, doc="Why, in one word for programs.")
@@ -69,23 +69,23 @@ class HostIP(Type):
 class PodResourceClaimStatus(Type):
     """The claim made for one entry of the pod's resource claims."""
 
-    name: str = field(1, always=True)
+    name: str = field(1, always=True, required=True)
     resourceClaimName: str | None = field(2)
 
 
 class PodExtendedResourceClaimStatus(Type):
     """The claim made for the pod's extended resources."""
 
-    requestMappings: list[ContainerExtendedResourceRequest] = field(1, always=True)
-    resourceClaimName: str = field(2, always=True)
+    requestMappings: list[ContainerExtendedResourceRequest] = field(1, always=True, required=True)
+    resourceClaimName: str = field(2, always=True, required=True)
 
 
 class ContainerExtendedResourceRequest(Type):
     """Which request of a claim satisfies a container's extended resource."""
 
-    containerName: str = field(1, always=True)
-    resourceName: str = field(2, always=True)
-    requestName: str = field(3, always=True)
+    containerName: str = field(1, always=True, required=True)
+    resourceName: str = field(2, always=True, required=True)
+    requestName: str = field(3, always=True, required=True)
 
 
 class NodeAllocatableResourceClaimStatus(Type):
@@ -148,13 +148,13 @@ class VolumeHealthStatus(Type):
 class ContainerStatus(Type):
     """What is known of one container."""
 
-    name: str = field(1, always=True)
+    name: str = field(1, always=True, required=True)
     state: ContainerState = field(2)
     lastState: ContainerState = field(3)
-    ready: bool = field(4, always=True)
-    restartCount: int32 = field(5, always=True)
-    image: str = field(6, always=True)
-    imageID: str = field(7, always=True)
+    ready: bool = field(4, always=True, required=True)
+    restartCount: int32 = field(5, always=True, required=True)
+    image: str = field(6, always=True, required=True)
+    imageID: str = field(7, always=True, required=True)
     containerID: str = field(8)
     started: bool | None = field(9)
     allocatedResources: dict[str, Quantity] = field(10)
@@ -258,7 +258,7 @@ class ContainerStateRunning(Type):
 class ContainerStateTerminated(Type):
     """A container that has ended."""
 
-    exitCode: int32 = field(1, always=True)
+    exitCode: int32 = field(1, always=True, required=True)
     signal: int32 = field(2)
     reason: str = field(3)
     message: str = field(4)
@@ -276,8 +276,8 @@ class ContainerUser(Type):
 class LinuxContainerUser(Type):
     """User and groups in numbers."""
 
-    uid: int64 = field(1, always=True)
-    gid: int64 = field(2, always=True)
+    uid: int64 = field(1, always=True, required=True)
+    gid: int64 = field(2, always=True, required=True)
     supplementalGroups: list[int64] = field(3)
 
 
@@ -291,7 +291,7 @@ class ResourceStatus(Type):
 class ResourceHealth(Type):
     """Health of one unit of a resource."""
 
-    resourceID: str = field(1, always=True)
+    resourceID: str = field(1, always=True, required=True)
     health: str = field(2)
     message: str | None = field(6)
 
@@ -299,8 +299,8 @@ class ResourceHealth(Type):
 class VolumeMountStatus(Type):
     """How a volume came to be mounted."""
 
-    name: str = field(1, always=True)
-    mountPath: str = field(2, always=True)
+    name: str = field(1, always=True, required=True)
+    mountPath: str = field(2, always=True, required=True)
     readOnly: bool = field(3)
     recursiveReadOnly: str | None = field(4)
     volumeStatus: VolumeStatus | None = field(5)

@@ -38,7 +38,12 @@ class PodSpec(Type):
         doc="Containers that run to their end, in turn, before the others.",
     )
     containers: list[Container] = field(
-        2, always=True, keys=("name",), merge="name", doc="Containers of the pod; at least one."
+        2,
+        always=True,
+        keys=("name",),
+        merge="name",
+        doc="Containers of the pod; at least one.",
+        required=True,
     )
     ephemeralContainers: list[EphemeralContainer] = field(34, keys=("name",), merge="name")
     restartPolicy: str = field(
@@ -120,19 +125,19 @@ class PodDNSConfigOption(Type):
 class PodOS(Type):
     """The operating system a pod is for."""
 
-    name: str = field(1, always=True)
+    name: str = field(1, always=True, required=True)
 
 
 class PodReadinessGate(Type):
     """A condition that must also hold before the pod counts as ready."""
 
-    conditionType: str = field(1, always=True)
+    conditionType: str = field(1, always=True, required=True)
 
 
 class PodSchedulingGate(Type):
     """Holds back scheduling until removed."""
 
-    name: str = field(1, always=True)
+    name: str = field(1, always=True, required=True)
 
 
 class PodSchedulingGroup(Type):
@@ -144,7 +149,7 @@ class PodSchedulingGroup(Type):
 class PodResourceClaim(Type):
     """A resource claim that the pod's containers may use."""
 
-    name: str = field(1, always=True)
+    name: str = field(1, always=True, required=True)
     resourceClaimName: str | None = field(3)
     resourceClaimTemplateName: str | None = field(4)
 

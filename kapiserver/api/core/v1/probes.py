@@ -123,7 +123,7 @@ class HTTPGetAction(Type):
     """Makes an HTTP GET request."""
 
     path: str = field(1)
-    port: IntOrString = field(2)
+    port: IntOrString = field(2, required=True)
     host: str = field(3)
     scheme: str = field(4, enum=("HTTP", "HTTPS"))
     httpHeaders: list[HTTPHeader] = field(5)
@@ -133,21 +133,21 @@ class HTTPGetAction(Type):
 class HTTPHeader(Type):
     """A header to send along."""
 
-    name: str = field(1, always=True)
-    value: str = field(2, always=True)
+    name: str = field(1, always=True, required=True)
+    value: str = field(2, always=True, required=True)
 
 
 class TCPSocketAction(Type):
     """Opens a TCP connection."""
 
-    port: IntOrString = field(1)
+    port: IntOrString = field(1, required=True)
     host: str = field(2)
 
 
 class GRPCAction(Type):
     """Calls the gRPC health service."""
 
-    port: int32 = field(1, always=True)
+    port: int32 = field(1, always=True, required=True)
     service: str | None = field(2, always=True, default="")
     mode: str | None = field(3, enum=("Plaintext", "TLS"))
 
@@ -155,4 +155,4 @@ class GRPCAction(Type):
 class SleepAction(Type):
     """Waits."""
 
-    seconds: int64 = field(1, always=True)
+    seconds: int64 = field(1, always=True, required=True)

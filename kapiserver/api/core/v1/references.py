@@ -33,16 +33,16 @@ class TypedLocalObjectReference(Type):
     atomic = True
 
     apiGroup: str | None = field(1, always=True)
-    kind: str = field(2, always=True)
-    name: str = field(3, always=True)
+    kind: str = field(2, always=True, required=True)
+    name: str = field(3, always=True, required=True)
 
 
 class TypedObjectReference(Type):
     """Names an object of any kind, in another namespace if need be."""
 
     apiGroup: str | None = field(1, always=True)
-    kind: str = field(2, always=True)
-    name: str = field(3, always=True)
+    kind: str = field(2, always=True, required=True)
+    name: str = field(3, always=True, required=True)
     namespace: str | None = field(4)
 
 

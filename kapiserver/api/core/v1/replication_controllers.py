@@ -28,7 +28,7 @@ class ReplicationControllerSpec(Type):
 class ReplicationControllerStatus(Type):
     """What is known of a replication controller."""
 
-    replicas: int32 = field(1, always=True)
+    replicas: int32 = field(1, always=True, required=True)
     fullyLabeledReplicas: int32 = field(2)
     readyReplicas: int32 = field(4)
     availableReplicas: int32 = field(5)
@@ -39,8 +39,8 @@ class ReplicationControllerStatus(Type):
 class ReplicationControllerCondition(Type):
     """One finding about a replication controller."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
+    type: str = field(1, always=True, doc="What the finding is about.", required=True)
+    status: str = field(2, always=True, doc="True, False or Unknown.", required=True)
     lastTransitionTime: Time = field(3, doc="When the status last changed.")
     reason: str = field(4, doc="Why, in one word for programs.")
     message: str = field(5, doc="Why, for people.")

@@ -64,6 +64,9 @@ class ScopedResourceSelectorRequirement(Type):
             "CrossNamespacePodAffinity",
             "VolumeAttributesClass",
         ),
+        required=True,
     )
-    operator: str = field(2, always=True, enum=("In", "NotIn", "Exists", "DoesNotExist"))
+    operator: str = field(
+        2, always=True, enum=("In", "NotIn", "Exists", "DoesNotExist"), required=True
+    )
     values: list[str] = field(3)

@@ -41,7 +41,7 @@ class PodAffinityTerm(Type):
 
     labelSelector: LabelSelector | None = field(1)
     namespaces: list[str] = field(2)
-    topologyKey: str = field(3, always=True)
+    topologyKey: str = field(3, always=True, required=True)
     namespaceSelector: LabelSelector | None = field(4)
     matchLabelKeys: list[str] = field(5)
     mismatchLabelKeys: list[str] = field(6)
@@ -50,15 +50,15 @@ class PodAffinityTerm(Type):
 class WeightedPodAffinityTerm(Type):
     """A pod affinity term and how much it counts."""
 
-    weight: int32 = field(1, always=True)
-    podAffinityTerm: PodAffinityTerm = field(2)
+    weight: int32 = field(1, always=True, required=True)
+    podAffinityTerm: PodAffinityTerm = field(2, required=True)
 
 
 class PreferredSchedulingTerm(Type):
     """A node selector term and how much it counts."""
 
-    weight: int32 = field(1, always=True)
-    preference: NodeSelectorTerm = field(2)
+    weight: int32 = field(1, always=True, required=True)
+    preference: NodeSelectorTerm = field(2, required=True)
 
 
 class NodeSelector(Type):
@@ -66,7 +66,7 @@ class NodeSelector(Type):
 
     atomic = True
 
-    nodeSelectorTerms: list[NodeSelectorTerm] = field(1, always=True)
+    nodeSelectorTerms: list[NodeSelectorTerm] = field(1, always=True, required=True)
 
 
 class NodeSelectorTerm(Type):
@@ -81,9 +81,9 @@ class NodeSelectorTerm(Type):
 class NodeSelectorRequirement(Type):
     """One requirement on a label or field of a node."""
 
-    key: str = field(1, always=True)
+    key: str = field(1, always=True, required=True)
     operator: str = field(
-        2, always=True, enum=("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+        2, always=True, enum=("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"), required=True
     )
     values: list[str] = field(3)
 
@@ -101,18 +101,22 @@ class Toleration(Type):
 class Taint(Type):
     """Keeps off pods that do not tolerate it."""
 
-    key: str = field(1, always=True)
+    key: str = field(1, always=True, required=True)
     value: str = field(2)
-    effect: str = field(3, always=True, enum=("NoSchedule", "PreferNoSchedule", "NoExecute"))
+    effect: str = field(
+        3, always=True, enum=("NoSchedule", "PreferNoSchedule", "NoExecute"), required=True
+    )
     timeAdded: Time | None = field(4)
 
 
 class TopologySpreadConstraint(Type):
     """How evenly matching pods spread over a topology."""
 
-    maxSkew: int32 = field(1, always=True)
-    topologyKey: str = field(2, always=True)
-    whenUnsatisfiable: str = field(3, always=True, enum=("DoNotSchedule", "ScheduleAnyway"))
+    maxSkew: int32 = field(1, always=True, required=True)
+    topologyKey: str = field(2, always=True, required=True)
+    whenUnsatisfiable: str = field(
+        3, always=True, enum=("DoNotSchedule", "ScheduleAnyway"), required=True
+    )
     labelSelector: LabelSelector | None = field(4)
     minDomains: int32 | None = field(5)
     nodeAffinityPolicy: str | None = field(6, enum=("Ignore", "Honor"))
@@ -131,5 +135,5 @@ class TopologySelectorTerm(Type):
 class TopologySelectorLabelRequirement(Type):
     """One requirement on a topology's label."""
 
-    key: str = field(1, always=True)
-    values: list[str] = field(2, always=True)
+    key: str = field(1, always=True, required=True)
+    values: list[str] = field(2, always=True, required=True)

@@ -61,14 +61,18 @@ class WindowsSecurityContextOptions(Type):
 class SeccompProfile(Type):
     """Which seccomp profile confines the process."""
 
-    type: str = field(1, always=True, enum=("Unconfined", "RuntimeDefault", "Localhost"))
+    type: str = field(
+        1, always=True, enum=("Unconfined", "RuntimeDefault", "Localhost"), required=True
+    )
     localhostProfile: str | None = field(2)
 
 
 class AppArmorProfile(Type):
     """Which AppArmor profile confines the process."""
 
-    type: str = field(1, always=True, enum=("Unconfined", "RuntimeDefault", "Localhost"))
+    type: str = field(
+        1, always=True, enum=("Unconfined", "RuntimeDefault", "Localhost"), required=True
+    )
     localhostProfile: str | None = field(2)
 
 
@@ -82,5 +86,5 @@ class Capabilities(Type):
 class Sysctl(Type):
     """A kernel parameter to set."""
 
-    name: str = field(1, always=True)
-    value: str = field(2, always=True)
+    name: str = field(1, always=True, required=True)
+    value: str = field(2, always=True, required=True)

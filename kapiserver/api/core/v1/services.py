@@ -54,7 +54,7 @@ class ServicePort(Type):
     name: str = field(1)
     protocol: str = field(2, default="TCP", enum=("TCP", "UDP", "SCTP"))
     appProtocol: str | None = field(6)
-    port: int32 = field(3, always=True)
+    port: int32 = field(3, always=True, required=True)
     targetPort: IntOrString = field(4)
     nodePort: int32 = field(5)
 
@@ -96,9 +96,9 @@ class LoadBalancerIngress(Type):
 class PortStatus(Type):
     """What is known of one port of a load balancer."""
 
-    port: int32 = field(1, always=True)
-    protocol: str = field(2, always=True, enum=("TCP", "UDP", "SCTP"))
-    error: str | None = field(3, required=True)
+    port: int32 = field(1, always=True, required=True)
+    protocol: str = field(2, always=True, enum=("TCP", "UDP", "SCTP"), required=True)
+    error: str | None = field(3)
 
 
 class RangeAllocation(Kind):

@@ -9,15 +9,15 @@ from kapiserver.api.types import Type, field, int32
 class NFSVolumeSource(Type):
     """An NFS export."""
 
-    server: str = field(1, always=True)
-    path: str = field(2, always=True)
+    server: str = field(1, always=True, required=True)
+    path: str = field(2, always=True, required=True)
     readOnly: bool = field(3)
 
 
 class CSIVolumeSource(Type):
     """A volume that a CSI driver makes for the pod."""
 
-    driver: str = field(1, always=True)
+    driver: str = field(1, always=True, required=True)
     readOnly: bool | None = field(2)
     fsType: str | None = field(3)
     volumeAttributes: dict[str, str] = field(4)
@@ -27,8 +27,8 @@ class CSIVolumeSource(Type):
 class CSIPersistentVolumeSource(Type):
     """A volume that a CSI driver manages."""
 
-    driver: str = field(1, always=True)
-    volumeHandle: str = field(2, always=True)
+    driver: str = field(1, always=True, required=True)
+    volumeHandle: str = field(2, always=True, required=True)
     readOnly: bool = field(3)
     fsType: str = field(4)
     volumeAttributes: dict[str, str] = field(5)
@@ -42,14 +42,14 @@ class CSIPersistentVolumeSource(Type):
 class LocalVolumeSource(Type):
     """A disk or directory attached to one node."""
 
-    path: str = field(1, always=True)
+    path: str = field(1, always=True, required=True)
     fsType: str | None = field(2)
 
 
 class AWSElasticBlockStoreVolumeSource(Type):
     """A disk of Amazon EBS."""
 
-    volumeID: str = field(1, always=True)
+    volumeID: str = field(1, always=True, required=True)
     fsType: str = field(2)
     partition: int32 = field(3)
     readOnly: bool = field(4)
@@ -58,7 +58,7 @@ class AWSElasticBlockStoreVolumeSource(Type):
 class GCEPersistentDiskVolumeSource(Type):
     """A persistent disk of Google Compute Engine."""
 
-    pdName: str = field(1, always=True)
+    pdName: str = field(1, always=True, required=True)
     fsType: str = field(2)
     partition: int32 = field(3)
     readOnly: bool = field(4)
@@ -67,8 +67,8 @@ class GCEPersistentDiskVolumeSource(Type):
 class AzureDiskVolumeSource(Type):
     """A disk of Azure."""
 
-    diskName: str = field(1, always=True)
-    diskURI: str = field(2, always=True)
+    diskName: str = field(1, always=True, required=True)
+    diskURI: str = field(2, always=True, required=True)
     cachingMode: str | None = field(3, default="ReadWrite", enum=("None", "ReadOnly", "ReadWrite"))
     fsType: str | None = field(4, default="ext4")
     readOnly: bool | None = field(5, default=False)
@@ -78,16 +78,16 @@ class AzureDiskVolumeSource(Type):
 class AzureFileVolumeSource(Type):
     """A file share of Azure, secret in the pod's namespace."""
 
-    secretName: str = field(1, always=True)
-    shareName: str = field(2, always=True)
+    secretName: str = field(1, always=True, required=True)
+    shareName: str = field(2, always=True, required=True)
     readOnly: bool = field(3)
 
 
 class AzureFilePersistentVolumeSource(Type):
     """A file share of Azure, secret in any namespace."""
 
-    secretName: str = field(1, always=True)
-    shareName: str = field(2, always=True)
+    secretName: str = field(1, always=True, required=True)
+    shareName: str = field(2, always=True, required=True)
     readOnly: bool = field(3)
     secretNamespace: str | None = field(4, always=True)
 
@@ -95,7 +95,7 @@ class AzureFilePersistentVolumeSource(Type):
 class CephFSVolumeSource(Type):
     """A Ceph file system, secret in the pod's namespace."""
 
-    monitors: list[str] = field(1, always=True)
+    monitors: list[str] = field(1, always=True, required=True)
     path: str = field(2)
     user: str = field(3)
     secretFile: str = field(4)
@@ -106,7 +106,7 @@ class CephFSVolumeSource(Type):
 class CephFSPersistentVolumeSource(Type):
     """A Ceph file system, secret in any namespace."""
 
-    monitors: list[str] = field(1, always=True)
+    monitors: list[str] = field(1, always=True, required=True)
     path: str = field(2)
     user: str = field(3)
     secretFile: str = field(4)
@@ -117,7 +117,7 @@ class CephFSPersistentVolumeSource(Type):
 class CinderVolumeSource(Type):
     """A block device of OpenStack Cinder, secret in the pod's namespace."""
 
-    volumeID: str = field(1, always=True)
+    volumeID: str = field(1, always=True, required=True)
     fsType: str = field(2)
     readOnly: bool = field(3)
     secretRef: LocalObjectReference | None = field(4)
@@ -126,7 +126,7 @@ class CinderVolumeSource(Type):
 class CinderPersistentVolumeSource(Type):
     """A block device of OpenStack Cinder, secret in any namespace."""
 
-    volumeID: str = field(1, always=True)
+    volumeID: str = field(1, always=True, required=True)
     fsType: str = field(2)
     readOnly: bool = field(3)
     secretRef: SecretReference | None = field(4)
@@ -145,7 +145,7 @@ class FCVolumeSource(Type):
 class FlexVolumeSource(Type):
     """A volume of a Flex driver, secret in the pod's namespace."""
 
-    driver: str = field(1, always=True)
+    driver: str = field(1, always=True, required=True)
     fsType: str = field(2)
     secretRef: LocalObjectReference | None = field(3)
     readOnly: bool = field(4)
@@ -155,7 +155,7 @@ class FlexVolumeSource(Type):
 class FlexPersistentVolumeSource(Type):
     """A volume of a Flex driver, secret in any namespace."""
 
-    driver: str = field(1, always=True)
+    driver: str = field(1, always=True, required=True)
     fsType: str = field(2)
     secretRef: SecretReference | None = field(3)
     readOnly: bool = field(4)
@@ -172,16 +172,16 @@ class FlockerVolumeSource(Type):
 class GlusterfsVolumeSource(Type):
     """A Gluster volume."""
 
-    endpoints: str = field(1, always=True)
-    path: str = field(2, always=True)
+    endpoints: str = field(1, always=True, required=True)
+    path: str = field(2, always=True, required=True)
     readOnly: bool = field(3)
 
 
 class GlusterfsPersistentVolumeSource(Type):
     """A Gluster volume, endpoints in any namespace."""
 
-    endpoints: str = field(1, always=True)
-    path: str = field(2, always=True)
+    endpoints: str = field(1, always=True, required=True)
+    path: str = field(2, always=True, required=True)
     readOnly: bool = field(3)
     endpointsNamespace: str | None = field(4)
 
@@ -189,9 +189,9 @@ class GlusterfsPersistentVolumeSource(Type):
 class ISCSIVolumeSource(Type):
     """An iSCSI disk, secret in the pod's namespace."""
 
-    targetPortal: str = field(1, always=True)
-    iqn: str = field(2, always=True)
-    lun: int32 = field(3, always=True)
+    targetPortal: str = field(1, always=True, required=True)
+    iqn: str = field(2, always=True, required=True)
+    lun: int32 = field(3, always=True, required=True)
     iscsiInterface: str = field(4, default="default")
     fsType: str = field(5)
     readOnly: bool = field(6)
@@ -205,9 +205,9 @@ class ISCSIVolumeSource(Type):
 class ISCSIPersistentVolumeSource(Type):
     """An iSCSI disk, secret in any namespace."""
 
-    targetPortal: str = field(1, always=True)
-    iqn: str = field(2, always=True)
-    lun: int32 = field(3, always=True)
+    targetPortal: str = field(1, always=True, required=True)
+    iqn: str = field(2, always=True, required=True)
+    lun: int32 = field(3, always=True, required=True)
     iscsiInterface: str = field(4, default="default")
     fsType: str = field(5)
     readOnly: bool = field(6)
@@ -221,14 +221,14 @@ class ISCSIPersistentVolumeSource(Type):
 class PhotonPersistentDiskVolumeSource(Type):
     """A disk of Photon Controller."""
 
-    pdID: str = field(1, always=True)
+    pdID: str = field(1, always=True, required=True)
     fsType: str = field(2)
 
 
 class PortworxVolumeSource(Type):
     """A volume of Portworx."""
 
-    volumeID: str = field(1, always=True)
+    volumeID: str = field(1, always=True, required=True)
     fsType: str = field(2)
     readOnly: bool = field(3)
 
@@ -236,8 +236,8 @@ class PortworxVolumeSource(Type):
 class QuobyteVolumeSource(Type):
     """A volume of Quobyte."""
 
-    registry: str = field(1, always=True)
-    volume: str = field(2, always=True)
+    registry: str = field(1, always=True, required=True)
+    volume: str = field(2, always=True, required=True)
     readOnly: bool = field(3)
     user: str = field(4)
     group: str = field(5)
@@ -247,8 +247,8 @@ class QuobyteVolumeSource(Type):
 class RBDVolumeSource(Type):
     """A Ceph block device, secret in the pod's namespace."""
 
-    monitors: list[str] = field(1, always=True)
-    image: str = field(2, always=True)
+    monitors: list[str] = field(1, always=True, required=True)
+    image: str = field(2, always=True, required=True)
     fsType: str = field(3)
     pool: str = field(4, default="rbd")
     user: str = field(5, default="admin")
@@ -260,8 +260,8 @@ class RBDVolumeSource(Type):
 class RBDPersistentVolumeSource(Type):
     """A Ceph block device, secret in any namespace."""
 
-    monitors: list[str] = field(1, always=True)
-    image: str = field(2, always=True)
+    monitors: list[str] = field(1, always=True, required=True)
+    image: str = field(2, always=True, required=True)
     fsType: str = field(3)
     pool: str = field(4, default="rbd")
     user: str = field(5, default="admin")
@@ -273,9 +273,9 @@ class RBDPersistentVolumeSource(Type):
 class ScaleIOVolumeSource(Type):
     """A volume of ScaleIO, secret in the pod's namespace."""
 
-    gateway: str = field(1, always=True)
-    system: str = field(2, always=True)
-    secretRef: LocalObjectReference | None = field(3, always=True)
+    gateway: str = field(1, always=True, required=True)
+    system: str = field(2, always=True, required=True)
+    secretRef: LocalObjectReference | None = field(3, always=True, required=True)
     sslEnabled: bool = field(4)
     protectionDomain: str = field(5)
     storagePool: str = field(6)
@@ -288,9 +288,9 @@ class ScaleIOVolumeSource(Type):
 class ScaleIOPersistentVolumeSource(Type):
     """A volume of ScaleIO, secret in any namespace."""
 
-    gateway: str = field(1, always=True)
-    system: str = field(2, always=True)
-    secretRef: SecretReference | None = field(3, always=True)
+    gateway: str = field(1, always=True, required=True)
+    system: str = field(2, always=True, required=True)
+    secretRef: SecretReference | None = field(3, always=True, required=True)
     sslEnabled: bool = field(4)
     protectionDomain: str = field(5)
     storagePool: str = field(6)
@@ -323,7 +323,7 @@ class StorageOSPersistentVolumeSource(Type):
 class VsphereVirtualDiskVolumeSource(Type):
     """A virtual disk of vSphere."""
 
-    volumePath: str = field(1, always=True)
+    volumePath: str = field(1, always=True, required=True)
     fsType: str = field(2)
     storagePolicyName: str = field(3)
     storagePolicyID: str = field(4)

@@ -35,7 +35,7 @@ from kapiserver.api.types import Type, field, int32, int64
 class Volume(Type):
     """A named directory or device for the containers of a pod."""
 
-    name: str = field(1, always=True)
+    name: str = field(1, always=True, required=True)
     volumeSource: VolumeSource = field(2, inline=True)
 
 
@@ -85,7 +85,7 @@ class EmptyDirVolumeSource(Type):
 class HostPathVolumeSource(Type):
     """A file or directory of the node."""
 
-    path: str = field(1, always=True)
+    path: str = field(1, always=True, required=True)
     type: str | None = field(
         2,
         enum=(
@@ -132,7 +132,7 @@ class DownwardAPIVolumeSource(Type):
 class DownwardAPIVolumeFile(Type):
     """One file that holds a field of the pod."""
 
-    path: str = field(1, always=True)
+    path: str = field(1, always=True, required=True)
     fieldRef: ObjectFieldSelector | None = field(2)
     resourceFieldRef: ResourceFieldSelector | None = field(3)
     mode: int32 | None = field(4)
@@ -185,7 +185,7 @@ class ServiceAccountTokenProjection(Type):
 
     audience: str = field(1)
     expirationSeconds: int64 | None = field(2)
-    path: str = field(3, always=True)
+    path: str = field(3, always=True, required=True)
     user: int64 | None = field(4)
 
 
@@ -196,7 +196,7 @@ class ClusterTrustBundleProjection(Type):
     signerName: str | None = field(2)
     labelSelector: LabelSelector | None = field(3)
     optional: bool | None = field(5)
-    path: str = field(4, always=True)
+    path: str = field(4, always=True, required=True)
     user: int64 | None = field(6)
 
 
@@ -216,8 +216,8 @@ class PodCertificateProjection(Type):
 class KeyToPath(Type):
     """Puts one key at a path."""
 
-    key: str = field(1, always=True)
-    path: str = field(2, always=True)
+    key: str = field(1, always=True, required=True)
+    path: str = field(2, always=True, required=True)
     mode: int32 | None = field(3)
     user: int64 | None = field(4)
 
@@ -225,7 +225,7 @@ class KeyToPath(Type):
 class PersistentVolumeClaimVolumeSource(Type):
     """A volume bound to a claim in the pod's namespace."""
 
-    claimName: str = field(1, always=True)
+    claimName: str = field(1, always=True, required=True)
     readOnly: bool = field(2)
 
 
@@ -245,6 +245,6 @@ class ImageVolumeSource(Type):
 class GitRepoVolumeSource(Type):
     """A clone of a git repository (deprecated)."""
 
-    repository: str = field(1, always=True)
+    repository: str = field(1, always=True, required=True)
     revision: str = field(2)
     directory: str = field(3)

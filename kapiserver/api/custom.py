@@ -77,6 +77,7 @@ class Definition:
             one["name"]: CustomVersion(self, one) for one in heads
         }
         self.storage_version: str = next(one["name"] for one in heads if one["storage"])
+        self.edition = f"{uid_of(head)}/{generation_of(head)}"
         self.identity = _identity(head)
         """What changes with all that matters here."""
 
@@ -138,6 +139,7 @@ class CustomVersion:
             selectable_fields=self._selectable_fields(),
             deprecations=tuple(self._deprecations()),
             definition=definition.name,
+            edition=definition.edition,
         )
 
     def _subresources(self) -> Iterator[Subresource]:

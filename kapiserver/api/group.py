@@ -141,6 +141,8 @@ class Resource:
     definition: str = ""
     """The CustomResourceDefinition it comes from. There is such a resource for each version, and
     its objects are handled in that version, whatever version they are stored in."""
+    edition: str = ""
+    """Differs when the definition does."""
 
     @property
     def list_kind_name(self) -> str:

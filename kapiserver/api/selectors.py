@@ -365,7 +365,7 @@ def _resolved(term: FieldTerm, resource: Resource) -> FieldTerm:
     # share the default one, which accepts a namespace even for cluster-scoped kinds.
     aliases = dict(resource.field_aliases)
     name = aliases.get(term.name, term.name)
-    own = bool(resource.selectable_fields or resource.field_aliases)
+    own = bool(resource.selectable_fields or resource.field_aliases or resource.definition)
     if term.name in (*resource.selectable_fields, *aliases, "metadata.name"):
         return FieldTerm(name, term.value, term.equal)
     if name == "metadata.namespace" and (resource.namespaced or not own):

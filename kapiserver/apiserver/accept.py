@@ -16,6 +16,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.codecs.media_types import PROTOBUF, MediaType
 from kapiserver.codecs.negotiation import (
     Accepted,
+    Allows,
     negotiate,
     negotiate_stream,
     wants_pretty,
@@ -45,26 +46,41 @@ def wanted(server: Server, request: Request) -> Wanted:
     header, offered = request.header("Accept"), server.codecs.media_types
     # Clients send the same few headers over and over.
     known = len(header) <= _REMEMBERED_LENGTH
-    accepted = (_negotiated if known else _negotiated.__wrapped__)(header, offered)
+    allows = _allows_of_custom if is_custom(server, request) else _allows
+    accepted = (_negotiated if known else _negotiated.__wrapped__)(header, offered, allows)
     return _wanted(request, accepted)
 
 
 def wanted_stream(server: Server, request: Request) -> Wanted:
     """The form of a watch's events. Raises NotAcceptable."""
     header = request.header("Accept")
-    accepted = negotiate_stream(header, server.codecs.media_types, allows=_allows)
+    allows = _allows_of_custom if is_custom(server, request) else _allows
+    accepted = negotiate_stream(header, server.codecs.media_types, allows=allows)
     return Wanted(media=accepted.media, convert=accepted.convert)
 
 
 @functools.lru_cache(maxsize=256)
-def _negotiated(header: str, offered: tuple[MediaType, ...]) -> Accepted:
-    return negotiate(header, offered, allows=_allows)
+def _negotiated(header: str, offered: tuple[MediaType, ...], allows: Allows) -> Accepted:
+    return negotiate(header, offered, allows=allows)
 
 
 def _wanted(request: Request, accepted: Accepted) -> Wanted:
     human = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
     pretty = accepted.media.pretty and (accepted.pretty or human)
     return Wanted(media=accepted.media, pretty=pretty, convert=accepted.convert)
+
+
+def is_custom(server: Server, request: Request) -> bool:
+    """Whether bodies of the request are custom objects: those of scale are not."""
+    info = request.info
+    if info.subresource == "scale" or not server.scheme.custom:
+        return False
+    return server.scheme.custom.by_plural(info.version.group, info.resource) is not None
+
+
+def _allows_of_custom(media: MediaType, convert: GroupVersionKind | None) -> bool:
+    """Custom objects have no form in Protobuf; their metadata has."""
+    return _allows(media, convert) and not (convert is None and media is PROTOBUF)
 
 
 def _allows(media: MediaType, convert: GroupVersionKind | None) -> bool:

@@ -22,7 +22,7 @@ from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import parse_runtime_config, served
 from kapiserver.apiserver.service_accounts import ServiceAccountTokens
 from kapiserver.codecs.factory import CodecFactory
-from kapiserver.codecs.media_types import JSON
+from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.etcd_config import EtcdConfig
@@ -55,6 +55,7 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
     scheme = Scheme(serves=served(parse_runtime_config(config.runtime_config)))
     codecs = CodecFactory(scheme)
     if "CBORServingAndStorage" not in config.feature_gates:
+        codecs = CodecFactory(scheme, [one for one in MEDIA_TYPES if one is not CBOR])
         codecs.custom_at_rest = JSON
     root = f"/{config.etcd_prefix.strip('/')}".rstrip("/")
     etcd = EtcdConfig(

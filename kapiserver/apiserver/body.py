@@ -15,12 +15,13 @@ from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.objects import metadata_of, name_of, namespace_of
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.accept import is_custom
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request, Warnings
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.errors import CodecError
-from kapiserver.codecs.media_types import MediaType
+from kapiserver.codecs.media_types import PROTOBUF, MediaType
 from kapiserver.codecs.negotiation import content_type
 
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
@@ -41,7 +42,10 @@ class Body:
 
 def media_type_of(server: Server, request: Request) -> MediaType:
     """The body's media type. Raises UnsupportedMediaType."""
-    return content_type(request.header("Content-Type"), server.codecs.media_types)
+    offered = server.codecs.media_types
+    if request.info.is_resource_request and is_custom(server, request):
+        offered = tuple(one for one in offered if one is not PROTOBUF)
+    return content_type(request.header("Content-Type"), offered)
 
 
 async def read_body(server: Server, request: Request) -> Body:

@@ -120,7 +120,14 @@ def _served(server: Server, version: GroupVersion) -> list[Resource]:
     return [resource for resource in resources if version.version in resource.versions]
 
 
+def _verbs(resource: Resource) -> list[str]:
+    # Those of custom kinds come in an order of their own.
+    return list(resource.verbs) if resource.definition else sorted(resource.verbs)
+
+
 def _below(resource: Resource) -> list[Subresource]:
+    if resource.definition:
+        return list(resource.subresources)
     return sorted(resource.subresources, key=lambda one: one.name)
 
 
@@ -130,7 +137,7 @@ def _resource(resource: Resource) -> Tree:
         "singularName": resource.singular_name,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": sorted(resource.verbs),
+        "verbs": _verbs(resource),
     }
     if resource.short_names:
         tree["shortNames"] = list(resource.short_names)
@@ -191,7 +198,7 @@ def _resource_discovery(resource: Resource, version: GroupVersion) -> Tree:
         "responseKind": _kind(kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular_name,
-        "verbs": sorted(resource.verbs),
+        "verbs": _verbs(resource),
     }
     if resource.short_names:
         tree["shortNames"] = list(resource.short_names)

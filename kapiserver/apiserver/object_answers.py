@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.accept import Wanted
 from kapiserver.apiserver.context import Server
@@ -81,6 +80,8 @@ def answer_listing(
     metadata = list_metadata(listing)
     if wanted.convert is None:
         if wanted.pretty or wanted.media not in SPLICED:
+            if target.resource.definition:
+                metadata.setdefault("continue", "")
             return answer_plain(server, wanted, _list_tree(server, target, metadata, listing))
         form = Form(target.version, wanted.media.extension)
         return _sliced(wanted, target.store.documents.list(listing, form))
@@ -151,16 +152,18 @@ def _version_of(entry: Entry) -> Tree:
 
 def _list_tree(server: Server, target: Target, metadata: Tree, listing: Listing) -> Tree:
     return {
-        "kind": f"{target.kind.kind}List",
+        "kind": target.resource.list_kind_name,
         "apiVersion": str(target.version),
         "metadata": metadata,
-        "items": [_item(server, entry, target.version) for entry in listing.entries],
+        "items": [_item(server, entry, target) for entry in listing.entries],
     }
 
 
-def _item(server: Server, entry: Entry, version: GroupVersion) -> Tree:
+def _item(server: Server, entry: Entry, target: Target) -> Tree:
     # Items of a typed list do not repeat what the list says.
-    tree = in_version(server.scheme, entry.tree(), version)
+    tree = in_version(server.scheme, entry.tree(), target.version)
+    if target.resource.definition:
+        return tree
     return {key: value for key, value in tree.items() if key not in ("kind", "apiVersion")}
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from kapiserver.api.custom import version_behind
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.custom_scale import CustomScale
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.routes import resource_of
 from kapiserver.apiserver.scale import Scale
@@ -76,5 +78,12 @@ def target_of(server: Server, request: Request) -> Target:
         key=ObjectKey(namespace, info.name),
         store=server.stores.of(resource),
         subresource=info.subresource,
-        view=VIEWS.get(info.subresource),
+        view=_view(server, resource, info.subresource),
     )
+
+
+def _view(server: Server, resource: Resource, subresource: str) -> View | None:
+    custom = version_behind(resource, server.scheme.custom) if resource.definition else None
+    if custom is not None and custom.scale is not None and subresource == "scale":
+        return CustomScale(custom.scale)
+    return VIEWS.get(subresource)

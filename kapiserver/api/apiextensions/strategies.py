@@ -14,8 +14,8 @@ from kapiserver.api.apiextensions.validation.definitions import (
     definition,
 )
 from kapiserver.api.errors import FieldError
-from kapiserver.api.metadata import any_finalizers
 from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.metadata import any_finalizers
 from kapiserver.api.objects import finalizers_of, generation_of, is_terminating, metadata_of
 from kapiserver.api.order import settle
 from kapiserver.api.strategy import StatusStrategy, Strategy, keep

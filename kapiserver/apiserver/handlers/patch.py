@@ -92,6 +92,12 @@ PATCH_TYPES: dict[str, PatchType] = {
 """By the body's media type; messages list them in this order."""
 
 
+_CBOR_GATE = "CBORServingAndStorage"
+_STRATEGIC = "application/strategic-merge-patch+json"
+_PATCH_TYPES_OF_CUSTOM = {name: one for name, one in PATCH_TYPES.items() if name != _STRATEGIC}
+"""A strategic merge patch needs what only declared types say."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
     """A patch that was read: what it is, what it says, what is wrong with its spelling, and how
@@ -106,12 +112,15 @@ class Patch:
 async def patch(server: Server, request: Request) -> Answer:
     """Apply the patch to the object and answer with it as it was stored."""
     target = target_of(server, request)
+    gates = server.config.feature_gates
     name = request.header("Content-Type").partition(";")[0].strip()
-    if name in APPLY_TYPES:
+    apply_types = [one for one in APPLY_TYPES if _CBOR_GATE in gates or "cbor" not in one]
+    if name in apply_types:
         return await apply(server, request, target, name)
-    type_ = PATCH_TYPES.get(name)
+    types = PATCH_TYPES if not target.resource.definition else _PATCH_TYPES_OF_CUSTOM
+    type_ = types.get(name)
     if type_ is None:
-        raise UnsupportedMediaType([*PATCH_TYPES, *APPLY_TYPES])
+        raise UnsupportedMediaType([*types, *apply_types])
     form = wanted(server, request)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions")

@@ -260,7 +260,8 @@ def _patch_failed(error: Exception, info: RequestInfo) -> Tree:
 
 
 _BAD_REQUEST = _plain(400, "BadRequest")
-_NOT_NOW = _fixed(503, "ServiceUnavailable", "the store does not answer", retry_after=1)
+# No Retry-After: a client that obeys one waits ten times as long, and a write may have happened.
+_NOT_NOW = _fixed(503, "ServiceUnavailable", "the store does not answer")
 
 TABLE: dict[type[Exception], ToStatus] = {
     # this layer

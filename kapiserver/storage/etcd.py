@@ -27,6 +27,8 @@ from kapiserver.storage.etcd_wire import Answer, BrokenOff, Connections, NotSent
 CONNECT_SECONDS = 2.0
 CALL_SECONDS = 5.0
 """For one answer of one endpoint."""
+GIVE_UP_SECONDS = 2 * CALL_SECONDS
+"""For the answers of all of them, as long as none comes."""
 LONGEST_MESSAGE = 512 << 20
 """Bytes of one message of a stream; a watch that catches up gets many events in one."""
 
@@ -136,7 +138,8 @@ class Etcd:
         await self._gateway.close()
 
     async def read(self, method: str, request: Mapping[str, Any]) -> Any:
-        """Ask what changes nothing: each endpoint is tried before this gives up."""
+        """Ask what changes nothing: each endpoint is tried before this gives up, if there is time
+        for that."""
         return await self._ask(method, request, _UNREAD, (Unavailable, _Unreached))
 
     async def write(self, method: str, request: Mapping[str, Any]) -> Any:
@@ -183,16 +186,17 @@ class Etcd:
         again: tuple[type[Exception], ...],
     ) -> Any:
         """Try every endpoint after what is in `again`, and once more for as long as it passes."""
-        until = self._loop.time() + ELECTION_SECONDS
+        begin = self._loop.time()
         left = len(self._config.endpoints)
         while True:
             try:
                 return await self._authenticated(method, request, passing)
             except again as error:
                 left -= 1
-                if not left:
+                waited = self._loop.time() - begin
+                if not left or waited >= GIVE_UP_SECONDS:
                     waits = isinstance(error, _Unreached) and error.passing
-                    if not waits or self._loop.time() > until:
+                    if not waits or waited > ELECTION_SECONDS:
                         words = str(error).removeprefix("etcd: ")
                         raise Unavailable(f"etcd: {words}") from error
                     left = len(self._config.endpoints)

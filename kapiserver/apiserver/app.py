@@ -16,7 +16,6 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.custom_resources import CustomResources
 from kapiserver.apiserver.filters import FILTERS
-from kapiserver.apiserver.handlers import HANDLERS
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import parse_runtime_config, served
@@ -113,7 +112,7 @@ def _encryption(config: Config, clock: Clock) -> EncryptionFile | None:
 
 def compose(server: Server) -> Handler:
     """The filters around the routes, the first in the list outermost."""
-    handle = route(server, HANDLERS)
+    handle = route(server)
     for filter_ in reversed(FILTERS):
         handle = filter_(server, handle)
     return handle

@@ -5,7 +5,7 @@ Routes of resources are not listed: they follow from the scheme, one lookup each
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from typing import TypeAlias
 
 from kapiserver.api.errors import NotRegistered
@@ -14,6 +14,7 @@ from kapiserver.apiserver import discovery
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.documents import health, paths, version
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
+from kapiserver.apiserver.handlers import handler_of_verb
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer, page_not_found
 from kapiserver.apiserver.subresources import handler_of
@@ -21,8 +22,8 @@ from kapiserver.apiserver.subresources import handler_of
 VerbHandler: TypeAlias = Callable[[Server, Request], Awaitable[Answer]]
 
 
-def route(server: Server, handlers: Mapping[str, VerbHandler]) -> Handler:
-    """What stands behind the filters; `handlers` by the verb of a resource request."""
+def route(server: Server) -> Handler:
+    """What stands behind the filters."""
 
     async def handle(request: Request) -> Answer:
         info = request.info
@@ -35,7 +36,7 @@ def route(server: Server, handlers: Mapping[str, VerbHandler]) -> Handler:
             raise MethodNotAllowed
         _warn(server, request)
         answered = ANSWERED.get((info.version.group, info.resource))
-        handler = answered or handler_of(info) or handlers[info.verb]
+        handler = answered or handler_of(info) or handler_of_verb(info.verb)
         return await handler(server, request)
 
     return handle

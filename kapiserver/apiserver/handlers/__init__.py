@@ -1,32 +1,35 @@
-"""One handler per verb, none per kind."""
+"""One handler per verb, none per kind; each loads when a request first asks for it."""
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.handlers.create import create
-from kapiserver.apiserver.handlers.delete import delete
-from kapiserver.apiserver.handlers.deletecollection import deletecollection
-from kapiserver.apiserver.handlers.get import get
-from kapiserver.apiserver.handlers.list import list_
-from kapiserver.apiserver.handlers.patch import patch
-from kapiserver.apiserver.handlers.update import update
-from kapiserver.apiserver.handlers.watch import watch
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer
 
 Handle: TypeAlias = Callable[[Server, Request], Awaitable[Answer]]
 
-HANDLERS: dict[str, Handle] = {
-    "create": create,
-    "delete": delete,
-    "deletecollection": deletecollection,
-    "get": get,
-    "list": list_,
-    "patch": patch,
-    "update": update,
-    "watch": watch,
+HANDLERS: dict[str, str] = {
+    "create": "create.create",
+    "delete": "delete.delete",
+    "deletecollection": "deletecollection.deletecollection",
+    "get": "get.get",
+    "list": "list.list_",
+    "patch": "patch.patch",
+    "update": "update.update",
+    "watch": "watch.watch",
 }
-"""By the verb of the request."""
+"""Verb of a resource request to module and function."""
+
+
+@functools.cache
+def handler_of_verb(verb: str) -> Handle:
+    """The handler of a verb. Decoding, admission and the owners of fields come with it: a server
+    is ready before it has loaded them."""
+    module, _, function = HANDLERS[verb].partition(".")
+    loaded = importlib.import_module(f"{__name__}.{module}")
+    return cast(Handle, getattr(loaded, function))

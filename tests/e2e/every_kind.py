@@ -1,0 +1,196 @@
+"""One object of each kind that is served and stored, and a connection to look at them over."""
+
+import base64
+import functools
+import http.client
+import json
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.e2e.programs import Server
+
+JSON = "application/json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the server said."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    @property
+    def tree(self) -> Any:
+        return json.loads(self.body)
+
+
+class Api:
+    """The administrator's kept-alive connection; trees go out as JSON, bytes as they are."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self._context = ssl.create_default_context(cafile=str(server.ca_file))
+        self._context.load_cert_chain(server.client_cert, server.client_key)
+        self._connection = self._connect()
+
+    def _connect(self) -> http.client.HTTPSConnection:
+        host = self.server.url.removeprefix("https://")
+        return http.client.HTTPSConnection(host, timeout=20, context=self._context)
+
+    def ask(
+        self, method: str, path: str, body: Any = None, *, sent: str = JSON, **headers: str
+    ) -> Answer:
+        """One request; headers by name (`accept="application/yaml"`)."""
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        named.setdefault("accept", JSON)
+        self._connection.request(method, path, data, {"content-type": sent, **named})
+        answer = self._connection.getresponse()
+        return Answer(status=answer.status, headers=answer.headers, body=answer.read())
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        status: int | None = None,
+        sent: str = JSON,
+        **headers: str,
+    ) -> Any:
+        """The tree of an answer, which must have that status: 201 for POST, else 200."""
+        answer = self.ask(method, path, body, sent=sent, **headers)
+        wanted = status or (201 if method == "POST" else 200)
+        assert answer.status == wanted, (method, path, answer.body)
+        return answer.tree
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def watch(self, path: str, *, accept: str = JSON) -> Iterator[http.client.HTTPResponse]:
+        """The stream of a watch, over a connection of its own."""
+        connection = self._connect()
+        mark = "&" if "?" in path else "?"
+        connection.request(
+            "GET", f"{path}{mark}watch=1&timeoutSeconds=20", headers={"accept": accept}
+        )
+        stream = connection.getresponse()
+        try:
+            assert stream.status == 200, stream.read()
+            yield stream
+        finally:
+            stream.close()
+            connection.close()
+
+
+def events(stream: http.client.HTTPResponse, count: int) -> list[Tree]:
+    """The next events of a watch in JSON."""
+    return [json.loads(stream.readline()) for _ in range(count)]
+
+
+def seen(stream: http.client.HTTPResponse, count: int) -> list[tuple[str, str]]:
+    """The next events, as type and name."""
+    return [(one["type"], one["object"]["metadata"]["name"]) for one in events(stream, count)]
+
+
+@functools.cache
+def _signed() -> dict[str, str]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "every kind")])
+    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    asked = request.sign(key, hashes.SHA256())
+    begin = datetime(2026, 1, 1)
+    authority = (
+        x509.CertificateBuilder(name, name, key.public_key(), 7, begin, begin + timedelta(3650))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem, der = serialization.Encoding.PEM, serialization.Encoding.DER
+    return {
+        "request": base64.b64encode(asked.public_bytes(pem)).decode(),
+        "stubPKCS10Request": base64.b64encode(asked.public_bytes(der)).decode(),
+        "trustBundle": authority.public_bytes(pem).decode(),
+    }
+
+
+def objects() -> list[Tree]:
+    """Fresh copies of the objects of every_kind.yaml, with certificates where those must be."""
+    found: list[Tree] = list(
+        yaml.safe_load_all((Path(__file__).parent / "every_kind.yaml").read_text())
+    )
+    for obj in found:
+        spec = obj.get("spec")
+        for field in _signed().keys() & (spec if isinstance(spec, dict) else {}).keys():
+            spec[field] = _signed()[field]
+    return found
+
+
+def named(kind: str) -> Tree:
+    """The object of a kind (of its first group)."""
+    return next(obj for obj in objects() if obj["kind"] == kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A resource as discovery tells it."""
+
+    version: str
+    name: str
+    kind: str
+    namespaced: bool
+    verbs: frozenset[str]
+    subresources: frozenset[str]
+
+    def path(self, namespace: str) -> str:
+        """Where its collection is."""
+        base = "/api/v1" if self.version == "v1" else f"/apis/{self.version}"
+        return f"{base}/namespaces/{namespace}/{self.name}" if self.namespaced else self.everywhere
+
+    @property
+    def everywhere(self) -> str:
+        """Where the objects of all namespaces are."""
+        base = "/api/v1" if self.version == "v1" else f"/apis/{self.version}"
+        return f"{base}/{self.name}"
+
+
+def discovered(api: Api) -> dict[tuple[str, str], Served]:
+    """All resources by version and kind, out of the legacy documents as old clients read them."""
+    groups = api("GET", "/apis")["groups"]
+    paths = {"v1": "/api/v1"} | {
+        version["groupVersion"]: f"/apis/{version['groupVersion']}"
+        for group in groups
+        for version in group["versions"]
+    }
+    found = {}
+    for version, path in paths.items():
+        rows = {row["name"]: row for row in api("GET", path)["resources"]}
+        for name, row in rows.items():
+            if "/" in name:
+                continue
+            found[version, row["kind"]] = Served(
+                version=version,
+                name=name,
+                kind=row["kind"],
+                namespaced=row["namespaced"],
+                verbs=frozenset(row["verbs"]),
+                subresources=frozenset(
+                    one.partition("/")[2] for one in rows if one.startswith(f"{name}/")
+                ),
+            )
+    return found

@@ -24,6 +24,7 @@ GATES: dict[str, Gate] = {
     "AllAlpha": Gate(default=False, stage="ALPHA"),
     "AllBeta": Gate(default=False, stage="BETA"),
     "APIListChunking": Gate(default=True, stage="GA"),
+    "APIResponseCompression": Gate(default=True, stage="BETA"),
     "CBORServingAndStorage": Gate(default=True, stage="ALPHA"),
     "WatchList": Gate(default=True, stage="BETA"),
 }

@@ -11,6 +11,7 @@ from kapiserver.apiserver.filters.access_log import log_access
 from kapiserver.apiserver.filters.audit import give_audit_id
 from kapiserver.apiserver.filters.authentication import authenticate
 from kapiserver.apiserver.filters.authorization import authorize
+from kapiserver.apiserver.filters.compression import compress_answers
 from kapiserver.apiserver.filters.deadline import end_in_time
 from kapiserver.apiserver.filters.headers import add_headers
 from kapiserver.apiserver.filters.in_flight import limit_in_flight
@@ -20,6 +21,7 @@ FILTERS: tuple[Filter, ...] = (
     give_audit_id,  # outermost: every answer carries the id and the log names it
     log_access,  # sees what the client sees
     add_headers,  # outside of recovery: a refused request has warnings too
+    compress_answers,  # what the client is sent, errors included
     answer_errors,  # around all that may raise
     end_in_time,  # around all that may take long
     authenticate,  # before what depends on the user

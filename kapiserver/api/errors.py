@@ -124,6 +124,12 @@ def not_supported(path: Path, value: Any, allowed: Sequence[str]) -> FieldError:
     return FieldError("not supported", path, f"supported values: {names}", value)
 
 
+def not_among(path: Path, value: Any, allowed: Sequence[str]) -> FieldError:
+    """The same, where the message tells those allowed in this order."""
+    names = ", ".join(f'"{one}"' for one in allowed)
+    return FieldError("not supported", path, f"supported values: {names}", value)
+
+
 def too_long(path: Path, limit: int) -> FieldError:
     """A value has too many bytes."""
     return FieldError("too long", path, f"may not be more than {limit} bytes")

@@ -55,6 +55,12 @@ _NOT_SUBDOMAIN = _regex_message(
     _SUBDOMAIN_REGEX,
     "example.com",
 )
+_NOT_SEARCH_DOMAIN = _regex_message(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-', '_' "
+    "or '.', and must start and end with an alphanumeric character",
+    r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*",
+    "example.com",
+)
 _NOT_WILDCARD = _regex_message(
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, "
     "which must consist of lower case alphanumeric characters, '-' or '.' and end with an "
@@ -161,6 +167,13 @@ def dns1123_label(value: str) -> list[str]:
 def dns1123_subdomain(value: str) -> list[str]:
     """Dotted labels: the name of most objects."""
     return _checked(value, SUBDOMAIN_MAX, fits=_is_subdomain(value), message=_NOT_SUBDOMAIN)
+
+
+def search_domain(value: str) -> list[str]:
+    """Dotted labels in which underscores may stand: where a pod looks for names."""
+    labels = (part.removeprefix("_") for part in value.split("."))
+    fits = all(_spelled(one, _LOWER_OR_DIGIT, _LABEL | {"_"}, _LOWER_OR_DIGIT) for one in labels)
+    return _checked(value, SUBDOMAIN_MAX, fits=fits, message=_NOT_SEARCH_DOMAIN)
 
 
 def wildcard_subdomain(value: str) -> list[str]:

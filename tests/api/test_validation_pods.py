@@ -230,16 +230,15 @@ CASES = [
         "spec/restartPolicy",
         "Maybe",
         [
-            'spec.restartPolicy: Unsupported value: "Maybe": supported values: "Always", "Never", '
-            '"OnFailure"'
+            'spec.restartPolicy: Unsupported value: "Maybe": supported values: "Always", '
+            '"OnFailure", "Never"'
         ],
     ),
     (
         "spec/dnsPolicy",
         "None",
         [
-            "spec.dnsConfig: Required value: must provide at least one DNS nameserver when "
-            "`dnsPolicy` is None"
+            "spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"
         ],
     ),
     ("spec/hostname", "A", [f'spec.hostname: Invalid value: "A": {LABEL}']),

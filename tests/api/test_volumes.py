@@ -76,7 +76,7 @@ SOURCES = [
     ]),
     ("gcePersistentDisk", {"pdName": ""}, ["spec.persistentDisk.pdName: Required value"]),
     ("iscsi", {"targetPortal": "p", "iqn": "x", "lun": 256}, [
-        'spec.iscsi.iqn: Invalid value: "x": must be valid format starting with iqn, eui, or naa',
+        'spec.iscsi.iqn: Invalid value: "x": must be valid format',
         "spec.iscsi.lun: Invalid value: 256: must be between 0 and 255, inclusive",
     ]),
     ("nfs", {"server": "s", "path": "a"}, [

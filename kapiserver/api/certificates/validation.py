@@ -13,6 +13,7 @@ from kapiserver.api import names
 from kapiserver.api.certificates import pem
 from kapiserver.api.core.validation.common import checked
 from kapiserver.api.core.validation.conditions import conditions
+from kapiserver.api.core.validation.signers import signer_name, wrong_with_bundle_name
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -44,37 +45,6 @@ _USAGES = frozenset(
         "timestamping", "ocsp signing", "microsoft sgc", "netscape sgc",
     )
 )  # fmt: skip
-
-
-def signer_name(name: str, path: Path) -> Iterator[FieldError]:
-    """The name of a signer: a domain and a path."""
-    if not name:
-        yield required(path)
-        return
-    domain, slash, rest = name.partition("/")
-    if not slash or "/" in rest:
-        detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-        yield invalid(path, name, detail)
-        return
-    if len(domain) > names.SUBDOMAIN_MAX:
-        yield too_long(path, names.SUBDOMAIN_MAX)
-    yield from _labels(domain, names.dns1123_label, path)
-    if "." not in domain:
-        detail = "should be a domain with at least two segments separated by dots"
-        yield invalid(path, domain, detail)
-    yield from _labels(rest, names.dns1123_subdomain, path)
-    most = 2 * names.SUBDOMAIN_MAX + names.LABEL_MAX + 2
-    if len(name) > most:
-        yield too_long(path, most)
-
-
-def _labels(text: str, check: names.Check, path: Path) -> Iterator[FieldError]:
-    for label in text.split("."):
-        messages = check(label)
-        for message in messages:
-            yield invalid(path, text, f'validating label "{label}": {message}')
-        if messages:
-            return
 
 
 # Signing requests.
@@ -228,21 +198,10 @@ def changed_trust_bundle(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 def _bundle_names(obj: Tree) -> Iterator[FieldError]:
     name, signer = name_of(obj), value_at(obj, "spec", "signerName") or ""
-    for message in _wrong_with_bundle_name(name, signer) if name else ():
+    for message in wrong_with_bundle_name(name, signer) if name else ():
         yield invalid(Path("metadata") / "name", name, message)
     if signer:
         yield from signer_name(signer, _SPEC / "signerName")
-
-
-def _wrong_with_bundle_name(name: str, signer: str) -> list[str]:
-    if not signer:
-        if ":" in name:
-            return ['ClusterTrustBundle without signer name must not have ":" in its name']
-        return names.dns1123_subdomain(name)
-    prefix = f"{signer.replace('/', ':')}:"
-    if not name.startswith(prefix):
-        return [f"ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}"]
-    return names.dns1123_subdomain(name.removeprefix(prefix))
 
 
 def _anchors(text: str, path: Path) -> Iterator[FieldError]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from kapiserver.api.core import v1, warnings
 from kapiserver.api.core.quality_of_service import quality_of_service
-from kapiserver.api.core.validation.pods import (
-    changed_ephemeral_containers,
-    changed_pod,
-    changed_pod_status,
-    new_pod,
-)
+from kapiserver.api.core.validation.pod_status import changed_pod_status
+from kapiserver.api.core.validation.pod_updates import changed_ephemeral_containers, changed_pod
+from kapiserver.api.core.validation.pods import new_pod
 from kapiserver.api.core.validation.resize import resized_pod
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.objects import generation_of, metadata_of, value_at

@@ -94,14 +94,14 @@ def _has_ended(pod: Tree, now: float) -> bool:
     asked, grace = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds")
     if asked is None or grace is None:
         return False
-    return now > datetime.fromisoformat(asked).timestamp() + grace
+    return bool(now > datetime.fromisoformat(asked).timestamp() + grace)
 
 
 def _pod_scope(pod: Tree, condition: Tree) -> bool:
     spec, scope = pod.get("spec") or {}, condition.get("scopeName")
     if scope in ("Terminating", "NotTerminating"):
-        ends: bool = spec.get("activeDeadlineSeconds", -1) >= 0
-        return ends is (scope == "Terminating")
+        ends = spec.get("activeDeadlineSeconds", -1) >= 0
+        return bool(ends) is (scope == "Terminating")
     if scope in ("BestEffort", "NotBestEffort"):
         return (quality_of_service(pod) == "BestEffort") is (scope == "BestEffort")
     if scope == "PriorityClass":

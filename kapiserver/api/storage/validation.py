@@ -10,8 +10,9 @@ from typing import Any
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import INT32_MAX, checked, in_range, not_negative
-from kapiserver.api.core.validation.persistent_volumes import driver_name, inline_volume
+from kapiserver.api.core.validation.persistent_volumes import inline_volume
 from kapiserver.api.core.validation.resources import amount
+from kapiserver.api.core.validation.volume_plugins import driver_name
 from kapiserver.api.errors import (
     FieldError,
     Path,

@@ -24,20 +24,33 @@ _GO_NAMES = {
     "chapAuthSession": "SessionCHAPAuth",
     "csi": "CSI",
     "diskURI": "DataDiskURI",
+    "dnsConfig": "DNSConfig",
+    "dnsPolicy": "DNSPolicy",
     "endpoints": "EndpointsName",
     "fc": "FC",
     "fsType": "FSType",
     "gcePersistentDisk": "GCEPersistentDisk",
+    "gmsaCredentialSpec": "GMSACredentialSpec",
+    "gmsaCredentialSpecName": "GMSACredentialSpecName",
+    "grpc": "GRPC",
+    "httpGet": "HTTPGet",
+    "httpHeaders": "HTTPHeaders",
+    "ip": "IP",
     "iqn": "IQN",
     "iscsi": "ISCSI",
     "iscsiInterface": "ISCSIInterface",
     "nfs": "NFS",
+    "os": "OS",
     "pdName": "PDName",
     "rbd": "RBD",
     "scaleIO": "ScaleIO",
+    "seLinuxChangePolicy": "SELinuxChangePolicy",
+    "seLinuxOptions": "SELinuxOptions",
     "sslEnabled": "SSLEnabled",
     "storageos": "StorageOS",
     "targetWWNs": "TargetWWNs",
+    "tcpSocket": "TCPSocket",
+    "tty": "TTY",
     "wwids": "WWIDs",
 }
 
@@ -51,6 +64,11 @@ def difference(old: Tree, new: Tree, type_: type[Type]) -> str:
         return ""
     lines = list(difflib.unified_diff(before, after, n=_CONTEXT, lineterm=""))
     return "".join(f"{line}\n" for line in lines[2:])
+
+
+def as_go(tree: Tree, type_: type[Type]) -> Tree:
+    """A tree as Go's JSON prints the internal struct that it stands for."""
+    return _struct(tree, type_)
 
 
 def _lines(tree: Tree, type_: type[Type]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked, checked_name
+from kapiserver.api.core.validation.common import checked, checked_name, needed, not_reserved
 from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
 from kapiserver.api.quantity import parse
@@ -146,9 +146,9 @@ def _key_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
 
 def _file_key(selector: Tree, path: Path) -> Iterator[FieldError]:
     yield from checked_name(names.env_name, selector.get("key"), path / "key")
-    for name in ("volumeName", "path"):
-        if not selector.get(name):
-            yield required(path / name)
+    yield from needed(selector, "volumeName", path)
+    yield from needed(selector, "path", path)
+    yield from not_reserved(selector.get("path") or "", path / "path")
 
 
 _SOURCES: dict[str, Callable[[Tree, Path], Iterator[FieldError]]] = {
@@ -170,7 +170,7 @@ def env_from(sources: list[Tree] | None, path: Path) -> Iterator[FieldError]:
         for name in given:
             reference = source[name].get("name")
             yield from checked_name(names.dns1123_subdomain, reference, at / name / "name")
-        if not given:
+        if not given:  # of the list, not of the item
             yield invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
         elif len(given) > 1:
             yield invalid(path, "", "may not have more than one field specified at a time")

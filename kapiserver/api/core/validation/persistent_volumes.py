@@ -11,14 +11,23 @@ from kapiserver.api.core.validation.claims import VOLUME_MODES, access_modes, ba
 from kapiserver.api.core.validation.common import (
     checked,
     checked_name,
-    in_range,
     needed,
     no_backsteps,
 )
 from kapiserver.api.core.validation.difference import difference
 from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.core.validation.scheduling import node_selector
-from kapiserver.api.core.validation.volumes import SOURCES, Rule, needing
+from kapiserver.api.core.validation.volume_plugins import (
+    Rule,
+    driver_name,
+    fibre_channel,
+    flocker,
+    partitioned,
+    persistent_cinder,
+    persistent_iscsi,
+    persistent_storage_os,
+)
+from kapiserver.api.core.validation.volumes import SOURCES
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -26,7 +35,6 @@ from kapiserver.api.errors import (
     invalid,
     not_supported,
     required,
-    too_long,
 )
 from kapiserver.api.metadata import immutable
 from kapiserver.api.types import Tree
@@ -35,7 +43,6 @@ _SPEC = Path("spec")
 _RECLAIM = ("Delete", "Recycle", "Retain")
 _CLASS = "volumeAttributesClassName"
 _INLINE = "may not be specified in the context of inline volumes"
-_DRIVER_MAX = 63
 
 
 def persistent_volume(obj: Tree) -> Iterator[FieldError]:
@@ -131,70 +138,22 @@ def _source(spec: Tree, path: Path) -> Iterator[FieldError]:
         yield forbidden(path / "persistentVolumeReclaimPolicy", detail)
 
 
-def _partitioned(name: str) -> Rule:
-    def rule(source: Tree, path: Path) -> Iterator[FieldError]:
-        yield from needed(source, name, path)
-        yield from in_range(source.get("partition"), 0, 255, path / "partition")
-
-    return rule
-
-
 def _glusterfs(source: Tree, path: Path) -> Iterator[FieldError]:
     yield from needed(source, "endpoints", path)
     yield from needed(source, "path", path)
-    if source.get("endpointsNamespace") == "":
+    namespace = source.get("endpointsNamespace")
+    if namespace == "":
         detail = "if the endpointnamespace is set, it must be a valid namespace name"
         yield invalid(path / "endpointsNamespace", "", detail)
-
-
-def _flocker(source: Tree, path: Path) -> Iterator[FieldError]:
-    name, uuid = source.get("datasetName") or "", source.get("datasetUUID") or ""
-    if not name and not uuid:
-        yield required(path, "one of datasetName and datasetUUID is required")
-    if name and uuid:
-        detail = "datasetName and datasetUUID can not be specified simultaneously"
-        yield invalid(path, "resource", detail)
-    if "/" in name:
-        yield invalid(path / "datasetName", name, "must not contain '/'")
-
-
-def _iscsi(source: Tree, path: Path) -> Iterator[FieldError]:
-    yield from needed(source, "targetPortal", path)
-    name = source.get("iqn") or ""
-    if not name:
-        yield required(path / "iqn")
-    elif not name.startswith(("iqn", "eui", "naa")):
-        detail = "must be valid format starting with iqn, eui, or naa"
-        yield invalid(path / "iqn", name, detail)
-    yield from in_range(source.get("lun") or 0, 0, 255, path / "lun")
-    chap = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
-    if chap and source.get("secretRef") is None:
-        yield required(path / "secretRef")
-    if source.get("secretRef") is not None:
-        yield from needed(source["secretRef"], "name", path / "secretRef")
-
-
-def _fibre_channel(source: Tree, path: Path) -> Iterator[FieldError]:
-    targets, ids = source.get("targetWWNs") or [], source.get("wwids") or []
-    if not targets and not ids:
-        detail = "must specify either targetWWNs or wwids, but not both"
-        yield required(path / "targetWWNs", detail)
-    if targets and ids:
-        detail = "targetWWNs and wwids can not be specified simultaneously"
-        yield invalid(path / "targetWWNs", targets, detail)
-    if targets:
-        lun = source.get("lun")
-        if lun is None:
-            yield required(path / "lun", "lun is required if targetWWNs is specified")
-        else:
-            yield from in_range(lun, 0, 255, path / "lun")
+    elif namespace is not None:
+        yield from checked(names.dns1123_label, namespace, path / "endpointsNamespace")
 
 
 def _azure_file(source: Tree, path: Path) -> Iterator[FieldError]:
     yield from needed(source, "secretName", path)
     yield from needed(source, "shareName", path)
     if source.get("secretNamespace") == "":
-        yield invalid(path / "secretNamespace", "", "must be a valid namespace name")
+        yield required(path / "secretNamespace")
 
 
 def _local(source: Tree, path: Path) -> Iterator[FieldError]:
@@ -221,29 +180,19 @@ _CSI_SECRETS = (
 )  # fmt: skip
 
 
-def driver_name(name: str, path: Path) -> Iterator[FieldError]:
-    """The name of a CSI driver."""
-    if not name:
-        yield required(path)
-    if len(name) > _DRIVER_MAX:
-        yield too_long(path, _DRIVER_MAX)
-    for message in names.dns1123_subdomain(name.lower()):
-        yield invalid(path, name, message)
-
-
 _SOURCES: dict[str, Rule] = {
     "hostPath": SOURCES["hostPath"],
-    "gcePersistentDisk": _partitioned("pdName"),
-    "awsElasticBlockStore": _partitioned("volumeID"),
+    "gcePersistentDisk": partitioned("pdName"),
+    "awsElasticBlockStore": partitioned("volumeID"),
     "glusterfs": _glusterfs,
-    "flocker": _flocker,
+    "flocker": flocker,
     "nfs": SOURCES["nfs"],
     "rbd": SOURCES["rbd"],
     "quobyte": SOURCES["quobyte"],
     "cephfs": SOURCES["cephfs"],
-    "iscsi": _iscsi,
-    "cinder": SOURCES["cinder"],
-    "fc": _fibre_channel,
+    "iscsi": persistent_iscsi,
+    "cinder": persistent_cinder,
+    "fc": fibre_channel,
     "flexVolume": SOURCES["flexVolume"],
     "azureFile": _azure_file,
     "vsphereVolume": SOURCES["vsphereVolume"],
@@ -252,7 +201,7 @@ _SOURCES: dict[str, Rule] = {
     "azureDisk": SOURCES["azureDisk"],
     "scaleIO": SOURCES["scaleIO"],
     "local": _local,
-    "storageos": needing("volumeName"),
+    "storageos": persistent_storage_os,
     "csi": _csi,
 }
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import chosen, needed, not_negative, port_or_name
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
+from kapiserver.api.core.v1 import Lifecycle
+from kapiserver.api.core.validation.common import needed, not_negative, port_or_name
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from kapiserver.api.types import Tree
 
 _COUNTS = (
@@ -15,9 +23,10 @@ _COUNTS = (
 )  # fmt: skip
 
 
-def probes(container: Tree, path: Path, grace: int) -> Iterator[FieldError]:
-    """Lifecycle hooks and all three probes of a container, in order."""
-    yield from _lifecycle(container.get("lifecycle"), path / "lifecycle", grace)
+def probes(container: Tree, path: Path, spec: Tree) -> Iterator[FieldError]:
+    """Lifecycle hooks and all three probes of a container of the pod, in order."""
+    grace = spec.get("terminationGracePeriodSeconds")
+    yield from _lifecycle(container.get("lifecycle"), path / "lifecycle", spec)
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(name)
         if probe is None:
@@ -33,13 +42,33 @@ def probes(container: Tree, path: Path, grace: int) -> Iterator[FieldError]:
             yield invalid(at / "successThreshold", probe.get("successThreshold") or 0, "must be 1")
 
 
-def _lifecycle(lifecycle: Tree | None, path: Path, grace: int) -> Iterator[FieldError]:
+def _lifecycle(lifecycle: Tree | None, path: Path, spec: Tree) -> Iterator[FieldError]:
+    if not lifecycle:
+        return
     for name in ("postStart", "preStop"):
-        if lifecycle and lifecycle.get(name) is not None:
+        if lifecycle.get(name) is not None:
+            grace = spec.get("terminationGracePeriodSeconds")
             yield from _handler(lifecycle[name], path / name, grace)
+    signal = lifecycle.get("stopSignal")
+    if signal is not None:
+        yield from _stop_signal(signal, (spec.get("os") or {}).get("name"), path / "stopSignal")
 
 
-def _probe(probe: Tree, path: Path, grace: int) -> Iterator[FieldError]:
+def _stop_signal(signal: str, system: str | None, path: Path) -> Iterator[FieldError]:
+    if not system:
+        yield forbidden(path, "may not be set for containers with empty `spec.os.name`")
+        return
+    allowed = ("SIGKILL", "SIGTERM") if system == "windows" else _signals()
+    if signal not in allowed:
+        yield not_supported(path, signal, allowed)
+
+
+def _signals() -> tuple[str, ...]:
+    flat = next(one for one in Lifecycle.flat_fields() if one.field.name == "stopSignal")
+    return flat.field.declaration.enum
+
+
+def _probe(probe: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
     yield from _handler(probe, path, grace)
     for name in _COUNTS:
         yield from not_negative(probe, name, path)
@@ -48,7 +77,7 @@ def _probe(probe: Tree, path: Path, grace: int) -> Iterator[FieldError]:
         yield invalid(path / "terminationGracePeriodSeconds", period, "must be greater than 0")
 
 
-def _handler(handler: Tree, path: Path, grace: int) -> Iterator[FieldError]:
+def _handler(handler: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
     given = [name for name in _HANDLERS if handler.get(name) is not None]
     for index, name in enumerate(given):
         if index:
@@ -59,31 +88,33 @@ def _handler(handler: Tree, path: Path, grace: int) -> Iterator[FieldError]:
         yield required(path, "must specify a handler type")
 
 
-def _exec(action: Tree, path: Path, _: int) -> Iterator[FieldError]:
+def _exec(action: Tree, path: Path, _: int | None) -> Iterator[FieldError]:
     return needed(action, "command", path)
 
 
-def _http_get(action: Tree, path: Path, _: int) -> Iterator[FieldError]:
+def _http_get(action: Tree, path: Path, _: int | None) -> Iterator[FieldError]:
     yield from needed(action, "path", path)
     yield from port_or_name(action.get("port"), path / "port")
-    yield from chosen(action.get("scheme"), ("HTTP", "HTTPS"), path / "scheme")
+    scheme = action.get("scheme") or ""
+    if scheme not in ("HTTP", "HTTPS"):
+        yield not_supported(path / "scheme", scheme, ("HTTP", "HTTPS"))
     for header in action.get("httpHeaders") or ():
         for message in names.http_header_name(header.get("name") or ""):
             yield invalid(path / "httpHeaders", header.get("name") or "", message)
 
 
-def _port(action: Tree, path: Path, _: int) -> Iterator[FieldError]:
+def _port(action: Tree, path: Path, _: int | None) -> Iterator[FieldError]:
     return port_or_name(action.get("port"), path / "port")
 
 
-def _sleep(action: Tree, path: Path, grace: int) -> Iterator[FieldError]:
+def _sleep(action: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
     seconds = action.get("seconds") or 0
-    if seconds < 0 or seconds > grace:
+    if grace is not None and not 0 <= seconds <= grace:
         detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
         yield invalid(path, seconds, detail)
 
 
-_HANDLERS: dict[str, Callable[[Tree, Path, int], Iterator[FieldError]]] = {
+_HANDLERS: dict[str, Callable[[Tree, Path, int | None], Iterator[FieldError]]] = {
     "exec": _exec,
     "httpGet": _http_get,
     "tcpSocket": _port,

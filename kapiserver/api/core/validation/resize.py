@@ -11,19 +11,19 @@ from collections.abc import Iterator
 from kapiserver.api.core import v1
 from kapiserver.api.core.quality_of_service import quality_of_service
 from kapiserver.api.core.validation.difference import difference
-from kapiserver.api.core.validation.pods import pod_spec
+from kapiserver.api.core.validation.pod_annotations import MIRROR
+from kapiserver.api.core.validation.pods import pod_itself
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid
 from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
-MIRROR = "kubernetes.io/config.mirror"
 _SPEC = Path("spec")
 _RESIZED = ("cpu", "memory")
 
 
 def resized_pod(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A pod whose containers are to have more or less."""
-    yield from pod_spec(new.get("spec") or {}, _SPEC)
+    yield from pod_itself(new)
     if MIRROR in annotations_of(old):
         yield forbidden(Path(), "static pods cannot be resized")
         return

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from kapiserver.api import names
+from kapiserver.api.core.pod_requests import pod_resources
 from kapiserver.api.core.validation.common import checked
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 
@@ -110,6 +111,36 @@ def requirements(obj: Tree | None, path: Path) -> Iterator[FieldError]:
     given = {*limits, *requests}
     if any(map(_is_huge, given)) and not given.intersection(_COMPUTE):
         yield forbidden(path, "HugePages require cpu or memory")
+
+
+def pod_level_resources(spec: Tree, path: Path) -> Iterator[FieldError]:
+    """Requests and limits of a pod as a whole: no less than those of its containers."""
+    own = spec["resources"]
+    if own.get("claims"):
+        yield forbidden(path / "claims", "claims cannot be set for Resources at pod-level")
+    limits, requests = own.get("limits") or {}, own.get("requests") or {}
+    for part, amounts in (("limits", limits), ("requests", requests)):
+        for name, text in amounts.items():
+            at = (path / part)[name]
+            yield from resource_name(name, at)
+            if name not in _COMPUTE and not _is_huge(name):
+                yield not_supported(at, name, (*_COMPUTE, _HUGE))
+            yield from quantity(name, text, at)
+            if part == "requests":
+                yield from _against_limit(name, text, limits.get(name), path)
+    total = pod_resources({"spec": {**spec, "resources": None, "overhead": None}}, "requests")
+    for name, found in total.items():
+        text = requests.get(name) or "0"
+        if (name in _COMPUTE or _is_huge(name)) and found.decimal > amount(text):
+            detail = f"must be greater than or equal to aggregate container requests of {found}"
+            yield invalid((path / "requests")[name], text, detail)
+    for index, container in enumerate(spec.get("containers") or ()):
+        for name, text in ((container.get("resources") or {}).get("limits") or {}).items():
+            if name in limits and amount(text) > amount(limits[name]):
+                at = (path / "containers")[index][name] / "limits"
+                yield invalid(
+                    at, text, f"must be less than or equal to pod limits of {limits[name]}"
+                )
 
 
 def _against_limit(name: str, text: str, limit: str | None, path: Path) -> Iterator[FieldError]:

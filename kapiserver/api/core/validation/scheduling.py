@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked, checked_name, chosen
-from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
+from kapiserver.api.core.validation.common import checked, chosen
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_among,
+    not_supported,
+    required,
+)
 from kapiserver.api.label_selectors import validate_label_key, validate_label_selector
 from kapiserver.api.types import Tree
 
-_EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -32,7 +41,9 @@ def _node_affinity(found: Tree, path: Path) -> Iterator[FieldError]:
     for index, preferred in enumerate(found.get(_PREFERRED) or ()):
         at = (path / _PREFERRED)[index]
         yield from _weight(preferred, at)
-        yield from _node_term(preferred.get("preference") or {}, at / "preference")
+        # Odd label values are no error here: they just match no node.
+        term = preferred.get("preference") or {}
+        yield from _node_term(term, at / "preference", check=_anything)
 
 
 def node_selector(found: Tree, path: Path) -> Iterator[FieldError]:
@@ -50,14 +61,20 @@ def _weight(preferred: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "weight", weight, "must be in the range 1-100")
 
 
-def _node_term(term: Tree, path: Path) -> Iterator[FieldError]:
+def _anything(_: str) -> list[str]:
+    return []
+
+
+def _node_term(
+    term: Tree, path: Path, *, check: names.Check = names.label_value
+) -> Iterator[FieldError]:
     for index, one in enumerate(term.get("matchExpressions") or ()):
-        yield from _node_requirement(one, (path / "matchExpressions")[index])
+        yield from _node_requirement(one, (path / "matchExpressions")[index], check)
     for index, one in enumerate(term.get("matchFields") or ()):
         yield from _field_requirement(one, (path / "matchFields")[index])
 
 
-def _node_requirement(one: Tree, path: Path) -> Iterator[FieldError]:
+def _node_requirement(one: Tree, path: Path, check: names.Check) -> Iterator[FieldError]:
     operator, values = one.get("operator") or "", one.get("values") or []
     at = path / "values"
     if operator in ("In", "NotIn"):
@@ -74,7 +91,7 @@ def _node_requirement(one: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "operator", operator, "not a valid selector operator")
     yield from validate_label_key(one.get("key") or "", path / "key")
     for index, value in enumerate(values):
-        yield from checked(names.label_value, value, at[index])
+        yield from checked(check, value, at[index])
 
 
 def _field_requirement(one: Tree, path: Path) -> Iterator[FieldError]:
@@ -106,14 +123,35 @@ def _pod_term(term: Tree, path: Path) -> Iterator[FieldError]:
     for namespace in term.get("namespaces") or ():
         for message in names.dns1123_label(namespace):
             yield invalid(path / "namespace", namespace, message)
-    yield from _topology_key(term, path)
-
-
-def _topology_key(term: Tree, path: Path) -> Iterator[FieldError]:
+    yield from _label_keys(term, path)
     key = term.get("topologyKey") or ""
     if not key:
         yield required(path / "topologyKey", "can not be empty")
     yield from validate_label_key(key, path / "topologyKey")
+
+
+def _label_keys(term: Tree, path: Path) -> Iterator[FieldError]:
+    """Keys of the pod's own labels, which become conditions of the selector."""
+    selector = term.get("labelSelector")
+    matching, other = (term.get(name) or [] for name in ("matchLabelKeys", "mismatchLabelKeys"))
+    for name, keys in (("matchLabelKeys", matching), ("mismatchLabelKeys", other)):
+        if keys and selector is None:
+            yield forbidden(path / name, "must not be specified when labelSelector is not set")
+            continue
+        for index, key in enumerate(keys):
+            yield from validate_label_key(key, (path / name)[index])
+    seen = set((selector or {}).get("matchLabels") or ())
+    for condition in (selector or {}).get("matchExpressions") or ():
+        key = condition.get("key") or ""
+        if key in seen and key in matching:
+            # One condition on it is the key's own, a second one is the client's.
+            detail = "exists in both matchLabelKeys and labelSelector"
+            yield invalid(path[matching.index(key)], key, detail)
+        seen.add(key)
+    for index, key in enumerate(matching):
+        if key in other:
+            detail = "exists in both matchLabelKeys and mismatchLabelKeys"
+            yield invalid((path / "matchLabelKeys")[index], key, detail)
 
 
 def tolerations(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
@@ -140,27 +178,27 @@ def tolerations(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError
         elif operator == "Exists":
             if value:
                 detail = "value must be empty when `operator` is 'Exists'"
-                yield invalid(at / "operator", one, detail)
+                yield invalid(at / "operator", value, detail)
         else:
-            yield from chosen(operator, ("Equal", "Exists"), at / "operator")
-        yield from chosen(effect, _EFFECTS, at / "effect", optional=True)
+            yield not_among(at / "operator", operator, ("Equal", "Exists"))
+        if effect and effect not in _EFFECTS:
+            yield not_among(at / "effect", effect, _EFFECTS)
 
 
 def topology_spread(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
     """How evenly pods spread."""
-    seen: set[str] = set()
+    pairs = [_pair(one) for one in found or ()]
     for index, one in enumerate(found or ()):
         at = path[index]
         skew, action = one.get("maxSkew") or 0, one.get("whenUnsatisfiable") or ""
         if skew <= 0:
             yield invalid(at / "maxSkew", skew, "must be greater than zero")
-        yield from _topology_key(one, at)
-        actions = ("DoNotSchedule", "ScheduleAnyway")
-        yield from chosen(action, actions, at / "whenUnsatisfiable")
-        pair = f"{{{one.get('topologyKey') or ''}, {action}}}"
-        if pair in seen:
-            yield duplicate(at / "{topologyKey, whenUnsatisfiable}", pair)
-        seen.add(pair)
+        if not one.get("topologyKey"):
+            yield required(at / "topologyKey", "can not be empty")
+        if action not in _ACTIONS:
+            yield not_supported(at / "whenUnsatisfiable", action, _ACTIONS)
+        if pairs[index] in pairs[index + 1 :]:
+            yield duplicate(at / "{topologyKey, whenUnsatisfiable}", pairs[index])
         domains = one.get("minDomains")
         if domains is not None:
             if domains <= 0:
@@ -170,7 +208,29 @@ def topology_spread(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldE
                 yield invalid(at / "minDomains", domains, detail)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             yield from chosen(one.get(name), ("Honor", "Ignore"), at / name, optional=True)
+        yield from _spread_keys(one, at / "matchLabelKeys")
         yield from validate_label_selector(one.get("labelSelector"), at / "labelSelector")
+
+
+_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
+
+
+def _pair(one: Tree) -> str:
+    return f"{{{one.get('topologyKey') or ''}, {one.get('whenUnsatisfiable') or ''}}}"
+
+
+def _spread_keys(one: Tree, path: Path) -> Iterator[FieldError]:
+    keys, selector = one.get("matchLabelKeys") or (), one.get("labelSelector")
+    if not keys:
+        return
+    if selector is None:
+        yield forbidden(path, "must not be specified when labelSelector is not set")
+    used = set((selector or {}).get("matchLabels") or ())
+    used.update(each.get("key") for each in (selector or {}).get("matchExpressions") or ())
+    for index, key in enumerate(keys):
+        yield from validate_label_key(key, path[index])
+        if key in used:
+            yield invalid(path[index], key, "exists in both matchLabelKeys and labelSelector")
 
 
 def scheduling_gates(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
@@ -178,7 +238,7 @@ def scheduling_gates(found: Sequence[Tree] | None, path: Path) -> Iterator[Field
     seen: set[str] = set()
     for index, gate in enumerate(found or ()):
         name = gate.get("name") or ""
-        yield from checked_name(names.qualified_name, name, path[index])
+        yield from checked(names.qualified_name, name, path[index])
         if name in seen:
             yield duplicate(path[index], name)
         seen.add(name)
@@ -200,7 +260,10 @@ def taints(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
         messages = names.label_value(taint.get("value") or "")
         if messages:
             yield invalid(at / "value", taint["value"], ";".join(messages))
-        yield from chosen(effect, _EFFECTS, at / "effect")
+        if not effect:
+            yield required(at / "effect")
+        elif effect not in _EFFECTS:
+            yield not_among(at / "effect", effect, _EFFECTS)
         if (key, effect) in seen:
             yield duplicate(at, taint)
         seen.add((key, effect))

@@ -5,37 +5,58 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kapiserver.api.core.validation.common import INT32_MAX, checked, chosen, descending, in_range
-from kapiserver.api.errors import FieldError, Path, duplicate, invalid, not_supported, required
+from kapiserver.api.core.v1 import SeccompProfile, SecurityContext
+from kapiserver.api.core.validation.common import INT32_MAX, descending, in_range
+from kapiserver.api.core.validation.difference import as_go
+from kapiserver.api.core.validation.windows import windows_options
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_among,
+    not_supported,
+    required,
+    too_long,
+)
 from kapiserver.api.types import Tree
 
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
+_PROC_MOUNTS = ("Default", "Unmasked")
+_PATH_MAX = 4095
 _SYSCTL_PART = r"[a-z0-9](?:[-_a-z0-9]*+(?<![-_]))?"
 _SYSCTL = re.compile(rf"{_SYSCTL_PART}(?:[./]{_SYSCTL_PART})*+")
 _SYSCTL_TEXT = "([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL_MAX = 253
 
 
-def container_security(context: Tree | None, path: Path) -> Iterator[FieldError]:
-    """The security context of one container."""
+def container_security(
+    context: Tree | None, path: Path, *, own_users: bool
+) -> Iterator[FieldError]:
+    """The security context of one container; `own_users`: the pod has a user namespace."""
     if context is None:
         return
     yield from _users(context, path)
-    yield from _profile(context.get("seccompProfile"), path / "seccompProfile", "seccomp")
-    yield from _profile(context.get("appArmorProfile"), path / "appArmorProfile", "AppArmor")
+    mount = context.get("procMount")
+    if mount is not None:
+        if mount not in _PROC_MOUNTS:
+            yield not_among(path / "procMount", mount, _PROC_MOUNTS)
+        if mount == "Unmasked" and not own_users:
+            yield invalid(path / "procMount", mount, "`hostUsers` must be false to use `Unmasked`")
+    yield from _seccomp(context.get("seccompProfile"), path / "seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
             detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            yield invalid(path, context, detail)
+            yield invalid(path, as_go(context, SecurityContext), detail)
         if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
             detail = (
                 "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` "
                 "CAP_SYS_ADMIN"
             )
-            yield invalid(path, context, detail)
-    yield from chosen(
-        context.get("procMount"), ("Default", "Unmasked"), path / "procMount", optional=True
-    )
+            yield invalid(path, as_go(context, SecurityContext), detail)
+    yield from windows_options(context.get("windowsOptions"), path / "windowsOptions")
+    yield from _app_armor(context.get("appArmorProfile"), path / "appArmorProfile")
 
 
 def _users(context: Tree, path: Path) -> Iterator[FieldError]:
@@ -43,68 +64,99 @@ def _users(context: Tree, path: Path) -> Iterator[FieldError]:
         yield from in_range(context.get(name), 0, INT32_MAX, path / name)
 
 
-def _profile(profile: Tree | None, path: Path, what: str) -> Iterator[FieldError]:
+def _seccomp(profile: Tree | None, path: Path) -> Iterator[FieldError]:
     if profile is None:
         return
     type_, local = profile.get("type") or "", profile.get("localhostProfile")
     if not type_:
-        field = "seccompProfile" if what == "seccomp" else "appArmorProfile"
-        yield required(path / "type", f"type is required when {field} is set")
+        yield required(path / "type", "type is required when seccompProfile is set")
     elif type_ not in _PROFILES:
         yield not_supported(path / "type", type_, _PROFILES)
-    if type_ == "Localhost":
-        if local is None:
-            detail = f"must be set when {what} type is Localhost"
-            yield required(path / "localhostProfile", detail)
-        elif what == "seccomp":
-            yield from descending(local, path / "localhostProfile")
-    elif local is not None:
-        detail = f"can only be set when {what} type is Localhost"
-        yield invalid(path / "localhostProfile", local, detail)
+    if type_ != "Localhost":
+        if local is not None:
+            shown = as_go(profile, SeccompProfile)
+            detail = "can only be set when seccomp type is Localhost"
+            yield invalid(path / "localhostProfile", shown, detail)
+    elif local is None:
+        yield required(path / "localhostProfile", "must be set when seccomp type is Localhost")
+    else:
+        yield from descending(local, path / "localhostProfile")
+
+
+def _app_armor(profile: Tree | None, path: Path) -> Iterator[FieldError]:
+    if profile is None:
+        return
+    type_, local = profile.get("type") or "", profile.get("localhostProfile")
+    at = path / "localhostProfile"
+    if not type_:
+        yield required(path / "type", "type is required when appArmorProfile is set")
+    elif type_ not in _PROFILES:
+        yield not_supported(path / "type", type_, _PROFILES)
+    elif type_ != "Localhost":
+        if local is not None:
+            yield invalid(at, local, "can only be set when AppArmor type is Localhost")
+    elif not local:
+        yield required(at, "must be set when AppArmor type is Localhost")
+    else:
+        if local.strip() != local:
+            yield invalid(at, local, "must not be padded with whitespace")
+        if len(local.encode()) > _PATH_MAX:
+            yield too_long(at, _PATH_MAX)
 
 
 def pod_security(spec: Tree, path: Path) -> Iterator[FieldError]:
     """The security context of a pod; `path` is that of its spec."""
-    context = spec.get("securityContext")
-    if spec.get("hostPID") and spec.get("shareProcessNamespace"):
-        detail = "ShareProcessNamespace and HostPID cannot both be enabled"
-        yield invalid(path / "shareProcessNamespace", True, detail)
-    if context is None:
-        return
-    at = path / "securityContext"
+    context, at = spec.get("securityContext") or {}, path / "securityContext"
     yield from in_range(context.get("fsGroup"), 0, INT32_MAX, at / "fsGroup")
     yield from _users(context, at)
     for index, group in enumerate(context.get("supplementalGroups") or ()):
         yield from in_range(group, 0, INT32_MAX, (at / "supplementalGroups")[index])
-    yield from chosen(
-        context.get("supplementalGroupsPolicy"),
-        ("Merge", "Strict"),
-        at / "supplementalGroupsPolicy",
-        optional=True,
-    )
-    yield from _sysctls(context.get("sysctls"), at / "sysctls")
-    policies = ("Always", "OnRootMismatch")
-    policy = context.get("fsGroupChangePolicy")
-    yield from chosen(policy, policies, at / "fsGroupChangePolicy", optional=True)
-    yield from _profile(context.get("seccompProfile"), at / "seccompProfile", "seccomp")
-    yield from _profile(context.get("appArmorProfile"), at / "appArmorProfile", "AppArmor")
+    if spec.get("hostPID") and spec.get("shareProcessNamespace"):
+        detail = "ShareProcessNamespace and HostPID cannot both be enabled"
+        yield invalid(at / "shareProcessNamespace", True, detail)
+    yield from _sysctls(context.get("sysctls"), spec, at / "sysctls")
+    yield from _choice(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), at)
+    yield from _seccomp(context.get("seccompProfile"), at / "seccompProfile")
+    yield from windows_options(context.get("windowsOptions"), at / "windowsOptions")
+    yield from _app_armor(context.get("appArmorProfile"), at / "appArmorProfile")
+    yield from _choice(context, "supplementalGroupsPolicy", ("Merge", "Strict"), at)
+    yield from _choice(context, "seLinuxChangePolicy", ("MountOption", "Recursive"), at)
 
 
-def _sysctls(sysctls: list[Tree] | None, path: Path) -> Iterator[FieldError]:
+def _choice(context: Tree, name: str, allowed: tuple[str, ...], path: Path) -> Iterator[FieldError]:
+    value = context.get(name)
+    if value is not None and value not in allowed:
+        yield not_supported(path / name, value, allowed)
+
+
+def host_users(spec: Tree, path: Path) -> Iterator[FieldError]:
+    """A pod with users of its own has namespaces of its own."""
+    if spec.get("hostUsers") is False:
+        for name, shown in _NAMESPACES:
+            if spec.get(name):
+                yield forbidden(path / shown, "when `pod.Spec.HostUsers` is false")
+
+
+_NAMESPACES = (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
+
+
+def _sysctls(sysctls: list[Tree] | None, spec: Tree, path: Path) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, one in enumerate(sysctls or ()):
         at, name = path[index] / "name", one.get("name") or ""
         if not name:
             yield required(at)
-        else:
-            yield from checked(_sysctl_name, name, at)
-        key = name.replace("/", ".")
-        if key in seen:
+        elif len(name) > _SYSCTL_MAX or not _SYSCTL.fullmatch(name):
+            detail = f"must have at most {_SYSCTL_MAX} characters and match regex ^{_SYSCTL_TEXT}$"
+            yield invalid(at, name, detail)
+        elif name in seen:
             yield duplicate(at, name)
-        seen.add(key)
+        plain = name.replace("/", ".")
+        if spec.get("hostNetwork") and plain.startswith("net."):
+            yield invalid(at, name, "may not be specified when 'hostNetwork' is true")
+        elif spec.get("hostIPC") and plain.startswith(_OF_IPC):
+            yield invalid(at, name, "may not be specified when 'hostIPC' is true")
+        seen.add(name)
 
 
-def _sysctl_name(name: str) -> list[str]:
-    if len(name) <= _SYSCTL_MAX and _SYSCTL.fullmatch(name):
-        return []
-    return [f"must have at most {_SYSCTL_MAX} characters and match regex ^{_SYSCTL_TEXT}$"]
+_OF_IPC = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")

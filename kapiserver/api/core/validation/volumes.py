@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from kapiserver.api import names
 from kapiserver.api.core.account_token import TOKEN_PROJECTION
 from kapiserver.api.core.validation.claims import claim_spec
-from kapiserver.api.core.validation.common import (
-    checked,
-    chosen,
-    mode,
-    needed,
-    no_backsteps,
-    not_reserved,
-    one_of,
-)
-from kapiserver.api.core.validation.environment import (
-    VOLUME_FIELDS,
-    field_selector,
-    volume_resource_selector,
-)
+from kapiserver.api.core.validation.common import checked, chosen, mode, needed, no_backsteps
+from kapiserver.api.core.validation.projections import downward_files, items, projections
 from kapiserver.api.core.validation.resources import amount
+from kapiserver.api.core.validation.volume_plugins import (
+    Rule,
+    azure_disk,
+    cinder,
+    fibre_channel,
+    flex_volume,
+    flocker,
+    git_repository,
+    inline_csi,
+    iscsi,
+    needing,
+    partitioned,
+    quobyte,
+    storage_os,
+)
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
 from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.metadata import validate_annotations
@@ -31,6 +34,13 @@ _HOST_PATH_TYPES = (
     "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate",
     "Socket",
 )  # fmt: skip
+
+
+_PORTAL_MAX = 64
+_PORTAL_TOO_LONG = (
+    "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if "
+    "iscsi.initiatorName is specified."
+)
 
 
 def volumes(spec: Tree, path: Path) -> Iterator[FieldError]:
@@ -65,9 +75,18 @@ def _source(volume: Tree, path: Path) -> Iterator[FieldError]:
     if volume.get("projected") == TOKEN_PROJECTION and volume.keys() == {"name", "projected"}:
         return  # nearly every pod has it: looking at it each time is a tenth of its validation
     given = [name for name in SOURCES if volume.get(name) is not None]
-    if given:
-        yield from SOURCES[given[0]](volume[given[0]], path / given[0])
-    yield from one_of(volume, SOURCES, path, what="volume type")
+    for position, name in enumerate(given):
+        if position:
+            where = path / _MISNAMED.get(name, name)
+            yield forbidden(where, "may not specify more than 1 volume type")
+        else:
+            yield from SOURCES[name](volume[name], path / name)
+        if name == "iscsi" and volume[name].get("initiatorName") is not None:
+            own = volume.get("name") or ""
+            if len(f"{own}:{volume[name].get('targetPortal') or ''}") > _PORTAL_MAX:
+                yield invalid(path / "name", own, _PORTAL_TOO_LONG)
+    if not given:
+        yield required(path, "must specify a volume type")
 
 
 def _empty_dir(source: Tree, path: Path) -> Iterator[FieldError]:
@@ -95,16 +114,7 @@ def _config_map(source: Tree, path: Path) -> Iterator[FieldError]:
 
 def _files(source: Tree, path: Path) -> Iterator[FieldError]:
     yield from mode(source, "defaultMode", path)
-    yield from _items(source, path)
-
-
-def _items(source: Tree, path: Path) -> Iterator[FieldError]:
-    for index, item in enumerate(source.get("items") or ()):
-        at = (path / "items")[index]
-        yield from needed(item, "key", at)
-        yield from needed(item, "path", at)
-        yield from not_reserved(item.get("path") or "", at / "path")
-        yield from mode(item, "mode", at)
+    yield from items(source, path)
 
 
 def _nfs(source: Tree, path: Path) -> Iterator[FieldError]:
@@ -117,108 +127,16 @@ def _nfs(source: Tree, path: Path) -> Iterator[FieldError]:
 
 def _downward(source: Tree, path: Path) -> Iterator[FieldError]:
     yield from mode(source, "defaultMode", path)
-    yield from _downward_files(source, path)
-
-
-def _downward_files(source: Tree, path: Path) -> Iterator[FieldError]:
-    for item in source.get("items") or ():
-        yield from needed(item, "path", path)
-        yield from not_reserved(item.get("path") or "", path / "path")
-        field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
-        if field is not None:
-            yield from field_selector(field, VOLUME_FIELDS, path / "fieldRef")
-            if resource is not None:
-                detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
-                yield invalid(path, "resource", detail)
-        elif resource is not None:
-            yield from volume_resource_selector(resource, path / "resourceFieldRef")
-        else:
-            yield required(path, "one of fieldRef and resourceFieldRef is required")
-        yield from mode(item, "mode", path)
+    yield from downward_files(source, path)
 
 
 def _projected(source: Tree, path: Path) -> Iterator[FieldError]:
     yield from mode(source, "defaultMode", path)
-    seen: set[str] = set()
-    for index, one in enumerate(source.get("sources") or ()):
-        at = (path / "sources")[index]
-        given = [name for name in _PROJECTIONS if one.get(name) is not None]
-        for position, name in enumerate(given):
-            if position:
-                detail = "may not specify more than 1 volume type per source"
-                yield forbidden(at / name, detail)
-                continue
-            yield from _PROJECTIONS[name](one[name], at / name)
-            for where in _paths(one[name]):
-                if where in seen:
-                    yield invalid(path, where, "conflicting duplicate paths")
-                seen.add(where)
-        if not given:
-            yield required(at, "must specify a volume type")
-
-
-def _paths(projection: Tree) -> list[str]:
-    items = [item.get("path") or "" for item in projection.get("items") or ()]
-    return items or ([projection["path"]] if projection.get("path") else [])
-
-
-def _projected_object(projection: Tree, path: Path) -> Iterator[FieldError]:
-    yield from needed(projection, "name", path)
-    yield from _items(projection, path)
-
-
-def _token(projection: Tree, path: Path) -> Iterator[FieldError]:
-    seconds = projection.get("expirationSeconds") or 0
-    if seconds < 10 * 60:
-        detail = "may not specify a duration less than 10 minutes"
-        yield invalid(path / "expirationSeconds", seconds, detail)
-    if seconds > 1 << 32:
-        detail = "may not specify a duration larger than 2^32 seconds"
-        yield invalid(path / "expirationSeconds", seconds, detail)
-    yield from needed(projection, "path", path)
-    yield from not_reserved(projection.get("path") or "", path / "path")
-
-
-def _bundle(projection: Tree, path: Path) -> Iterator[FieldError]:
-    name, signer = projection.get("name"), projection.get("signerName")
-    if name and signer:
-        yield invalid(path, projection, "only one of name and signerName may be used")
-    elif not name and not signer:
-        yield required(path, "either name or signerName must be specified")
-    yield from needed(projection, "path", path)
-    yield from not_reserved(projection.get("path") or "", path / "path")
-
-
-def anything(_: Tree, __: Path) -> Iterator[FieldError]:
-    """No rule."""
-    return iter(())
-
-
-Rule = Callable[[Tree, Path], Iterator[FieldError]]
-"""Checks one volume source at its path."""
-
-_PROJECTIONS: dict[str, Rule] = {
-    "secret": _projected_object,
-    "configMap": _projected_object,
-    "downwardAPI": _downward_files,
-    "serviceAccountToken": _token,
-    "clusterTrustBundle": _bundle,
-    "podCertificate": anything,
-}
-
-
-def needing(*fields: str) -> Rule:
-    """The rule that these fields must not be empty."""
-
-    def rule(source: Tree, path: Path) -> Iterator[FieldError]:
-        for name in fields:
-            yield from needed(source, name, path)
-
-    return rule
+    yield from projections(source, path)
 
 
 def _image(source: Tree, path: Path) -> Iterator[FieldError]:
-    yield from needed(source, "reference", path)
+    # That a pod's has a reference is looked at with the pod.
     policies = ("Always", "IfNotPresent", "Never")
     yield from chosen(source.get("pullPolicy"), policies, path / "pullPolicy", optional=True)
 
@@ -231,38 +149,43 @@ def _ephemeral(source: Tree, path: Path) -> Iterator[FieldError]:
     metadata = template.get("metadata") or {}
     yield from validate_annotations(metadata.get("annotations"), at / "metadata" / "annotations")
     yield from validate_labels(metadata.get("labels"), at / "metadata" / "labels")
+    for name in metadata:
+        if name not in ("annotations", "labels"):
+            yield forbidden(at / "metadata" / name, "cannot be set")
     yield from claim_spec(template.get("spec") or {}, at / "spec")
 
 
 SOURCES: dict[str, Rule] = {
     "emptyDir": _empty_dir,
     "hostPath": _host_path,
-    "gitRepo": needing("repository"),
-    "gcePersistentDisk": needing("pdName"),
-    "awsElasticBlockStore": needing("volumeID"),
+    "gitRepo": git_repository,
+    "gcePersistentDisk": partitioned("pdName"),
+    "awsElasticBlockStore": partitioned("volumeID"),
     "secret": _secret,
     "nfs": _nfs,
-    "iscsi": needing("targetPortal", "iqn"),
+    "iscsi": iscsi,
     "glusterfs": needing("endpoints", "path"),
-    "flocker": anything,
+    "flocker": flocker,
     "persistentVolumeClaim": needing("claimName"),
     "rbd": needing("monitors", "image"),
-    "cinder": needing("volumeID"),
+    "cinder": cinder,
     "cephfs": needing("monitors"),
-    "quobyte": needing("registry", "volume"),
+    "quobyte": quobyte,
     "downwardAPI": _downward,
-    "fc": anything,
-    "flexVolume": needing("driver"),
+    "fc": fibre_channel,
+    "flexVolume": flex_volume,
     "configMap": _config_map,
     "azureFile": needing("secretName", "shareName"),
     "vsphereVolume": needing("volumePath"),
     "photonPersistentDisk": needing("pdID"),
     "portworxVolume": needing("volumeID"),
-    "azureDisk": needing("diskName", "diskURI"),
-    "storageos": anything,
+    "azureDisk": azure_disk,
+    "storageos": storage_os,
     "projected": _projected,
     "scaleIO": needing("gateway", "system", "volumeName"),
-    "csi": needing("driver"),
+    "csi": inline_csi,
     "ephemeral": _ephemeral,
     "image": _image,
 }
+_MISNAMED = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
+"""Fields that a message about a second source calls otherwise."""

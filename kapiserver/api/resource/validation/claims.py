@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, checked_name, chosen, needed
 from kapiserver.api.core.validation.conditions import conditions
-from kapiserver.api.core.validation.persistent_volumes import driver_name
 from kapiserver.api.core.validation.resources import is_native
 from kapiserver.api.core.validation.scheduling import node_selector
+from kapiserver.api.core.validation.volume_plugins import driver_name
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import is_terminating, value_at

@@ -7,7 +7,7 @@ from typing import Any
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, checked_name, chosen
-from kapiserver.api.core.validation.persistent_volumes import driver_name
+from kapiserver.api.core.validation.volume_plugins import driver_name
 from kapiserver.api.errors import (
     FieldError,
     Path,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, in_range
 from kapiserver.api.core.validation.conditions import conditions
-from kapiserver.api.core.validation.persistent_volumes import driver_name
 from kapiserver.api.core.validation.scheduling import node_selector
+from kapiserver.api.core.validation.volume_plugins import driver_name
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long, too_many
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import value_at

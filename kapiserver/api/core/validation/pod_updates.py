@@ -1,0 +1,165 @@
+"""Rules for pods that are changed: little of one may be, once it is there."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+from kapiserver.api.core.v1 import NodeSelectorTerm, PodSpec
+from kapiserver.api.core.validation.common import INT32_MAX
+from kapiserver.api.core.validation.containers import ephemeral_containers, padded_image
+from kapiserver.api.core.validation.difference import as_go, difference
+from kapiserver.api.core.validation.pods import pod_itself
+from kapiserver.api.core.validation.scheduling import tolerations
+from kapiserver.api.core.validation.volumes import usable
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+
+_SPEC = Path("spec")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_UPDATABLE = (
+    "`spec.containers[*].image`",
+    "`spec.initContainers[*].image`",
+    "`spec.activeDeadlineSeconds`",
+    "`spec.tolerations` (only additions to existing tolerations)",
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+)
+
+
+def changed_pod(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A pod that is to be changed: little of one may be."""
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    yield from pod_itself(new)
+    for kind in ("containers", "initContainers"):
+        if len(spec.get(kind) or ()) != len(before.get(kind) or ()):
+            yield forbidden(_SPEC / kind, "pod updates may not add or remove containers")
+            return
+        for index, container in enumerate(spec.get(kind) or ()):
+            at = (_SPEC / kind)[index]
+            if not container.get("image"):
+                yield required(at / "image")
+            yield from padded_image(container, at)
+    deadline = list(_deadline(spec, before))
+    yield from deadline
+    if deadline and spec.get("activeDeadlineSeconds") is not None:
+        return
+    yield from _added_tolerations(spec, before)
+    yield from _removed_gates(spec, before)
+    if spec == before:
+        return
+    if before.get("schedulingGates"):
+        yield from _narrowed(spec, before)
+    wanted = _with_updatable(spec, before)
+    if wanted != before:
+        detail = f"pod updates may not change fields other than {','.join(_UPDATABLE)}"
+        yield forbidden(_SPEC, f"{detail}\n{difference(before, wanted, PodSpec)}")
+
+
+def _deadline(spec: Tree, before: Tree) -> Iterator[FieldError]:
+    path = _SPEC / "activeDeadlineSeconds"
+    new, old = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+    if new is None:
+        if old is not None:
+            yield invalid(path, None, "must not update from a positive integer to nil value")
+    elif not 0 <= new <= INT32_MAX:
+        yield invalid(path, new, f"must be between 0 and {INT32_MAX}, inclusive")
+    elif old is not None and old < new:
+        yield invalid(path, new, "must be less than or equal to previous value")
+
+
+def _added_tolerations(spec: Tree, before: Tree) -> Iterator[FieldError]:
+    def timeless(found: list[Tree] | None) -> list[Tree]:
+        return [{**one, "tolerationSeconds": None} for one in found or ()]
+
+    kept = timeless(spec.get("tolerations"))
+    if any(one not in kept for one in timeless(before.get("tolerations"))):
+        detail = "existing toleration can not be modified except its tolerationSeconds"
+        yield forbidden(_SPEC / "tolerations", detail)
+        return
+    yield from tolerations(spec.get("tolerations"), _SPEC / "tolerations")
+
+
+def _removed_gates(spec: Tree, before: Tree) -> Iterator[FieldError]:
+    known = {gate.get("name") for gate in before.get("schedulingGates") or ()}
+    for index, gate in enumerate(spec.get("schedulingGates") or ()):
+        if gate.get("name") not in known:
+            detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
+            yield forbidden((_SPEC / "schedulingGates")[index] / "name", detail)
+
+
+def _narrowed(spec: Tree, before: Tree) -> Iterator[FieldError]:
+    """Where a pod may run that is held back from scheduling: fewer nodes, never others."""
+    labels, had = spec.get("nodeSelector") or {}, before.get("nodeSelector") or {}
+    if any(labels.get(key) != value for key, value in had.items()):
+        detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        yield invalid(_SPEC / "nodeSelector", labels or None, detail)
+    path = _SPEC / "affinity" / "nodeAffinity" / _REQUIRED / "nodeSelectorTerms"
+    old_terms = value_at(before, "affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms") or []
+    terms = value_at(spec, "affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms") or []
+    if old_terms and len(old_terms) != len(terms):
+        detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        yield invalid(path, [_term(one) for one in terms] or None, detail)
+        return
+    for index, (term, old) in enumerate(zip(terms, old_terms, strict=False)):
+        if not _only_adds(term, old):
+            detail = "only additions are allowed (no mutations or deletions)"
+            yield invalid(path[index], _term(term), detail)
+
+
+def _term(term: Tree) -> Tree:
+    return as_go(term, NodeSelectorTerm)
+
+
+def _only_adds(term: Tree, old: Tree) -> bool:
+    if not any(old.get(name) for name in _TERM):
+        return not any(term.get(name) for name in _TERM)
+    parts = [(term.get(name) or [], old.get(name) or []) for name in _TERM]
+    return all(new[: len(kept)] == kept for new, kept in parts)
+
+
+_TERM = ("matchExpressions", "matchFields")
+
+
+def _with_updatable(spec: Tree, before: Tree) -> Tree:
+    """The new spec, with the old values of all that may change."""
+    found = copy.deepcopy(spec)
+    for kind in ("containers", "initContainers"):
+        for container, old in zip(found.get(kind) or (), before.get(kind) or (), strict=False):
+            if "image" in old:
+                container["image"] = old["image"]
+    for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
+        _take(found, before, name)
+    grace = before.get("terminationGracePeriodSeconds")
+    if grace is not None and grace < 0 and found.get("terminationGracePeriodSeconds") == 1:
+        found["terminationGracePeriodSeconds"] = grace
+    if before.get("schedulingGates"):  # not scheduled yet: where it may run can be narrowed
+        _take(found, before, "nodeSelector")
+        affinity = dict(found.get("affinity") or {})
+        _take(affinity, before.get("affinity") or {}, "nodeAffinity")
+        if affinity or "affinity" in before:
+            found["affinity"] = affinity
+        else:
+            found.pop("affinity", None)
+    return found
+
+
+def _take(found: Tree, before: Tree, name: str) -> None:
+    if before.get(name) is None:
+        found.pop(name, None)
+    else:
+        found[name] = before[name]
+
+
+def changed_ephemeral_containers(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """Ephemeral containers are added, never changed or removed."""
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    path = _SPEC / "ephemeralContainers"
+    yield from ephemeral_containers(spec, usable(spec, (), _SPEC), _SPEC)
+    found = {one.get("name"): one for one in spec.get("ephemeralContainers") or ()}
+    for one in before.get("ephemeralContainers") or ():
+        name = one.get("name")
+        if name not in found:
+            yield forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n')
+        elif found[name] != one:
+            yield forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n')

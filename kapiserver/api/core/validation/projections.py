@@ -1,0 +1,164 @@
+"""Rules for what a projected volume is put together from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kapiserver.api.core.v1 import ClusterTrustBundleProjection
+from kapiserver.api.core.validation.common import mode, needed, not_reserved
+from kapiserver.api.core.validation.difference import as_go
+from kapiserver.api.core.validation.environment import (
+    VOLUME_FIELDS,
+    field_selector,
+    volume_resource_selector,
+)
+from kapiserver.api.core.validation.signers import signer_name, wrong_with_bundle_name
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_among, required
+from kapiserver.api.label_selectors import validate_label_selector
+from kapiserver.api.types import Tree
+
+_KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
+_HOUR = 3600
+_EXPIRES_MAX = 91 * 24 * _HOUR
+_OWN_EXPIRES_MAX = 24 * _HOUR
+_CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
+
+
+def projections(source: Tree, path: Path) -> Iterator[FieldError]:
+    """The sources of a projected volume; no two may write the same file."""
+    seen: set[str] = set()
+    for index, one in enumerate(source.get("sources") or ()):
+        at = (path / "sources")[index]
+        given = [name for name in _PROJECTIONS if one.get(name) is not None]
+        for name in given:
+            yield from _PROJECTIONS[name](one[name], at / name, path)
+            for where in _paths(name, one[name]):
+                if where in seen:
+                    shown = one[name].get("name") or "" if name in _OBJECTS else where
+                    yield invalid(path, shown, "conflicting duplicate paths")
+                seen.add(where)
+        if len(given) > 1:
+            yield forbidden(at, "may not specify more than 1 volume type per source")
+
+
+def _paths(name: str, projection: Tree) -> list[str]:
+    if name == "clusterTrustBundle":
+        return [projection.get("path") or ""]
+    if name == "podCertificate":
+        return [projection[one] for one in _CERTIFICATE_PATHS if projection.get(one)]
+    items = [item.get("path") or "" for item in projection.get("items") or ()]
+    return [one for one in items if one]
+
+
+def items(source: Tree, path: Path) -> Iterator[FieldError]:
+    """Keys of a secret or a config map, and the files that they become."""
+    for index, item in enumerate(source.get("items") or ()):
+        at = (path / "items")[index]
+        yield from needed(item, "key", at)
+        yield from needed(item, "path", at)
+        yield from not_reserved(item.get("path") or "", at / "path")
+        yield from mode(item, "mode", at)
+
+
+def downward_files(source: Tree, path: Path) -> Iterator[FieldError]:
+    """Fields of the pod, and the files that they become."""
+    for item in source.get("items") or ():
+        yield from needed(item, "path", path)
+        yield from not_reserved(item.get("path") or "", path / "path")
+        field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
+        if field is not None:
+            yield from field_selector(field, VOLUME_FIELDS, path / "fieldRef")
+            if resource is not None:
+                detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
+                yield invalid(path, "resource", detail)
+        elif resource is not None:
+            yield from volume_resource_selector(resource, path / "resourceFieldRef")
+        else:
+            yield required(path, "one of fieldRef and resourceFieldRef is required")
+        yield from mode(item, "mode", path)
+
+
+def _object(projection: Tree, path: Path, _: Path) -> Iterator[FieldError]:
+    yield from needed(projection, "name", path)
+    yield from items(projection, path)
+
+
+def _downward(projection: Tree, path: Path, _: Path) -> Iterator[FieldError]:
+    return downward_files(projection, path)
+
+
+def _token(projection: Tree, path: Path, volume: Path) -> Iterator[FieldError]:
+    seconds = projection.get("expirationSeconds") or 0
+    if seconds < 10 * 60:
+        detail = "may not specify a duration less than 10 minutes"
+        yield invalid(path / "expirationSeconds", seconds, detail)
+    if seconds > 1 << 32:
+        detail = "may not specify a duration larger than 2^32 seconds"
+        yield invalid(path / "expirationSeconds", seconds, detail)
+    if not projection.get("path"):
+        yield required(volume / "path")
+    else:
+        yield from not_reserved(projection["path"], volume / "path")
+
+
+def _bundle(projection: Tree, path: Path, _: Path) -> Iterator[FieldError]:
+    name, signer = projection.get("name"), projection.get("signerName")
+    selector = projection.get("labelSelector")
+    if name is not None and signer is not None:
+        shown = as_go(projection, ClusterTrustBundleProjection)
+        yield invalid(path, shown, "only one of name and signerName may be used")
+    elif name is not None:
+        if not name:
+            yield required(path / "name", "must be a valid object name")
+        for message in wrong_with_bundle_name(name, _signer_in(name)):
+            yield invalid(path / "name", name, f"not a valid clustertrustbundlename: {message}")
+        if selector is not None:
+            detail = "labelSelector must be unset if name is specified"
+            yield invalid(path / "labelSelector", selector, detail)
+    elif signer is not None:
+        if not signer:
+            yield required(path / "signerName", "must be a valid signer name")
+        yield from signer_name(signer, path / "signerName")
+        yield from validate_label_selector(selector, path / "labelSelector")
+    else:
+        yield required(path, "either name or signerName must be specified")
+    yield from needed(projection, "path", path)
+    yield from not_reserved(projection.get("path") or "", path / "path")
+
+
+def _signer_in(name: str) -> str:
+    domain, colon, rest = name.partition(":")
+    return f"{domain}/{rest.partition(':')[0]}" if colon and ":" in rest else ""
+
+
+def _certificate(projection: Tree, path: Path, _: Path) -> Iterator[FieldError]:
+    signer, key_type = projection.get("signerName") or "", projection.get("keyType") or ""
+    yield from signer_name(signer, path / "signerName")
+    if key_type not in _KEY_TYPES:
+        yield not_among(path / "keyType", key_type, _KEY_TYPES)
+    seconds = projection.get("maxExpirationSeconds")
+    if seconds is not None:
+        most = _OWN_EXPIRES_MAX if signer.startswith("kubernetes.io/") else _EXPIRES_MAX
+        words = "if provided, maxExpirationSeconds must be"
+        if seconds < _HOUR:
+            yield invalid(path / "maxExpirationSeconds", seconds, f"{words} >= {_HOUR}")
+        if seconds > most:
+            yield invalid(path / "maxExpirationSeconds", seconds, f"{words} <= {most}")
+    for name in _CERTIFICATE_PATHS:
+        if projection.get(name):
+            yield from not_reserved(projection[name], path / name)
+    if not any(projection.get(name) for name in _CERTIFICATE_PATHS):
+        detail = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
+        yield required(path, detail)
+
+
+_OBJECTS = ("secret", "configMap")
+_PROJECTIONS: dict[str, Callable[[Tree, Path, Path], Iterator[FieldError]]] = {
+    "secret": _object,
+    "configMap": _object,
+    "downwardAPI": _downward,
+    "serviceAccountToken": _token,
+    "clusterTrustBundle": _bundle,
+    "podCertificate": _certificate,
+}
+"""Each is given its own path and that of the volume's source."""

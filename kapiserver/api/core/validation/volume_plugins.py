@@ -1,0 +1,233 @@
+"""Rules for the sources of volumes that plugins serve, most of them replaced by CSI drivers.
+
+Pods and persistent volumes name most of them in the same form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from kapiserver.api import names
+from kapiserver.api.core.validation.common import (
+    checked,
+    checked_name,
+    chosen,
+    descending,
+    in_range,
+    needed,
+)
+from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required, too_long
+from kapiserver.api.types import Tree
+
+Rule = Callable[[Tree, Path], Iterator[FieldError]]
+"""Checks one volume source at its path."""
+
+DRIVER_MAX = 63
+_PARTITION = names.inclusive_range(1, 255)  # as kube-apiserver says it, though 0 is fine
+_TENANT_MAX = 64
+_INITIATORS = {
+    "iqn": re.compile(r"iqn\.[0-9]{4}-[0-9]{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)\Z"),
+    "eui": re.compile(r"\Aeui.[A-Za-z0-9]{16}\Z"),
+    "naa": re.compile(r"\Anaa.[A-Za-z0-9]{32}\Z"),
+}
+_VALID = "must be valid format"
+_BEGINS = f"{_VALID} starting with iqn, eui, or naa"
+_HOSTS = "must be a host:port pair or multiple pairs separated by commas"
+
+
+def needing(*fields: str) -> Rule:
+    """The rule that these fields must not be empty."""
+
+    def rule(source: Tree, path: Path) -> Iterator[FieldError]:
+        for name in fields:
+            yield from needed(source, name, path)
+
+    return rule
+
+
+def partitioned(name: str) -> Rule:
+    """The rule of a disk that is named by a field, and its partition."""
+
+    def rule(source: Tree, path: Path) -> Iterator[FieldError]:
+        yield from needed(source, name, path)
+        partition = source.get("partition") or 0
+        if not 0 <= partition <= 255:
+            yield invalid(path / "partition", partition, _PARTITION)
+
+    return rule
+
+
+def git_repository(source: Tree, path: Path) -> Iterator[FieldError]:
+    """A clone of a repository."""
+    yield from needed(source, "repository", path)
+    yield from descending(source.get("directory") or "", path / "directory")
+
+
+def iscsi(source: Tree, path: Path) -> Iterator[FieldError]:
+    """A disk reached by iSCSI."""
+    return _iscsi(source, path, _BEGINS)
+
+
+def persistent_iscsi(source: Tree, path: Path) -> Iterator[FieldError]:
+    """The same as a persistent volume."""
+    yield from _iscsi(source, path, _VALID)
+    if source.get("secretRef") is not None:
+        yield from needed(source["secretRef"], "name", path / "secretRef")
+
+
+def _iscsi(source: Tree, path: Path, unknown: str) -> Iterator[FieldError]:
+    yield from needed(source, "targetPortal", path)
+    if not source.get("iqn"):
+        yield required(path / "iqn")
+    else:
+        yield from _initiator(source["iqn"], path / "iqn", unknown)
+    yield from in_range(source.get("lun") or 0, 0, 255, path / "lun")
+    chap = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
+    if chap and source.get("secretRef") is None:
+        yield required(path / "secretRef")
+    if source.get("initiatorName") is not None:
+        yield from _initiator(source["initiatorName"], path / "initiatorname", unknown)
+
+
+def _initiator(name: str, path: Path, unknown: str) -> Iterator[FieldError]:
+    form = _INITIATORS.get(name[:3])
+    if form is None:
+        yield invalid(path, name, unknown)
+    elif not form.search(name):
+        yield invalid(path, name, _VALID)
+
+
+def flocker(source: Tree, path: Path) -> Iterator[FieldError]:
+    """A Flocker dataset, by name or by UUID."""
+    name, uuid = source.get("datasetName") or "", source.get("datasetUUID") or ""
+    if not name and not uuid:
+        yield required(path, "one of datasetName and datasetUUID is required")
+    if name and uuid:
+        detail = "datasetName and datasetUUID can not be specified simultaneously"
+        yield invalid(path, "resource", detail)
+    if "/" in name:
+        yield invalid(path / "datasetName", name, "must not contain '/'")
+
+
+def cinder(source: Tree, path: Path) -> Iterator[FieldError]:
+    """A Cinder disk."""
+    yield from needed(source, "volumeID", path)
+    if source.get("secretRef") is not None:
+        yield from needed(source["secretRef"], "name", path / "secretRef")
+
+
+def persistent_cinder(source: Tree, path: Path) -> Iterator[FieldError]:
+    """The same as a persistent volume, whose secret is in some namespace."""
+    yield from cinder(source, path)
+    if source.get("secretRef") is not None:
+        yield from needed(source["secretRef"], "namespace", path / "secretRef")
+
+
+def quobyte(source: Tree, path: Path) -> Iterator[FieldError]:
+    """A Quobyte volume."""
+    registry = source.get("registry") or ""
+    if not registry:
+        yield required(path / "registry", _HOSTS)
+    elif len((source.get("tenant") or "").encode()) > _TENANT_MAX:
+        detail = f"must be a UUID and may not exceed a length of {_TENANT_MAX} characters"
+        yield required(path / "tenant", detail)
+    else:
+        for pair in registry.split(","):
+            if not _is_host_and_port(pair):
+                yield invalid(path / "registry", registry, _HOSTS)
+    yield from needed(source, "volume", path)
+
+
+def _is_host_and_port(text: str) -> bool:
+    host, colon, _ = text.rpartition(":")
+    if host.startswith("["):
+        return host.endswith("]") and host.count("[") == host.count("]") == 1
+    return bool(colon) and not set(host) & set(":[]")
+
+
+def fibre_channel(source: Tree, path: Path) -> Iterator[FieldError]:
+    """A disk reached by Fibre Channel."""
+    targets, ids = source.get("targetWWNs") or [], source.get("wwids") or []
+    if not targets and not ids:
+        detail = "must specify either targetWWNs or wwids, but not both"
+        yield required(path / "targetWWNs", detail)
+    if targets and ids:
+        detail = "targetWWNs and wwids can not be specified simultaneously"
+        yield invalid(path / "targetWWNs", targets, detail)
+    if targets:
+        lun = source.get("lun")
+        if lun is None:
+            yield required(path / "lun", "lun is required if targetWWNs is specified")
+        else:
+            yield from in_range(lun, 0, 255, path / "lun")
+
+
+def flex_volume(source: Tree, path: Path) -> Iterator[FieldError]:
+    """A volume of a driver on the node."""
+    yield from needed(source, "driver", path)
+    for key in source.get("options") or ():
+        domain = "." + key.partition("/")[0].lower()
+        if domain.endswith((".kubernetes.io", ".k8s.io")):
+            detail = "kubernetes.io and k8s.io namespaces are reserved"
+            yield invalid((path / "options")[key], key, detail)
+
+
+def azure_disk(source: Tree, path: Path) -> Iterator[FieldError]:
+    """An Azure disk; its kind says how its address begins."""
+    yield from needed(source, "diskName", path)
+    yield from needed(source, "diskURI", path)
+    caching, kind = source.get("cachingMode"), source.get("kind")
+    modes = ("None", "ReadOnly", "ReadWrite")
+    yield from chosen(caching, modes, path / "cachingMode", optional=True)
+    kinds = ("Dedicated", "Managed", "Shared")
+    yield from chosen(kind, kinds, path / "kind", optional=True)
+    uri = source.get("diskURI") or ""
+    if kind == "Managed" and not uri.startswith("/subscriptions/"):
+        form = (
+            "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/"
+            "disks/{disk-id}"
+        )
+        yield not_supported(path / "diskURI", uri, [form])
+    if kind is not None and kind != "Managed" and not uri.startswith("https://"):
+        form = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
+        yield not_supported(path / "diskURI", uri, [form])
+
+
+def storage_os(source: Tree, path: Path) -> Iterator[FieldError]:
+    """A StorageOS volume."""
+    yield from checked_name(names.dns1123_label, source.get("volumeName"), path / "volumeName")
+    if source.get("volumeNamespace"):
+        namespace = source["volumeNamespace"]
+        yield from checked(names.dns1123_label, namespace, path / "volumeNamespace")
+    if source.get("secretRef") is not None:
+        yield from needed(source["secretRef"], "name", path / "secretRef")
+
+
+def persistent_storage_os(source: Tree, path: Path) -> Iterator[FieldError]:
+    """The same as a persistent volume, whose secret is in some namespace."""
+    yield from storage_os(source, path)
+    if source.get("secretRef") is not None:
+        yield from needed(source["secretRef"], "namespace", path / "secretRef")
+
+
+def driver_name(name: str, path: Path) -> Iterator[FieldError]:
+    """The name of a CSI driver."""
+    if not name:
+        yield required(path)
+    if len(name) > DRIVER_MAX:
+        yield too_long(path, DRIVER_MAX)
+    for message in names.dns1123_subdomain(name.lower()):
+        yield invalid(path, name, message)
+
+
+def inline_csi(source: Tree, path: Path) -> Iterator[FieldError]:
+    """A volume that a CSI driver makes for one pod."""
+    yield from driver_name(source.get("driver") or "", path / "driver")
+    secret = source.get("nodePublishSecretRef")
+    if secret is None:
+        return
+    if not secret.get("name"):
+        yield required(path / "nodePublishSecretRef" / "name")
+    else:
+        yield from checked(names.dns1123_subdomain, secret["name"], path / "name")

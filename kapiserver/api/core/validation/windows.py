@@ -1,0 +1,151 @@
+"""Rules for pods of one operating system, and for what only Windows knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kapiserver.api import names
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
+from kapiserver.api.types import Tree
+
+_SYSTEMS = ("linux", "windows")
+_CREDENTIALS_KIB = 64
+_DOMAIN_MAX = 256
+_USER_MAX = 104
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_NETBIOS = re.compile(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}')
+_DNS_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+_DNS = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
+_NOT_IN_USERS = frozenset('"/\\:;|=,+*?<>@[]')
+_POD_FIELDS = (
+    # in the security context, or beside it
+    ("securityContext", "appArmorProfile"), ("securityContext", "seLinuxOptions"),
+    ("", "hostUsers"), ("", "hostPID"), ("", "hostIPC"), ("securityContext", "seccompProfile"),
+    ("securityContext", "fsGroup"), ("securityContext", "fsGroupChangePolicy"),
+    ("securityContext", "sysctls"), ("", "shareProcessNamespace"),
+    ("securityContext", "runAsUser"), ("securityContext", "runAsGroup"),
+    ("securityContext", "supplementalGroups"), ("securityContext", "supplementalGroupsPolicy"),
+    ("securityContext", "seLinuxChangePolicy"),
+)  # fmt: skip
+_CONTAINER_FIELDS = (
+    "appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities",
+    "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount", "runAsUser",
+    "runAsGroup",
+)  # fmt: skip
+
+
+def windows_options(options: Tree | None, path: Path) -> Iterator[FieldError]:
+    """What a security context says for Windows."""
+    if options is None:
+        return
+    name, credentials = options.get("gmsaCredentialSpecName"), options.get("gmsaCredentialSpec")
+    if name is not None:
+        for message in names.dns1123_subdomain(name):
+            yield invalid(path / "gmsaCredentialSpecName", name, message)
+    if credentials is not None:
+        at = path / "gmsaCredentialSpec"
+        if not credentials:
+            yield invalid(at, credentials, "gmsaCredentialSpec cannot be an empty string")
+        elif len(credentials.encode()) > _CREDENTIALS_KIB * 1024:
+            detail = f"gmsaCredentialSpec size must be under {_CREDENTIALS_KIB} KiB"
+            yield invalid(at, credentials, detail)
+    user = options.get("runAsUserName")
+    if user is not None:
+        for detail in _wrong_with_user(user):
+            yield invalid(path / "runAsUserName", user, detail)
+
+
+def _wrong_with_user(text: str) -> Iterator[str]:
+    if not text:
+        yield "runAsUserName cannot be an empty string"
+    elif _CONTROL.search(text):
+        yield "runAsUserName cannot contain control characters"
+    elif text.count("\\") > 1:
+        yield "runAsUserName cannot contain more than one backslash"
+    else:
+        domain, backslash, user = text.rpartition("\\")
+        if len(domain.encode()) >= _DOMAIN_MAX:
+            yield f"runAsUserName's Domain length must be under {_DOMAIN_MAX} characters"
+        if backslash and not (_NETBIOS.fullmatch(domain) or _DNS.fullmatch(domain)):
+            yield "runAsUserName's Domain doesn't match the NetBios nor the DNS format"
+        if not user:
+            yield "runAsUserName's User cannot be empty"
+        elif len(user.encode()) > _USER_MAX:
+            yield f"runAsUserName's User length must not be longer than {_USER_MAX} characters"
+        if user and not user.strip(". "):
+            yield "runAsUserName's User cannot contain only periods or spaces"
+        if not _NOT_IN_USERS.isdisjoint(user):
+            yield (
+                "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]"
+            )
+
+
+def _containers(spec: Tree, path: Path) -> Iterator[tuple[Tree, Path]]:
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(kind) or ()):
+            yield container, (path / kind)[index]
+
+
+def _host_process(holder: Tree) -> bool | None:
+    options = (holder.get("securityContext") or {}).get("windowsOptions") or {}
+    found: bool | None = options.get("hostProcess")
+    return found
+
+
+def host_processes(spec: Tree, path: Path) -> Iterator[FieldError]:
+    """Either all containers are processes of the node, on its network, or none is."""
+    of_pod, hosted, count = _host_process(spec), 0, 0
+    for container, at in _containers(spec, path):
+        own = _host_process(container)
+        if of_pod is not None and own is not None and own != of_pod:
+            shown = str(of_pod).lower()
+            detail = f"pod hostProcess value must be identical if both are specified, was {shown}"
+            yield invalid(at / "securityContext" / "windowsOptions" / "hostProcess", own, detail)
+        count += 1
+        hosted += bool(own if own is not None else of_pod)
+    if not hosted:
+        return
+    if hosted != count:
+        detail = (
+            "If pod contains any hostProcess containers then all containers must be HostProcess "
+            "containers"
+        )
+        yield invalid(path, "", detail)
+    if not spec.get("hostNetwork"):
+        detail = "hostNetwork must be true if pod contains any hostProcess containers"
+        yield invalid(path / "hostNetwork", False, detail)
+
+
+def operating_system(spec: Tree, path: Path) -> Iterator[FieldError]:
+    """A pod for one system has nothing that only the other knows."""
+    name = spec["os"].get("name")
+    if not name:
+        yield required(path / "os" / "name", "cannot be empty")
+    elif name not in _SYSTEMS:
+        yield not_supported(path / "os", name, _SYSTEMS)
+    elif name == "linux":
+        detail = "windows options cannot be set for a linux pod"
+        for holder, at in ((spec, path), *_containers(spec, path)):
+            if (holder.get("securityContext") or {}).get("windowsOptions") is not None:
+                yield forbidden(at / "securityContext" / "windowsOptions", detail)
+    else:
+        yield from _windows(spec, path)
+
+
+def _windows(spec: Tree, path: Path) -> Iterator[FieldError]:
+    detail = "cannot be set for a windows pod"
+    for part, name in _POD_FIELDS:
+        holder = (spec.get(part) or {}) if part else spec
+        value = holder.get(name)
+        if value or (value is not None and name not in _PLAIN):
+            yield forbidden(path / part / name if part else path / name, detail)
+    for container, at in _containers(spec, path):
+        context = container.get("securityContext") or {}
+        for name in _CONTAINER_FIELDS:
+            if context.get(name) is not None:
+                yield forbidden(at / "securityContext" / name, detail)
+
+
+_PLAIN = ("hostPID", "hostIPC", "sysctls")
+"""Fields of which the zero value is the same as none."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from kapiserver.api.group import (
     Deprecation,
@@ -23,7 +23,7 @@ from kapiserver.api.group import (
     Subresource,
     newest_first,
 )
-from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.meta.v1 import ListMeta, ObjectMeta
 from kapiserver.api.objects import generation_of, is_terminating, uid_of
 from kapiserver.api.types import Kind, Tree, field
 
@@ -52,6 +52,16 @@ class CustomKind(Kind):
     @classmethod
     def merge_node(cls) -> Node:
         return cls.version.merge_node
+
+
+class CustomList(Kind):
+    """The lists of a custom kind in one version."""
+
+    wire = False
+    listed = False
+    version: ClassVar[CustomVersion]
+
+    metadata: ListMeta = field()
 
 
 class Definition:
@@ -86,6 +96,12 @@ class Definition:
         """The whole spec; shared."""
         spec: Tree = self._load()["spec"]
         return spec
+
+    @property
+    def asks_webhook(self) -> bool:
+        """Whether there is more to another version of an object than its name, which only a
+        webhook knows."""
+        return self.conversion == "Webhook" and len(self.versions) > 1
 
     @property
     def plural(self) -> str:
@@ -207,13 +223,15 @@ class CustomVersion:
         return structural.compile(self.schema)
 
     @functools.cached_property
-    def type(self) -> type[CustomKind]:
+    def type(self) -> TypeOfObjects:
         """The kind as a type."""
         doc = self.schema.get("description") or ""
-        namespace = {"version": self, "__doc__": doc, "__module__": __name__}
-        made: Any = type(self.definition.kind, (CustomKind,), namespace)
-        found: type[CustomKind] = made
-        return found
+        return _subclass(CustomKind, self.definition.kind, self, doc)
+
+    @functools.cached_property
+    def list_type(self) -> TypeOfLists:
+        """The kind of its lists as a type."""
+        return _subclass(CustomList, self.definition.list_kind, self, "")
 
     @functools.cached_property
     def merge_node(self) -> Node:
@@ -242,6 +260,14 @@ class CustomVersion:
         from kapiserver.api.apiextensions.custom_strategies import strategies_of
 
         return strategies_of(self)
+
+
+TypeOfObjects: TypeAlias = type[CustomKind]
+TypeOfLists: TypeAlias = type[CustomList]
+
+
+def _subclass(base: Any, name: str, version: CustomVersion, doc: str) -> Any:
+    return type(name, (base,), {"version": version, "__doc__": doc, "__module__": __name__})
 
 
 class CustomKinds:
@@ -325,6 +351,14 @@ class CustomKinds:
         """The version of a definition that a kind of object is in, served or not."""
         found = self._by_kind.get((kind.group, kind.kind))
         return None if found is None else found.versions.get(kind.version)
+
+    def type_of(self, kind: GroupVersionKind) -> type[Kind] | None:
+        """The type of a kind of object, or of their lists."""
+        found = self.by_kind(kind.group, kind.kind)
+        version = None if found is None else found.versions.get(kind.version)
+        if found is None or version is None:
+            return None
+        return version.type if found.kind == kind.kind else version.list_type
 
 
 def version_behind(resource: Resource, kinds: CustomKinds) -> CustomVersion | None:

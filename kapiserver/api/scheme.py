@@ -181,8 +181,7 @@ class Scheme:
     def type_of(self, kind: GroupVersionKind) -> type[Kind]:
         """The type of a kind, lists and meta/v1 kinds of every group included, and hub types for
         the version `__internal`. Raises NotRegistered."""
-        custom = self.custom.version_of(kind)
-        return self._type_of(kind) if custom is None else custom.type
+        return self.custom.type_of(kind) or self._type_of(kind)
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - anybody may ask for any group
     def _type_of(self, kind: GroupVersionKind) -> type[Kind]:

@@ -5,11 +5,14 @@ Knows no socket: `server.py` gives it one. Layers below know no configuration: i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kapiserver.api.custom import Definition
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation import ServiceAllocation
 from kapiserver.apiserver.authentication import Authentication, read_tokens
 from kapiserver.apiserver.config import Config
@@ -26,7 +29,7 @@ from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV
-from kapiserver.storage.stores import Stores
+from kapiserver.storage.stores import Converter, Stores
 
 if TYPE_CHECKING:
     from kapiserver.storage.encryption_config import EncryptionFile
@@ -82,6 +85,7 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
         event_ttl=config.event_ttl,
         encryption=encryption.encryption if encryption is not None else None,
     )
+    stores.converter = _converter(stores)
     server = Server(
         config=config,
         scheme=scheme,
@@ -99,6 +103,17 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
     services = server.stores.named(GroupVersion("", "v1"), "services")
     services.reserve = ServiceAllocation(server).reserve
     return App(server=server, kv=kv, handle=compose(server), encryption=encryption)
+
+
+def _converter(stores: Stores) -> Converter:
+    async def convert(
+        definition: Definition, objects: Sequence[Tree], version: GroupVersion
+    ) -> Sequence[Tree]:
+        from kapiserver.apiserver.conversion_webhooks import ConversionWebhooks  # an HTTP client
+
+        return await ConversionWebhooks(stores).convert(definition, objects, version)
+
+    return convert
 
 
 def _encryption(config: Config, clock: Clock) -> EncryptionFile | None:

@@ -300,6 +300,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     storage.Compacted: _fixed(410, "Expired", "The resourceVersion is too old."),
     storage.FutureRevision: _fixed(504, "Timeout", "Too large resource version", retry_after=1),
     storage.Unavailable: _NOT_NOW,
+    storage.ConversionRefused: _plain(500, ""),
     storage.Refused: _plain(500, ""),  # as kube-apiserver hands on what etcd says
     # kube-apiserver: 500 without a reason. It is the object's fault, and no retry helps.
     storage.ValueTooLarge: _plain(413, "RequestEntityTooLarge"),

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
+from kapiserver.api.custom import CustomKind, CustomList
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import (
@@ -26,6 +27,7 @@ from kapiserver.api.types import (
     Tree,
     Type,
 )
+from kapiserver.apiserver import openapi_custom
 
 Dialect = Literal["v2", "v3"]
 
@@ -145,7 +147,13 @@ class Schemas:
             if issubclass(type_, Leaf):
                 found[name] = self._leaf(type_)
                 continue
-            found[name] = self._object(type_)
+            if issubclass(type_, CustomKind):
+                found[name] = openapi_custom.object_schema(type_.version, self.ref, self.dialect)
+            elif issubclass(type_, CustomList):
+                found[name] = openapi_custom.list_schema(type_.version, self.ref, self.dialect)
+                waiting.append(type_.version.type)
+            else:
+                found[name] = self._object(type_)
             waiting.extend(_messages(type_))
         return found
 
@@ -305,6 +313,8 @@ def _is_inline(type_: type[Type]) -> TypeGuard[type[Leaf]]:
 
 def schema_name(type_: type[Type]) -> str:
     """`io.k8s.api.core.v1.Pod`."""
+    if issubclass(type_, CustomKind | CustomList):
+        return openapi_custom.schema_name(type_.version, type_.__name__)
     parts = type_.__module__.split(".")  # kapiserver api <package> <version> ...
     if parts[2] in ("meta", "leaves", "quantity", "runtime"):
         return f"{_ELSEWHERE.get(type_.__name__, _META)}.{type_.__name__}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 
+from kapiserver.api.custom import version_behind
 from kapiserver.api.fields import Extractor
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.objects import labels_of, metadata_of
@@ -64,7 +65,12 @@ class ObjectCodec:
         self.resource = resource
         self.prefix = f"{root}/{resource.prefix}/"
         self.hub = scheme.hub_of(resource)
-        self.stored_version = GroupVersion(resource.group, resource.storage_version)
+        custom = version_behind(resource, scheme.custom) if resource.definition else None
+        # What a webhook converts is converted below this seam.
+        converts = custom is None or not custom.definition.asks_webhook
+        self.stored_version = (
+            GroupVersion(resource.group, resource.storage_version) if converts else self.hub
+        )
         self.type: type[Kind] = scheme.type_of(self.hub.with_kind(resource.kind))
         self._codecs = codecs
         self._scheme = scheme

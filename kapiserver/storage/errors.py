@@ -10,6 +10,7 @@
     |-- ValueTooLarge      more than the backend takes in one write
     |-- Corrupt            a stored value cannot be read
     |   `-- Undecryptable  it is sealed, and nothing here opens it
+    |-- ConversionRefused  what converts the objects does not do it
     |-- StoreLocked        another process owns the file
     `-- ObjectError        about objects, not keys; names resource, group and object
         |-- NotFound               no such object
@@ -35,6 +36,11 @@ class KeyExists(StorageError):
     def __init__(self, key: str) -> None:
         super().__init__(f"key exists: {key}")
         self.key = key
+
+
+class ConversionRefused(StorageError):
+    """What converts objects between versions does not answer, or with something that is no
+    answer; the message is for the client."""
 
 
 class Conflict(StorageError):

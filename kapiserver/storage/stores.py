@@ -9,18 +9,23 @@ from __future__ import annotations
 import functools
 import random
 import uuid
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
-from kapiserver.api.custom import version_behind
+from kapiserver.api.custom import CustomVersion, Definition, version_behind
 from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.budget import BUDGET, Budget
 from kapiserver.storage.clock import Clock
+from kapiserver.storage.converting_store import ConvertingStore
 from kapiserver.storage.documents import Documents
 from kapiserver.storage.encodings import ObjectCodec
 from kapiserver.storage.encryption import IDENTITY, Encryption
 from kapiserver.storage.encryption_store import EncryptedStore
+from kapiserver.storage.errors import ConversionRefused
 from kapiserver.storage.feed import Feed, Reader
 from kapiserver.storage.kv import KV
 from kapiserver.storage.lifecycle import NAME_LETTERS, NAME_SUFFIX
@@ -32,6 +37,18 @@ EVENT_TTL = 3600
 """Seconds that an Event is kept."""
 
 _SHORT_LIVED = frozenset((("", "events"),))
+
+
+Converter: TypeAlias = Callable[
+    [Definition, Sequence[Tree], GroupVersion], Awaitable[Sequence[Tree]]
+]
+"""The objects of a definition in that version. Raises ConversionRefused."""
+
+
+async def _no_converter(
+    definition: Definition, _objects: Sequence[Tree], _version: GroupVersion
+) -> Sequence[Tree]:
+    raise ConversionRefused(f"{definition.name}: nothing here asks webhooks")
 
 
 class RandomNames:
@@ -79,6 +96,8 @@ class Stores:
             names=names or RandomNames(),
             tokens=self._load_tokens,
         )
+        self.converter: Converter = _no_converter
+        """Converts custom objects that only a webhook converts."""
         self._tokens: Tokens | None = None
         self._made: dict[tuple[str, str], ResourceStore] = {}
         self._custom: dict[str, dict[str, ResourceStore]] = {}
@@ -150,12 +169,24 @@ class Stores:
             self._tokens = await load_tokens(self.kv, root=self._root)
         return self._tokens
 
+    def _converting(self, kv: KV, custom: CustomVersion) -> KV:
+        return ConvertingStore(
+            kv,
+            self._codecs,
+            functools.partial(self.converter, custom.definition),
+            version=custom.group_version,
+            stored=custom.definition.stored.group_version,
+        )
+
     def _make(self, resource: Resource) -> ResourceStore:
         around, transformer = self._around, None
         if self._encryption is not None:
             transformer = self._encryption.of(resource.group, resource.name)
         if transformer is not None:
             around = replace(around, kv=EncryptedStore(around.kv, transformer))
+        custom = version_behind(resource, around.scheme.custom) if resource.definition else None
+        if custom is not None and custom.definition.asks_webhook:
+            around = replace(around, kv=self._converting(around.kv, custom))
         codec = ObjectCodec(
             resource,
             self._codecs,

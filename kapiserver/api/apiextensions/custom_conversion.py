@@ -17,7 +17,7 @@ def renamed(obj: Tree, version: CustomVersion) -> Tree:
 
     Raises ConversionFailed where a webhook is to be asked, which is not done here.
     """
-    if version.definition.conversion != "None":
+    if version.definition.asks_webhook:
         raise ConversionFailed(f"{version.definition.name}: only its webhook converts")
     found: Tree = copied({**obj, "apiVersion": str(version.group_version)})
     if not version.preserves_all:

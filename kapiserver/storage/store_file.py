@@ -54,12 +54,11 @@ _RULES = (
     ),
     (
         "revision {}: it replaced the version before it",
-        "SELECT this.revision FROM log AS this "
-        "LEFT JOIN log AS old ON old.revision = this.previous "
-        f"WHERE this.revision > ({_COMPACTED}) AND ("
-        "this.previous > 0 AND (old.key IS NOT this.key OR old.deleted) OR EXISTS ("
-        "SELECT 1 FROM log AS other WHERE other.key = this.key AND other.revision > this.previous "
-        "AND other.revision < this.revision AND NOT other.deleted))",
+        "SELECT this.revision FROM log AS this LEFT JOIN log AS old ON old.revision = ("
+        "SELECT max(revision) FROM log INDEXED BY log_by_key "
+        "WHERE key = this.key AND revision < this.revision) "
+        f"WHERE this.revision > ({_COMPACTED}) AND this.previous <> "
+        "CASE WHEN old.revision IS NULL OR old.deleted THEN 0 ELSE old.revision END",
     ),
     (
         "revision {}: what nobody can read any more was forgotten",

@@ -48,6 +48,8 @@ async def fill(path: Path) -> Revision:
             )
         )
     await asyncio.gather(*(store.delete(keys[n], expected=revisions[n]) for n in range(15, 20)))
+    again = await store.create(keys[19], b"again")
+    await store.delete(keys[19], expected=again)
     newest = await store.current_revision()
     await store.close()
     return newest
@@ -65,7 +67,7 @@ async def test_a_sound_file_is_sound(tmp_path: Path) -> None:
         return "too long" if key == "/3" else ""
 
     problems = check(path, opinion, silent)
-    assert len(told) == 20 * 4
+    assert len(told) == 20 * 4 + 1
     assert len(problems) == 4
     assert problems[0] == "/3 at revision 5: too long"
 
@@ -80,6 +82,7 @@ async def test_a_sound_file_is_sound(tmp_path: Path) -> None:
         ("UPDATE log SET value = NULL WHERE revision = 60", "revision 60: a version without"),
         ("UPDATE log SET previous = 0 WHERE revision = 60", "revision 60: it replaced"),
         ("UPDATE log SET previous = 3 WHERE revision = 60", "revision 60: it replaced"),
+        ("UPDATE log SET previous = 86 WHERE revision = 87", "revision 87: it replaced"),
         ("DELETE FROM log WHERE revision = 40", "revision 60: it replaced"),
         ("UPDATE state SET compacted = 30", "what nobody can read"),
         ("UPDATE state SET compacted = 999", "revision 999: history is forgotten up to"),

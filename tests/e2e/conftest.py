@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.programs import Kubectl, Server, kubectls, run, start, stop
+from tests.e2e.programs import Kubectl, Server, generations, kubectls, run, start, stop
 
 
 @pytest.fixture(scope="session")
@@ -18,9 +18,22 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     stop(found)
 
 
-@pytest.fixture(scope="session", params=kubectls(), ids=lambda path: str(path.parent.name))
+def generations_of(name: str) -> list[Any]:
+    """A parameter for each generation of a program; all but the newest are slow tests."""
+    found = enumerate(generations(name))
+    marks = [[], [pytest.mark.slow]]
+    return [pytest.param(path, id=("newest", "oldest")[at], marks=marks[at]) for at, path in found]
+
+
+@pytest.fixture(scope="session", params=generations_of("kubectl"))
 def kubectl_program(request: pytest.FixtureRequest) -> Path:
     """The newest kubectl, and the oldest."""
+    return request.param
+
+
+@pytest.fixture(scope="session", params=generations_of("helm"))
+def helm_program(request: pytest.FixtureRequest) -> Path:
+    """The newest helm, and the oldest."""
     return request.param
 
 

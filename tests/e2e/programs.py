@@ -99,20 +99,16 @@ def stop(server: Server) -> int:
     return server.process.wait(30)
 
 
-def kubectls() -> list[Path]:
-    """The newest kubectl and the oldest; where those could not be fetched, the machine's own."""
-    return _programs("kubectl")
-
-
-def helms() -> list[Path]:
-    """The newest helm and the oldest; where those could not be fetched, the machine's own."""
-    return _programs("helm")
-
-
-def _programs(name: str) -> list[Path]:
-    fetched = [path for path in (TOOLS / name,) if path.exists()]
+def generations(name: str) -> list[Path]:
+    """The newest kubectl (or helm) and the oldest; the machine's own where those are missing."""
+    fetched = [path for path in (TOOLS / name, TOOLS / "oldest" / name) if path.exists()]
     on_path = shutil.which(name)
     return fetched or ([Path(on_path)] if on_path else [])
+
+
+def kubectls() -> list[Path]:
+    """Each kubectl there is, the newest first."""
+    return generations("kubectl")
 
 
 def run(
@@ -136,4 +132,4 @@ def run(
     )
     shown = f"{' '.join(arguments)}\n{done.stdout}{done.stderr}"
     assert (done.returncode != 0) is fails, shown
-    return done.stderr if fails else done.stdout
+    return done.stdout + done.stderr if fails else done.stdout

@@ -1,0 +1,197 @@
+"""A real kubectl applies, compares, edits and replaces: configurations kept in files."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.manifests import CONFIG_MAP, DEPLOYMENT, POD, SECRET
+from tests.e2e.programs import Kubectl
+
+# Dry runs of kubectl 1.20 look for parameters where no server since 1.27 writes them.
+
+LATER = DEPLOYMENT.replace("1.27", "1.28")
+IMAGE = "jsonpath={.spec.template.spec.containers[0].image}"
+KUSTOMIZATION = """
+namePrefix: made-
+commonAnnotations: {by: kustomize}
+resources: [deployment.yaml]
+configMapGenerator:
+- name: settings
+  literals: [a=1]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two files, one of them with two documents, and a kustomization beside them."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "pod.yaml").write_text(POD)
+    (tmp_path / "files" / "both.yaml").write_text(f"{CONFIG_MAP}---{SECRET}")
+    (tmp_path / "kustomize").mkdir()
+    (tmp_path / "kustomize" / "deployment.yaml").write_text(DEPLOYMENT)
+    (tmp_path / "kustomize" / "kustomization.yaml").write_text(KUSTOMIZATION)
+    return tmp_path
+
+
+@pytest.fixture
+def editor(tmp_path: Path) -> dict[str, str]:
+    """An editor that replaces nginx:1.27 by nginx:1.30, as the environment names it."""
+    script = tmp_path / "editor.py"
+    script.write_text(
+        "import pathlib, sys\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        "path.write_text(path.read_text().replace('nginx:1.27', 'nginx:1.30'))\n"
+    )
+    return {"KUBE_EDITOR": shlex.join([sys.executable, str(script)])}
+
+
+def managers(kubectl: Kubectl, name: str) -> set[tuple[str, str]]:
+    """Who owns fields of an object, and by which operation."""
+    obj = json.loads(kubectl("get", name, "-o", "json", "--show-managed-fields"))
+    return {(one["manager"], one["operation"]) for one in obj["metadata"]["managedFields"]}
+
+
+def test_files_and_folders(kubectl: Kubectl, folder: Path) -> None:
+    """A folder is applied as a whole, leaves all as it is the second time, and is deleted."""
+    files = ("-f", str(folder / "files"))
+    names = ("configmap/settings", "secret/keys", "pod/web")
+    assert kubectl("apply", *files).splitlines() == [f"{one} created" for one in names]
+    assert kubectl("apply", *files).splitlines() == [f"{one} unchanged" for one in names]
+    selected = kubectl("get", *files, "-l", "set=one", "-o", "name").splitlines()
+    assert set(selected) == {"configmap/settings", "secret/keys"}
+    kubectl("delete", *files, "--now")
+    assert "not found" in kubectl("get", *files, fails=True)
+
+
+def test_kustomize(kubectl: Kubectl, folder: Path) -> None:
+    """A kustomization is applied, from both sides, and deleted."""
+    found = kubectl("apply", "-k", str(folder / "kustomize"))
+    assert "deployment.apps/made-shop created" in found
+    kubectl("apply", "-k", str(folder / "kustomize"), "--server-side", "--force-conflicts")
+    annotation = "jsonpath={.metadata.annotations.by}"
+    assert kubectl("get", "deployment", "made-shop", "-o", annotation) == "kustomize"
+    kubectl("delete", "-k", str(folder / "kustomize"))
+
+
+def test_dry_runs(newest: Kubectl) -> None:
+    """A dry run on either side says what would happen and stores nothing."""
+    for side, words in (("client", "(dry run)"), ("server", "(server dry run)")):
+        created = newest("apply", f"--dry-run={side}", "-f", "-", stdin=DEPLOYMENT)
+        assert created == f"deployment.apps/shop created {words}\n"
+    assert "not found" in newest("get", "deployment", "shop", fails=True)
+    shown = newest("create", "--dry-run=server", "-f", "-", "-o", IMAGE, stdin=DEPLOYMENT)
+    assert shown == "nginx:1.27"
+    newest("apply", "-f", "-", stdin=DEPLOYMENT)
+    newest("apply", "--dry-run=server", "-f", "-", stdin=LATER)
+    newest("set", "image", "--dry-run=server", "deployment/shop", "main=nginx:1.29")
+    newest("delete", "--dry-run=server", "deployment", "shop")
+    assert newest("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.27"
+
+
+def test_diff(newest: Kubectl) -> None:
+    """diff shows what applying would change, from both sides, and nothing where nothing does."""
+    assert "+kind: Deployment" in newest("diff", "-f", "-", stdin=DEPLOYMENT, fails=True)
+    newest("apply", "-f", "-", stdin=DEPLOYMENT)
+    assert newest("diff", "-f", "-", stdin=DEPLOYMENT) == ""
+    for side in ((), ("--server-side", "--force-conflicts")):
+        changed = newest("diff", *side, "-f", "-", stdin=LATER, fails=True)
+        assert "-      - image: nginx:1.27\n+      - image: nginx:1.28\n" in changed
+    assert newest("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.27"
+
+
+def test_server_side(kubectl: Kubectl, newest: Kubectl) -> None:
+    """Server-side apply creates, changes, refuses what another owns, and takes it by force."""
+    apply = ("apply", "--server-side", "-f", "-")
+    assert kubectl(*apply, stdin=DEPLOYMENT) == "deployment.apps/shop serverside-applied\n"
+    kubectl(*apply, stdin=LATER)
+    assert kubectl("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.28"
+    refused = kubectl(*apply, "--field-manager=other", stdin=DEPLOYMENT, fails=True)
+    assert 'conflict with "kubectl"' in refused
+    assert '.spec.template.spec.containers[name="main"].image' in refused
+    kubectl(*apply, "--field-manager=other", "--force-conflicts", stdin=DEPLOYMENT)
+    assert managers(newest, "deployment/shop") == {("kubectl", "Apply"), ("other", "Apply")}
+    kubectl("scale", "deployment", "shop", "--replicas=7")
+    without = DEPLOYMENT.replace("  replicas: 2\n", "")
+    kubectl(*apply, "--force-conflicts", stdin=without)
+    kubectl(*apply, "--field-manager=other", stdin=without)
+    replicas = "jsonpath={.spec.replicas}"
+    assert kubectl("get", "deployment", "shop", "-o", replicas) == "7"
+
+
+def test_from_one_side_to_the_other(newest: Kubectl) -> None:
+    """What was applied from the client's side is taken over by server-side apply, and goes on."""
+    newest("apply", "-f", "-", stdin=DEPLOYMENT)
+    assert managers(newest, "deployment/shop") == {("kubectl-client-side-apply", "Update")}
+    newest("apply", "--server-side", "-f", "-", stdin=LATER)
+    assert managers(newest, "deployment/shop") == {
+        ("kubectl", "Apply"),
+        ("kubectl-last-applied", "Apply"),
+    }
+    assert newest("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.28"
+    said = newest("apply", "view-last-applied", "deployment/shop", "-o", "json")
+    assert "nginx:1.28" in said
+    newest("apply", "--server-side", "-f", "-", stdin=DEPLOYMENT.replace("  replicas: 2\n", ""))
+    assert newest("get", "deployment", "shop", "-o", "jsonpath={.spec.replicas}") == "1"
+
+
+def test_last_applied(kubectl: Kubectl, tmp_path: Path, editor: dict[str, str]) -> None:
+    """The annotation of client-side apply is shown, set and edited."""
+    kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+    (tmp_path / "later.yaml").write_text(LATER)
+    kubectl("apply", "set-last-applied", "-f", str(tmp_path / "later.yaml"))
+    assert "nginx:1.28" in kubectl("apply", "view-last-applied", "deployment/shop")
+    kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+    kubectl("apply", "edit-last-applied", "deployment/shop", **editor)
+    assert "nginx:1.30" in kubectl("apply", "view-last-applied", "deployment/shop")
+
+
+def test_prune(kubectl: Kubectl) -> None:
+    """What was applied with a label once and is so no more goes."""
+    other = CONFIG_MAP.replace("name: settings", "name: other")
+    flag = "--prune-allowlist" if "allowlist" in kubectl("apply", "--help") else "--prune-whitelist"
+    prune = ("apply", "-f", "-", "--prune", "-l", "set=one", f"{flag}=core/v1/ConfigMap")
+    kubectl(*prune, stdin=f"{CONFIG_MAP}---{other}")
+    assert "configmap/other pruned" in kubectl(*prune, stdin=CONFIG_MAP)
+    assert kubectl("get", "configmaps", "-l", "set=one", "-o", "name") == "configmap/settings\n"
+
+
+def test_apply_sets(newest: Kubectl) -> None:
+    """What a set held once and holds no more goes."""
+    other = CONFIG_MAP.replace("name: settings", "name: other")
+    apply = ("apply", "--server-side", "-f", "-", "--prune", "--applyset=mine")
+    newest(*apply, stdin=f"{CONFIG_MAP}---{other}", KUBECTL_APPLYSET="true")
+    assert "configmap/other pruned" in newest(*apply, stdin=CONFIG_MAP, KUBECTL_APPLYSET="true")
+    assert newest("get", "configmaps", "-l", "set=one", "-o", "name") == "configmap/settings\n"
+
+
+def test_edit(kubectl: Kubectl, editor: dict[str, str]) -> None:
+    """What an editor changed is stored; nothing changed is nothing done; nonsense is refused."""
+    kubectl("create", "-f", "-", stdin=DEPLOYMENT)
+    assert kubectl("edit", "deployment", "shop", **editor) == "deployment.apps/shop edited\n"
+    assert kubectl("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.30"
+    assert kubectl("edit", "deployment", "shop", KUBE_EDITOR="true") == ""
+    wrong = {"KUBE_EDITOR": editor["KUBE_EDITOR"].replace("editor.py", "wrong.py")}
+    script = Path(shlex.split(editor["KUBE_EDITOR"])[1])
+    text = script.read_text().replace("nginx:1.27", "name: main").replace("nginx:1.30", "name: _")
+    script.with_name("wrong.py").write_text(text)
+    refused = kubectl("edit", "deployment", "shop", **wrong, fails=True)
+    assert "deployments.apps" in refused
+    assert "is invalid" in refused
+
+
+def test_replace(kubectl: Kubectl, tmp_path: Path) -> None:
+    """replace puts an object in another's place; with --force, after deleting that."""
+    kubectl("create", "-f", "-", stdin=DEPLOYMENT)
+    uid = "jsonpath={.metadata.uid}"
+    first = kubectl("get", "deployment", "shop", "-o", uid)
+    kubectl("replace", "-f", "-", stdin=LATER)
+    assert kubectl("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.28"
+    assert kubectl("get", "deployment", "shop", "-o", uid) == first
+    (tmp_path / "deployment.yaml").write_text(DEPLOYMENT)
+    kubectl("replace", "--force", "-f", str(tmp_path / "deployment.yaml"))
+    assert kubectl("get", "deployment", "shop", "-o", uid) != first
+    absent = LATER.replace("name: shop", "name: other")
+    assert "not found" in kubectl("replace", "-f", "-", stdin=absent, fails=True)

@@ -135,8 +135,8 @@ def objects() -> list[Tree]:
         yaml.safe_load_all((Path(__file__).parent / "every_kind.yaml").read_text())
     )
     for obj in found:
-        spec = obj.get("spec")
-        for field in _signed().keys() & (spec if isinstance(spec, dict) else {}).keys():
+        spec = obj.get("spec") or {}
+        for field in _signed().keys() & spec.keys():
             spec[field] = _signed()[field]
     return found
 

@@ -1,0 +1,522 @@
+"""What Kubernetes' conformance tests ask of an API server, beyond the operations that every kind
+has (test_every_kind.py): each test here is named for one of theirs, and does what it does."""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.every_kind import (
+    APPLY,
+    JSON,
+    MERGE,
+    STRATEGIC,
+    Api,
+    Tree,
+    events,
+    named,
+    seen,
+)
+from tests.e2e.programs import Server
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+POD: Tree = {"containers": [{"name": "c", "image": "i"}]}
+TEMPLATE: Tree = {"metadata": {"labels": {"a": "b"}}, "spec": POD}
+
+
+@pytest.fixture(scope="module")
+def shared(server: Server) -> Iterator[Api]:
+    found = Api(server)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def api(shared: Api, namespace: str) -> Api:
+    """Once the namespace's own service account is there, without which there are no pods."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts?fieldSelector=metadata.name=default"
+    with shared.watch(path) as stream:
+        events(stream, 1)
+    return shared
+
+
+@pytest.fixture
+def core(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}"
+
+
+def _meta(name: str, **more: object) -> Tree:
+    return {"metadata": {"name": name, **more}}
+
+
+def _pod(name: str, **spec: object) -> Tree:
+    return {**_meta(name), "spec": {**POD, **spec}}
+
+
+# --- lists, watches, tables, documents
+
+
+def test_chunks_of_results(api: Api, core: str) -> None:
+    """API chunking should return chunks of results for list calls: one version over all pages,
+    in order, with the count of what remains."""
+    path = f"{core}/podtemplates"
+    names = [f"template-{number:04}" for number in range(400)]
+    for name in names:
+        api("POST", path, {**_meta(name), "template": TEMPLATE})
+    for limit in (399, 133):
+        found: list[str] = []
+        versions, token = set(), ""
+        while True:
+            page = api("GET", f"{path}?limit={limit}&continue={token}")
+            found += [item["metadata"]["name"] for item in page["items"]]
+            versions.add(page["metadata"]["resourceVersion"])
+            token = page["metadata"].get("continue", "")
+            assert page["metadata"].get("remainingItemCount", 0) == 400 - len(found)
+            if not token:
+                break
+            assert len(page["items"]) == limit
+        assert found == names
+        assert len(versions) == 1
+    assert len(api("GET", f"{path}?limit=0")["items"]) == 400
+    api("DELETE", path)
+    assert not api("GET", path)["items"]
+
+
+def test_table_of_what_has_none(api: Api) -> None:
+    """Table transformation should return a 406 for a backend which does not implement metadata."""
+    body = {"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}}
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    assert api("POST", path, body, accept=TABLE, status=406)["reason"] == "NotAcceptable"
+
+
+def test_documents(api: Api) -> None:
+    """server version should find the server version; Discovery should validate PreferredVersion
+    and locate the groupVersion; AggregatedDiscovery should support the aggregated interface."""
+    version = api("GET", "/version")
+    assert int(version["major"]) >= 1
+    assert int(version["minor"]) >= 30
+    groups = api("GET", "/apis")["groups"]
+    for group in groups:
+        assert group["preferredVersion"] in group["versions"]
+        for one in group["versions"]:
+            listed = api("GET", f"/apis/{one['groupVersion']}")
+            assert listed["groupVersion"] == one["groupVersion"]
+            assert listed["resources"]
+    legacy = "application/json;q=0.8"
+    for form in ("v2", "v2beta1"):
+        wanted = f"application/json;g=apidiscovery.k8s.io;v={form};as=APIGroupDiscoveryList"
+        for path in ("/api", "/apis"):
+            answer = api.ask("GET", path, accept=f"{wanted},{legacy}")
+            assert answer.headers["content-type"] == wanted
+            assert answer.tree["kind"] == "APIGroupDiscoveryList"
+        assert [item["metadata"]["name"] for item in answer.tree["items"]] == [
+            group["name"] for group in groups
+        ]
+    assert api("GET", "/apis", accept=legacy)["kind"] == "APIGroupList"
+
+
+def test_watchers(api: Api, core: str) -> None:
+    """Watchers should observe add, update, and delete; start from a specific version; restart from
+    the last observed; observe a deletion when an object stops meeting the selector."""
+    path = f"{core}/configmaps"
+    one = api("POST", path, _meta("one", labels={"watch": "a"}))
+    query = "labelSelector=watch+in+(a,b)"
+    rv = one["metadata"]["resourceVersion"]
+    with api.watch(f"{path}?labelSelector=watch=a&resourceVersion={rv}") as only_a:
+        with api.watch(f"{path}?{query}&resourceVersion={rv}") as both:
+            labels = ("b", "a")
+            for label in labels:
+                patch = {"metadata": {"labels": {"watch": label}}}
+                last = api("PATCH", f"{path}/one", patch, sent=MERGE)
+            assert seen(both, 2) == [("MODIFIED", "one")] * 2
+        api("PATCH", f"{path}/one", {"data": {"x": "1"}}, sent=MERGE)
+        api("DELETE", f"{path}/one")
+        assert [type_ for type_, _ in seen(only_a, 4)] == [
+            "DELETED", "ADDED", "MODIFIED", "DELETED"
+        ]  # fmt: skip
+    again = last["metadata"]["resourceVersion"]
+    with api.watch(f"{path}?{query}&resourceVersion={again}") as resumed:
+        assert seen(resumed, 2) == [("MODIFIED", "one"), ("DELETED", "one")]
+
+
+def test_watches_see_the_same_order(api: Api, core: str) -> None:
+    """Watchers should receive events on concurrent watches in same order."""
+    path = f"{core}/configmaps"
+    begin = api("GET", path)["metadata"]["resourceVersion"]
+    for number in range(20):
+        api("POST", path, _meta(f"c-{number % 4}"))
+        if number >= 3:
+            api("DELETE", f"{path}/c-{(number - 3) % 4}")
+    with api.watch(f"{path}?resourceVersion={begin}") as stream:
+        wanted = events(stream, 37)
+    for index in range(0, 36, 5):
+        rv = wanted[index]["object"]["metadata"]["resourceVersion"]
+        with api.watch(f"{path}?resourceVersion={rv}") as stream:
+            assert events(stream, 36 - index) == wanted[index + 1 :]
+
+
+# --- strict decoding
+
+
+DOUBTFUL = b"""{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"%s},"spec":{
+"unknown1":"v","unknownDupe":"v","unknownDupe":"w","paused":true,"paused":false,
+"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},
+"spec":{"containers":[{"name":"c","image":"i","unknownNested":"v","unknownDupe":"v",
+"unknownDupe":"w","imagePullPolicy":"Always","imagePullPolicy":"Never"}]}}}}"""
+NESTED = "spec.template.spec.containers[0]"
+DOUBTS = [
+    'unknown field "spec.unknown1"', 'unknown field "spec.unknownDupe"',
+    'duplicate field "spec.paused"', f'unknown field "{NESTED}.unknownNested"',
+    f'unknown field "{NESTED}.unknownDupe"', f'duplicate field "{NESTED}.imagePullPolicy"',
+]  # fmt: skip
+
+
+def test_field_validation(api: Api, namespace: str) -> None:
+    """FieldValidation should detect unknown and duplicate fields of a typed object, and unknown
+    metadata fields of a typed object."""
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    refused = api("POST", f"{path}?fieldValidation=Strict", DOUBTFUL % b"", status=400)
+    assert refused["message"].endswith(f"strict decoding error: {', '.join(DOUBTS)}")
+    warned = api.ask("POST", f"{path}?fieldValidation=Warn", DOUBTFUL % b"")
+    texts = [f'299 - "{doubt.replace(chr(34), chr(92) + chr(34))}"' for doubt in DOUBTS]
+    assert (warned.status, warned.headers.get_all("warning")) == (201, texts)
+    strange = b'{"metadata":{"name":"e","unknownMeta":"x"},"spec":{}}'
+    refused = api("POST", f"{path}?fieldValidation=Strict", strange, status=400)
+    assert 'strict decoding error: unknown field "metadata.unknownMeta"' in refused["message"]
+    apply = f"{path}/d?fieldManager=me&fieldValidation=Strict"
+    body = b"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, unknownMeta: x}\n"
+    refused = api("PATCH", apply, body, sent=APPLY, status=400)
+    assert ".metadata.unknownMeta: field not declared in schema" in refused["message"]
+    patch = {"metadata": {"unknownMeta": "x"}}
+    for sent in (MERGE, STRATEGIC):
+        refused = api("PATCH", f"{path}/d?fieldValidation=Strict", patch, sent=sent, status=422)
+        assert 'strict decoding error: unknown field "metadata.unknownMeta"' in refused["message"]
+
+
+# --- namespaces, service accounts, reviews
+
+
+def test_namespaces(api: Api, core: str, namespace: str) -> None:
+    """Namespaces should patch a Namespace, apply an update, changes to a status, a finalizer."""
+    patched = api("PATCH", core, {"metadata": {"labels": {"l": "v"}}}, sent=STRATEGIC)
+    assert patched["metadata"]["labels"] == {"l": "v", "kubernetes.io/metadata.name": namespace}
+    patched["metadata"]["labels"]["u"] = "w"
+    assert api("PUT", core, patched)["metadata"]["labels"]["u"] == "w"
+    condition = {"type": "StatusPatch", "status": "True", "reason": "E2E", "message": "p"}
+    body = {"status": {"conditions": [condition]}}
+    assert api("PATCH", f"{core}/status", body, sent=MERGE)["status"]["phase"] == "Active"
+    current = api("GET", f"{core}/status")
+    current["status"]["conditions"].append({**condition, "type": "StatusUpdate"})
+    assert len(api("PUT", f"{core}/status", current)["status"]["conditions"]) == 2
+    current = api("GET", core)
+    current["spec"]["finalizers"].append("e2e.example.com/keep")
+    found = api("PUT", f"{core}/finalize", current)
+    assert found["spec"]["finalizers"] == ["kubernetes", "e2e.example.com/keep"]
+    found["spec"]["finalizers"].pop()
+    assert api("PUT", f"{core}/finalize", found)["spec"]["finalizers"] == ["kubernetes"]
+
+
+def test_automount(api: Api, core: str) -> None:
+    """ServiceAccounts should allow opting out of API token automount: nine pods."""
+    accounts = {"default": None, "mount": True, "nomount": False}
+    for name, automount in accounts.items():
+        if automount is not None:
+            body = {**_meta(name), "automountServiceAccountToken": automount}
+            api("POST", f"{core}/serviceaccounts", body)
+    for number, (name, own) in enumerate(itertools.product(accounts, (None, True, False))):
+        spec = {"serviceAccountName": name, "automountServiceAccountToken": own}
+        pod = api("POST", f"{core}/pods", _pod(f"p-{number}", **spec))
+        mounts = pod["spec"]["containers"][0].get("volumeMounts", [])
+        wanted = own if own is not None else accounts[name] is not False
+        assert bool(mounts) is wanted, (name, own)
+        if mounts:
+            assert mounts[0]["mountPath"] == "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def test_tokens(api: Api, core: str, namespace: str) -> None:
+    """ServiceAccounts should create a serviceAccountToken and ensure a successful TokenReview."""
+    api("POST", f"{core}/serviceaccounts", _meta("robot"))
+    body = {"spec": {"expirationSeconds": 600}}
+    token = api("POST", f"{core}/serviceaccounts/robot/token", body)["status"]["token"]
+    review = api("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
+    assert review["status"]["authenticated"] is True
+    assert review["status"]["user"]["username"] == f"system:serviceaccount:{namespace}:robot"
+
+
+def test_subject_reviews(api: Api, namespace: str) -> None:
+    """SubjectReview should support SubjectReview API operations."""
+    base = "/apis/authorization.k8s.io/v1"
+    asked = {"verb": "list", "resource": "configmaps", "namespace": namespace}
+    spec = {"resourceAttributes": asked, "user": "admin", "groups": ["system:masters"]}
+    found = api("POST", f"{base}/subjectaccessreviews", {"spec": spec})
+    assert found["status"]["allowed"] is True
+    path = f"{base}/namespaces/{namespace}/localsubjectaccessreviews"
+    local = {**_meta("", namespace=namespace), "spec": spec}
+    assert api("POST", path, local)["status"]["allowed"] is True
+    spec["resourceAttributes"] = {**asked, "namespace": "elsewhere"}
+    refused = api("POST", path, local, status=422)
+    assert "spec.resourceAttributes.namespace" in refused["message"]
+
+
+# --- pods
+
+
+def _resources(requests: Tree | None = None, limits: Tree | None = None) -> Tree:
+    found = {"requests": requests, "limits": limits}
+    return {key: value for key, value in found.items() if value}
+
+
+SMALL = {"cpu": "100m", "memory": "100Mi"}
+
+
+@pytest.mark.parametrize(
+    ("resources", "wanted"),
+    [
+        (_resources(SMALL, SMALL), "Guaranteed"),
+        (_resources(None, SMALL), "Guaranteed"),
+        (_resources(SMALL, {"cpu": "1", "memory": "1Gi"}), "Burstable"),
+        (_resources({"cpu": "100m"}), "Burstable"),
+        ({}, "BestEffort"),
+    ],
+)
+def test_quality_of_service(api: Api, core: str, resources: Tree, wanted: str) -> None:
+    """Pods Set QOS Class should be set on Pods with matching requests and limits."""
+    pod = _pod("p", containers=[{"name": "c", "image": "i", "resources": resources}])
+    assert api("POST", f"{core}/pods", pod)["status"]["qosClass"] == wanted
+
+
+def _certificate(seconds: int) -> Tree:
+    source = {"signerName": "e.com/s", "keyType": "ED25519", "credentialBundlePath": "c.pem"}
+    projected = {"sources": [{"podCertificate": {**source, "maxExpirationSeconds": seconds}}]}
+    return {"volumes": [{"name": "v", "projected": projected}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "words"),
+    [
+        ({"runtimeClassName": "none"}, 403, 'RuntimeClass "none" not found'),
+        ({"securityContext": {"sysctls": [{"name": "foo-", "value": "x"}, {"name": "kernel.shmmax",
+          "value": "1"}, {"name": "bar..", "value": "4"}]}}, 422, 'Invalid value: "foo-"'),
+        (_certificate(91 * 86400 + 1), 422, "maxExpirationSeconds"),
+        (_certificate(3599), 422, "maxExpirationSeconds"),
+        ({"priorityClassName": "none"}, 403, "no PriorityClass with name none was found"),
+    ],
+    ids=["runtime class", "sysctls", "long certificate", "short certificate", "priority"],
+)  # fmt: skip
+def test_refused_pods(api: Api, core: str, spec: Tree, status: int, words: str) -> None:
+    """RuntimeClass should reject a Pod requesting a non-existent RuntimeClass; Sysctls should
+    reject invalid sysctls; MaxExpirationSeconds should reject pod creation."""
+    refused = api("POST", f"{core}/pods", _pod("p", **spec), status=status)
+    assert words in refused["message"]
+
+
+def test_limit_range(api: Api, core: str) -> None:
+    """LimitRange should create a LimitRange with defaults and ensure pod has those defaults."""
+    limits = {
+        "type": "Container",
+        "min": {"cpu": "50m", "memory": "100Mi"},
+        "max": {"cpu": "500m", "memory": "500Mi"},
+        "default": {"cpu": "500m", "memory": "500Mi"},
+        "defaultRequest": {"cpu": "100m", "memory": "200Mi"},
+    }
+    api("POST", f"{core}/limitranges", {**_meta("l"), "spec": {"limits": [limits]}})
+    found = api("POST", f"{core}/pods", _pod("none"))["spec"]["containers"][0]["resources"]
+    assert found == {"limits": limits["default"], "requests": limits["defaultRequest"]}
+    partial = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "200m"}}}]
+    found = api("POST", f"{core}/pods", _pod("some", containers=partial))
+    requests = found["spec"]["containers"][0]["resources"]["requests"]
+    assert requests == {"cpu": "200m", "memory": "200Mi"}
+    for cpu, word in (("10m", "minimum"), ("600m", "maximum")):
+        resources = {"limits": {"cpu": cpu}, "requests": {"cpu": cpu}}
+        body = _pod("wrong", containers=[{"name": "c", "image": "i", "resources": resources}])
+        assert word in api("POST", f"{core}/pods", body, status=403)["message"]
+
+
+def test_inline_volume(api: Api, core: str) -> None:
+    """CSIInlineVolumes should support CSIVolumeSource in Pod API."""
+    volume = {"name": "v", "csi": {"driver": "e2e.example.com", "volumeAttributes": {"a": "b"}}}
+    api("POST", f"{core}/pods", _pod("p", volumes=[volume]))
+    patch = {"metadata": {"labels": {"x": "y"}}}
+    found = api("PATCH", f"{core}/pods/p", patch, sent=STRATEGIC)
+    assert found["spec"]["volumes"][0] == volume
+    api("DELETE", f"{core}/pods/p?gracePeriodSeconds=0")
+    api("GET", f"{core}/pods/p", status=404)
+
+
+# --- config maps and secrets
+
+
+@pytest.mark.parametrize("resource", ["configmaps", "secrets"])
+def test_keys_and_immutability(api: Api, core: str, resource: str) -> None:
+    """ConfigMap and Secret should fail to create with an empty key, and be immutable if
+    `immutable` is set: data and the flag are frozen, metadata is free."""
+    path = f"{core}/{resource}"
+    refused = api("POST", path, {**_meta("e"), "data": {"": "dGhlcmU="}}, status=422)
+    assert "data[]" in refused["message"]
+    api("POST", path, {**_meta("f"), "data": {"a": "YQ=="}})
+    frozen = api("PATCH", f"{path}/f", {"immutable": True}, sent=MERGE)
+    for change in ({"immutable": False}, {"data": {"a": "Yg=="}}, {"data": {"b": "Yg=="}}):
+        refused = api("PATCH", f"{path}/f", change, sent=MERGE, status=422)
+        assert "field is immutable when `immutable` is set" in refused["message"]
+    frozen["metadata"]["labels"] = {"still": "free"}
+    assert api("PUT", f"{path}/f", frozen)["metadata"]["labels"] == {"still": "free"}
+    api("DELETE", f"{path}/f")
+
+
+# --- services, addresses, scales
+
+
+def test_the_server_s_own_service(api: Api) -> None:
+    """API Server should provide secure master service, have Endpoints and EndpointSlices pointing
+    to API Server; Services should find a service from listing all namespaces; ServiceCIDR."""
+    everywhere = api("GET", "/api/v1/services")["items"]
+    found = [one for one in everywhere if one["metadata"]["name"] == "kubernetes"]
+    assert [one["metadata"]["namespace"] for one in found] == ["default"]
+    endpoints = api("GET", "/api/v1/namespaces/default/endpoints/kubernetes")["subsets"][0]
+    path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
+    slices = api("GET", path)
+    addresses = [one["ip"] for one in endpoints["addresses"]]
+    assert [one["addresses"] for one in slices["endpoints"]] == [[one] for one in addresses]
+    assert slices["ports"][0]["port"] == endpoints["ports"][0]["port"]
+    cidr = api("GET", "/apis/networking.k8s.io/v1/servicecidrs/kubernetes/status")
+    assert cidr["status"]["conditions"][0]["type"] == "Ready"
+    assert cidr["spec"]["cidrs"]
+
+
+def test_service_status(api: Api, core: str) -> None:
+    """Services should complete a service status lifecycle, and delete a collection."""
+    path = f"{core}/services"
+    spec = {"type": "LoadBalancer", "ports": [{"port": 80}]}
+    made = api("POST", path, {**_meta("s", labels={"l": "v"}), "spec": spec})
+    rv = made["metadata"]["resourceVersion"]
+    patch = {"metadata": {"annotations": {"a": "b"}},
+             "status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.1"}]}}}  # fmt: skip
+    with api.watch(f"{path}?labelSelector=l=v&resourceVersion={rv}") as stream:
+        found = api("PATCH", f"{path}/s/status", patch, sent=MERGE)
+        assert found["status"]["loadBalancer"]["ingress"][0]["ip"] == "203.0.113.1"
+        condition = {"type": "StatusUpdate", "status": "True", "reason": "E2E", "message": "m",
+                     "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
+        found["status"]["conditions"] = [condition]
+        assert api("PUT", f"{path}/s/status", found)["status"]["conditions"] == [condition]
+        api("DELETE", f"{path}?labelSelector=l=v")
+        assert [type_ for type_, _ in seen(stream, 3)] == ["MODIFIED", "MODIFIED", "DELETED"]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "resource"),
+    [
+        ("v1", "ReplicationController", "replicationcontrollers"),
+        ("apps/v1", "ReplicaSet", "replicasets"),
+        ("apps/v1", "Deployment", "deployments"),
+        ("apps/v1", "StatefulSet", "statefulsets"),
+    ],
+)
+def test_scale(api: Api, namespace: str, version: str, kind: str, resource: str) -> None:
+    """ReplicationController, ReplicaSet, Deployment and StatefulSet should have a working scale
+    subresource: get, update, patch."""
+    base = "/api/v1" if version == "v1" else f"/apis/{version}"
+    path = f"{base}/namespaces/{namespace}/{resource}"
+    obj = named(kind)
+    generation = api("POST", path, obj)["metadata"]["generation"]
+    scale = api("GET", f"{path}/one/scale")
+    assert (scale["kind"], scale["apiVersion"]) == ("Scale", "autoscaling/v1")
+    assert scale["spec"] == {"replicas": 3}
+    scale["spec"]["replicas"] = 2
+    scale["metadata"]["resourceVersion"] = ""
+    assert api("PUT", f"{path}/one/scale", scale)["spec"]["replicas"] == 2
+    patch = {"spec": {"replicas": 4}}
+    assert api("PATCH", f"{path}/one/scale", patch, sent=MERGE)["spec"]["replicas"] == 4
+    found = api("GET", f"{path}/one")
+    assert found["spec"]["replicas"] == 4
+    assert found["metadata"]["generation"] == generation + 2
+
+
+# --- what else has a life of its own
+
+
+def test_priority_class(api: Api) -> None:
+    """PriorityClass endpoints can be operated with different HTTP methods: the value is fixed."""
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    made = api("POST", path, {**_meta("conformance"), "value": 10})
+    refused = api("PUT", f"{path}/conformance", {**made, "value": 20}, status=422)
+    assert refused["message"].endswith("value: Forbidden: may not be changed in an update.")
+    made["description"] = "changed"
+    assert api("PUT", f"{path}/conformance", made)["description"] == "changed"
+    api("DELETE", f"{path}/conformance")
+
+
+def test_job(api: Api, namespace: str) -> None:
+    """Job should manage the lifecycle of a job: suspended, labelled, annotated, found, deleted."""
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    template = {"spec": {**POD, "restartPolicy": "Never"}}
+    made = api("POST", path, {**_meta("j"), "spec": {"suspend": True, "template": template}})
+    uid = made["metadata"]["uid"]
+    assert made["spec"]["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": uid}
+    label = {"metadata": {"labels": {"e2e": namespace}}}
+    found = api("PATCH", f"{path}/j", label, sent=STRATEGIC)
+    found["metadata"]["annotations"] = {"updated": "true"}
+    found["spec"]["suspend"] = False
+    api("PUT", f"{path}/j", found)
+    listed = api("GET", f"/apis/batch/v1/jobs?labelSelector=e2e={namespace}")["items"]
+    assert [one["metadata"]["name"] for one in listed] == ["j"]
+    api("DELETE", f"{path}?labelSelector=e2e={namespace}&propagationPolicy=Background")
+    assert not api("GET", path)["items"]
+
+
+def test_certificate_signing_request(api: Api) -> None:
+    """Certificates API should support CSR API operations: /approval is for conditions alone."""
+    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    obj = named("CertificateSigningRequest")
+    obj["metadata"]["name"] = "conformance"
+    api("POST", path, obj)
+    one = f"{path}/conformance"
+    found = api("GET", f"{one}/approval")
+    condition = {"type": "Approved", "status": "True", "reason": "E2E", "message": "m"}
+    found["status"]["conditions"] = [condition]
+    found = api("PUT", f"{one}/approval", found)
+    assert found["status"]["conditions"][0]["reason"] == "E2E"
+    patch = {"metadata": {"annotations": {"a": "b"}}}
+    found = api("PATCH", f"{one}/approval", patch, sent=MERGE)
+    assert found["metadata"]["annotations"] == {"a": "b"}
+    failed = {**condition, "type": "StatusUpdate", "reason": "S"}
+    found["status"]["conditions"].append(failed)
+    found = api("PUT", f"{one}/status", found)
+    assert [one["type"] for one in found["status"]["conditions"]] == ["Approved", "StatusUpdate"]
+    api("DELETE", one)
+
+
+def test_events(api: Api, namespace: str) -> None:
+    """Events API should ensure that an event can be fetched, patched, deleted, and listed: a
+    series is added through events.k8s.io, and core/v1 lists the same event."""
+    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    event = {
+        **_meta("e", labels={"l": "v"}), "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "e2e.example.com/c", "reportingInstance": "i", "action": "Do",
+        "reason": "Test", "type": "Normal", "regarding": {"namespace": namespace},
+    }  # fmt: skip
+    api("POST", path, event)
+    series = {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
+    found = api("PATCH", f"{path}/e", {"series": series}, sent=STRATEGIC)
+    assert found["series"] == series
+    found["series"]["count"] = 100
+    assert api("PUT", f"{path}/e", found)["series"]["count"] == 100
+    core = f"/api/v1/namespaces/{namespace}/events"
+    listed = api("GET", f"{core}?fieldSelector=reportingComponent=e2e.example.com/c")["items"]
+    assert [one["series"]["count"] for one in listed] == [100]
+    api("DELETE", f"{core}?labelSelector=l=v")
+    assert not api("GET", path)["items"]
+
+
+def test_node(api: Api) -> None:
+    """Node Lifecycle should run through the lifecycle of a node."""
+    made = api("POST", "/api/v1/nodes", {**_meta("fake"), "status": {"phase": "Running"}})
+    assert made["spec"]["taints"] == [
+        {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    ]
+    path = "/api/v1/nodes/fake"
+    api("PATCH", path, {"metadata": {"labels": {"fake": "yes"}}}, sent=STRATEGIC)
+    (listed,) = api("GET", "/api/v1/nodes?labelSelector=fake=yes")["items"]
+    listed.setdefault("metadata", {})["labels"]["fake"] = "updated"
+    assert api("PUT", path, listed, sent=JSON)["metadata"]["labels"]["fake"] == "updated"
+    api("DELETE", "/api/v1/nodes?labelSelector=fake=updated")
+    api("GET", path, status=404)

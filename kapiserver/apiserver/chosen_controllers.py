@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 CONTROLLERS: dict[str, str] = {
+    "disruption-controller": "disruption",
     "garbage-collector-controller": "garbagecollector",
     "namespace-controller": "namespace",
+    "persistentvolume-protection-controller": "pv-protection",
+    "persistentvolumeclaim-protection-controller": "pvc-protection",
     "resourcequota-controller": "resourcequota",
     "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
     "serviceaccount-controller": "serviceaccount",
+    "volumeattributesclass-protection-controller": "volumeattributesclass-protection",
 }
 """Names as kube-controller-manager's `--controllers` has them, and their old ones."""
 

@@ -4,6 +4,8 @@ import copy
 
 import pytest
 
+from tests.apiserver.conftest import Server
+
 BINDING = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
 EVICTION = {"metadata": {"name": "p"}}
 
@@ -12,6 +14,14 @@ def pod(name="p", **spec):
     containers = [{"name": "c", "image": "i"}]
     metadata = {"name": name, "labels": {"app": "x"}}
     return {"metadata": metadata, "spec": {"containers": containers, **spec}}
+
+
+@pytest.fixture(scope="module")
+def api():
+    """A server that leaves the status of budgets to the tests."""
+    server = Server(controllers=("-disruption-controller", "*"))
+    yield server.api
+    server.end()
 
 
 @pytest.fixture
@@ -101,6 +111,14 @@ def test_eviction_of_who_waits(api, path, budgets):
     budgets()
     assert api.post(f"{path}/eviction", EVICTION).json["status"] == "Success"
     assert api.get(path).status == 404
+
+
+def test_eviction_as_it_was(api, path):
+    """An eviction may be in the version of old clients."""
+    body = {**EVICTION, "apiVersion": "policy/v1beta1"}
+    assert api.post(f"{path}/eviction", body).status == 201
+    answer = api.post(f"{path}/eviction", {**EVICTION, "apiVersion": "policy/v1alpha1"})
+    assert answer.status == 400
 
 
 def test_eviction_without_budget(api, running):

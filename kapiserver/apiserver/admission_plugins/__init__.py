@@ -94,6 +94,16 @@ PLUGINS = (
         operations=CREATE,
     ),
     Plugin(
+        name="StorageObjectInUseProtection",
+        module="storage_object_in_use_protection",
+        on=(
+            "persistentvolumeclaims",
+            "persistentvolumes",
+            "volumeattributesclasses.storage.k8s.io",
+        ),
+        operations=CREATE,
+    ),
+    Plugin(
         name="PersistentVolumeClaimResize",
         module="persistent_volume_claim_resize",
         on=("persistentvolumeclaims",),
@@ -175,7 +185,7 @@ _ELSEWHERE = frozenset(
         "NamespaceExists", "NodeDeclaredFeatureValidator", "NodeRestriction",
         "OwnerReferencesPermissionEnforcement", "PodNodeSelector", "PodSecurity",
         "PodTolerationRestriction", "PodTopologyLabels",
-        "StorageObjectInUseProtection", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
+        "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
     )
 )  # fmt: skip
 """Plugins of kube-apiserver that are not here: naming one is no mistake, and has no effect."""

@@ -12,12 +12,18 @@ from kapiserver.apiserver.chosen_controllers import chosen
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.controllers.bootstrap import create_system_namespaces
 from kapiserver.apiserver.controllers.definitions import Definitions
+from kapiserver.apiserver.controllers.disruption import Disruption
 from kapiserver.apiserver.controllers.everything import Everything, Loop
 from kapiserver.apiserver.controllers.garbage_collector import GarbageCollector
 from kapiserver.apiserver.controllers.leader import Leader
 from kapiserver.apiserver.controllers.namespace_defaults import NamespaceDefaults
 from kapiserver.apiserver.controllers.namespace_deletion import NamespaceDeletion
 from kapiserver.apiserver.controllers.resource_quotas import ResourceQuotas
+from kapiserver.apiserver.controllers.storage_protection import (
+    claim_protection,
+    class_protection,
+    volume_protection,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +77,13 @@ async def start_controllers(server: Server, *, ca_text: str) -> Controllers:
 
 def _everything(server: Server, on: frozenset[str]) -> Everything | None:
     loops: dict[str, Callable[[Server], Loop]] = {
+        "disruption-controller": Disruption,
         "garbage-collector-controller": GarbageCollector,
         "namespace-controller": NamespaceDeletion,
+        "persistentvolume-protection-controller": volume_protection,
+        "persistentvolumeclaim-protection-controller": claim_protection,
         "resourcequota-controller": ResourceQuotas,
+        "volumeattributesclass-protection-controller": class_protection,
     }
     wanted = [make for name, make in loops.items() if name in on]
     return Everything(server, wanted) if wanted else None

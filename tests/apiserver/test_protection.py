@@ -1,0 +1,130 @@
+"""Claims and volumes stay while something uses them; budgets say what may go, over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.apiserver.test_controllers import until, until_gone
+
+CLAIM = {
+    "metadata": {"name": "c"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+LABELS = {"app": "a"}
+
+
+def pod(name, **spec):
+    """A pod of the application."""
+    containers = [{"name": "c", "image": "i"}]
+    return {
+        "metadata": {"name": name, "labels": LABELS},
+        "spec": {"containers": containers, **spec},
+    }
+
+
+def make_ready(api, core, name):
+    """Say that a pod is ready, as the kubelet does."""
+    condition = {"type": "Ready", "status": "True"}
+    answer = api.patch(f"{core}/pods/{name}/status", {"status": {"conditions": [condition]}})
+    assert answer.status == 200, answer.body
+
+
+def test_unused_claim(api, core):
+    """A claim that nobody uses goes when it is deleted."""
+    made = api.post(f"{core}/persistentvolumeclaims", CLAIM).json
+    assert made["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    assert api.delete(f"{core}/persistentvolumeclaims/c").status == 200
+    until_gone(api, f"{core}/persistentvolumeclaims", "c")
+
+
+def test_used_claim(api, core):
+    """A claim of a pod that was scheduled goes after the pod."""
+    api.post(f"{core}/persistentvolumeclaims", CLAIM)
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+    api.post(f"{core}/pods", pod("p", volumes=[volume], nodeName="n"))
+    api.delete(f"{core}/persistentvolumeclaims/c")
+    # Another that nobody uses shows that the loop has been here.
+    api.post(f"{core}/persistentvolumeclaims", {**CLAIM, "metadata": {"name": "d"}})
+    api.delete(f"{core}/persistentvolumeclaims/d")
+    until_gone(api, f"{core}/persistentvolumeclaims", "d")
+    assert api.get(f"{core}/persistentvolumeclaims/c").status == 200
+    api.delete(f"{core}/pods/p", {"gracePeriodSeconds": 0})
+    until_gone(api, f"{core}/persistentvolumeclaims", "c")
+
+
+def test_bound_volume(api):
+    """A volume goes when it is bound no more."""
+    spec = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": "/x"},
+    }
+    name = api.post(
+        "/api/v1/persistentvolumes", {"metadata": {"generateName": "v-"}, "spec": spec}
+    ).json["metadata"]["name"]
+    path = f"/api/v1/persistentvolumes/{name}"
+    api.patch(f"{path}/status", {"status": {"phase": "Bound"}})
+    api.delete(path)
+    api.patch(f"{path}/status", {"status": {"phase": "Released"}})
+    until_gone(api, "/api/v1/persistentvolumes", name)
+
+
+@pytest.fixture
+def budget(api, namespace):
+    """Create a budget and wait for what its status says of disruptions."""
+    path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
+
+    def call(**spec):
+        body = {"metadata": {"name": "b"}, "spec": {"selector": {"matchLabels": LABELS}, **spec}}
+        answer = api.post(path, body)
+        assert answer.status == 201, answer.body
+
+    def status(**wanted):
+        return until(api, path, "b", lambda obj: wanted.items() <= obj["status"].items())["status"]
+
+    call.status = status
+    return call
+
+
+def test_budget(api, core, budget):
+    """A budget counts the pods that are ready."""
+    budget(minAvailable=1)
+    status = budget.status(observedGeneration=1, expectedPods=0, desiredHealthy=1)
+    assert [(one["status"], one["reason"]) for one in status["conditions"]] == [
+        ("False", "InsufficientPods")
+    ]
+    for name in "ab":
+        api.post(f"{core}/pods", pod(name))
+        make_ready(api, core, name)
+    status = budget.status(expectedPods=2, currentHealthy=2, disruptionsAllowed=1)
+    assert status["conditions"][0]["reason"] == "SufficientPods"
+    eviction = {"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "a"}}
+    assert api.post(f"{core}/pods/a/eviction", eviction).status == 201
+    budget.status(expectedPods=1, currentHealthy=1, disruptionsAllowed=0)
+
+
+def test_budget_of_a_controller(api, core, apps, budget):
+    """A share is one of what the controller of the pods wants."""
+    spec = {
+        "replicas": 4,
+        "selector": {"matchLabels": LABELS},
+        "template": {
+            "metadata": {"labels": LABELS},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        },
+    }
+    owner = api.post(f"{apps}/replicasets", {"metadata": {"name": "r"}, "spec": spec}).json
+    reference = {
+        "kind": "ReplicaSet",
+        "apiVersion": "apps/v1",
+        "name": "r",
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    body = pod("a")
+    body["metadata"]["ownerReferences"] = [reference]
+    api.post(f"{core}/pods", body)
+    budget(maxUnavailable="50%")
+    budget.status(expectedPods=4, desiredHealthy=2, disruptionsAllowed=0)
+    api.patch(f"{apps}/replicasets/r", {"spec": {"replicas": 1}})
+    budget.status(expectedPods=1, desiredHealthy=0)

@@ -54,6 +54,10 @@ async def read_body(server: Server, request: Request) -> Body:
     return Body(data=await request.read_body(server.config.body_limit), media=media)
 
 
+_OTHER_VERSIONS = {GroupVersionKind("policy", "v1", "Eviction"): ("v1beta1",)}
+"""Versions that bodies of a kind may be in beside that of their path: old clients drain nodes."""
+
+
 def decode_object(
     server: Server, target: Target, body: Body, validation: FieldValidation, warnings: Warnings
 ) -> Tree:
@@ -68,7 +72,8 @@ def decode_object(
     found = decoded.kind
     if found.kind != target.kind.kind or found.group != target.kind.group:
         raise BadRequest(_cannot_be_handled(target, found, _no_conversion(target, found), b""))
-    if found.version != target.kind.version:
+    versions = (target.kind.version, *_OTHER_VERSIONS.get(target.kind, ()))
+    if found.version not in versions:
         raise BadRequest(
             f"the API version in the data ({found.group_version}) does not match the expected "
             f"API version ({target.kind.group_version})"

@@ -16,14 +16,13 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer, Response, page_not_found
-from kapiserver.codecs.media_types import CBOR, JSON, MediaType
+from kapiserver.codecs.media_types import MediaType
 from kapiserver.codecs.negotiation import Accepted, negotiate
 
 AGGREGATED = {
     GroupVersionKind("apidiscovery.k8s.io", version, "APIGroupDiscoveryList"): version
     for version in ("v2", "v2beta1")
 }
-_AGGREGATED_MEDIA = (JSON, CBOR)
 
 
 async def answer(server: Server, request: Request) -> Answer:
@@ -61,8 +60,8 @@ def _root(server: Server, request: Request, prefix: str) -> Response:
     return found
 
 
-def _allows_aggregated(media: MediaType, convert: GroupVersionKind | None) -> bool:
-    return convert is None or (convert in AGGREGATED and media in _AGGREGATED_MEDIA)
+def _allows_aggregated(_media: MediaType, convert: GroupVersionKind | None) -> bool:
+    return convert is None or convert in AGGREGATED
 
 
 def _aggregated(server: Server, request: Request, prefix: str, accepted: Accepted) -> Response:

@@ -4,6 +4,7 @@ import pytest
 
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.discovery import storage_version_hash
+from kapiserver.codecs.factory import CodecFactory
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 KUBECTL = (
@@ -89,6 +90,57 @@ def test_aggregated(api, path: str, version: str) -> None:
     assert ("" in groups) == (path == "/api")
     again = api.get(path, accept=accept, headers={"If-None-Match": answer.headers["ETag"]})
     assert (again.status, again.body) == (304, b"")
+
+
+@pytest.mark.parametrize("version", ["v2", "v2beta1"])
+@pytest.mark.parametrize(
+    "media",
+    ["application/yaml", "application/vnd.kubernetes.protobuf", "application/cbor"],
+)
+@pytest.mark.parametrize("path", ["/api", "/apis"])
+def test_aggregated_encodings(api, path: str, media: str, version: str) -> None:
+    """Every encoding tells the same, under a hash of its own."""
+    accept = AGGREGATED.format(version).replace("application/json", media)
+    answer = api.get(path, accept=accept)
+    assert (answer.status, answer.headers["Content-Type"]) == (200, accept)
+    codecs = CodecFactory(Scheme())
+    found = codecs.universal_deserializer.decode(answer.body).object
+    plain = api.get(path, accept=AGGREGATED.format(version))
+    told = codecs.universal_deserializer.decode(plain.body).object
+    assert found["items"] == told["items"]
+    assert (found["kind"], found["apiVersion"]) == (told["kind"], told["apiVersion"])
+    again = api.get(path, accept=accept, headers={"If-None-Match": answer.headers["ETag"]})
+    assert again.status == 304
+    assert again.headers["ETag"] == answer.headers["ETag"]
+
+
+def test_address(api) -> None:
+    """/api says where a client reaches the server: where this one did."""
+    (address,) = api.get("/api").json["serverAddressByClientCIDRs"]
+    assert address == {"clientCIDR": "0.0.0.0/0", "serverAddress": f"127.0.0.1:{api.port}"}
+
+
+def test_every_resource_is_told_in_both_forms(api) -> None:
+    """The lists of versions and the aggregated form name the same resources, verbs and kinds."""
+    for root in ("/api", "/apis"):
+        for group in api.get(root, accept=KUBECTL).json["items"]:
+            name = group["metadata"].get("name", "")
+            for version in group["versions"]:
+                path = f"/apis/{name}/{version['version']}" if name else "/api/v1"
+                listed = {one["name"]: one for one in api.get(path).json["resources"]}
+                told = {}
+                for one in version["resources"]:
+                    told[one["resource"]] = one
+                    told |= {
+                        f"{one['resource']}/{below['subresource']}": below
+                        for below in one.get("subresources", [])
+                    }
+                assert listed.keys() == told.keys()
+                for key, one in told.items():
+                    assert one["verbs"] == listed[key]["verbs"]
+                    assert one["responseKind"]["kind"] == listed[key]["kind"]
+                    if "/" not in key:
+                        assert one["singularResource"] == listed[key]["singularName"] != ""
 
 
 def test_aggregated_resources(api) -> None:

@@ -141,7 +141,11 @@ def children(node: Fields) -> Fields:
 def ordered(fields: Fields) -> Fields:
     """The same set with its steps in the order in which they are written."""
     if len(fields) > 1:
-        fields = dict(sorted(fields.items(), key=lambda pair: _place(pair[0])))
+        steps = sorted(fields)
+        # Fields stand in the order of their names, behind the dot; only values have one of theirs.
+        if not steps[-1].startswith(("f:", SELF)):
+            steps.sort(key=_place)
+        return {step: ordered(below) if (below := fields[step]) else END for step in steps}
     return {step: ordered(below) if below else END for step, below in fields.items()}
 
 
@@ -202,17 +206,17 @@ def check(fields: Value, depth: int = 250) -> Fields:
     for step, below in fields.items():
         if step == SELF:
             continue
-        _check_step(step)
-        check(below, depth - 1)
+        if not step.startswith("f:"):
+            _check_step(step)
+        if below != END:
+            check(below, depth - 1)
     return fields
 
 
 def _check_step(step: Step) -> None:
     kind, colon, content = step.partition(":")
-    if not colon or kind not in ("f", "k", "v", "i"):
+    if not colon or kind not in ("k", "v", "i"):
         raise ValueError(f"unrecognized key type in {step!r}")
-    if kind == "f":
-        return
     value = orjson.loads(content)
     if kind == "k" and not (isinstance(value, dict) and value):
         raise ValueError(f"{step!r} has no keys")

@@ -5,6 +5,8 @@ Mirrors LabelSelectorAsSelector and its validation in k8s.io/apimachinery.
 
 from __future__ import annotations
 
+import functools
+
 from kapiserver.api import names
 from kapiserver.api.errors import BadObject, FieldError, Path, forbidden, invalid, required
 from kapiserver.api.selectors import Operator, Requirement, Selection, requirement
@@ -88,10 +90,20 @@ def validate_label_key(key: str, path: Path) -> list[FieldError]:
     return [invalid(path, key, message) for message in names.qualified_name(key)]
 
 
+_REMEMBERED_LENGTH = 256
+
+
+@functools.lru_cache(maxsize=2048)  # objects repeat each other's labels
+def _fits(key: str, value: str) -> bool:
+    return not names.qualified_name(key) and not names.label_value(value)
+
+
 def validate_labels(labels: dict[str, str] | None, path: Path) -> list[FieldError]:
     """The rules for a map of labels."""
     found: list[FieldError] = []
     for key, value in (labels or {}).items():
+        if len(key) + len(value) <= _REMEMBERED_LENGTH and _fits(key, value):
+            continue
         found.extend(validate_label_key(key, path))
         found.extend(invalid(path, value, message) for message in names.label_value(value))
     return found

@@ -10,6 +10,7 @@ sigs.k8s.io/structured-merge-diff; the design is KEP-555.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -106,7 +107,7 @@ class Schemas(Protocol):
         """The object in another version. Raises NotRegistered."""
 
     def empty(self, api_version: str) -> Tree:
-        """The object with nothing set, as it is before it is created."""
+        """The object with nothing set, as it is before it is created. Shared: never change it."""
 
 
 # managedFields, read and written.
@@ -312,7 +313,7 @@ class FieldManager:
         """
         if "managedFields" in (config.get("metadata") or {}):
             raise BadObject("metadata.managedFields must be nil")
-        current = self.schemas.empty(self.version) if live is None else live
+        current = deepcopy(self.schemas.empty(self.version)) if live is None else live
         managers = _read_or_none(managed_fields_of(current)) or {}
         bare = _bare(current)
         if not managers and live is not None:

@@ -80,7 +80,8 @@ def validate_changed(
     if generation < (before.get("generation") or 0):
         found.append(invalid(_PATH / "generation", generation, "must not be decremented"))
     for name, zero in _UNCHANGING:
-        found.extend(immutable(meta.get(name) or zero, before.get(name) or zero, _PATH / name))
+        if meta.get(name) != before.get(name):
+            found.extend(immutable(meta.get(name) or zero, before.get(name) or zero, _PATH / name))
     return found
 
 
@@ -112,17 +113,17 @@ def _validate(
     if generate:
         prefix = names.without_generate_suffix(check)
         found.extend(invalid(_PATH / "generateName", generate, text) for text in prefix(generate))
-    if name:
-        found.extend(invalid(_PATH / "name", name, text) for text in check(name))
-    else:
+    if not name:
         found.append(required(_PATH / "name", "name or generateName is required"))
+    elif messages := check(name):
+        found.extend(invalid(_PATH / "name", name, text) for text in messages)
     found.extend(_validate_namespace(meta.get("namespace") or "", namespaced))
     found.extend(not_negative(meta.get("generation") or 0, _PATH / "generation"))
-    found.extend(validate_labels(meta.get("labels"), _PATH / "labels"))
-    found.extend(validate_annotations(meta.get("annotations"), _PATH / "annotations"))
-    found.extend(_validate_owners(meta.get("ownerReferences") or (), _PATH / "ownerReferences"))
-    found.extend(_validate_finalizers(meta.get("finalizers") or [], _PATH / "finalizers"))
-    found.extend(_validate_managed_fields(meta.get("managedFields") or (), _PATH / "managedFields"))
+    # Most objects say little of themselves.
+    for part, rules in _RULES:
+        value = meta.get(part)
+        if value:
+            found.extend(rules(value, _PATH / part))
     found.extend(finalizers(meta.get("finalizers") or ()))
     return found
 
@@ -211,10 +212,21 @@ def _validate_managed_fields(entries: Sequence[Tree], path: Path) -> list[FieldE
         fields_type = entry.get("fieldsType") or "FieldsV1"
         if fields_type != "FieldsV1":
             found.append(invalid(at / "fieldsType", fields_type, "must be `FieldsV1`"))
-        found.extend(validate_field_manager(entry.get("manager") or "", at / "manager"))
+        manager = entry.get("manager") or ""
+        if not (manager.isascii() and manager.isprintable() and len(manager) <= _MANAGER_MAX):
+            found.extend(validate_field_manager(manager, at / "manager"))
         if _bytes(entry.get("subresource") or "") > _SUBRESOURCE_MAX:
             found.append(too_long(at / "subresource", _SUBRESOURCE_MAX))
     return found
+
+
+_RULES: tuple[tuple[str, Callable[[Any, Path], list[FieldError]]], ...] = (
+    ("labels", validate_labels),
+    ("annotations", validate_annotations),
+    ("ownerReferences", _validate_owners),
+    ("finalizers", _validate_finalizers),
+    ("managedFields", _validate_managed_fields),
+)
 
 
 def validate_field_manager(manager: str, path: Path) -> list[FieldError]:

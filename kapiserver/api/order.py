@@ -18,18 +18,19 @@ def settle(tree: Tree, type_: type[Type]) -> None:
     Keys that the type does not know stay behind the others.
     """
     key: Any = type_
-    rank = _ranks(key)
-    last = -1
-    for name in tree:
-        at = rank.get(name, len(rank))
-        if at < last:
-            break
-        last = at
-    else:
-        return
-    items = sorted(tree.items(), key=lambda item: rank.get(item[0], len(rank)))
-    tree.clear()
-    tree.update(items)
+    order = _order(key, tuple(tree))
+    if order is not None:
+        items = [(name, tree[name]) for name in order]
+        tree.clear()
+        tree.update(items)
+
+
+@functools.lru_cache(maxsize=4096)  # objects of a kind mostly have the same keys
+def _order(type_: Any, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The names in declared order; None where they are."""
+    rank = _ranks(type_)
+    order = tuple(sorted(names, key=lambda name: rank.get(name, len(rank))))
+    return None if order == names else order
 
 
 @functools.cache

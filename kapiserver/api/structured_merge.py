@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kapiserver.api.errors import BadObject
 from kapiserver.api.fieldsets import (
@@ -254,36 +254,31 @@ _NOTHING: Final = ScalarNode("untyped")
 
 def compare(node: Node, old: Value, new: Value) -> Comparison:
     """How `new` differs from `old`."""
-    diff = _compare(node, old, new)
+    added, modified, removed = _compare(node, old, new)
     return Comparison(
-        added=children(diff.added or {}),
-        modified=children(diff.modified or {}),
-        removed=children(diff.removed or {}),
+        added=children(added or {}),
+        modified=children(modified or {}),
+        removed=children(removed or {}),
     )
 
 
-@dataclass(slots=True)
-class _Diff:
-    """The three nodes of a comparison at one place; None where nothing differs."""
+_Diff: TypeAlias = tuple[Fields | None, Fields | None, Fields | None]
+"""What was added, modified and removed at one place; None where nothing was."""
 
-    added: Fields | None = None
-    modified: Fields | None = None
-    removed: Fields | None = None
-
-
-_SAME: Final = _Diff()
+_SAME: Final[_Diff] = (None, None, None)
+_MODIFIED: Final[_Diff] = (None, END, None)
 
 
 def _compare(node: Node, old: Any, new: Any) -> _Diff:
     if old is new or (old is not ABSENT and new is not ABSENT and _equal(old, new)):
         return _SAME
     if old is ABSENT:
-        return _Diff(added=_all(deduced(node, new), new))
+        return _all(deduced(node, new), new), None, None
     if new is ABSENT:
-        return _Diff(removed=_all(deduced(node, old), old))
+        return None, None, _all(deduced(node, old), old)
     before, after = deduced(node, old), deduced(node, new)
     if before is not after and old is not None and new is not None:
-        return _Diff(added=_all(after, new), removed=_all(before, old), modified=END)
+        return _all(after, new), END, _all(before, old)
     return _compare_inside(after if new is not None else before, old, new)
 
 
@@ -293,41 +288,60 @@ def _equal(one: Value, other: Value) -> bool:
 
 
 def _compare_inside(node: Node, old: Value, new: Value) -> _Diff:
-    if not isinstance(node, MapNode | ListNode) or node.atomic or (not old and not new):
-        return _Diff(modified=END)
-    found = _Diff({}, {}, {})
-    inside = (
-        _map_pairs(node, old, new) if isinstance(node, MapNode) else _list_pairs(node, old, new)
-    )
-    for step, child, one, other in inside:
-        diff = _compare(child, one, other)
-        for part in ("added", "modified", "removed"):
-            inner = getattr(diff, part)
-            if inner is not None:
-                getattr(found, part)[step] = inner
-    return _Diff(found.added or None, found.modified or None, found.removed or None)
+    if not isinstance(node, MapNode | ListNode) or node.atomic or not (old or new):
+        return _MODIFIED
+    if isinstance(node, MapNode):
+        return _compare_maps(node, old or {}, new or {})
+    return _compare_lists(node, old or [], new or [])
 
 
-def _map_pairs(node: MapNode, old: Any, new: Any) -> Iterator[tuple[Step, Node, Any, Any]]:
-    old, new = old or {}, new or {}
+def _compare_maps(node: MapNode, old: dict[str, Value], new: dict[str, Value]) -> _Diff:
+    added: Fields = {}
+    modified: Fields = {}
+    removed: Fields = {}
     for name, one in old.items():
         other = new.get(name, ABSENT)
-        if one is not other:
-            yield field_step(name), node.child(name) or _NOTHING, one, other
+        if one is other:
+            continue
+        if other is ABSENT:
+            child = deduced(node.child(name) or _NOTHING, one)
+            removed[field_step(name)] = _all(child, one)
+        else:
+            found = _compare(node.child(name) or _NOTHING, one, other)
+            if found is not _SAME:
+                _put(field_step(name), found, added, modified, removed)
     for name, other in new.items():
         if name not in old:
-            yield field_step(name), node.child(name) or _NOTHING, ABSENT, other
+            child = deduced(node.child(name) or _NOTHING, other)
+            added[field_step(name)] = _all(child, other)
+    return added or None, modified or None, removed or None
 
 
-def _list_pairs(node: ListNode, old: Any, new: Any) -> Iterator[tuple[Step, Node, Any, Any]]:
-    before, after = _gathered(node, old or []), _gathered(node, new or [])
+def _put(step: Step, found: _Diff, added: Fields, modified: Fields, removed: Fields) -> None:
+    came, changed, went = found
+    if came is not None:
+        added[step] = came
+    if changed is not None:
+        modified[step] = changed
+    if went is not None:
+        removed[step] = went
+
+
+def _compare_lists(node: ListNode, old: list[Value], new: list[Value]) -> _Diff:
+    added: Fields = {}
+    modified: Fields = {}
+    removed: Fields = {}
+    before, after = _gathered(node, old), _gathered(node, new)
     for step in {**before, **after}:
         ones, others = before.get(step, []), after.get(step, [])
         if len(ones) <= 1 and len(others) <= 1:
-            yield step, node.item, _only(ones), _only(others)
+            found = _compare(node.item, _only(ones), _only(others))
         else:
             # Items that share a step are one piece.
-            yield step, _PIECE, ones or ABSENT, others or ABSENT
+            found = _compare(_PIECE, ones or ABSENT, others or ABSENT)
+        if found is not _SAME:
+            _put(step, found, added, modified, removed)
+    return added or None, modified or None, removed or None
 
 
 def _only(items: list[Value]) -> Any:
@@ -346,19 +360,18 @@ def _gathered(node: ListNode, items: list[Value]) -> dict[Step, list[Value]]:
 
 def _all(node: Node, value: Value) -> Fields:
     """The node of a value that came or went as a whole: it and all that lies in it."""
-    if isinstance(node, MapNode) and not node.atomic and value:
-        found = {
-            field_step(name): _all(deduced(node.child(name) or _NOTHING, below), below)
-            for name, below in value.items()
-        }
-        return {SELF: END, **found}
-    if isinstance(node, ListNode) and not node.atomic and value:
-        gathered = _gathered(node, value)
-        found = {
-            step: _all(deduced(node.item, items[0]), items[0]) if len(items) == 1 else END
-            for step, items in gathered.items()
-        }
-        return {SELF: END, **found}
+    if node.__class__ is ScalarNode or not value:
+        return END
+    found: Fields = {SELF: END}
+    if isinstance(node, MapNode) and not node.atomic:
+        for name, below in value.items():
+            found[field_step(name)] = _all(deduced(node.child(name) or _NOTHING, below), below)
+        return found
+    if isinstance(node, ListNode) and not node.atomic:
+        for step, items in _gathered(node, value).items():
+            item = items[0]
+            found[step] = _all(deduced(node.item, item), item) if len(items) == 1 else END
+        return found
     return END
 
 

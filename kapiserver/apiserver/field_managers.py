@@ -6,18 +6,18 @@ Mirrors the use of the FieldManager in k8s.io/apiserver/pkg/endpoints/handlers.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from typing import Any
 
 from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.managed_fields import FieldManager, managed_fields_of
 from kapiserver.api.merge_schema import Node, schema_of
-from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import metadata_of
-from kapiserver.api.order import settle
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.structured_merge import SchemaMismatch
-from kapiserver.api.types import Tree
+from kapiserver.api.types import Kind, Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.tables import in_version
@@ -58,10 +58,15 @@ class KindSchemas:
             raise NotRegistered(str(error)) from None
 
     def empty(self, api_version: str) -> Tree:
-        """The object with nothing set."""
+        """The object with nothing set. Shared."""
         kind = self._in(api_version)
-        bare = {"kind": kind.kind, "apiVersion": api_version}
-        return read_tree(self.scheme.type_of(kind), bare, [])
+        type_: Any = self.scheme.type_of(kind)
+        return _empty(type_, kind.kind, api_version)
+
+
+@functools.lru_cache(maxsize=512)
+def _empty(type_: type[Kind], kind: str, api_version: str) -> Tree:
+    return read_tree(type_, {"kind": kind, "apiVersion": api_version}, [])
 
 
 def field_manager(server: Server, target: Target) -> FieldManager:
@@ -113,8 +118,7 @@ def put_entries(obj: Tree, entries: list[Tree]) -> None:
     metadata = metadata_of(obj)
     metadata.pop("managedFields", None)
     if entries:
-        metadata["managedFields"] = entries
-        settle(metadata, ObjectMeta)
+        metadata["managedFields"] = entries  # which stands last
 
 
 def now_of(server: Server) -> str:

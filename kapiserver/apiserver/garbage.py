@@ -13,11 +13,16 @@ import gc
 
 FULL_SECONDS = 3600.0
 """Between two walks of everything."""
+THRESHOLDS = (20_000, 4, 2)
+"""Objects made before the youngest are walked, and how often until the older ones are. Of sixty
+requests under way nearly all that is young is alive: with the interpreter's 700 a tenth of the time
+of writes went by in walking it. The walk of 160,000 takes about as long as a full one did."""
 
 
 def tend() -> None:
     """Begin, on the running loop: all that is alive now, and all that survives, is set aside."""
     gc.freeze()
+    gc.set_threshold(*THRESHOLDS)
     gc.callbacks.append(_set_aside)
     gc.enable()
     asyncio.get_running_loop().call_later(FULL_SECONDS, _walk_everything)

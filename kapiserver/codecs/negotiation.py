@@ -7,6 +7,7 @@ here is passed over, q=0 refuses.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*+)"')
 _SPACE = re.compile(r"[ \t]*+")
 _HUMANS = ("curl", "Wget", "Mozilla/5.0")
+_REMEMBERED_LENGTH = 256
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _MAX_CLAUSES = 100
 
@@ -102,7 +104,9 @@ def content_type(header: str, offered: Sequence[MediaType] = MEDIA_TYPES) -> Med
     """
     if not header.strip():
         return offered[0]
-    name = media_type_name(header)
+    # Clients send the same few headers over and over.
+    known = len(header) <= _REMEMBERED_LENGTH
+    name = (_media_type_name if known else media_type_name)(header)
     for media in offered:
         if media.name == name:
             return media
@@ -116,6 +120,9 @@ def media_type_name(header: str) -> str:
     except ValueError:
         return ""
     return clause.name
+
+
+_media_type_name = functools.lru_cache(maxsize=64)(media_type_name)
 
 
 def wants_pretty(query_value: str, user_agent: str) -> bool:

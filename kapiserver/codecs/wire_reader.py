@@ -55,6 +55,13 @@ j += i
 v = b[i:j]
 i = j
 """
+# The same of what nobody asks for.
+_PASSED = """
+j = b[i]
+i += 1
+if j > 127: j, i = read_varint(b, i - 1)
+i += j
+"""
 _VARINT = """
 v = b[i]
 i += 1
@@ -152,7 +159,9 @@ def add_scan(source: Source, fields: list[Field], locals_: dict[str, str]) -> No
     known, names = source.bind(frozenset(marks)), source.bind(numbers)
     body.append(
         f"if t not in {known}:\n    budget.take(1)\n"
-        f"    i = skip(b, i, t, {names})\n{_indented(_NEXT)}\n"
+        f"    if t & 7 == {BYTES} and 7 < t < 4096 and t >> 3 not in {names}:\n"
+        f"{_indented(_PASSED, 2)}\n"
+        f"    else: i = skip(b, i, t, {names})\n{_indented(_NEXT)}\n"
     )
     source.add(f"""
 n = len(b)

@@ -36,7 +36,7 @@ from kapiserver.storage.budget import TREE_COST, Budget
 from kapiserver.storage.encryption import IDENTITY, SEALED, CannotOpen, Transformer
 from kapiserver.storage.entry import Entry, Form, ObjectKey, Selectable, Splice, stamped
 from kapiserver.storage.errors import Corrupt, Undecryptable
-from kapiserver.storage.projection import projection
+from kapiserver.storage.projection import SELECTED, projection
 
 CBOR_ITEM = "cbor.item"
 """An item of a CBOR list: the object without `kind` and `apiVersion`, but for custom ones."""
@@ -83,7 +83,9 @@ class ObjectCodec:
         as_stored = self.hub == self.stored_version and not self.is_custom
         # Selectable fields are read in the hub; where that is another version, from the tree.
         self._glance = (
-            decoder(projection(stored_type, resource.selectable_fields)) if as_stored else None
+            decoder(projection(stored_type, (*SELECTED, *resource.selectable_fields)))
+            if as_stored
+            else None
         )
         # Where the hub is the stored version, nothing is converted. As with spliced protobuf, what
         # a server wrote that did not know a field yet goes out without that field's default.

@@ -7,6 +7,7 @@ rules of its generic registry.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -36,7 +37,12 @@ NAME_ATTEMPTS = 8
 
 def timestamp(seconds: float) -> str:
     """A moment as the API writes it."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime(_TIME)
+    return _timestamp(int(seconds))
+
+
+@functools.lru_cache(maxsize=16)
+def _timestamp(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime(_TIME)
 
 
 _TIME = "%Y-%m-%dT%H:%M:%SZ"

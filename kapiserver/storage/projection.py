@@ -10,13 +10,14 @@ from typing import Any
 
 from kapiserver.api.types import Field, Message, Type
 
-_ALWAYS = ("metadata.name", "metadata.namespace", "metadata.labels")
+SELECTED = ("metadata.name", "metadata.namespace", "metadata.labels")
+"""What every selector may ask of metadata."""
 
 
 def projection(type_: type[Type], paths: tuple[str, ...]) -> type[Type]:
-    """The type with the fields at these paths (and what lies below them), and with what every
-    selector may ask of metadata. Paths that name no field are left out: their values are computed
-    from others, so the first part of such a path is kept whole."""
+    """The type with the fields at these paths, and what lies below them. Paths that name no field
+    are left out: their values are computed from others, so the first part of such a path is kept
+    whole."""
     key: Any = type_
     return _projection(key, paths)
 
@@ -24,7 +25,7 @@ def projection(type_: type[Type], paths: tuple[str, ...]) -> type[Type]:
 @functools.cache  # a further server in the process compiles none anew
 def _projection(type_: type[Type], paths: tuple[str, ...]) -> type[Type]:
     wanted: dict[str, set[str]] = {}
-    for path in (*_ALWAYS, *paths):
+    for path in paths:
         first, _, rest = path.partition(".")
         wanted.setdefault(first, set()).add(rest)
     return _cut(type_, wanted)

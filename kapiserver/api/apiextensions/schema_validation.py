@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 
+from kapiserver.api import formats, linear_regex
 from kapiserver.api.apiextensions import (
-    formats,
-    linear_regex,
     list_types,
     schema_alternatives,
     schema_numbers,

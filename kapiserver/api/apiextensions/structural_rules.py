@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from kapiserver.api import linear_regex
 from kapiserver.api.apiextensions import (
-    linear_regex,
     pruning,
     schema_defaults,
     schema_lists,

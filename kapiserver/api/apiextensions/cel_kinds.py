@@ -1,0 +1,134 @@
+"""What rules see of a schema: the kinds of its fields, and how large their values can be.
+
+Fields that no rule can name or type are left out. Sizes come from maxLength, maxItems and
+maxProperties, else from what fits into a request. Mirrors SchemaDeclType of
+k8s.io/apiserver/pkg/cel/common and its escaping of names.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.cel import kinds as k
+from kapiserver.api.cel.kinds import Kind
+from kapiserver.api.cel.lexer import RESERVED
+from kapiserver.api.types import Tree
+
+MAX_REQUEST = 3 * 1024 * 1024
+_STRING = {"type": "string"}
+_META: Tree = {
+    "apiVersion": _STRING,
+    "kind": _STRING,
+    "metadata": {"type": "object", "properties": {"name": _STRING, "generateName": _STRING}},
+}
+_KEYWORDS = RESERVED | {"true", "false", "null", "in"}
+_ESCAPES = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
+_IDENTIFIER = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
+_FORMATS = {
+    # format: (kind, the most and the fewest bytes as JSON)
+    "duration": (k.DURATION, 32, 4),
+    "date": (k.TIMESTAMP, 12, 12),
+    "date-time": (k.TIMESTAMP, 21, 21),
+}
+
+
+def escaped(name: str) -> str | None:
+    """The name of a field as rules write it; None where they cannot."""
+    if name in _KEYWORDS:
+        return f"__{name}__"
+    parts = re.split("(__|[./-])", name)
+    text = "".join(dict(_ESCAPES).get(part, part) for part in parts)
+    return text if _IDENTIFIER.fullmatch(text) else None
+
+
+def kind_of(node: Structural, *, is_root: bool) -> Kind | None:
+    """The kind of a node's values; None where rules cannot see them.
+
+    is_root  whether it is a resource as a whole, so that it has metadata
+    """
+    found = node.compiled.get("kind", False)
+    if found is False:
+        found = node.compiled["kind"] = _kind(node, is_root=is_root or node.embedded)
+    kind: Kind | None = found
+    return kind
+
+
+def _kind(node: Structural, *, is_root: bool) -> Kind | None:
+    schema = node.schema
+    longest = schema.get("maxLength")
+    if node.int_or_string:
+        return Kind("dyn", size=MAX_REQUEST - 2 if longest is None else max(longest, 0) * 4)
+    if node.type == "array":
+        return _list_kind(node)
+    if node.type == "object":
+        if node.values is not None and not is_root:
+            return _map_kind(node)
+        return _object_kind(node, is_root=is_root) if node.values is None else None
+    if node.type == "string":
+        return _string_kind(node)
+    return {"boolean": replace(k.BOOL, min_size=4), "integer": k.INT, "number": k.DOUBLE}.get(
+        node.type
+    )
+
+
+def _list_kind(node: Structural) -> Kind | None:
+    items = kind_of(node.items, is_root=False) if node.items is not None else None
+    if items is None:
+        return None
+    most = node.schema.get("maxItems")
+    size = (MAX_REQUEST - 2) // (items.min_size + 1) if most is None else max(most, 0)
+    list_type = node.list_type if node.list_type in ("set", "map") else ""
+    return Kind("list", (items,), size, list_type=list_type, keys=node.map_keys, min_size=2)
+
+
+def _map_kind(node: Structural) -> Kind | None:
+    values = kind_of(node.values, is_root=False) if node.values is not None else None
+    if values is None:
+        return None
+    most = node.schema.get("maxProperties")
+    size = (MAX_REQUEST - 2) // (values.min_size + 6) if most is None else max(most, 0)
+    return Kind("map", (replace(k.STRING, size=MAX_REQUEST), values), size, min_size=2)
+
+
+def _object_kind(node: Structural, *, is_root: bool) -> Kind:
+    properties = dict(node.properties)
+    if is_root:
+        for name, schema in _META.items():
+            declared = properties.get(name)
+            if declared is None or name == "metadata":
+                properties[name] = Structural(schema)
+    fields: dict[str, Kind] = {}
+    names: dict[str, str] = {}
+    required = node.schema.get("required") or ()
+    smallest = 2
+    for name, child in properties.items():
+        kind = kind_of(child, is_root=False)
+        if kind is None:
+            continue
+        shown = escaped(name)
+        if shown is not None:
+            fields[shown] = kind
+            names[shown] = name
+        if name in required and child.default is None:
+            smallest += len(name) + kind.min_size + 4
+    return Kind("object", (), 1, fields=fields, names=names, min_size=smallest)
+
+
+def _string_kind(node: Structural) -> Kind:
+    form, longest = node.schema.get("format") or "", node.schema.get("maxLength")
+    if form in _FORMATS:
+        kind, most, least = _FORMATS[form]
+        return replace(kind, size=most, min_size=least)
+    if form == "byte":
+        size = MAX_REQUEST - 2 if longest is None else max(longest, 0)
+        return replace(k.BYTES, size=size, min_size=2)
+    if longest is not None:
+        size = max(longest, 0) * 4
+    elif node.schema.get("enum"):
+        texts = [one for one in node.schema["enum"] if isinstance(one, str)]
+        size = max((len(one.encode("utf-8", "surrogatepass")) for one in texts), default=0)
+    else:
+        size = MAX_REQUEST - 2
+    return replace(k.STRING, size=size, min_size=2)

@@ -1,0 +1,52 @@
+"""The paths of fields that rules blame: `.spec['a.b'].c`.
+
+Mirrors ValidFieldPath of k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.errors import Path
+
+_STEP = re.compile(r"\.([^.\[\]']+)|\['((?:[^'\\]|\\.)*)'\]")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'",
+    "\\": "\\",
+}  # fmt: skip
+
+
+class WrongPath(ValueError):
+    """A text is no path of a field that the schema has."""
+
+
+def field_path(text: str, node: Structural) -> Path:
+    """The path as messages spell it. Raises WrongPath."""
+    path, position = Path(), 0
+    here: Structural | None = node
+    while position < len(text):
+        step = _STEP.match(text, position)
+        if step is None or here is None:
+            raise WrongPath(text)
+        position = step.end()
+        name = step[1] if step[1] is not None else _unescaped(step[2])
+        child = here.properties.get(name)
+        if here.properties:
+            path = path / name
+        elif here.values is not None:
+            path, child = path[name], here.values
+        if child is None:
+            raise WrongPath(text)
+        here = child
+    return path
+
+
+def _unescaped(text: str) -> str:
+    def plain(match: re.Match[str]) -> str:
+        if match[1] not in _ESCAPES:
+            raise WrongPath(match[0])
+        return _ESCAPES[match[1]]
+
+    return _ESCAPE.sub(plain, text)

@@ -1,0 +1,225 @@
+"""Whether the rules of a schema may be written: they compile, and their worst cost is bounded.
+
+Mirrors the part of ValidateCustomResourceDefinitionOpenAPISchema that is about
+x-kubernetes-validations, in k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kapiserver.api.apiextensions.cel import has_rules, variables_of
+from kapiserver.api.apiextensions.cel_kinds import MAX_REQUEST, kind_of
+from kapiserver.api.apiextensions.cel_paths import WrongPath, field_path
+from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.cel.cost import MOST
+from kapiserver.api.cel.kinds import Kind
+from kapiserver.api.cel.program import Uncompilable, compile_expression
+from kapiserver.api.errors import OMITTED, FieldError, Path, forbidden, invalid, required
+from kapiserver.api.types import Tree
+
+EXPRESSION_LIMIT = 10_000_000
+"""The most that one expression may cost, times how often it is evaluated."""
+SCHEMA_LIMIT = 100_000_000
+"""The most that all expressions of a schema may cost."""
+_MOST_EXPENSIVE = 4
+_REASONS = (
+    "FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Costs:
+    total: int = 0
+    known: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, path: Path, cost: int) -> None:
+        """Take note of what an expression costs."""
+        self.total = min(self.total + cost, MOST)
+        self.known.append((cost, path.text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a node is.
+
+    cardinality    how many values it can have in an object; None where only a request bounds them
+    uncorrelated   the list whose items have no old values; None outside of such
+    """
+
+    path: Path
+    cardinality: int | None
+    uncorrelated: Path | None
+    is_root: bool
+
+
+def check(structural: Structural, path: Path) -> list[FieldError]:
+    """What is wrong with the rules of a schema."""
+    costs = _Costs()
+    found = list(_check(structural, _Place(path, 1, None, True), costs))
+    if costs.total > SCHEMA_LIMIT:
+        for _, at in heapq.nlargest(_MOST_EXPENSIVE, costs.known):
+            words = "contributed to estimated rule & messageExpression cost total exceeding cost "
+            found.append(forbidden(Path(at), f"{words}limit for entire OpenAPIv3 schema"))
+        name = "x-kubernetes-validations estimated rule & messageExpression cost total for entire "
+        found.append(
+            forbidden(path, _too_costly(f"{name}OpenAPIv3 schema", costs.total, SCHEMA_LIMIT))
+        )
+    return found
+
+
+def _check(node: Structural, place: _Place, costs: _Costs) -> Iterator[FieldError]:
+    if not has_rules(node):
+        return
+    path = place.path
+    if node.values is not None:
+        many = _times(place.cardinality, node.schema.get("maxProperties"))
+        at = path / "additionalProperties"
+        below = _Place(at, many, place.uncorrelated, node.values.embedded)
+        yield from _check(node.values, below, costs)
+    for name, child in node.properties.items():
+        at = (path / "properties")[name]
+        below = _Place(at, place.cardinality, place.uncorrelated, child.embedded)
+        yield from _check(child, below, costs)
+    if node.items is not None:
+        many = _times(place.cardinality, node.schema.get("maxItems"))
+        lost = place.uncorrelated or (path if node.list_type != "map" else None)
+        yield from _check(
+            node.items, _Place(path / "items", many, lost, node.items.embedded), costs
+        )
+    if node.rules:
+        yield from _check_node(node, place, costs)
+
+
+def _times(cardinality: int | None, most: int | None) -> int | None:
+    return None if cardinality is None or most is None else cardinality * max(most, 0)
+
+
+def _check_node(node: Structural, place: _Place, costs: _Costs) -> Iterator[FieldError]:
+    kind = kind_of(node, is_root=place.is_root)
+    for index, rule in enumerate(node.rules):
+        at = (place.path / "x-kubernetes-validations")[index]
+        wrong = list(_check_words(rule, node, at))
+        yield from wrong
+        if kind is None:
+            words = "rule declared on schema that does not support validation rules type: "
+            told = f"{words}'{node.type}' x-kubernetes-preserve-unknown-fields: "
+            preserves = "true" if node.preserves else "false"
+            yield FieldError("internal", at, f"{told}'{preserves}'")
+        elif not wrong:
+            yield from _check_expressions(rule, kind, place, at, costs)
+
+
+def _check_words(rule: Tree, node: Structural, path: Path) -> Iterator[FieldError]:
+    text, message = rule.get("rule") or "", rule.get("message") or ""
+    if not text.strip():
+        yield required(path / "rule", "rule is not specified")
+    if message and not message.strip():
+        yield invalid(path / "message", message, "message must be non-empty if specified")
+    elif "\n" in message.strip():
+        yield invalid(path / "message", message, "message must not contain line breaks")
+    elif "\n" in text.strip() and not message.strip():
+        yield required(path / "message", "message must be specified if rule contains line breaks")
+    expression = rule.get("messageExpression") or ""
+    if expression and not expression.strip():
+        words = "messageExpression must be non-empty if specified"
+        yield required(path / "messageExpression", words)
+    if rule.get("reason") is not None and rule["reason"] not in _REASONS:
+        names = ", ".join(f'"{one}"' for one in sorted(_REASONS))
+        words = f"supported values: {names}"
+        yield FieldError("not supported", path / "reason", words, rule["reason"])
+    yield from _check_field_path(rule.get("fieldPath") or "", node, path / "fieldPath")
+
+
+def _check_field_path(text: str, node: Structural, path: Path) -> Iterator[FieldError]:
+    if not text:
+        return
+    if not text.strip():
+        yield invalid(path, text, "fieldPath must be non-empty if specified")
+    if "\n" in text:
+        yield invalid(path, text, "fieldPath must not contain line breaks")
+    try:
+        field_path(text, node)
+    except WrongPath:
+        yield invalid(path, text, "fieldPath must be a valid path")
+
+
+def _check_expressions(
+    rule: Tree, kind: Kind, place: _Place, path: Path, costs: _Costs
+) -> Iterator[FieldError]:
+    variables, at = variables_of(rule, kind), path / "rule"
+    uses_old = False
+    try:
+        program = compile_expression(rule["rule"], variables)
+    except Uncompilable as error:
+        yield _wrong(rule, at, f"compilation failed: {error}")
+        return
+    if program.kind.name != "bool":
+        yield _wrong(rule, at, "cel expression must evaluate to a bool")
+        return
+    uses_old = "oldSelf" in program.free
+    many = place.cardinality
+    cost = min(program.max_cost * (MAX_REQUEST // (kind.min_size + 1) if many is None else many),
+               MOST)  # fmt: skip
+    if cost > EXPRESSION_LIMIT:
+        yield forbidden(at, _too_costly("estimated rule cost", cost, EXPRESSION_LIMIT))
+    costs.add(at, cost)
+    if (rule.get("messageExpression") or "").strip():
+        yield from _check_message(rule, variables, path / "messageExpression", costs)
+    if uses_old and place.uncorrelated is not None:
+        words = "oldSelf cannot be used on the uncorrelatable portion of the schema within "
+        yield invalid(at, rule["rule"], f"{words}{place.uncorrelated}")
+    elif not uses_old and rule.get("optionalOldSelf") is not None:
+        words = "may not be set if oldSelf is not used in rule"
+        yield invalid(path / "optionalOldSelf", rule["optionalOldSelf"], words)
+
+
+def _check_message(
+    rule: Tree, variables: dict[str, Kind], path: Path, costs: _Costs
+) -> Iterator[FieldError]:
+    try:
+        program = compile_expression(rule["messageExpression"], variables)
+    except Uncompilable as error:
+        yield _wrong(rule, path, f"messageExpression compilation failed: {error}")
+        return
+    if program.kind.name != "string":
+        yield _wrong(rule, path, "messageExpression must evaluate to a string")
+        return
+    if program.max_cost > EXPRESSION_LIMIT:
+        name = "estimated messageExpression cost"
+        yield forbidden(path, _too_costly(name, program.max_cost, EXPRESSION_LIMIT))
+    costs.add(path, program.max_cost)
+
+
+def _too_costly(name: str, cost: int, limit: int) -> str:
+    factor = cost / limit
+    if factor > 100:
+        shown = "more than 100x"
+    else:
+        shown = f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
+    return (
+        f"{name} exceeds budget by factor of {shown} (try simplifying the rule, or adding "
+        "maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+    )
+
+
+def _wrong(rule: Tree, path: Path, detail: str) -> FieldError:
+    # The value as Go's %#v prints the rule.
+    def text(name: str) -> str:
+        return json.dumps(rule.get(name) or "", ensure_ascii=False)
+
+    reason, old = rule.get("reason"), rule.get("optionalOldSelf")
+    shown = (
+        f"apiextensions.ValidationRule{{Rule:{text('rule')}, Message:{text('message')}, "
+        f"MessageExpression:{text('messageExpression')}, "
+        f"Reason:(*apiextensions.FieldValueErrorReason)({_pointer(reason)}), "
+        f"FieldPath:{text('fieldPath')}, OptionalOldSelf:(*bool)({_pointer(old)})}}"
+    )
+    return FieldError("invalid", path, f"{shown}: {detail}", OMITTED)
+
+
+def _pointer(value: object) -> str:
+    return "nil" if value is None else "0xc000000000"

@@ -1,0 +1,156 @@
+"""The words of an expression. Mirrors the grammar of cel-spec (CEL.g4)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from kapiserver.api.cel.syntax import MAX_CHARACTERS, SyntaxProblem
+from kapiserver.api.cel.values import UInt
+
+_TOKEN = re.compile(
+    r"(?P<space>\s+|//[^\n]*)"
+    r"|(?P<float>[0-9]+\.[0-9]+([eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+([eE][+-]?[0-9]+)?)"
+    r"|(?P<uint>(0x[0-9a-fA-F]+|[0-9]+)[uU])"
+    r"|(?P<int>0x[0-9a-fA-F]+|[0-9]+)"
+    r"|(?P<text>[rRbB]{0,2}('''|\"\"\"|'|\"))"
+    r"|(?P<ident>[_a-zA-Z][_a-zA-Z0-9]*)"
+    r"|(?P<escaped>`[a-zA-Z0-9_.\-/ ]+`)"
+    r"|(?P<symbol>&&|\|\||==|!=|<=|>=|[-+*/%!?:.,<>()\[\]{}])"
+)
+_ESCAPES = {
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\",
+    "'": "'", '"': '"', "`": "`", "?": "?",
+}  # fmt: skip
+_ESCAPE = re.compile(
+    r"\\(?:([abfnrtv\\'\"`?])|[xX]([0-9a-fA-F]{2})|([0-3][0-7]{2})|u([0-9a-fA-F]{4})"
+    r"|U([0-9a-fA-F]{8}))|\\(.|$)",
+    re.DOTALL,
+)
+RESERVED = frozenset(
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word: `kind` is symbol, ident, escaped, literal or end."""
+
+    kind: str
+    text: str
+    position: int
+    value: Any = None
+
+
+def tokens(source: str) -> list[Token]:
+    """The words, with one of kind `end` behind. Raises SyntaxProblem."""
+    if len(source) > MAX_CHARACTERS:
+        told = f"expression code point size exceeds limit: size: {len(source)}"
+        raise SyntaxProblem(0, f"{told}, limit {MAX_CHARACTERS}")
+    found: list[Token] = []
+    position = 0
+    while position < len(source):
+        match = _TOKEN.match(source, position)
+        if match is None:
+            shown = source[position]
+            told = f"Syntax error: token recognition error at: '{shown}'"
+            raise SyntaxProblem(position, told)
+        kind, text, start = match.lastgroup or "", match[0], position
+        position = match.end()
+        if match["text"]:
+            value, position = _text(source, match["text"], start, position)
+            found.append(Token("literal", source[start:position], start, value))
+        elif kind in _NUMBERS or match["float"]:
+            found.append(Token("literal", text, start, _number(match, text, start)))
+        elif kind != "space":
+            found.append(Token(kind, text, start))
+    found.append(Token("end", "<EOF>", len(source)))
+    return found
+
+
+_NUMBERS = ("float", "uint", "int")
+
+
+def _number(match: re.Match[str], text: str, position: int) -> Any:
+    if match["float"]:
+        return float(text)
+    digits = text.rstrip("uU")
+    value = int(digits, 16) if digits.startswith("0x") else int(digits)
+    if match["uint"]:
+        if value > 2**64 - 1:
+            raise SyntaxProblem(position, "invalid uint literal")
+        return UInt(value)
+    # 2^63 is a number behind a minus only; the parser looks.
+    if value > 2**63:
+        raise SyntaxProblem(position, "invalid int literal")
+    return value
+
+
+def _text(source: str, opening: str, start: int, position: int) -> tuple[str | bytes, int]:
+    quote = opening.lstrip("rRbB")
+    prefix = opening[: -len(quote)].lower()
+    end = position
+    while True:
+        end = source.find(quote, end)
+        line_end = source.find("\n", position, end if end >= 0 else None)
+        if end < 0 or (len(quote) == 1 and line_end >= 0):
+            told = f"Syntax error: token recognition error at: '{source[start:]}'"
+            raise SyntaxProblem(start, told)
+        # An odd number of backslashes before a quote makes it part of the text.
+        backslashes = end - len(source[position:end].rstrip("\\")) - position
+        if backslashes % 2 and "r" not in prefix:
+            end += 1
+            continue
+        break
+    raw = source[position:end]
+    is_bytes = "b" in prefix
+    text = raw if "r" in prefix else _unescape(raw, start, is_bytes)
+    if is_bytes:
+        return text.encode("latin-1" if "r" not in prefix else "utf-8"), end + len(quote)
+    return text, end + len(quote)
+
+
+def _unescape(text: str, position: int, is_bytes: bool) -> str:
+    # Bytes come as text of one character a byte: \xff is a byte there, a code point elsewhere.
+    def plain(part: str) -> str:
+        return part.encode().decode("latin-1") if is_bytes else part
+
+    parts: list[str] = []
+    at = 0
+    for match in _ESCAPE.finditer(text):
+        parts.append(plain(text[at : match.start()]))
+        at = match.end()
+        if match[1]:
+            parts.append(_ESCAPES[match[1]])
+            continue
+        if match[6] is not None:
+            raise SyntaxProblem(position, f"Syntax error: invalid escape sequence: \\{match[6]}")
+        code = (
+            int(match[2] or match[4] or match[5] or "0", 16) if not match[3] else int(match[3], 8)
+        )
+        if (match[4] or match[5]) and is_bytes:
+            raise SyntaxProblem(position, "Syntax error: unicode escape in bytes")
+        if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+            raise SyntaxProblem(position, "Syntax error: invalid unicode code point")
+        parts.append(chr(code))
+    parts.append(plain(text[at:]))
+    return "".join(parts)

@@ -1,0 +1,296 @@
+"""Texts to trees: precedence climbing, with macros recognised on the way.
+
+Mirrors the grammar of cel-spec and the parser of github.com/google/cel-go, its words in errors.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from kapiserver.api.cel.lexer import RESERVED, Token, tokens
+from kapiserver.api.cel.syntax import (
+    Bind,
+    Call,
+    Ident,
+    ListNode,
+    Literal,
+    Loop,
+    MapNode,
+    Node,
+    Select,
+    SyntaxProblem,
+)
+
+_MAX_NESTING = 80
+"""Brackets in brackets, conditions in conditions; each takes some frames of Python's stack."""
+_PRECEDENCE = {
+    "||": 1, "&&": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, ">": 3, ">=": 3, "in": 3,
+    "+": 4, "-": 4, "*": 5, "/": 5, "%": 5,
+}  # fmt: skip
+_JUNCTIONS = ("||", "&&")
+_OPERAND = (
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, "
+    "STRING, BYTES, IDENTIFIER}"
+)
+_CONSTANTS = {"true": True, "false": False, "null": None}
+_LOOPS = {
+    # macro: (variables, how many arguments with them)
+    ("all", 2): 1, ("exists", 2): 1, ("exists_one", 2): 1, ("existsOne", 2): 1, ("map", 2): 1,
+    ("map", 3): 1, ("filter", 2): 1, ("all", 3): 2, ("exists", 3): 2, ("existsOne", 3): 2,
+    ("exists_one", 3): 2, ("transformList", 3): 2, ("transformList", 4): 2, ("transformMap", 3): 2,
+    ("transformMap", 4): 2, ("transformMapEntry", 3): 2, ("transformMapEntry", 4): 2,
+}  # fmt: skip
+_OPTIONAL_MACROS = ("optMap", "optFlatMap")
+
+_N = TypeVar("_N", bound=Node)
+
+
+def parse(source: str) -> Node:
+    """The tree of an expression. Raises SyntaxProblem."""
+    parser = _Parser(tokens(source))
+    node = parser.expression()
+    if parser.here.kind != "end":
+        raise parser.unexpected("<EOF>")
+    return node
+
+
+def _placed(node: _N, *below: Node) -> _N:
+    node.below(*below)
+    return node
+
+
+class _Parser:
+    def __init__(self, words: list[Token]) -> None:
+        self.words = words
+        self.index = 0
+        self.nesting = 0
+
+    @property
+    def here(self) -> Token:
+        return self.words[self.index]
+
+    def unexpected(self, expecting: str) -> SyntaxProblem:
+        word = self.here
+        told = f"Syntax error: mismatched input '{word.text}' expecting {expecting}"
+        return SyntaxProblem(word.position, told)
+
+    def take(self) -> Token:
+        word = self.here
+        self.index += word.kind != "end"
+        return word
+
+    def accept(self, symbol: str) -> Token | None:
+        word = self.here
+        return self.take() if word.kind == "symbol" and word.text == symbol else None
+
+    def expect(self, symbol: str) -> Token:
+        word = self.accept(symbol)
+        if word is None:
+            raise self.unexpected(f"'{symbol}'")
+        return word
+
+    def expression(self) -> Node:
+        self.nesting += 1
+        if self.nesting > _MAX_NESTING:
+            raise SyntaxProblem(0, f"expression recursion limit exceeded: {_MAX_NESTING}")
+        condition = self.binary(1)
+        question = self.accept("?")
+        if question is not None:
+            then = self.binary(1)
+            self.expect(":")
+            args = [condition, then, self.expression()]
+            condition = _placed(
+                Call(position=question.position, function="_?_:_", args=args), *args
+            )
+        self.nesting -= 1
+        return condition
+
+    def binary(self, lowest: int) -> Node:
+        left = self.unary()
+        while True:
+            word = self.here
+            level = _PRECEDENCE.get(word.text, 0) if word.kind in ("symbol", "ident") else 0
+            if level < lowest:
+                return left
+            self.take()
+            right = self.binary(level + 1)
+            function = f"_{word.text}_" if word.text != "in" else "@in"
+            if (
+                word.text in _JUNCTIONS
+                and isinstance(left, Call)
+                and left.function == function
+                and left.target is None
+            ):
+                left.args.append(right)
+                left.below(*left.args)
+                continue
+            args = [left, right]
+            left = _placed(Call(position=word.position, function=function, args=args), *args)
+
+    def unary(self) -> Node:
+        operators: list[Token] = []
+        while self.here.kind == "symbol" and self.here.text in ("!", "-"):
+            operators.append(self.take())
+        node = self.member(minus=bool(operators) and operators[-1].text == "-")
+        if operators and operators[-1].text == "-" and _is_number(node):
+            assert isinstance(node, Literal)
+            node = Literal(position=operators.pop().position, value=-node.value)
+        # Twice the same operator is none.
+        while operators:
+            word = operators.pop()
+            if operators and operators[-1].text == word.text:
+                operators.pop()
+                continue
+            function = "!_" if word.text == "!" else "-_"
+            call = Call(position=word.position, function=function, args=[node])
+            node = _placed(call, node)
+        return node
+
+    def member(self, *, minus: bool) -> Node:
+        node = self.primary(minus=minus)
+        while True:
+            if (dot := self.accept(".")) is not None:
+                node = self.selected(node, dot)
+            elif (bracket := self.accept("[")) is not None:
+                optional = self.accept("?") is not None
+                index = self.expression()
+                self.expect("]")
+                function = "_[?_]" if optional else "_[_]"
+                call = Call(position=bracket.position, function=function, args=[node, index])
+                node = _placed(call, node, index)
+            else:
+                return node
+
+    def selected(self, operand: Node, dot: Token) -> Node:
+        optional = self.accept("?") is not None
+        word = self.take()
+        if word.kind not in ("ident", "escaped"):
+            self.index -= word.kind != "end"
+            raise self.unexpected("IDENTIFIER")
+        opening = self.accept("(") if not optional and word.kind == "ident" else None
+        if opening is not None:
+            return self.method(operand, word, opening, self.arguments(")"))
+        name = word.text.strip("`")
+        node = Select(position=dot.position, operand=operand, field=name, is_optional=optional)
+        return _placed(node, operand)
+
+    def method(self, target: Node, word: Token, opening: Token, args: list[Node]) -> Node:
+        name, position = word.text, opening.position
+        if isinstance(target, Ident) and target.name == "cel" and name == "bind" and len(args) == 3:
+            return _placed(
+                Bind(
+                    position=position, macro="bind", variable=self.variable(args[0]),
+                    value=args[1], body=args[2],
+                ),
+                *args,
+            )  # fmt: skip
+        variables = _LOOPS.get((name, len(args)))
+        if variables:
+            names = tuple(self.variable(arg) for arg in args[:variables])
+            body = args[-1]
+            kept = args[variables] if len(args) - variables == 2 else None
+            if len(set(names)) < len(names):
+                raise SyntaxProblem(args[1].position, "duplicate iteration variable name")
+            loop = Loop(
+                position=position, macro=name, range=target, variables=names, body=body, filter=kept
+            )
+            return _placed(loop, target, *args)
+        if name in _OPTIONAL_MACROS and len(args) == 2:
+            variable = self.variable(args[0])
+            bind = Bind(
+                position=position, macro=name, variable=variable, value=target, body=args[1]
+            )
+            return _placed(bind, target, *args)
+        call = Call(position=position, function=name, target=target, args=args)
+        return _placed(call, target, *args)
+
+    def variable(self, node: Node) -> str:
+        if not isinstance(node, Ident):
+            raise SyntaxProblem(node.position, "argument must be a simple name")
+        return node.name
+
+    def arguments(self, closing: str) -> list[Node]:
+        found: list[Node] = []
+        while self.accept(closing) is None:
+            if found:
+                self.expect(",")
+            found.append(self.expression())
+        return found
+
+    def primary(self, *, minus: bool) -> Node:
+        word = self.take()
+        if word.kind == "literal":
+            if type(word.value) is int and word.value == 2**63 and not minus:
+                raise SyntaxProblem(word.position, "invalid int literal")
+            return Literal(position=word.position, value=word.value)
+        if word.kind == "symbol" and word.text == ".":
+            word = self.take()
+        if word.kind == "ident":
+            return self.named(word)
+        if word.kind == "symbol" and word.text == "(":
+            node = self.expression()
+            self.expect(")")
+            return node
+        if word.kind == "symbol" and word.text == "[":
+            return self.list(word)
+        if word.kind == "symbol" and word.text == "{":
+            return self.map(word)
+        self.index -= word.kind != "end"
+        raise self.unexpected(_OPERAND)
+
+    def named(self, word: Token) -> Node:
+        if word.text in _CONSTANTS:
+            return Literal(position=word.position, value=_CONSTANTS[word.text])
+        if word.text == "in":
+            self.index -= 1
+            raise self.unexpected(_OPERAND)
+        opening = self.accept("(")
+        if opening is None:
+            if word.text in RESERVED:
+                raise SyntaxProblem(word.position, f"reserved identifier: {word.text}")
+            return Ident(position=word.position, name=word.text)
+        args = self.arguments(")")
+        if word.text == "has" and len(args) == 1:
+            return self.tested(opening, args[0])
+        call = Call(position=opening.position, function=word.text, args=args)
+        return _placed(call, *args)
+
+    def tested(self, opening: Token, arg: Node) -> Node:
+        if not isinstance(arg, Select) or arg.is_test:
+            raise SyntaxProblem(opening.position, "invalid argument to has() macro")
+        node = Select(position=opening.position, operand=arg.operand, field=arg.field, is_test=True)
+        return _placed(node, arg.operand)
+
+    def list(self, opening: Token) -> Node:
+        items: list[Node] = []
+        optional = set()
+        while self.accept("]") is None:
+            if items:
+                self.expect(",")
+                if self.accept("]") is not None:
+                    break
+            if self.accept("?") is not None:
+                optional.add(len(items))
+            items.append(self.expression())
+        node = ListNode(position=opening.position, items=items, optional=frozenset(optional))
+        return _placed(node, *items)
+
+    def map(self, opening: Token) -> Node:
+        entries: list[tuple[Node, Node]] = []
+        optional = set()
+        while self.accept("}") is None:
+            if entries:
+                self.expect(",")
+                if self.accept("}") is not None:
+                    break
+            if self.accept("?") is not None:
+                optional.add(len(entries))
+            key = self.expression()
+            self.expect(":")
+            entries.append((key, self.expression()))
+        node = MapNode(position=opening.position, entries=entries, optional=frozenset(optional))
+        return _placed(node, *(one for entry in entries for one in entry))
+
+
+def _is_number(node: Node) -> bool:
+    return isinstance(node, Literal) and type(node.value) in (int, float)

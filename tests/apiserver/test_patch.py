@@ -4,6 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from kapiserver.codecs import cbor
+
 
 @pytest.fixture
 def path(api, core):
@@ -57,6 +59,18 @@ def test_strategic(api, deployment):
     assert [one["name"] for one in containers] == ["two", "one"]
     assert containers[0]["imagePullPolicy"] == "Always"
     assert answer.json["metadata"]["generation"] == 2
+
+
+def test_strategic_in_cbor(api, deployment):
+    """A strategic merge patch may be in CBOR, with its directives."""
+    container = {"name": "one", "image": "j", "$retainKeys": ["name", "image"]}
+    body = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    type_ = "application/strategic-merge-patch+cbor"
+    answer = api.patch(deployment, cbor.write_document(body), type_)
+    assert answer.status == 200, answer.body
+    assert answer.json["spec"]["template"]["spec"]["containers"][0]["image"] == "j"
+    for wrong in (b"", b"{}", cbor.write_document([]), b"\xa2\x41a\x01\x41a\x01"):
+        assert api.patch(deployment, wrong, type_).status == 400
 
 
 def test_scale(api, deployment):
@@ -155,7 +169,7 @@ def test_unsupported(api, path):
             "the body of the request was in an unknown format - accepted media types include: "
             "application/json-patch+json, application/merge-patch+json, "
             "application/strategic-merge-patch+json, application/apply-patch+yaml, "
-            "application/apply-patch+cbor"
+            "application/strategic-merge-patch+cbor, application/apply-patch+cbor"
         )
 
 

@@ -6,8 +6,8 @@ body, and a patch that leaves something which is no object of its kind is 422.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kapiserver.api import patch_json, patch_merge, patch_strategic
@@ -35,16 +35,35 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer
 from kapiserver.apiserver.tables import in_version
 from kapiserver.apiserver.target import Target, target_of
-from kapiserver.codecs import json
+from kapiserver.codecs import cbor, json
 from kapiserver.codecs.bounds import MAX_VALUES
 from kapiserver.codecs.errors import CodecError, UnsupportedMediaType
 from kapiserver.codecs.shape import read_tree
 
 
 @dataclass(frozen=True, slots=True)
+class Document:
+    """A decoded body, and strict errors about members that it has twice."""
+
+    value: Value
+    repeated: Sequence[str] = ()
+
+
+def _document(data: bytes) -> Document:
+    json.check_values(data, MAX_VALUES)
+    value = json.read_document(data)
+    return Document(value, json.duplicate_fields(data, value))
+
+
+def _document_in_cbor(data: bytes) -> Document:
+    return Document(cbor.read_document(data))  # which refuses members that are there twice
+
+
+@dataclass(frozen=True, slots=True)
 class PatchType:
     """One kind of patch.
 
+    decode      reads a body; raises CodecError
     read        checks a decoded body; raises BadObject
     apply       (object, patch, type of the object) to what comes out
     shows       what a 422 shows as the invalid value: (patch, what came out)
@@ -59,6 +78,7 @@ class PatchType:
     unknown: Callable[[Any], list[str]] = lambda _: []
     strict: str = ""
     undecodable: str = "error decoding patch: "
+    decode: Callable[[bytes], Document] = _document
 
 
 def _result(_patch: Any, result: Value) -> str:
@@ -69,6 +89,9 @@ def _patch(patch: Any, _result: Value) -> str:
     return go_value(patch)
 
 
+_STRATEGIC = PatchType(
+    read=patch_strategic.read, apply=patch_strategic.apply, shows=_patch, undecodable=""
+)
 PATCH_TYPES: dict[str, PatchType] = {
     "application/json-patch+json": PatchType(
         read=patch_json.read,
@@ -82,20 +105,12 @@ PATCH_TYPES: dict[str, PatchType] = {
         apply=lambda obj, patch, _: patch_merge.apply(obj, patch),
         shows=_result,
     ),
-    "application/strategic-merge-patch+json": PatchType(
-        read=patch_strategic.read,
-        apply=patch_strategic.apply,
-        shows=_patch,
-        undecodable="",
-    ),
+    "application/strategic-merge-patch+json": _STRATEGIC,
+    "application/strategic-merge-patch+cbor": replace(_STRATEGIC, decode=_document_in_cbor),
 }
-"""By the body's media type; messages list them in this order."""
-
+"""By the body's media type; messages list them in this order, CBOR last."""
 
 _CBOR_GATE = "CBORServingAndStorage"
-_STRATEGIC = "application/strategic-merge-patch+json"
-_PATCH_TYPES_OF_CUSTOM = {name: one for name, one in PATCH_TYPES.items() if name != _STRATEGIC}
-"""A strategic merge patch needs what only declared types say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,15 +127,13 @@ class Patch:
 async def patch(server: Server, request: Request) -> Answer:
     """Apply the patch to the object and answer with it as it was stored."""
     target = target_of(server, request)
-    gates = server.config.feature_gates
     name = request.header("Content-Type").partition(";")[0].strip()
-    apply_types = [one for one in APPLY_TYPES if _CBOR_GATE in gates or "cbor" not in one]
-    if name in apply_types:
+    accepted = _accepted(server, target)
+    if name not in accepted:
+        raise UnsupportedMediaType(accepted)
+    if name in APPLY_TYPES:
         return await apply(server, request, target, name)
-    types = PATCH_TYPES if not target.resource.definition else _PATCH_TYPES_OF_CUSTOM
-    type_ = types.get(name)
-    if type_ is None:
-        raise UnsupportedMediaType([*types, *apply_types])
+    type_ = PATCH_TYPES[name]
     form = wanted(server, request)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions")
@@ -145,15 +158,26 @@ async def patch(server: Server, request: Request) -> Answer:
     return answer_entry(server, request, form, target, written.entry)
 
 
+def _accepted(server: Server, target: Target) -> list[str]:
+    """The media types of patches of this target: a strategic merge needs what only declared types
+    say, and CBOR its gate."""
+    custom, spoken = target.resource.definition, _CBOR_GATE in server.config.feature_gates
+    return [
+        name
+        for name in sorted((*PATCH_TYPES, *APPLY_TYPES), key=lambda name: "cbor" in name)
+        if (spoken or "cbor" not in name) and not (custom and "strategic" in name)
+    ]
+
+
 def _read(type_: PatchType, data: bytes, validation: FieldValidation) -> Patch:
     try:
-        json.check_values(data, MAX_VALUES)
-        document = json.read_document(data)
-        content = type_.read(document)
-        repeated = json.duplicate_fields(data, document)
+        document = type_.decode(data)
+        content = type_.read(document.value)
     except CodecError as error:
         raise BadRequest(f"{type_.undecodable}{error}") from None
-    strict_errors = tuple(type_.strict + one for one in (*type_.unknown(content), *repeated))
+    strict_errors = tuple(
+        type_.strict + one for one in (*type_.unknown(content), *document.repeated)
+    )
     return Patch(type=type_, content=content, strict_errors=strict_errors, validation=validation)
 
 

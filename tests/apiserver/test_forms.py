@@ -1,0 +1,164 @@
+"""Every form of an answer: Tables, metadata alone and objects, in every encoding, on get, list and
+watch."""
+
+import http.client
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import cbor2
+import pytest
+
+from kapiserver.api.scheme import Scheme
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, PROTOBUF, YAML, MediaType
+from kapiserver.codecs.negotiation import parse_accept
+
+CODECS = CodecFactory(Scheme())
+METADATA, METADATA_LIST = "PartialObjectMetadata", "PartialObjectMetadataList"
+CONVERSIONS = ("", "Table", METADATA, METADATA_LIST)
+VERSIONS = ("v1", "v1beta1")
+INCLUDES = ("", "None", "Metadata", "Object")
+
+
+@pytest.fixture(scope="module")
+def objects(api) -> str:
+    """A collection with one object in it."""
+    api.post("/api/v1/namespaces", {"metadata": {"name": "forms"}})
+    path = "/api/v1/namespaces/forms/configmaps"
+    body = {"metadata": {"name": "x", "labels": {"a": "b"}}, "data": {"k": "v"}}
+    assert api.post(path, body).status == 201
+    return path
+
+
+def _accept(media: MediaType, kind: str, version: str) -> str:
+    return f"{media.name};as={kind};g=meta.k8s.io;v={version}" if kind else media.name
+
+
+def _decoded(media: MediaType, body: bytes) -> Any:
+    return CODECS.serializer_for(media).decode(body).object
+
+
+def _status(media: MediaType, kind: str, *, is_list: bool) -> int:
+    """406 where there is no such form: no Table in Protobuf, and lists are lists."""
+    if kind == "Table":
+        return 406 if media is PROTOBUF else 200
+    if kind == METADATA:
+        return 406 if is_list else 200
+    if kind == METADATA_LIST:
+        return 200 if is_list else 406
+    return 200
+
+
+@pytest.mark.parametrize("media", MEDIA_TYPES, ids=lambda one: one.extension)
+@pytest.mark.parametrize("kind", CONVERSIONS)
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("is_list", [False, True], ids=["get", "list"])
+def test_answers(
+    api, objects: str, media: MediaType, kind: str, version: str, is_list: bool
+) -> None:
+    """A get and a list come in each form there is, and in no other."""
+    path = objects if is_list else f"{objects}/x"
+    answer = api.get(path, accept=_accept(media, kind, version))
+    assert answer.status == _status(media, kind, is_list=is_list), answer.body
+    if answer.status == 406:
+        assert _decoded(media, answer.body)["reason"] == "NotAcceptable"
+        return
+    (told,) = parse_accept(answer.headers["Content-Type"])
+    assert told.name == media.name
+    found = _decoded(media, answer.body)
+    if kind:
+        assert (found["kind"], found["apiVersion"]) == (kind, f"meta.k8s.io/{version}")
+    else:
+        assert found["kind"] == ("ConfigMapList" if is_list else "ConfigMap")
+    if kind == "Table":
+        (row,) = found["rows"]
+        assert row["cells"][0] == "x"
+        assert row["object"]["metadata"]["labels"] == {"a": "b"}
+        assert {one["priority"] for one in found["columnDefinitions"]} >= {0}
+        return
+    (one,) = [found] if not is_list else found["items"]
+    assert one["metadata"]["labels"] == {"a": "b"}
+    assert ("data" in one) == (not kind)
+
+
+@pytest.mark.parametrize("media", [JSON, YAML, CBOR], ids=lambda one: one.extension)
+@pytest.mark.parametrize("include", INCLUDES)
+@pytest.mark.parametrize("is_list", [False, True], ids=["get", "list"])
+def test_rows_include(api, objects: str, media: MediaType, include: str, is_list: bool) -> None:
+    """includeObject says what stands beside the cells, in every encoding."""
+    path = objects if is_list else f"{objects}/x"
+    accept = _accept(media, "Table", "v1")
+    answer = api.get(f"{path}?includeObject={include}", accept=accept)
+    (row,) = _decoded(media, answer.body)["rows"]
+    shown = {"": METADATA, "Metadata": METADATA, "Object": "ConfigMap", "None": None}[include]
+    assert (row["object"] and row["object"]["kind"]) == shown
+    if shown == "ConfigMap":
+        assert row["object"]["data"] == {"k": "v"}
+
+
+@pytest.mark.parametrize("media", MEDIA_TYPES, ids=lambda one: one.extension)
+@pytest.mark.parametrize(
+    ("kind", "include"),
+    [("", ""), (METADATA, ""), ("Table", ""), ("Table", "Object"), ("Table", "None")],
+)
+def test_events(api, objects: str, media: MediaType, kind: str, include: str) -> None:
+    """A watch's events hold each form there is; YAML has no streams."""
+    accept = _accept(media, kind, "v1") + (";stream=watch" if media is PROTOBUF else "")
+    path = f"{objects}?watch=1&timeoutSeconds=1&includeObject={include}"
+    connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=20)
+    connection.request("GET", path, headers={"Accept": accept})
+    response = connection.getresponse()
+    possible = media is not YAML and not (kind == "Table" and media is PROTOBUF)
+    assert response.status == (200 if possible else 406)
+    if not possible:
+        connection.close()
+        return
+    assert media.framing is not None
+    reader, bodies = media.framing.reader(), []
+    while not bodies:
+        bodies = reader.feed(response.read1(65536))
+    connection.close()
+    event = _first_event(media, bodies[0])
+    assert event["type"] == "ADDED"
+    shown = event["object"]
+    assert shown["kind"] == (kind or "ConfigMap")
+    if kind == "Table":
+        (row,) = shown["rows"]
+        assert row["cells"][0] == "x"
+        expected = {"": METADATA, "Object": "ConfigMap", "None": None}[include]
+        assert (row["object"] and row["object"]["kind"]) == expected
+    else:
+        assert shown["metadata"]["name"] == "x"
+        assert ("data" in shown) == (not kind)
+
+
+def _first_event(media: MediaType, body: bytes) -> Any:
+    if media is PROTOBUF:
+        head, mark, rest = body.partition(b"k8s\0")
+        return {"type": "ADDED" if b"ADDED" in head else "", "object": _decoded(media, mark + rest)}
+    return json.loads(body) if media is JSON else _texts(cbor2.loads(body))
+
+
+def _texts(value: Any) -> Any:
+    """CBOR's byte strings as texts."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, Mapping):
+        return {_texts(key): _texts(one) for key, one in value.items()}
+    return [_texts(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+WIDE = {
+    "pods": ["IP", "Node", "Nominated Node", "Readiness Gates"],
+    "services": ["Selector"],
+    "nodes": ["Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"],
+}
+
+
+@pytest.mark.parametrize("resource", WIDE)
+def test_wide_columns(api, resource: str) -> None:
+    """What `kubectl get -o wide` adds has a priority above zero."""
+    accept = _accept(JSON, "Table", "v1")
+    columns = api.get(f"/api/v1/{resource}", accept=accept).json["columnDefinitions"]
+    assert [one["name"] for one in columns if one["priority"] > 0] == WIDE[resource]

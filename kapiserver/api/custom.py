@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """In the order in which discovery shows them."""
 VERBS_OF_THE_LEAVING = ("delete", "deletecollection", "get", "list", "watch")
+"""What discovery shows while the definition is being deleted; nothing but `create` is refused."""
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
@@ -88,7 +89,9 @@ class Definition:
         }
         self.storage_version: str = next(one["name"] for one in heads if one["storage"])
         self.edition = f"{uid_of(head)}/{generation_of(head)}"
-        self.identity = _identity(head)
+        self.shape = (self.edition, _names_text(self.names))
+        """What changes with all that its objects' stores depend on."""
+        self.identity = (*self.shape, self.leaving)
         """What changes with all that matters here."""
 
     @functools.cached_property
@@ -115,9 +118,8 @@ class Definition:
         return self.versions[self.storage_version]
 
 
-def _identity(head: Tree) -> tuple[Any, ...]:
-    names = tuple(sorted((key, str(one)) for key, one in head["status"]["acceptedNames"].items()))
-    return (uid_of(head), generation_of(head), names, is_terminating(head))
+def _names_text(names: Tree) -> str:
+    return repr(sorted(names.items()))
 
 
 class CustomVersion:
@@ -150,7 +152,7 @@ class CustomVersion:
             singular=names.get("singular") or definition.kind.lower(),
             short_names=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
-            verbs=VERBS_OF_THE_LEAVING if definition.leaving else VERBS,
+            verbs=VERBS,
             subresources=tuple(self._subresources()),
             selectable_fields=self._selectable_fields(),
             deprecations=tuple(self._deprecations()),
@@ -226,12 +228,14 @@ class CustomVersion:
     def type(self) -> TypeOfObjects:
         """The kind as a type."""
         doc = self.schema.get("description") or ""
-        return _subclass(CustomKind, self.definition.kind, self, doc)
+        found: TypeOfObjects = _subclass(CustomKind, self.definition.kind, self, doc)
+        return found
 
     @functools.cached_property
     def list_type(self) -> TypeOfLists:
         """The kind of its lists as a type."""
-        return _subclass(CustomList, self.definition.list_kind, self, "")
+        found: TypeOfLists = _subclass(CustomList, self.definition.list_kind, self, "")
+        return found
 
     @functools.cached_property
     def merge_node(self) -> Node:

@@ -103,6 +103,7 @@ class CustomResources:
 
     def _take(self, entries: dict[str, Entry | None]) -> None:
         changes: dict[str, Definition | None] = {}
+        retired: list[str] = []
         for name, entry in entries.items():
             head = None if entry is None else self._head(entry)
             if head is None:
@@ -113,9 +114,11 @@ class CustomResources:
             now = _served(head, entry)
             if (before and before.identity) != (now and now.identity):
                 changes[name] = now
+            if before and (now is None or before.shape != now.shape):
+                retired.append(name)
         if changes:
             self._scheme.custom = self._scheme.custom.changed(changes)
-            for name in changes:
+            for name in retired:
                 self._stores.retire(name)
         self.told(list(entries))
 

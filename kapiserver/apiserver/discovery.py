@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 
+from kapiserver.api.custom import VERBS_OF_THE_LEAVING
 from kapiserver.api.group import Group, GroupVersion, GroupVersionKind, Resource, Subresource
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.answers import answer_tree
@@ -109,7 +110,10 @@ def resource_list(server: Server, version: GroupVersion) -> Tree:
     tree["resources"] = [
         entry
         for resource in _served(server, version)
-        for entry in (_resource(resource), *(_subresource(resource, s) for s in _below(resource)))
+        for entry in (
+            _resource(server, resource),
+            *(_subresource(resource, s) for s in _below(resource)),
+        )
     ]
     return tree
 
@@ -119,9 +123,13 @@ def _served(server: Server, version: GroupVersion) -> list[Resource]:
     return [resource for resource in resources if version.version in resource.versions]
 
 
-def _verbs(resource: Resource) -> list[str]:
+def _verbs(server: Server, resource: Resource) -> list[str]:
+    if not resource.definition:
+        return sorted(resource.verbs)
     # Those of custom kinds come in an order of their own.
-    return list(resource.verbs) if resource.definition else sorted(resource.verbs)
+    definition = server.scheme.custom.named(resource.definition)
+    is_leaving = definition is not None and definition.leaving
+    return list(VERBS_OF_THE_LEAVING if is_leaving else resource.verbs)
 
 
 def _below(resource: Resource) -> list[Subresource]:
@@ -130,13 +138,13 @@ def _below(resource: Resource) -> list[Subresource]:
     return sorted(resource.subresources, key=lambda one: one.name)
 
 
-def _resource(resource: Resource) -> Tree:
+def _resource(server: Server, resource: Resource) -> Tree:
     tree: Tree = {
         "name": resource.name,
         "singularName": resource.singular_name,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": _verbs(resource),
+        "verbs": _verbs(server, resource),
     }
     if resource.short_names:
         tree["shortNames"] = list(resource.short_names)
@@ -186,18 +194,20 @@ def group_discovery_list(server: Server, prefix: str, version: str) -> Tree:
 
 
 def _version_discovery(server: Server, version: GroupVersion) -> Tree:
-    resources = [_resource_discovery(resource, version) for resource in _served(server, version)]
+    resources = [
+        _resource_discovery(server, resource, version) for resource in _served(server, version)
+    ]
     return {"version": version.version, "resources": resources, "freshness": "Current"}
 
 
-def _resource_discovery(resource: Resource, version: GroupVersion) -> Tree:
+def _resource_discovery(server: Server, resource: Resource, version: GroupVersion) -> Tree:
     kind = version.with_kind(resource.kind)
     tree: Tree = {
         "resource": resource.name,
         "responseKind": _kind(kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular_name,
-        "verbs": _verbs(resource),
+        "verbs": _verbs(server, resource),
     }
     if resource.short_names:
         tree["shortNames"] = list(resource.short_names)

@@ -81,8 +81,10 @@ class UnknownResource(ServerError):
 class MethodNotAllowed(ServerError):
     """No such verb on the resource."""
 
-    def __init__(self) -> None:
-        super().__init__("the server does not allow this method on the requested resource")
+    def __init__(
+        self, message: str = "the server does not allow this method on the requested resource"
+    ) -> None:
+        super().__init__(message)
 
 
 class NoSuchForm(ServerError):

@@ -34,12 +34,21 @@ def route(server: Server) -> Handler:
         # HEAD is a verb to authorization only: kube-apiserver has no route for it.
         if info.verb not in verbs_at(server, request) or request.method == "HEAD":
             raise MethodNotAllowed
+        if info.verb == "create" and _is_leaving(server, request):
+            raise MethodNotAllowed(
+                "create not allowed while custom resource definition is terminating"
+            )
         _warn(server, request)
         answered = ANSWERED.get((info.version.group, info.resource))
         handler = answered or handler_of(info) or handler_of_verb(info.verb)
         return await handler(server, request)
 
     return handle
+
+
+def _is_leaving(server: Server, request: Request) -> bool:
+    definition = server.scheme.custom.by_plural(request.info.version.group, request.info.resource)
+    return definition is not None and definition.leaving
 
 
 def _warn(server: Server, request: Request) -> None:

@@ -61,6 +61,9 @@ class DefinitionStrategy(Strategy):
 
     def begin_deletion(self, obj: Tree) -> None:
         metadata = metadata_of(obj)
+        # As kube-apiserver does it here, it is no change of the definition.
+        metadata["generation"] = generation_of(obj) - 1
+        metadata.pop("deletionGracePeriodSeconds", None)
         if CLEANUP not in finalizers_of(obj):
             metadata["finalizers"] = [*finalizers_of(obj), CLEANUP]
             settle(metadata, ObjectMeta)

@@ -1,0 +1,129 @@
+"""Definitions for tests, and waiting for them."""
+
+import itertools
+import json
+from typing import Any
+
+from tests.apiserver.conftest import Answer, Api
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_numbers = itertools.count(1)
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "replicas": {"type": "integer", "default": 3},
+                "color": {"type": "string", "enum": ["red", "green", ""]},
+                "parts": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["name"],
+                    "items": {
+                        "type": "object",
+                        "required": ["name"],
+                        "properties": {"name": {"type": "string"}, "size": {"type": "integer"}},
+                    },
+                },
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+            },
+        },
+        "status": {
+            "type": "object",
+            "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}},
+        },
+    },
+}
+
+
+def version(name: str = "v1", schema: Any = None, **more: Any) -> dict[str, Any]:
+    """One version, served and stored."""
+    found = {"openAPIV3Schema": SCHEMA if schema is None else schema}
+    return {"name": name, "served": True, "storage": True, "schema": found, **more}
+
+
+def definition(
+    *versions: Any, group: str = "", scope: str = "Namespaced", names: Any = None, **spec: Any
+) -> dict[str, Any]:
+    """A definition of Widgets, in a group of its own."""
+    group = group or f"g{next(_numbers)}.example.com"
+    named = {"plural": "widgets", "kind": "Widget", **(names or {})}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{named['plural']}.{group}"},
+        "spec": {
+            "group": group,
+            "names": named,
+            "scope": scope,
+            "versions": list(versions) or [version()],
+            **spec,
+        },
+    }
+
+
+def conditions(obj: Any) -> dict[str, tuple[str, str]]:
+    """Type to status and reason."""
+    found = obj.get("status", {}).get("conditions") or []
+    return {one["type"]: (one["status"], one["reason"]) for one in found}
+
+
+def until(api: Api, name: str, type_: str, value: str) -> Any:
+    """The definition as soon as a condition is so."""
+    path = f"{CRDS}?watch=1&fieldSelector=metadata.name={name}"
+    with api.watch(path) as stream:
+        while True:
+            event = stream.event()
+            assert event is not None
+            if conditions(event["object"]).get(type_, ("",))[0] == value:
+                return event["object"]
+
+
+def gone(api: Api, name: str) -> None:
+    """Wait for the end of a definition."""
+    found = api.get(f"{CRDS}?fieldSelector=metadata.name={name}").json
+    if not found["items"]:
+        return
+    revision = found["metadata"]["resourceVersion"]
+    path = f"{CRDS}?watch=1&fieldSelector=metadata.name={name}&resourceVersion={revision}"
+    with api.watch(path) as stream:
+        while stream.event()["type"] != "DELETED":
+            pass
+
+
+def establish(api: Api, crd: Any) -> str:
+    """Create a definition and wait until it is served; the path of its first version, in the
+    namespace default where it has one."""
+    answer = api.post(CRDS, crd)
+    assert answer.status == 201, answer.body
+    until(api, crd["metadata"]["name"], "Established", "True")
+    return path_of(crd)
+
+
+def path_of(crd: Any, version_name: str = "") -> str:
+    spec = crd["spec"]
+    name = version_name or spec["versions"][0]["name"]
+    place = "/namespaces/default" if spec["scope"] == "Namespaced" else ""
+    return f"/apis/{spec['group']}/{name}{place}/{spec['names']['plural']}"
+
+
+def widget(crd: Any, name: str, version_name: str = "", **more: Any) -> dict[str, Any]:
+    """An object of a definition."""
+    spec = crd["spec"]
+    return {
+        "apiVersion": f"{spec['group']}/{version_name or spec['versions'][0]['name']}",
+        "kind": spec["names"]["kind"],
+        "metadata": {"name": name},
+        **more,
+    }
+
+
+def apply(api: Api, path: str, obj: Any, manager: str, query: str = "") -> Answer:
+    """Apply an object."""
+    return api.patch(
+        f"{path}?fieldManager={manager}{query}",
+        json.dumps(obj).encode(),
+        type="application/apply-patch+yaml",
+    )

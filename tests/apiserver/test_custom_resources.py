@@ -1,0 +1,459 @@
+"""Custom kinds over HTTP: from the definition to the end of its objects."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kapiserver.codecs import cbor
+from tests.apiserver.conftest import Api
+from tests.apiserver.customkit import (
+    CRDS,
+    SCHEMA,
+    apply,
+    conditions,
+    definition,
+    establish,
+    gone,
+    path_of,
+    until,
+    version,
+    widget,
+)
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+
+
+def test_a_definition_is_established_and_serves_its_objects_at_once(api: Api) -> None:
+    """The first request after Established finds the path; objects are created, read, listed,
+    changed and deleted, unknown fields dropped with a warning and defaults filled in."""
+    crd = definition()
+    path = establish(api, crd)
+    found = api.get(f"{CRDS}/{crd['metadata']['name']}").json
+    assert conditions(found) == {
+        "NamesAccepted": ("True", "NoConflicts"),
+        "Established": ("True", "InitialNamesAccepted"),
+    }
+    assert found["status"]["storedVersions"] == ["v1"]
+    assert found["status"]["acceptedNames"] == {
+        "plural": "widgets",
+        "singular": "widget",
+        "kind": "Widget",
+        "listKind": "WidgetList",
+    }
+    created = api.post(path, widget(crd, "a", spec={"color": "red", "zzz": 1}))
+    assert created.status == 201
+    assert created.warnings == ['299 - "unknown field \\"spec.zzz\\""']
+    assert created.json["spec"] == {"color": "red", "replicas": 3}
+    assert created.json["metadata"]["generation"] == 1
+    assert api.get(f"{path}/a").json == created.json
+    changed = api.patch(f"{path}/a", {"spec": {"color": "green"}}).json
+    assert (changed["spec"]["color"], changed["metadata"]["generation"]) == ("green", 2)
+    replaced = api.put(f"{path}/a", changed | {"spec": {"replicas": 1}}).json
+    assert replaced["spec"] == {"replicas": 1}
+    assert api.delete(f"{path}/a").json["status"] == "Success"
+    assert api.get(path).json["items"] == []
+
+
+def test_objects_are_written_with_sorted_keys(api: Api) -> None:
+    """What has no type in Go comes out of its maps: keys sorted, metadata's too, in objects and in
+    lists, whose items say what they are."""
+    crd = definition()
+    path = establish(api, crd)
+    api.post(path, widget(crd, "a", spec={"free": {"b": 1, "a": {"d": 1, "c": 2.0}}}))
+    text = api.get(f"{path}/a").body
+    assert (
+        text
+        == json.dumps(api.get(f"{path}/a").json, sort_keys=True, separators=(",", ":"))
+        .encode()
+        .replace(b'"c":2.0', b'"c":2')
+        + b"\n"
+    )
+    listed = api.get(path).body
+    assert listed.startswith(b'{"apiVersion":"%b/v1","items":[{"apiVersion":' % _group(crd))
+    revision = api.get(path).json["metadata"]["resourceVersion"].encode()
+    tail = b'],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"%b"}}\n' % revision
+    assert listed.endswith(tail)
+    pretty = api.get(f"{path}?pretty=true").body
+    assert list(json.loads(pretty)) == ["apiVersion", "items", "kind", "metadata"]
+
+
+def _group(crd: Any) -> bytes:
+    group: str = crd["spec"]["group"]
+    return group.encode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"metadata": {"name": "other.example.com"}},
+            'metadata.name: Invalid value: "other.example.com": must be '
+            'spec.names.plural+"."+spec.group',
+        ),
+        ({"group": "nodots"}, "should be a domain with at least one dot"),
+        ({"scope": "Everywhere"}, 'spec.scope: Unsupported value: "Everywhere"'),
+        ({"versions": [version(storage=False)]}, "must have exactly one version marked as storage"),
+        ({"versions": [version(), version()]}, "must contain unique version names"),
+        (
+            {"versions": [version("v1"), version("v2", served=True, storage=False, schema={})]},
+            "spec.versions[1].schema.openAPIV3Schema.type: Required value: must not be empty at "
+            "the root",
+        ),
+        (
+            {"versions": [{"name": "v1", "served": True, "storage": True}]},
+            "spec.versions[0].schema.openAPIV3Schema: Required value",
+        ),
+        (
+            {"names": {"plural": "Widgets", "kind": "Widget"}},
+            'spec.names.plural: Invalid value: "Widgets": a DNS-1035 label',
+        ),
+        (
+            {"names": {"plural": "widgets", "kind": "Widget", "listKind": "Widget"}},
+            "kind and listKind may not be the same",
+        ),
+        (
+            {
+                "versions": [
+                    version(
+                        additionalPrinterColumns=[{"name": "x", "type": "what", "jsonPath": "y"}]
+                    )
+                ]
+            },
+            'spec.additionalPrinterColumns[0].type: Invalid value: "what": must be one of '
+            "boolean,date,integer,number,string",
+        ),
+        (
+            {
+                "versions": [
+                    version(subresources={"scale": {**SCALE, "specReplicasPath": ".x.y"}}),
+                ]
+            },
+            "spec.subresources.scale.specReplicasPath: Invalid value: "
+            '".x.y": should be a json path under .spec',
+        ),
+        (
+            {"versions": [version(deprecationWarning="x")]},
+            "can only be set for deprecated versions",
+        ),
+        (
+            {"versions": [version(selectableFields=[{"jsonPath": ".spec.parts"}])]},
+            "must point to a field of type string, boolean or integer",
+        ),
+        (
+            {"conversion": {"strategy": "Webhook"}},
+            "spec.conversion.webhookClientConfig: Required value: required when strategy is set to "
+            "Webhook",
+        ),
+        ({"preserveUnknownFields": True}, "must be false in order to use defaults in the schema"),
+        ({"group": "widgets.k8s.io"}, 'must have approval annotation "api-approved.kubernetes.io"'),
+    ],
+)
+def test_a_definition_is_held_to_its_rules(api: Api, changes: Any, message: str) -> None:
+    """What is wrong with a definition is said in kube-apiserver's words."""
+    crd = definition()
+    metadata = changes.pop("metadata", crd["metadata"])
+    crd = {**crd, "metadata": metadata, "spec": {**crd["spec"], **changes}}
+    answer = api.post(f"{CRDS}?dryRun=All", crd)
+    assert answer.status == 422, answer.body
+    assert message in answer.message
+
+
+def test_names_that_are_taken_are_not_accepted_until_they_are_free(api: Api) -> None:
+    """A second definition of a kind in the group is not established; when the first is gone, it
+    is."""
+    first = definition(names={"shortNames": ["wd"]})
+    establish(api, first)
+    group = first["spec"]["group"]
+    second = definition(group=group, names={"plural": "others", "kind": "Widget"})
+    assert api.post(CRDS, second).status == 201
+    found = until(api, second["metadata"]["name"], "NamesAccepted", "False")
+    assert conditions(found) == {
+        "NamesAccepted": ("False", "ListKindConflict"),
+        "Established": ("False", "NotAccepted"),
+    }
+    assert found["status"]["conditions"][0]["message"] == '"WidgetList" is already in use'
+    assert found["status"]["acceptedNames"] == {"plural": "others", "kind": ""}
+    assert api.get(f"/apis/{group}/v1/others").status == 404
+    api.delete(f"{CRDS}/{first['metadata']['name']}")
+    until(api, second["metadata"]["name"], "Established", "True")
+    assert api.get(f"/apis/{group}/v1/others").status == 200
+
+
+def test_deleting_a_definition_removes_its_objects_and_ends_their_watches(api: Api) -> None:
+    """Objects go first, held back by their finalizers; watches are told and end; then the path is
+    unknown."""
+    crd = definition()
+    path, name = establish(api, crd), crd["metadata"]["name"]
+    api.post(path, widget(crd, "plain"))
+    held = widget(crd, "held")
+    held["metadata"]["finalizers"] = ["example.com/wait"]
+    api.post(path, held)
+    with api.watch(f"{path}?watch=1") as stream:
+        assert {stream.event()["object"]["metadata"]["name"] for _ in "ab"} == {"plain", "held"}
+        answer = api.delete(f"{CRDS}/{name}")
+        assert answer.json["metadata"]["finalizers"] == [
+            "customresourcecleanup.apiextensions.k8s.io"
+        ]
+        assert conditions(answer.json)["Terminating"] == ("True", "InstanceDeletionPending")
+        seen = {stream.event()["type"] for _ in "ab"}
+        assert seen == {"MODIFIED", "DELETED"}
+        assert api.post(path, widget(crd, "late")).status == 405
+        api.patch(f"{path}/held", {"metadata": {"finalizers": None}})
+        assert stream.event()["type"] == "DELETED"
+        gone(api, name)
+        assert stream.event() is None
+    assert api.get(path).status == 404
+
+
+def test_status_and_scale_are_written_by_themselves(api: Api) -> None:
+    """The object's writes leave the status, /status leaves all else, /scale changes the number
+    where the definition says; generations count what is not status."""
+    scale = {**SCALE, "labelSelectorPath": ".status.selector"}
+    crd = definition(version(subresources={"status": {}, "scale": scale}))
+    path = establish(api, crd)
+    created = api.post(path, widget(crd, "a", spec={"replicas": 2}, status={"replicas": 9})).json
+    assert "status" not in created
+    body = {**created, "spec": {"replicas": 7}, "status": {"replicas": 1, "selector": "a=b"}}
+    body["metadata"] = {**created["metadata"], "labels": {"x": "y"}}
+    told = api.put(f"{path}/a/status", body).json
+    assert (told["spec"], told["status"]["replicas"]) == ({"replicas": 2}, 1)
+    assert told["metadata"]["generation"] == 1
+    assert "labels" not in told["metadata"]
+    seen = api.get(f"{path}/a/scale").json
+    assert (seen["spec"], seen["status"]) == ({"replicas": 2}, {"replicas": 1, "selector": "a=b"})
+    seen["spec"]["replicas"] = 5
+    assert api.put(f"{path}/a/scale", seen).json["spec"] == {"replicas": 5}
+    assert api.get(f"{path}/a").json["metadata"]["generation"] == 2
+    assert api.patch(f"{path}/a/scale", {"spec": {"replicas": -1}}).status == 422
+    scaled = {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 6}}
+    scaled["metadata"] = {"name": "a"}
+    assert apply(api, f"{path}/a/scale", scaled, "me", "&force=true").json["spec"] == {
+        "replicas": 6
+    }
+    owners = api.get(f"{path}/a").json["metadata"]["managedFields"]
+    assert [one["fieldsV1"] for one in owners if one.get("manager") == "me"] == [
+        {"f:spec": {"f:replicas": {}}}
+    ]
+
+
+def test_a_put_must_say_what_it_replaces(api: Api) -> None:
+    """Custom objects are never overwritten unseen."""
+    crd = definition()
+    path = establish(api, crd)
+    api.post(path, widget(crd, "a"))
+    answer = api.put(f"{path}/a", widget(crd, "a"))
+    assert answer.status == 422
+    expected = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+    assert answer.message.endswith(expected)
+
+
+def test_versions_show_the_same_objects(api: Api) -> None:
+    """An object is read, written, watched and selected in every version; a deprecated one warns;
+    each has its own schema and columns."""
+    small = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "color": {"type": "string"}}}}}  # fmt: skip
+    columns = [{"name": "Color", "type": "string", "jsonPath": ".spec.color"}]
+    crd = definition(
+        version("v1"),
+        version("v1beta1", small, storage=False, deprecated=True, additionalPrinterColumns=columns),
+        version("v1alpha1", small, storage=False, deprecated=True, deprecationWarning="go away"),
+    )
+    path = establish(api, crd)
+    beta, alpha = path_of(crd, "v1beta1"), path_of(crd, "v1alpha1")
+    group = crd["spec"]["group"]
+    api.post(path, widget(crd, "a", spec={"color": "red", "replicas": 1}))
+    found = api.get(f"{beta}/a")
+    assert found.json["apiVersion"] == f"{group}/v1beta1"
+    assert found.json["spec"] == {"color": "red"}
+    warning = f"{group}/v1beta1 Widget is deprecated; use {group}/v1 Widget"
+    assert found.warnings == [f'299 - "{warning}"']
+    assert api.get(alpha).warnings == ['299 - "go away"']
+    with api.watch(f"{beta}?watch=1") as stream:
+        assert stream.event()["object"]["apiVersion"] == f"{group}/v1beta1"
+        api.post(beta, widget(crd, "b", "v1beta1", spec={"color": "any"}))
+        assert stream.event()["object"]["spec"] == {"color": "any"}
+    assert api.get(f"{path}/b").json["spec"] == {"color": "any", "replicas": 3}
+    rows = api.get(beta, accept=TABLE).json
+    assert [one["name"] for one in rows["columnDefinitions"]] == ["Name", "Color"]
+    assert [row["cells"] for row in rows["rows"]] == [["a", "red"], ["b", "any"]]
+    mine = api.get(path, accept=TABLE).json
+    assert [one["name"] for one in mine["columnDefinitions"]] == ["Name", "Age"]
+    groups = {one["name"]: one for one in api.get("/apis").json["groups"]}
+    assert [one["version"] for one in groups[group]["versions"]] == ["v1", "v1beta1", "v1alpha1"]
+
+
+def test_stored_versions_hold_their_version(api: Api) -> None:
+    """The storage version moves on, objects stay readable, and the old version must stay until the
+    status does not name it any more."""
+    crd = definition(version("v1"), version("v2", storage=False))
+    path, name = establish(api, crd), crd["metadata"]["name"]
+    api.post(path, widget(crd, "old"))
+    swapped = [{"storage": False}, {"storage": True}]
+    versions = [one | two for one, two in zip(crd["spec"]["versions"], swapped, strict=True)]
+    moved = api.patch(f"{CRDS}/{name}", {"spec": {"versions": versions}}).json
+    assert moved["status"]["storedVersions"] == ["v1", "v2"]
+    assert api.get(f"{path}/old").json["apiVersion"].endswith("/v1")
+    answer = api.patch(f"{CRDS}/{name}", {"spec": {"versions": versions[1:]}})
+    assert "status.storedVersions[0]: Invalid value" in answer.message
+    assert api.patch(f"{path_of(crd, 'v2')}/old", {"spec": {"color": "red"}}).status == 200
+    api.patch(f"{CRDS}/{name}/status", {"status": {"storedVersions": ["v2"]}})
+    assert api.patch(f"{CRDS}/{name}", {"spec": {"versions": versions[1:]}}).status == 200
+    assert api.get(path).status == 404
+    assert api.get(f"{path_of(crd, 'v2')}/old").json["spec"]["color"] == "red"
+
+
+def test_apply_merges_by_the_schema(api: Api) -> None:
+    """Lists of type map merge by their keys, the rest belongs to who applied it."""
+    crd = definition()
+    path = f"{establish(api, crd)}/a"
+    one = widget(crd, "a", spec={"parts": [{"name": "x", "size": 1}], "color": "red"})
+    other = widget(crd, "a", spec={"parts": [{"name": "y", "size": 2}]})
+    assert apply(api, path, one, "one").status == 201
+    merged = apply(api, path, other, "other").json
+    assert [part["name"] for part in merged["spec"]["parts"]] == ["x", "y"]
+    clash = apply(api, path, widget(crd, "a", spec={"color": "green"}), "other")
+    assert clash.status == 409
+    assert clash.message == 'Apply failed with 1 conflict: conflict with "one": .spec.color'
+    left = apply(api, path, widget(crd, "a", spec={"color": "red"}), "one").json
+    assert [part["name"] for part in left["spec"]["parts"]] == ["y"]
+
+
+def test_bodies_and_answers_have_the_media_types_of_custom_objects(api: Api) -> None:
+    """No Protobuf for objects, but for their metadata; no strategic merge patch; CBOR as JSON."""
+    crd = definition()
+    path = establish(api, crd)
+    assert api.post(path, b"k8s\0", type=PROTOBUF).status == 415
+    accepted = "application/json-patch+json, application/merge-patch+json, "
+    strategic = api.patch(f"{path}/a", {}, "strategic")
+    assert strategic.status == 415
+    assert (
+        f"accepted media types include: {accepted}application/apply-patch+yaml" in strategic.message
+    )
+    assert api.get(path, accept=PROTOBUF).status == 406
+    either = api.get(path, accept=f"{PROTOBUF},application/json")
+    assert either.headers["Content-Type"] == "application/json"
+    metadata = f"{PROTOBUF};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    assert api.get(path, accept=metadata).status == 200
+    body = b"\xd9\xd9\xf7" + cbor.write_document(widget(crd, "a", spec={"replicas": 4}))
+    created = api.post(path, body, type="application/cbor", accept="application/cbor")
+    assert created.status == 201, created.body
+    tree = cbor.read_document(created.body)
+    assert tree["spec"] == {"replicas": 4}
+    listed = cbor.read_document(api.get(path, accept="application/cbor").body)
+    assert listed["items"] == [tree]
+    assert listed["metadata"]["continue"] == ""
+    assert listed["kind"] == "WidgetList"
+
+
+def test_selectors_find_custom_objects(api: Api) -> None:
+    """Labels, names, and the fields that the definition names; no others."""
+    crd = definition(version(selectableFields=[{"jsonPath": ".spec.color"}]))
+    path = establish(api, crd)
+    for color in ("red", "green"):
+        obj = widget(crd, color, spec={"color": color})
+        obj["metadata"]["labels"] = {"color": color}
+        api.post(path, obj)
+
+    def names(query: str) -> list[str]:
+        return [one["metadata"]["name"] for one in api.get(f"{path}?{query}").json["items"]]
+
+    assert names("fieldSelector=spec.color=red") == ["red"]
+    assert names("labelSelector=color!=red") == ["green"]
+    assert names("fieldSelector=metadata.name=red") == ["red"]
+    answer = api.get(f"{path}?fieldSelector=spec.replicas=3")
+    assert (answer.status, answer.message) == (400, "field label not supported: spec.replicas")
+
+
+def test_discovery_and_openapi_know_custom_kinds_at_once(api: Api) -> None:
+    """Resources, subresources, short names and categories; schemas as served, with what they are."""
+    crd = definition(
+        version(subresources={"status": {}}), names={"shortNames": ["wd"], "categories": ["all"]}
+    )
+    establish(api, crd)
+    group = crd["spec"]["group"]
+    listed = api.get(f"/apis/{group}/v1").json["resources"]
+    assert [one["name"] for one in listed] == ["widgets", "widgets/status"]
+    assert listed[0]["verbs"] == [
+        "delete", "deletecollection", "get", "list", "patch", "create", "update", "watch",
+    ]  # fmt: skip
+    assert (listed[0]["shortNames"], listed[0]["categories"]) == (["wd"], ["all"])
+    assert f"apis/{group}/v1" in api.get("/openapi/v3").json["paths"]
+    schemas = api.get(f"/openapi/v3/apis/{group}/v1").json["components"]["schemas"]
+    name = ".".join(reversed(group.split(".")))
+    found = schemas[f"{name}.v1.Widget"]
+    said = [{"group": group, "kind": "Widget", "version": "v1"}]
+    assert found["x-kubernetes-group-version-kind"] == said
+    assert found["properties"]["spec"] == SCHEMA["properties"]["spec"]
+    assert schemas[f"{name}.v1.WidgetList"]["required"] == ["items"]
+    swagger = api.get("/openapi/v2").json["definitions"]
+    assert swagger[f"{name}.v1.Widget"]["x-kubernetes-group-version-kind"] == said
+    more = crd["spec"]["versions"][0]
+    more["schema"]["openAPIV3Schema"]["description"] = "Another."
+    api.patch(f"{CRDS}/{crd['metadata']['name']}", {"spec": {"versions": [more]}})
+    schemas = api.get(f"/openapi/v3/apis/{group}/v1").json["components"]["schemas"]
+    assert schemas[f"{name}.v1.Widget"]["description"] == "Another."
+
+
+def test_a_changed_schema_holds_for_what_is_stored(api: Api) -> None:
+    """Objects stored before are pruned and defaulted by the schema of today; watches end, so that
+    clients see it."""
+    crd = definition()
+    path, name = establish(api, crd), crd["metadata"]["name"]
+    api.post(path, widget(crd, "a", spec={"color": "red"}))
+    with api.watch(f"{path}?watch=1") as stream:
+        stream.event()
+        schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "size": {"type": "integer", "default": 7}}}}}  # fmt: skip
+        api.patch(f"{CRDS}/{name}", {"spec": {"versions": [version(schema=schema)]}})
+        assert stream.event() is None
+    assert api.get(f"{path}/a").json["spec"] == {"size": 7}
+
+
+def test_custom_objects_have_owners_and_namespaces(api: Api) -> None:
+    """The garbage collector and the end of a namespace see them."""
+    crd = definition()
+    establish(api, crd)
+    api.post("/api/v1/namespaces", {"metadata": {"name": "leaving"}})
+    path = path_of(crd).replace("/default/", "/leaving/")
+    owner = api.post(path, widget(crd, "owner")).json
+    owned = {"metadata": {"name": "owned"}}
+    owned["metadata"] |= {"ownerReferences": [  # type: ignore[dict-item]
+        {"apiVersion": owner["apiVersion"], "kind": "Widget", "name": "owner",
+         "uid": owner["metadata"]["uid"]}]}  # fmt: skip
+    api.post("/api/v1/namespaces/leaving/configmaps", owned)
+    query = "watch=1&fieldSelector=metadata.name=owned"
+    with api.watch(f"/api/v1/namespaces/leaving/configmaps?{query}") as stream:
+        assert stream.event()["type"] == "ADDED"
+        api.delete(f"{path}/owner")
+        assert stream.event()["type"] == "DELETED"
+    api.post(path, widget(crd, "left"))
+    query = "watch=1&fieldSelector=metadata.name=leaving"
+    with api.watch(f"/api/v1/namespaces?{query}") as stream:
+        api.delete("/api/v1/namespaces/leaving")
+        while stream.event()["type"] != "DELETED":
+            pass
+    assert api.get(path).json["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            {"color": "blue"},
+            'spec.color: Unsupported value: "blue": supported values: "red", "green", ""',
+        ),
+        ({"replicas": "x"}, "spec.replicas: Invalid value"),
+        ({"parts": [{"name": "x"}, {"name": "x"}]}, "spec.parts[1]: Duplicate value"),
+        ({"parts": [{}]}, "spec.parts[0].name: Required value"),
+    ],
+)
+def test_objects_are_held_to_the_schema(api: Api, spec: Any, message: str) -> None:
+    """What breaks the schema is 422, in kube-apiserver's words."""
+    crd = definition()
+    path = establish(api, crd)
+    answer = api.post(path, widget(crd, "a", spec=spec))
+    assert answer.status == 422
+    assert message in answer.message

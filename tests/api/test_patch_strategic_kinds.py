@@ -1,0 +1,154 @@
+"""Strategic merge patch for every kind: the patch that kubectl makes of two objects turns one into
+the other."""
+
+from __future__ import annotations
+
+import functools
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from kapiserver.api import patch_strategic
+from kapiserver.api.group import GroupVersionKind
+from kapiserver.api.types import Leaf, ListOf, MapOf, Message, Scalar, Shape, Tree, Type, Value
+from tests.objects import SCHEME
+from tests.trees import filled
+
+KINDS = [
+    version.with_kind(resource.kind)
+    for group in SCHEME.groups
+    for version in group.group_versions
+    for resource in SCHEME.resources(version.group)
+    if version.version in resource.versions
+]
+ROUNDS = 3
+"""Pairs of objects for each kind."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What the API says of a field: the key its items merge by ("" for scalars), how it is
+    patched, and what lies below it."""
+
+    shape: Shape | None = None
+    key: str | None = None
+    strategies: tuple[str, ...] = ()
+
+    @property
+    def item(self) -> Shape | None:
+        return self.shape.item if isinstance(self.shape, ListOf) else None
+
+
+NO_RULE = Rule()
+
+
+@functools.cache
+def rules(type_: type[Type]) -> dict[str, Rule]:
+    """The rules of a type's fields."""
+    return {
+        one.field.name: Rule(
+            one.field.shape,
+            one.field.declaration.merge,
+            tuple((one.field.declaration.patch or "").split(",")),
+        )
+        for one in type_.flat_fields()
+    }
+
+
+def rule_of(shape: Shape | None, name: str) -> Rule:
+    """The rule of one field of an object."""
+    if isinstance(shape, MapOf):
+        return Rule(shape.value)
+    if isinstance(shape, Message) and not issubclass(shape.type, Leaf):
+        return rules(shape.type).get(name, NO_RULE)
+    return NO_RULE
+
+
+def variant(tree: Value, shape: Shape | None, dice: random.Random) -> Value:
+    """The value with some fields left out, some changed and lists of several items."""
+    if isinstance(tree, dict):
+        return {
+            name: _member(value, rule_of(shape, name), dice)
+            for name, value in tree.items()
+            if value is not None and dice.random() < 0.8
+        }
+    if isinstance(tree, list):
+        inner = shape.item if isinstance(shape, ListOf) else None
+        return [variant(one, inner, dice) for one in tree * dice.randrange(3)]
+    if isinstance(tree, str) and dice.random() < 0.3:
+        return tree + dice.choice("xyz")
+    return tree
+
+
+def _member(value: Value, rule: Rule, dice: random.Random) -> Value:
+    if rule.key is None or not isinstance(value, list) or not value:
+        return variant(value, rule.shape, dice)
+    names = dice.sample(range(5), dice.randrange(4))
+    if not rule.key:
+        return [f"{value[0]}{name}" for name in names]
+    number = rules(rule.item.type)[rule.key].shape in (Scalar("int32"), Scalar("int64"))
+    return [
+        {**variant(value[0], rule.item, dice), rule.key: name if number else f"name-{name}"}
+        for name in names
+    ]
+
+
+def two_way(old: Tree, new: Tree, shape: Shape | None) -> Tree:
+    """The patch from one object to the other, as kubectl's CreateTwoWayMergePatch makes it."""
+    patch: Tree = {name: None for name in old if name not in new}
+    for name, value in new.items():
+        rule, before = rule_of(shape, name), old.get(name)
+        if value == before:
+            continue
+        if isinstance(value, dict) and isinstance(before, dict):
+            patch[name] = _of_objects(before, value, rule)
+        elif isinstance(value, list) and isinstance(before, list) and rule.key is not None:
+            patch |= _of_lists(name, before, value, rule)
+        else:
+            patch[name] = value
+    return patch
+
+
+def _of_objects(old: Tree, new: Tree, rule: Rule) -> Tree:
+    if "replace" in rule.strategies:
+        return {**new, "$patch": "replace"}
+    return two_way(old, new, rule.shape) | _retained(new, rule)
+
+
+def _retained(new: Tree, rule: Rule) -> Tree:
+    return {"$retainKeys": sorted(new)} if "retainKeys" in rule.strategies else {}
+
+
+def _of_lists(name: str, old: list[Any], new: list[Any], rule: Rule) -> Tree:
+    if not rule.key:
+        return {
+            f"$setElementOrder/{name}": new,
+            f"$deleteFromPrimitiveList/{name}": [one for one in old if one not in new],
+            name: [one for one in new if one not in old],
+        }
+    key, before = rule.key, {one[rule.key]: one for one in old}
+    changes = [
+        {**two_way(before[one[key]], one, rule.item), key: one[key]} | _retained(one, rule)
+        if one[key] in before
+        else one
+        for one in new
+        if before.get(one[key]) != one
+    ]
+    names = {one[key] for one in new}
+    gone = [{"$patch": "delete", key: one} for one in before if one not in names]
+    order = [{key: one[key]} for one in new]
+    return {f"$setElementOrder/{name}": order, name: [*changes, *gone]}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_two_way(kind: GroupVersionKind) -> None:
+    """The patch between two objects of a kind, applied to the first, gives the second."""
+    type_ = SCHEME.type_of(kind)
+    dice, shape, whole = random.Random(str(kind)), Message(type_), filled(type_)
+    for _ in range(ROUNDS):
+        old, new = variant(whole, shape, dice), variant(whole, shape, dice)
+        patch = two_way(old, new, shape)
+        assert patch_strategic.apply(old, patch_strategic.read(patch), type_) == new
+        assert patch_strategic.apply(old, {}, type_) == old

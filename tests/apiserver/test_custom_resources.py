@@ -368,7 +368,7 @@ def test_selectors_find_custom_objects(api: Api) -> None:
 
 
 def test_discovery_and_openapi_know_custom_kinds_at_once(api: Api) -> None:
-    """Resources, subresources, short names and categories; schemas as served, with what they are."""
+    """Resources, subresources, short names, categories; schemas as served, with what they are."""
     crd = definition(
         version(subresources={"status": {}}), names={"shortNames": ["wd"], "categories": ["all"]}
     )

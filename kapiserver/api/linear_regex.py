@@ -12,6 +12,8 @@ from typing import Any
 _MAX_MEMORY = 1 << 20
 """What one compiled pattern and its automaton may take, in bytes."""
 _MATCHERS_KEPT = 4096
+_ANSWERS_KEPT = 4096
+_SHORT = 64
 
 
 class WrongPattern(ValueError):
@@ -34,12 +36,18 @@ def compiled(pattern: str) -> Any:
 
 def found(pattern: str, text: str) -> bool:
     """Whether the pattern is anywhere in the text; a wrong pattern is nowhere."""
+    # Short texts come again and again: with every update of what they are part of.
+    return _found_before(pattern, text) if len(text) <= _SHORT else _found(pattern, text)
+
+
+def _found(pattern: str, text: str) -> bool:
     try:
         return compiled(pattern).search(text) is not None
     except (WrongPattern, UnicodeError):
         return False
 
 
+_found_before = functools.lru_cache(_ANSWERS_KEPT)(_found)
 _GO_WORDS = {
     "missing )": "missing closing )",
     "missing ]": "missing closing ]",

@@ -29,15 +29,26 @@ def _has_lists(node: Structural) -> bool:
     return known
 
 
+def _fields(node: Structural) -> tuple[tuple[str, Structural], ...]:
+    # The fields of an object in which there are sets or maps.
+    known: tuple[tuple[str, Structural], ...] | None = node.compiled.get("list fields")
+    if known is None:
+        fields = node.properties.items()
+        known = tuple((name, child) for name, child in fields if _has_lists(child))
+        node.compiled["list fields"] = known
+    return known
+
+
 def _check(value: Value, node: Structural, path: Path) -> list[FieldError]:
     found: list[FieldError] = []
     if isinstance(value, dict):
-        for name, one in value.items():
-            child = node.properties.get(name)
-            if child is not None and _has_lists(child):
-                found += _check(one, child, path / name)
-            elif child is None and node.values is not None and _has_lists(node.values):
-                found += _check(one, node.values, path[name])
+        for name, child in _fields(node):
+            if name in value:
+                found += _check(value[name], child, path / name)
+        if node.values is not None and _has_lists(node.values):
+            for name, one in value.items():
+                if name not in node.properties:
+                    found += _check(one, node.values, path[name])
     elif isinstance(value, list):
         if node.list_type == "set":
             found += _duplicates(value, value, path)
@@ -58,6 +69,8 @@ def _map_duplicates(value: list[Value], keys: tuple[str, ...], path: Path) -> li
 
 
 def _duplicates(values: list[Value], shown: list[Value], path: Path) -> list[FieldError]:
+    if len(values) < 2:
+        return []
     times: dict[Hashable, int] = {}
     found = []
     for index, value in enumerate(values):

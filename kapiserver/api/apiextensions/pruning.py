@@ -10,6 +10,7 @@ from kapiserver.api.apiextensions.structural import Structural
 from kapiserver.api.types import Tree, Value
 
 _META = frozenset(("apiVersion", "kind", "metadata"))
+_NONE: frozenset[str] = frozenset()
 
 
 def prune(value: Tree, structural: Structural, unknown: list[str]) -> None:
@@ -32,7 +33,7 @@ def _prune(value: Value, node: Structural | None) -> list[str] | None:
     if isinstance(value, dict):
         if node is None:
             return _empty(value)
-        kept = _META if node.embedded else frozenset()
+        kept = _META if node.embedded else _NONE
         return _skip(value, node, kept) if node.preserves else _map(value, node, kept)
     if isinstance(value, list):
         if node is not None and node.preserves:
@@ -42,7 +43,7 @@ def _prune(value: Value, node: Structural | None) -> list[str] | None:
 
 
 def _map(value: Tree, node: Structural, kept: frozenset[str]) -> list[str] | None:
-    properties, values, is_open = node.properties, node.values, node.open
+    properties = node.properties
     found: list[str] | None = None
     dropped: list[str] | None = None
     for name, one in value.items():
@@ -50,12 +51,13 @@ def _map(value: Tree, node: Structural, kept: frozenset[str]) -> list[str] | Non
         if name in kept:
             continue
         if child is None:
-            if not is_open:
+            if not node.open:
                 dropped = dropped or []
                 dropped.append(name)
                 continue
-            child = values
-        if isinstance(one, dict | list):
+            child = node.values
+        kind = type(one)
+        if kind is dict or kind is list:
             below = _prune(one, child)
             if below:
                 found = (found or []) + _below(name, below)
@@ -96,7 +98,8 @@ def _skip_list(value: list[Value], node: Structural) -> list[str] | None:
 def _list(value: list[Value], items: Structural | None) -> list[str] | None:
     found: list[str] | None = None
     for index, one in enumerate(value):
-        if isinstance(one, dict | list):
+        kind = type(one)
+        if kind is dict or kind is list:
             below = _prune(one, items)
             if below:
                 found = (found or []) + _below(f"[{index}]", below)

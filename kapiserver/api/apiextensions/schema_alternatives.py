@@ -11,14 +11,18 @@ from kapiserver.api.apiextensions.ratcheting import ABSENT
 from kapiserver.api.apiextensions.schema_plan import Finding, Plan, PlanOf, Step
 from kapiserver.api.apiextensions.structural import Structural
 
+_INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _DEPTH = 16
 """How deep alternatives are compared."""
 
 
-def steps(node: Structural, plan_of: PlanOf) -> list[Step]:
-    """The steps for a node's alternatives, whatever the type of the value."""
+def steps(node: Structural, kind: type, plan_of: PlanOf) -> list[Step]:
+    """The steps for a node's alternatives, for values of a Python type."""
+    any_of = node.schema.get("anyOf")
+    if any_of == _INT_OR_STRING and kind in (int, str):
+        any_of = None  # an alternative is met by its type
     made = (
-        (_any_of, node.schema.get("anyOf")),
+        (_any_of, any_of),
         (_one_of, node.schema.get("oneOf")),
         (_all_of, node.schema.get("allOf")),
     )

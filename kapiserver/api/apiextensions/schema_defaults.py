@@ -25,7 +25,8 @@ def _apply(value: Value, node: Structural) -> None:
         for index, one in enumerate(value):
             if one is None and not items.nullable and items.default is not None:
                 one = value[index] = copied(items.default)
-            if isinstance(one, dict | list):
+            kind = type(one)
+            if kind is dict or kind is list:
                 _apply(one, items)
 
 
@@ -42,7 +43,9 @@ def _apply_map(value: Tree, node: Structural) -> None:
         if one is None:
             nulls = nulls or []
             nulls.append(name)
-        elif isinstance(one, dict | list):
+            continue
+        kind = type(one)
+        if kind is dict or kind is list:
             child = properties.get(name) or values
             if child is not None:
                 _apply(one, child)

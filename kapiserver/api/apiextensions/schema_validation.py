@@ -88,7 +88,7 @@ def _error(finding: Finding, path: Path | None) -> FieldError:
 def _steps(node: Structural, kind: type) -> list[Step]:
     if kind is type(None):
         return [step for step in (_null_step(node), _enum_step(node)) if step]
-    steps = [_type_step(node, kind), *schema_alternatives.steps(node, plan_of)]
+    steps = [_type_step(node, kind), *schema_alternatives.steps(node, kind, plan_of)]
     if kind is str:
         steps += [_length_step(node), _pattern_step(node), _format_step(node)]
     elif kind in (int, float):
@@ -229,11 +229,14 @@ def _items_step(node: Structural) -> Step | None:
         found: list[Finding] = []
         if items is not None and value:
             plan = plan or plan_of(items)
-            correlated = Correlated(old, node)
+            steps = plan.steps
+            correlated = None if old is ABSENT else Correlated(old, node)
             for index, one in enumerate(value):
-                below = plan.steps.get(type(one), ())
-                if below:
-                    found += _below(f"[{index}]", plan.check(one, correlated.item(index, one)))
+                for check in steps.get(type(one), ()):
+                    was = ABSENT if correlated is None else correlated.item(index, one)
+                    if check(one, was):
+                        found += _below(f"[{index}]", plan.check(one, was))
+                        break
         if least is not None and len(value) < least:
             found.append(Finding("invalid", f"should have at least {least} items", len(value)))
         if most is not None and len(value) > most:
@@ -256,7 +259,7 @@ def _object_step(node: Structural) -> Step | None:
     closed = schema.get("additionalProperties") is False
     if not (node.properties or node.values or required or closed) and least is most is None:
         return None
-    plans: dict[str, Plan | None] = {}
+    plans: dict[str, Plan] = {}
 
     def step(value: Tree, old: Value) -> list[Finding] | None:
         if least is not None and len(value) < least:
@@ -264,21 +267,21 @@ def _object_step(node: Structural) -> Step | None:
         if most is not None and len(value) > most:
             return [Finding("too many", f"must have at most {most} items", len(value))]
         found: list[Finding] | None = None
-        before = old if isinstance(old, dict) else {}
+        before = old if isinstance(old, dict) else None
         for name, one in value.items():
-            try:
-                plan = plans[name]
-            except KeyError:
-                plan = _child_plan(node, name, plans)
+            plan = plans.get(name) or _child_plan(node, name, plans)
             if plan is None:
-                if closed and name not in node.properties:
+                if closed:
                     found = found or []
                     found.append(Finding("invalid", "is a forbidden property", name, f".{name}"))
                 continue
-            if plan.steps.get(type(one), ()):
-                below = plan.check(one, before.get(name, ABSENT))
-                if below:
+            # Mostly no step finds anything: paths and old values are looked after only then.
+            for check in plan.steps.get(type(one), ()):
+                was = ABSENT if before is None else before.get(name, ABSENT)
+                if check(one, was):
+                    below = plan.check(one, was)
                     found = (found or []) + _below(f".{name}", below)
+                    break
         for name in required:
             if name not in value:
                 found = found or []
@@ -288,7 +291,7 @@ def _object_step(node: Structural) -> Step | None:
     return step
 
 
-def _child_plan(node: Structural, name: str, plans: dict[str, Plan | None]) -> Plan | None:
+def _child_plan(node: Structural, name: str, plans: dict[str, Plan]) -> Plan | None:
     # Only names of the schema are kept: those of a map's entries are its users'.
     child = node.properties.get(name)
     if child is not None:

@@ -1,0 +1,166 @@
+"""Of several servers over one store one runs the loops; time is the test's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.apiserver.app import App, build_app
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.controllers.leader import (
+    GIVE_UP_SECONDS,
+    LEASE,
+    LEASE_SECONDS,
+    RENEW_SECONDS,
+    Leader,
+)
+from kapiserver.storage.errors import Unavailable
+from tests.clock import ManualClock
+
+TURNS_OF_THE_LOOP = 1_000_000
+"""More than any candidate needs to take its turn."""
+
+
+@dataclass
+class Election:
+    """Candidates over one store, and what was asked of them, in order."""
+
+    app: App
+    clock: ManualClock
+    acts: list[str] = field(default_factory=list)
+    leaders: dict[str, Leader] = field(default_factory=dict)
+
+    async def stand(self, name: str) -> None:
+        """One more candidate stands."""
+
+        def act(what: str) -> Any:
+            async def call() -> None:
+                self.acts.append(f"{name} {what}")
+
+            return call
+
+        leader = Leader(self.app.server, start=act("starts"), stop=act("stops"))
+        self.leaders[name] = leader
+        leader.start()
+        await self._rest()
+
+    async def end(self, name: str) -> None:
+        """A candidate steps down."""
+        await self.leaders.pop(name).stop()
+
+    async def die(self, name: str) -> None:
+        """A candidate is heard of no more."""
+        task = self.leaders.pop(name)._task
+        assert task is not None
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass as candidates see it: a renewal at a time."""
+        until = self.clock.time + seconds
+        while self.clock.time < until:
+            self.clock.advance(RENEW_SECONDS)
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Wait until all candidates wait for their next turn."""
+        turn = self.clock.time + RENEW_SECONDS
+        for _ in range(TURNS_OF_THE_LOOP):
+            if sum(timer.at == turn for timer in self.clock.timers) >= len(self.leaders):
+                return
+            await asyncio.sleep(0)
+        raise AssertionError("a candidate hangs")
+
+    async def lease(self) -> Any:
+        """What the lease says."""
+        store = self.app.server.stores.named(GroupVersion("coordination.k8s.io", "v1"), "leases")
+        return (await store.get(LEASE)).tree()["spec"]
+
+
+@asynccontextmanager
+async def election() -> AsyncIterator[Election]:
+    """An election over a store in memory."""
+    clock = ManualClock()
+    app = await build_app(Config(), clock=clock)
+    found = Election(app, clock)
+    try:
+        yield found
+        for name in list(found.leaders):
+            await found.end(name)
+    finally:
+        await app.kv.close()
+
+
+def test_one_leads() -> None:
+    """The first to stand leads as long as it renews; nobody else starts meanwhile."""
+
+    async def run() -> None:
+        async with election() as found:
+            await found.stand("one")
+            await found.stand("two")
+            await found.pass_time(3 * LEASE_SECONDS)
+            assert found.acts == ["one starts"]
+            assert (await found.lease())["leaseTransitions"] == 0
+
+    asyncio.run(run())
+
+
+def test_stepping_down() -> None:
+    """When the leader ends, it stops first, and another leads from its next turn on."""
+
+    async def run() -> None:
+        async with election() as found:
+            await found.stand("one")
+            await found.stand("two")
+            await found.end("one")
+            assert (await found.lease())["holderIdentity"] == ""
+            await found.pass_time(RENEW_SECONDS)
+            assert found.acts == ["one starts", "one stops", "two starts"]
+            assert (await found.lease())["leaseTransitions"] == 1
+
+    asyncio.run(run())
+
+
+def test_death() -> None:
+    """When the leader dies, another leads once the lease has run out, and not before."""
+
+    async def run() -> None:
+        async with election() as found:
+            await found.stand("one")
+            await found.stand("two")
+            await found.pass_time(LEASE_SECONDS)
+            await found.die("one")
+            await found.pass_time(LEASE_SECONDS - 2 * RENEW_SECONDS)
+            assert found.acts == ["one starts"]
+            await found.pass_time(3 * RENEW_SECONDS)
+            assert found.acts == ["one starts", "two starts"]
+
+    asyncio.run(run())
+
+
+def test_a_store_that_does_not_answer(monkeypatch: Any) -> None:
+    """A leader that cannot renew stops before its lease runs out, and leads again after that."""
+
+    async def run() -> None:
+        async with election() as found:
+            await found.stand("one")
+            leader = found.leaders["one"]
+
+            async def fail() -> bool:
+                raise Unavailable("gone")
+
+            with monkeypatch.context() as broken:
+                broken.setattr(leader, "_acquire", fail)
+                await found.pass_time(GIVE_UP_SECONDS)
+                assert found.acts == ["one starts"]
+                await found.pass_time(RENEW_SECONDS)
+                assert found.acts == ["one starts", "one stops"]
+            await found.pass_time(RENEW_SECONDS)
+            assert found.acts == ["one starts", "one stops", "one starts"]
+
+    assert GIVE_UP_SECONDS + RENEW_SECONDS < LEASE_SECONDS
+    asyncio.run(run())

@@ -76,6 +76,24 @@ PLUGINS = (
         standard=False,
     ),
     Plugin(
+        name="PodSecurity",
+        module="pod_security",
+        on=(
+            "cronjobs.batch",
+            "daemonsets.apps",
+            "deployments.apps",
+            "jobs.batch",
+            "namespaces",
+            "pods",
+            "pods/ephemeralcontainers",
+            "podtemplates",
+            "replicasets.apps",
+            "replicationcontrollers",
+            "statefulsets.apps",
+        ),
+        operations=WRITE,
+    ),
+    Plugin(
         name="Priority",
         module="priority",
         on=("pods", "priorityclasses.scheduling.k8s.io"),
@@ -183,7 +201,7 @@ _ELSEWHERE = frozenset(
         "ExtendedResourceToleration", "ImagePolicyWebhook", "LimitPodHardAntiAffinityTopology",
         "MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "NamespaceAutoProvision",
         "NamespaceExists", "NodeDeclaredFeatureValidator", "NodeRestriction",
-        "OwnerReferencesPermissionEnforcement", "PodNodeSelector", "PodSecurity",
+        "OwnerReferencesPermissionEnforcement", "PodNodeSelector",
         "PodTolerationRestriction", "PodTopologyLabels",
         "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
     )

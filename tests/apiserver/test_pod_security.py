@@ -1,0 +1,149 @@
+"""What the labels of a namespace ask of pods in it, over HTTP and check by check."""
+
+from __future__ import annotations
+
+import pytest
+
+from kapiserver.api.core.pod_security import LATEST, violations
+
+ENFORCE = "pod-security.kubernetes.io/enforce"
+WARN = "pod-security.kubernetes.io/warn"
+GOOD = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+PLAIN = (
+    'allowPrivilegeEscalation != false (container "c" must set '
+    "securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (container "
+    '"c" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or '
+    'container "c" must set securityContext.runAsNonRoot=true), seccompProfile (pod or container '
+    '"c" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")'
+)
+REASONS = (
+    "allowPrivilegeEscalation != false, unrestricted capabilities, runAsNonRoot != true, "
+    "seccompProfile"
+)
+
+
+def pod(name="p", context=None, **spec):
+    """A pod whose container has a security context."""
+    container = {"name": "c", "image": "i"}
+    if context is not None:
+        container["securityContext"] = context
+    return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+
+
+CHECKS = [
+    (pod(context=GOOD), "restricted", []),
+    (pod(), "baseline", []),
+    (pod(hostNetwork=True, hostPID=True), "baseline", [
+        "host namespaces (hostNetwork=true, hostPID=true)"
+    ]),
+    (pod(context={"privileged": True}), "baseline", [
+        'privileged (container "c" must not set securityContext.privileged=true)'
+    ]),
+    (pod(context={"capabilities": {"add": ["SYS_TIME", "NET_RAW", "KILL"]}}), "baseline", [
+        'non-default capabilities (container "c" must not include "NET_RAW", "SYS_TIME" in '
+        "securityContext.capabilities.add)"
+    ]),
+    (pod(context=GOOD | {"capabilities": {"drop": ["ALL"], "add": ["CHOWN"]}}), "restricted", [
+        'unrestricted capabilities (container "c" must not include "CHOWN" in '
+        "securityContext.capabilities.add)"
+    ]),
+    (pod(context=GOOD, volumes=[{"name": "v", "hostPath": {"path": "/"}}]), "baseline", [
+        'hostPath volumes (volume "v")'
+    ]),
+    (pod(context=GOOD, volumes=[{"name": "v", "hostPath": {"path": "/"}}]), "restricted", [
+        'restricted volume types (volume "v" uses restricted volume type "hostPath")'
+    ]),
+    (pod(context={"seLinuxOptions": {"type": "a", "user": "u"}}), "baseline", [
+        'seLinuxOptions (container "c" set forbidden securityContext.seLinuxOptions: type "a"; '
+        "user may not be set)"
+    ]),
+    (pod(securityContext={"seccompProfile": {"type": "Unconfined"}}), "baseline", [
+        'seccompProfile (pod must not set securityContext.seccompProfile.type to "Unconfined")'
+    ]),
+    (pod(securityContext={"appArmorProfile": {"type": "Unconfined"}}), "baseline", [
+        'forbidden AppArmor profile (pod must not set AppArmor profile type to "Unconfined")'
+    ]),
+    (pod(securityContext={"sysctls": [{"name": "kernel.x", "value": "1"}]}), "baseline", [
+        "forbidden sysctls (kernel.x)"
+    ]),
+    (pod(context=GOOD | {"runAsUser": 0, "runAsNonRoot": False}), "restricted", [
+        'runAsNonRoot != true (container "c" must not set securityContext.runAsNonRoot=false)',
+        'runAsUser=0 (container "c" must not set runAsUser=0)',
+    ]),
+    (pod(context=GOOD | {"runAsUser": 0}, hostUsers=False), "restricted", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pod", "level", "messages"), CHECKS)
+def test_checks(pod, level, messages):
+    """Each check says what is wrong in the words of Kubernetes."""
+    assert [str(one) for one in violations(pod, level, LATEST)] == messages
+
+
+def test_versions():
+    """A level is what it was in the version asked for."""
+    assert [one.reason for one in violations(pod(), "restricted", 7)] == ["runAsNonRoot != true"]
+
+
+@pytest.fixture
+def secured(api, namespace):
+    """Label the namespace; the answer."""
+
+    def call(labels):
+        return api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": labels}})
+
+    return call
+
+
+def test_enforce(api, core, secured):
+    """A pod that does not meet the level is refused."""
+    assert secured({ENFORCE: "restricted"}).status == 200
+    refused = api.post(f"{core}/pods", pod())
+    assert refused.status == 403
+    assert refused.message == (
+        f'pods "p" is forbidden: violates PodSecurity "restricted:latest": {PLAIN}'
+    )
+    assert api.post(f"{core}/pods", pod(context=GOOD)).status == 201
+    debugger = {"spec": {"ephemeralContainers": [{"name": "d", "image": "i"}]}}
+    path = f"{core}/pods/p/ephemeralcontainers"
+    assert "violates PodSecurity" in api.patch(path, debugger, "strategic").message
+
+
+def test_warn(api, core, apps, secured):
+    """One that does not meet the level of warnings is taken with one, templates too."""
+    secured({WARN: "restricted", f"{WARN}-version": "v1.30"})
+    answer = api.post(f"{core}/pods", pod())
+    assert answer.status == 201
+    text = f'would violate PodSecurity "restricted:v1.30": {PLAIN}'.replace('"', '\\"')
+    assert answer.warnings == [f'299 - "{text}"']
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    made = api.post(f"{apps}/deployments", {"metadata": {"name": "d"}, "spec": spec})
+    assert made.status == 201
+    assert made.warnings == [f'299 - "{text}"']
+
+
+def test_labels(api, core, namespace, secured):
+    """Labels that make no sense are refused; pods there that a new level would not take are
+    told."""
+    refused = secured({ENFORCE: "strict", f"{ENFORCE}-version": "v2"})
+    assert refused.status == 422
+    assert refused.message == (
+        f'Namespace "{namespace}" is invalid: [metadata.labels[{ENFORCE}]: Invalid value: '
+        '"strict": must be one of privileged, baseline, restricted, '
+        f'metadata.labels[{ENFORCE}-version]: Invalid value: "v2": must be "latest" or "v1.x"]'
+    )
+    for name in "ab":
+        api.post(f"{core}/pods", pod(name))
+    told = secured({ENFORCE: "restricted"})
+    assert told.status == 200
+    assert told.warnings == [
+        f'299 - "existing pods in namespace \\"{namespace}\\" violate the new PodSecurity enforce '
+        'level \\"restricted:latest\\""',
+        f'299 - "a (and 1 other pod): {REASONS}"',
+    ]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from openapi_spec_validator import OpenAPIV2SpecValidator, OpenAPIV30SpecValidator
 
-from tests.apiserver import gnostic
+from tests.apiserver import gnostic, openapi_digest
 
 GROUP_VERSIONS = ("api/v1", "apis/apps/v1", "apis/autoscaling/v1", "apis/autoscaling/v2",
                   "apis/coordination.k8s.io/v1")  # fmt: skip
@@ -237,3 +237,13 @@ def test_valid_v3(documents: dict, path: str) -> None:
 def test_valid_v2(api) -> None:
     """A public validator finds nothing wrong in the document of all."""
     OpenAPIV2SpecValidator(api.get("/openapi/v2").json).validate()
+
+
+def test_golden_files() -> None:
+    """What the API says of itself changes on purpose alone: write the files anew with
+    `python -m tests.apiserver.openapi_digest`, and read their diff."""
+    golden = {one.name: one.read_text() for one in openapi_digest.FOLDER.glob("*.txt")}
+    found = openapi_digest.digests()
+    assert golden.keys() == found.keys()
+    for name, text in found.items():
+        assert text.splitlines() == golden[name].splitlines(), name

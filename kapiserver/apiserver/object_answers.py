@@ -1,16 +1,18 @@
 """Stored objects and lists of them as answers: bytes out of the cache where there are any.
 
 A list goes out in slices of about 256 KB, each encoded when the client has taken the one before;
-what is indented, YAML, a Table or metadata alone is made from trees. Mirrors
+what is indented, YAML, a Table or metadata alone is made from trees, in slices too. Mirrors
 transformResponseObject of k8s.io/apiserver.
 """
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.accept import Wanted
 from kapiserver.apiserver.context import Server
@@ -20,8 +22,8 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Response
 from kapiserver.apiserver.tables import TableOf, in_version, include_of, metadata_alone
 from kapiserver.apiserver.target import Target
-from kapiserver.codecs import json
-from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF
+from kapiserver.codecs import list_text
+from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
 from kapiserver.storage.entry import Entry, Form
 from kapiserver.storage.query import Listing
 
@@ -29,6 +31,8 @@ SLICE = 256 * 1024
 """Bytes of a list written at once."""
 TURN = 64
 """Objects read for one slice: reading one that is not at hand takes up to 250 us."""
+YAML_TURN = 4
+"""Objects of one slice of YAML, each of which takes milliseconds."""
 SPLICED = (JSON, PROTOBUF, CBOR)
 """Media types in which the store keeps the bytes of objects."""
 
@@ -73,38 +77,35 @@ def answer_plain(server: Server, wanted: Wanted, tree: Tree, status: int = 200) 
     return Response(status=status, media_type=wanted.media.name, body=body)
 
 
-def answer_listing(
+async def answer_listing(
     server: Server, request: Request, wanted: Wanted, target: Target, listing: Listing
 ) -> Response:
     """Answer with a list, or with what the client makes of it."""
     metadata = list_metadata(listing)
     if wanted.convert is None:
-        if wanted.pretty or wanted.media not in SPLICED:
-            if target.resource.definition:
-                metadata.setdefault("continue", "")
-            return answer_plain(server, wanted, _list_tree(server, target, metadata, listing))
-        form = Form(target.version, wanted.media.extension)
-        return _sliced(wanted, target.store.documents.list(listing, form))
+        if not wanted.pretty and wanted.media in SPLICED:
+            form = Form(target.version, wanted.media.extension)
+            return _sliced(wanted, target.store.documents.list(listing, form))
+        if target.resource.definition:
+            metadata.setdefault("continue", "")
+        head = _list_head(target.resource.list_kind_name, target.version, metadata)
+        items = (_item(server, entry, target) for entry in listing.entries)
+        return await _members(server, wanted, head, "items", items)
     if wanted.is_table:
         table = table_of(server, request, wanted, target)
         head = table.head(metadata)
         moment = now(server)
-        rows: Iterable[Tree] = (table.row(entry.tree(), moment) for entry in listing.entries)
-        return _members(server, wanted, head, "rows", rows)
+        rows = (table.row(entry.tree(), moment) for entry in listing.entries)
+        return await _members(server, wanted, head, "rows", rows)
     if wanted.convert.kind != "PartialObjectMetadataList":
         raise NoSuchForm(
             "you requested PartialObjectMetadata, but the requested object is a list "
             f"({_go_type(target)}List)"
         )
     version = wanted.convert.group_version
-    head = {
-        "kind": wanted.convert.kind,
-        "apiVersion": str(version),
-        "metadata": metadata,
-        "items": [],
-    }
+    head = _list_head(wanted.convert.kind, version, metadata)
     partial = (metadata_alone(entry.tree(), version) for entry in listing.entries)
-    return _members(server, wanted, head, "items", partial)
+    return await _members(server, wanted, head, "items", partial)
 
 
 async def prepare_listing(wanted: Wanted, target: Target, listing: Listing) -> None:
@@ -150,13 +151,8 @@ def _version_of(entry: Entry) -> Tree:
     return {"resourceVersion": str(entry.revision)} if entry.revision else {}
 
 
-def _list_tree(server: Server, target: Target, metadata: Tree, listing: Listing) -> Tree:
-    return {
-        "kind": target.resource.list_kind_name,
-        "apiVersion": str(target.version),
-        "metadata": metadata,
-        "items": [_item(server, entry, target) for entry in listing.entries],
-    }
+def _list_head(kind: str, version: GroupVersion, metadata: Tree) -> Tree:
+    return {"kind": kind, "apiVersion": str(version), "metadata": metadata, "items": []}
 
 
 def _item(server: Server, entry: Entry, target: Target) -> Tree:
@@ -167,19 +163,23 @@ def _item(server: Server, entry: Entry, target: Target) -> Tree:
     return {key: value for key, value in tree.items() if key not in ("kind", "apiVersion")}
 
 
-def _members(
-    server: Server, wanted: Wanted, head: Tree, member: str, items: Iterable[Tree]
+async def _members(
+    server: Server, wanted: Wanted, head: Tree, member: str, items: Iterator[Tree]
 ) -> Response:
-    """A tree whose last member is long: in slices where that is JSON."""
-    if wanted.media is not JSON or wanted.pretty:
-        head[member] = list(items)
+    """A document whose last member is long: in slices where it is text, else made in turns."""
+    if wanted.media is JSON:
+        layout = list_text.INDENTED if wanted.pretty else list_text.COMPACT
+        return _sliced(wanted, _joined(list_text.json_pieces(head, items, layout), TURN))
+    if wanted.media is YAML:
+        return _sliced(wanted, _joined(list_text.yaml_pieces(head, member, items), YAML_TURN))
+    found = head[member] = []
+    for item in items:
+        found.append(item)
+        if len(found) % TURN == 0:
+            await asyncio.sleep(0)
+    if len(found) < TURN:
         return answer_plain(server, wanted, head)
-    opening = json.write_document(head).removesuffix(b"]}")
-    separated = itertools.chain((b"",), itertools.repeat(b","))
-    pieces = (
-        comma + json.write_document(item) for comma, item in zip(separated, items, strict=False)
-    )
-    return _sliced(wanted, _joined(itertools.chain((opening,), pieces, (b"]}\n",))))
+    return await asyncio.to_thread(answer_plain, server, wanted, head)
 
 
 def _sliced(wanted: Wanted, pieces: Iterator[bytes]) -> Response:
@@ -192,14 +192,14 @@ def _sliced(wanted: Wanted, pieces: Iterator[bytes]) -> Response:
     return Response(media_type=wanted.media.name, body=body)
 
 
-def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces, one an object, joined to slices of about SLICE bytes."""
+def _joined(pieces: Iterable[bytes], turn: int) -> Iterator[bytes]:
+    """The pieces, one an object, joined to slices of about SLICE bytes and so many objects."""
     pending: list[bytes] = []
     size = 0
     for piece in pieces:
         pending.append(piece)
         size += len(piece)
-        if size >= SLICE or len(pending) >= TURN:
+        if size >= SLICE or len(pending) >= turn:
             yield b"".join(pending)
             pending, size = [], 0
     if pending:

@@ -110,7 +110,11 @@ def write_document(value: Value) -> bytes:
         text = yaml.emit(events, Dumper=dumper, width=_WIDTH, allow_unicode=True)
     except (yaml.YAMLError, UnicodeError) as error:
         raise NotEncodable(f"yaml: {error}") from None
-    return text if isinstance(text, bytes) else str(text).encode()
+    data = text if isinstance(text, bytes) else str(text).encode()
+    # The library marks the end of a document that has a text ending in empty lines; Go does not.
+    if isinstance(value, dict) and data.endswith(b"\n...\n"):
+        return data[:-4]
+    return data
 
 
 @functools.cache

@@ -33,4 +33,4 @@ async def deletecollection(server: Server, request: Request) -> Answer:
     )
     entries = [one.entry for one in written]
     listing = Listing(entries=entries, revision=before.revision)
-    return answer_listing(server, request, form, target, listing)
+    return await answer_listing(server, request, form, target, listing)

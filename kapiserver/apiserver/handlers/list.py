@@ -20,7 +20,7 @@ async def list_(server: Server, request: Request) -> Answer:
     options = read_options(server, request, "ListOptions")
     listing = await target.store.list(list_query(request, target, options))
     await prepare_listing(form, target, listing)
-    return answer_listing(server, request, form, target, listing)
+    return await answer_listing(server, request, form, target, listing)
 
 
 def list_query(request: Request, target: Target, options: Tree) -> ListQuery:

@@ -1,0 +1,43 @@
+"""Lists as text in pieces against the same lists written at once."""
+
+import itertools
+
+import orjson
+import pytest
+
+from kapiserver.codecs import json, yaml
+from kapiserver.codecs.list_text import COMPACT, INDENTED, json_pieces, yaml_pieces
+
+HEAD = {
+    "kind": "ThingList",
+    "apiVersion": "v1",
+    "metadata": {"resourceVersion": "7", "continue": "items: []\nrows: []\n"},
+    "items": [],
+}
+ITEMS = (
+    {"metadata": {"name": "a"}, "spec": {"list": [1, {"b": [2, [3]]}], "empty": {}, "none": None}},
+    {},
+    {"text": "one\n\n  two\n", "kept": "end\n\n\n", "folded": "x " * 100, "quoted": "a: b # c"},
+    {"lead": "  in\n out", "tab": "\ttab\n", "last": "…\nline\n\n", "float": 1.5, "mark": "<&>"},
+    {"zz": "open end\n\n"},
+    {"only": "...\n"},
+)
+LISTS = [(), *((one,) for one in ITEMS), *itertools.permutations(ITEMS, 2), ITEMS]
+
+
+@pytest.mark.parametrize("items", LISTS)
+def test_pieces_make_the_document(items):
+    """However a list is written, the bytes are the same."""
+    whole = {**HEAD, "items": list(items)}
+    assert b"".join(json_pieces(HEAD, items, COMPACT)) == json.write_document(whole) + b"\n"
+    indented = json.write_document(whole, option=orjson.OPT_INDENT_2)
+    assert b"".join(json_pieces(HEAD, items, INDENTED)) == indented
+    assert b"".join(yaml_pieces(HEAD, "items", items)) == yaml.write_document(whole)
+
+
+def test_member_may_stand_last_or_between_in_yaml():
+    """Where keys are sorted, rows come after what else there is."""
+    head = {"kind": "Table", "apiVersion": "v1", "rows": []}
+    rows = [{"cells": ["a", 1]}, {"cells": []}]
+    whole = yaml.write_document({**head, "rows": rows})
+    assert b"".join(yaml_pieces(head, "rows", iter(rows))) == whole

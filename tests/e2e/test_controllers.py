@@ -1,0 +1,72 @@
+"""Controllers of several servers over one etcd: one server runs them, whoever that is."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kapiserver.apiserver.controllers.leader import LEASE, LEASE_SECONDS
+from tests.e2e.cluster import CONFIGMAPS, call, names, serving
+from tests.e2e.programs import Server, start
+from tests.storage.etcd_server import Member
+
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{LEASE.namespace}/leases/{LEASE.name}"
+
+
+@pytest.fixture(scope="module")
+def etcd() -> Iterator[Member]:
+    """A member that all tests of this module share."""
+    member = Member()
+    member.start()
+    member.wait()
+    yield member
+    member.remove()
+
+
+def holder(server: Server) -> str:
+    """The process that the lease names."""
+    return call(server, "GET", LEASES)["spec"]["holderIdentity"].split("_")[-2]
+
+
+def collects(server: Server, *, within: float) -> None:
+    """What an owner had goes after it, in time."""
+    owner = {"metadata": {"name": "owner"}}
+    made = call(server, "POST", CONFIGMAPS, owner, status=201)["metadata"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": made["uid"]}
+    child: dict[str, Any] = {"metadata": {"name": "child", "ownerReferences": [reference]}}
+    call(server, "POST", CONFIGMAPS, child, status=201)
+    call(server, "DELETE", f"{CONFIGMAPS}/owner")
+    end = time.monotonic() + within
+    while names(call(server, "GET", CONFIGMAPS)):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_leader_ends(tmp_path: Path, etcd: Member) -> None:
+    """The first server collects garbage; when it ends, the other does so within seconds."""
+    with serving(tmp_path / "other", etcd, "/ends") as first:
+        collects(first, within=10)
+        with serving(tmp_path / "one", etcd, "/ends") as second:
+            assert holder(second) == str(first.process.pid)
+            collects(second, within=10)
+            first.process.terminate()
+            first.process.wait(20)
+            collects(second, within=10)
+            assert holder(second) == str(second.process.pid)
+
+
+@pytest.mark.slow
+def test_leader_dies(tmp_path: Path, etcd: Member) -> None:
+    """When the first server is killed, the other collects garbage once the lease has run out."""
+    first = start(tmp_path, f"--etcd-servers={etcd.url}", "--etcd-prefix=/dies")
+    try:
+        with serving(tmp_path / "other", etcd, "/dies") as other:
+            assert holder(other) == str(first.process.pid)
+            first.process.kill()
+            collects(other, within=LEASE_SECONDS + 15)
+            assert holder(other) == str(other.process.pid)
+    finally:
+        first.process.kill()
+        first.process.wait(20)

@@ -10,7 +10,7 @@ import asyncio
 import functools
 import hashlib
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import orjson
@@ -72,10 +72,12 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """What one v3 document is about; `stamp` differs when what it says does."""
+    """What one v3 document is about; `stamp` differs when what it says does. A document of custom
+    kinds alone has its hash from that, so that the index of very many makes none of them."""
 
     stamp: Hashable
     operations: Callable[[], Iterable[Operation]]
+    etag: str = ""
 
 
 @dataclass(slots=True)
@@ -122,8 +124,8 @@ class Documents:
                 del self._kept[gone]
             paths = {}
             for path, page in pages.items():
-                document = await self._v3(path, page).document
-                url = f"/openapi/v3/{path}?hash={document.etag}"
+                etag = page.etag or (await self._v3(path, page).document).etag
+                url = f"/openapi/v3/{path}?hash={etag}"
                 paths[path] = {"serverRelativeURL": url}
             self._index = (stamp, self._document({"paths": paths}, encode_v3))
         return self._index[1]
@@ -152,6 +154,7 @@ class Documents:
                 pages[path] = _Page(
                     tuple(resources),
                     functools.partial(operations, self._scheme, version, resources),
+                    _hash_of(resources),
                 )
         return dict(sorted(pages.items()))
 
@@ -170,7 +173,8 @@ class Documents:
                 "securitySchemes": {"BearerToken": _BEARER},
             },
         }
-        return self._document(tree, encode_v3)
+        made = self._document(tree, encode_v3)
+        return replace(made, etag=page.etag) if page.etag else made
 
     def _make_v2(self) -> Document:
         found = [one for page in self._pages().values() for one in page.operations()]
@@ -191,6 +195,14 @@ class Documents:
     def _document(self, tree: Tree, encode: Encode) -> Document:
         body = orjson.dumps(tree)
         return Document(body, hashlib.sha512(body).hexdigest().upper(), self._now(), encode)
+
+
+def _hash_of(resources: Iterable[Resource]) -> str:
+    """What tells the documents of custom kinds apart; "" where others are among them."""
+    editions = [(one.edition, repr(one)) for one in resources]
+    if not editions or not all(edition for edition, _ in editions):
+        return ""
+    return hashlib.sha512(f"{GIT_VERSION} {editions}".encode()).hexdigest().upper()
 
 
 def _failed(task: asyncio.Task[Document]) -> bool:

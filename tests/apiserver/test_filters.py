@@ -54,6 +54,7 @@ def _chain(inner: Inner, config: Config | None = None, **parts) -> Handler:
         codecs=CodecFactory(scheme),
         stores=None,
         clock=SystemClock(),
+        custom_resources=None,
         **{"authorize": _everybody, **parts},
     )
     handle = inner

@@ -38,13 +38,13 @@ _log = logging.getLogger(__name__)
 class CustomResources:
     """Keeps `Scheme.custom` and the stores of custom objects as the definitions say.
 
-    heads    every definition, established or not, by name; schemas left out
-    told     called with the names of definitions that changed, after they did
+    heads       every definition, established or not, by name; schemas left out
+    followers   called with the names of definitions that changed, after they did
     """
 
     def __init__(self, scheme: Scheme, stores: Stores, clock: Clock) -> None:
         self.heads: dict[str, Tree] = {}
-        self.told: Callable[[Sequence[str]], None] = lambda _: None
+        self.followers: list[Callable[[Sequence[str]], None]] = []
         self._scheme = scheme
         self._stores = stores
         self._clock = clock
@@ -120,7 +120,8 @@ class CustomResources:
             self._scheme.custom = self._scheme.custom.changed(changes)
             for name in retired:
                 self._stores.retire(name)
-        self.told(list(entries))
+        for told in self.followers:
+            told(list(entries))
 
     def _head(self, entry: Entry) -> Tree | None:
         try:

@@ -64,6 +64,8 @@ ATTEMPTS = 100
 DELETERS = 16
 """Deletions of one collection under way at once."""
 COLLECTION_PAGE = 500
+LAST_SECONDS = 60.0
+"""After so long no request is under way any more that found a store that was let go."""
 
 _UNSEEN = Revision(0)
 
@@ -212,9 +214,11 @@ class ResourceStore:
         self._cache.stop()
 
     def retire(self) -> None:
-        """The same, when the watches of clients have been told what has happened."""
+        """The same, when the watches of clients have been told what has happened; and once more
+        when the last requests that hold this store are over: they may have begun anew."""
         self._retiring = asyncio.ensure_future(self._watchers.delivered())
         self._retiring.add_done_callback(lambda _: self.stop())
+        self._clock.call_later(LAST_SECONDS, self.stop)
 
     # Creating.
 

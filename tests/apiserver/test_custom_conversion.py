@@ -12,7 +12,7 @@ import pytest
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.tls import Credentials, credentials
-from tests.apiserver.conftest import Api
+from tests.apiserver.conftest import Api, Server
 from tests.apiserver.customkit import definition, establish, path_of, version, widget
 
 FREE = {"type": "object", "properties": {"spec": {
@@ -80,6 +80,14 @@ class Webhook:
     def end(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[Api]:
+    """A server of these tests' own: it fills with groups."""
+    server = Server()
+    yield server.api
+    server.end()
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,13 @@
 """Custom kinds over HTTP: from the definition to the end of its objects."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kapiserver.codecs import cbor
-from tests.apiserver.conftest import Api
+from tests.apiserver.conftest import Api, Server
 from tests.apiserver.customkit import (
     CRDS,
     SCHEMA,
@@ -24,6 +25,14 @@ from tests.apiserver.customkit import (
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[Api]:
+    """A server of these tests' own: it fills with groups."""
+    server = Server()
+    yield server.api
+    server.end()
 
 
 def test_a_definition_is_established_and_serves_its_objects_at_once(api: Api) -> None:
@@ -436,6 +445,22 @@ def test_custom_objects_have_owners_and_namespaces(api: Api) -> None:
         while stream.event()["type"] != "DELETED":
             pass
     assert api.get(path).json["items"] == []
+
+
+def test_an_owner_of_a_kind_that_comes_later_is_looked_up_then(api: Api) -> None:
+    """What names an owner of an unknown kind stays; when the kind is defined and there is no such
+    owner, it goes."""
+    crd = definition()
+    group = crd["spec"]["group"]
+    owner = {"apiVersion": f"{group}/v1", "kind": "Widget", "name": "none", "uid": "no-such-uid"}
+    name = f"waits-{group.partition('.')[0]}"
+    path = "/api/v1/namespaces/default/configmaps"
+    obj = {"metadata": {"name": name, "ownerReferences": [owner]}}
+    assert api.post(path, obj).status == 201
+    with api.watch(f"{path}?watch=1&fieldSelector=metadata.name={name}") as stream:
+        assert stream.event()["type"] == "ADDED"
+        establish(api, crd)
+        assert stream.event()["type"] == "DELETED"
 
 
 @pytest.mark.parametrize(

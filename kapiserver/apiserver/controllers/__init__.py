@@ -13,6 +13,11 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.controllers.bootstrap import create_system_namespaces
 from kapiserver.apiserver.controllers.definitions import Definitions
 from kapiserver.apiserver.controllers.disruption import Disruption
+from kapiserver.apiserver.controllers.endpoints import (
+    endpoints_of_pods,
+    slices_of_endpoints,
+    slices_of_pods,
+)
 from kapiserver.apiserver.controllers.everything import Everything, Loop
 from kapiserver.apiserver.controllers.garbage_collector import GarbageCollector
 from kapiserver.apiserver.controllers.leader import Leader
@@ -78,6 +83,9 @@ async def start_controllers(server: Server, *, ca_text: str) -> Controllers:
 def _everything(server: Server, on: frozenset[str]) -> Everything | None:
     loops: dict[str, Callable[[Server], Loop]] = {
         "disruption-controller": Disruption,
+        "endpoints-controller": endpoints_of_pods,
+        "endpointslice-controller": slices_of_pods,
+        "endpointslice-mirroring-controller": slices_of_endpoints,
         "garbage-collector-controller": GarbageCollector,
         "namespace-controller": NamespaceDeletion,
         "persistentvolume-protection-controller": volume_protection,

@@ -50,12 +50,12 @@ class Definitions:
 
     def start(self) -> None:
         """Begin."""
-        self._custom.told = self._told
+        self._custom.followers.append(self._told)
         self._told(list(self._custom.heads))
 
     async def stop(self) -> None:
         """End; what is being looked at finishes."""
-        self._custom.told = lambda _: None
+        self._custom.followers.remove(self._told)
         await self._naming.stop()
         await self._ending.stop()
 

@@ -35,15 +35,20 @@ class Everything:
         self._loops: list[Loop] = []
         self._feed: Feed | None = None
         self._broken = asyncio.Event()
+        self._known: frozenset[str] = frozenset()
+        """Definitions of custom kinds whose objects the feed tells of."""
+        self._checks: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin; nobody waits for it."""
         self._loops = [make(self._server) for make in self._makers]
+        self._server.custom_resources.followers.append(self._defined)
         self._task = asyncio.create_task(self._run(), name="controllers")
 
     async def stop(self) -> None:
         """End all loops."""
+        self._server.custom_resources.followers.remove(self._defined)
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -54,6 +59,7 @@ class Everything:
     async def _run(self) -> None:
         while True:
             self._broken.clear()
+            self._known = self._served()
             self._feed = self._server.stores.feed(self)
             try:
                 await self._feed.begin(self._broken.set)
@@ -61,6 +67,30 @@ class Everything:
                 _log.info("controllers: %s; trying again", error)
                 self._server.clock.call_later(AGAIN_SECONDS, self._broken.set)
             await self._broken.wait()
+
+    def _served(self) -> frozenset[str]:
+        return frozenset(one.name for one in self._server.scheme.custom)
+
+    def _defined(self, _names: Sequence[str]) -> None:
+        """Definitions changed: objects of a kind that was not known before were passed over."""
+        new, self._known = self._served() - self._known, self._served()
+        for name in new:
+            task = asyncio.get_running_loop().create_task(self._begin_again_for(name))
+            self._checks.add(task)
+            task.add_done_callback(self._checks.discard)
+
+    async def _begin_again_for(self, name: str) -> None:
+        definition = self._server.scheme.custom.named(name)
+        if definition is None:
+            return
+        prefix = f"{self._server.config.key_root}/{definition.stored.resource.prefix}/"
+        try:
+            page = await self._server.stores.kv.range(prefix, limit=1)
+        except StorageError:
+            return  # the feed breaks too, and begins again
+        if page.items and self._feed is not None:
+            self._feed.stop()
+            self._broken.set()
 
     # What the feed says, passed on.
 

@@ -53,6 +53,9 @@ class GarbageCollector:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._recorder = Recorder(server, "garbage-collector-controller")
+        self._unknown: dict[str, None] = {}
+        """Paths of objects with an owner of a kind that was not known when they were looked at."""
+        server.custom_resources.followers.append(self._defined)
         self._seen: dict[str, Seen] = {}
         """Objects with owners, or about to go in the foreground or as orphans' owners; by path."""
         self._dependents: dict[str, dict[str, None]] = {}
@@ -66,13 +69,21 @@ class GarbageCollector:
 
     async def stop(self) -> None:
         """End; what is being looked at finishes."""
+        self._server.custom_resources.followers.remove(self._defined)
         await self._work.stop()
+
+    def _defined(self, _names: Sequence[str]) -> None:
+        """Kinds were defined: owners may be of one of them."""
+        unknown, self._unknown = self._unknown, {}
+        for path in unknown:
+            self._work.put(path)
 
     # What the feed says.
 
     def begin(self) -> None:
         """Forget everything."""
         self._work.clear()
+        self._unknown.clear()
         for part in (self._seen, self._dependents, self._waiting, self._asked, self._gone):
             part.clear()
 
@@ -219,6 +230,7 @@ class GarbageCollector:
                 return None
             except (NotRegistered, ValueError) as error:
                 _log.info("an owner of %s cannot be looked up: %s", seen.path, error)
+                self._unknown[seen.path] = None
                 return None
             if owner is None:
                 found.absent.append(uid)

@@ -1,0 +1,82 @@
+"""kubectl and custom kinds: install one, wait for it, work with its objects, remove it."""
+
+import json
+
+from tests.e2e.programs import Kubectl
+
+CRONTABS = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: crontabs.stable.example.com
+spec:
+  group: stable.example.com
+  scope: Namespaced
+  names: {plural: crontabs, singular: crontab, kind: CronTab, shortNames: [ct], categories: [mine]}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      additionalPrinterColumns:
+        - {name: Spec, type: string, jsonPath: .spec.cronSpec}
+        - {name: Replicas, type: integer, jsonPath: .spec.replicas}
+        - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
+        - {name: Image, type: string, priority: 1, jsonPath: .spec.image}
+      subresources:
+        status: {}
+        scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}
+      schema:
+        openAPIV3Schema:
+          type: object
+          description: A task that comes again and again.
+          properties:
+            spec:
+              type: object
+              required: [cronSpec]
+              properties:
+                cronSpec: {type: string, description: When it comes.}
+                image: {type: string}
+                replicas: {type: integer, default: 1, maximum: 10}
+            status:
+              type: object
+              properties: {replicas: {type: integer}}
+"""
+TAB = """
+apiVersion: stable.example.com/v1
+kind: CronTab
+metadata: {name: daily}
+spec: {cronSpec: "* * * * */5", image: tab}
+"""
+
+
+def test_from_the_definition_to_its_end(kubectl: Kubectl) -> None:
+    """Definition and object in one life: apply, wait, get, explain, scale, patch, apply by the
+    server, categories and short names, validation on both sides, delete."""
+    assert kubectl("apply", "-f", "-", stdin=CRONTABS).endswith("created\n")
+    kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com")
+    assert kubectl("apply", "-f", "-", stdin=TAB) == "crontab.stable.example.com/daily created\n"
+    header, row = kubectl("get", "ct").splitlines()
+    assert header.split() == ["NAME", "SPEC", "REPLICAS", "AGE"]
+    assert row.split()[:7] == ["daily", "*", "*", "*", "*", "*/5", "1"]
+    assert kubectl("get", "ct", "-o", "wide").splitlines()[0].split()[-1] == "IMAGE"
+    assert "When it comes." in kubectl("explain", "crontabs.spec.cronSpec")
+    assert "A task that comes again and again." in kubectl("explain", "crontab")
+    kubectl("scale", "--replicas=4", "crontab/daily")
+    kubectl("patch", "ct", "daily", "--type=merge", "-p", '{"spec":{"image":"new"}}')
+    kubectl("patch", "ct", "daily", "--subresource=status", "--type=merge", "-p",
+            '{"status":{"replicas":2}}')  # fmt: skip
+    found = json.loads(kubectl("get", "mine", "-o", "json"))["items"][0]
+    assert (found["spec"]["replicas"], found["spec"]["image"]) == (4, "new")
+    assert found["status"] == {"replicas": 2}
+    applied = TAB.replace("image: tab", "image: mine")
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=applied)
+    assert kubectl("get", "ct", "daily", "-o", "jsonpath={.spec.image}") == "mine"
+    wrong = kubectl("apply", "-f", "-", stdin=TAB.replace("image", "imag"), fails=True)
+    assert 'unknown field "spec.imag"' in wrong
+    wrong = kubectl("patch", "ct", "daily", "--type=merge", "-p", '{"spec":{"replicas":11}}',
+                    fails=True)  # fmt: skip
+    assert "should be less than or equal to 10" in wrong
+    assert "crontabs" in kubectl("api-resources", "--api-group=stable.example.com")
+    kubectl("delete", "ct", "daily")
+    assert kubectl("delete", "crd", "crontabs.stable.example.com").endswith("deleted\n")
+    assert "could not find the requested resource" in kubectl("get", "ct", fails=True)

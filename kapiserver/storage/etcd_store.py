@@ -40,7 +40,7 @@ from kapiserver.storage.etcd_answers import NONE, Notice, Range, Reader, Transac
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV, Event, KeyValue, Page, Read, Revision, Sink, Watch
 from kapiserver.storage.prefix import end_of
-from kapiserver.storage.watching import Changes, StoreWatch, Watches
+from kapiserver.storage.watching import Changes, Recent, StoreWatch, Watches
 
 BELOW = "/"
 """Every key of a store begins with its root and this."""
@@ -93,6 +93,7 @@ class EtcdStore(KV):
         self._revision = Revision(0)
         self._moved = asyncio.Event()
         self._watches = Watches()
+        self._recent = Recent(self._revision)
         self._waiting: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._stream: asyncio.Task[None] | None = None
@@ -109,6 +110,7 @@ class EtcdStore(KV):
         except BaseException:
             await self._etcd.close()
             raise
+        self._recent = Recent(self._revision)
         self._stream = self._loop.create_task(self._follow())
         self._spawn(self._beat())
 
@@ -173,6 +175,7 @@ class EtcdStore(KV):
         with suppress(Compacted):  # already
             request = {"revision": str(revision)}
             await self._call(self._etcd.write, "/kv/compaction", request, revision)
+        self._recent = Recent(self._revision)  # forgotten here as there
 
     async def close(self) -> None:
         if self._closed:
@@ -196,6 +199,8 @@ class EtcdStore(KV):
 
     async def changes(self, prefix: str, after: Revision, until: Revision, limit: int) -> Changes:
         """Part of the history. Raises Compacted, Unavailable."""
+        if recent := self._recent.changes(prefix, after, until):
+            return recent
         # All keys are read, not the prefix alone: the change that made `until` is the proof that
         # nothing is missing, and it may be anyone's. One message has whole revisions.
         events: list[Event] = []
@@ -260,11 +265,13 @@ class EtcdStore(KV):
                             self._show(notice)
                             pause = RETRY_SECONDS
             except Compacted as error:
-                # Away for longer than history is kept: nobody can be told what was missed.
-                for watch in self._watches:
-                    watch.end(error)
+                # Away for longer than history is kept: nobody can be told what was missed. In one
+                # turn, so that no watch begins before what the next stream will leave out.
                 with suppress(StorageError):
                     self._revision = await self._mark()
+                    self._recent = Recent(self._revision)
+                    for watch in self._watches:
+                        watch.end(error)
             except StorageError as error:
                 _log.warning(
                     "the watch of etcd broke off at revision %d: %s", self._revision, error
@@ -274,6 +281,7 @@ class EtcdStore(KV):
 
     def _show(self, notice: Notice) -> None:
         self._revision = notice.events[-1].revision
+        self._recent.add(notice.events)
         self._watches.show(notice.events)
         self._moved.set()
         self._moved = asyncio.Event()

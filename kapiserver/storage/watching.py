@@ -1,14 +1,16 @@
 """One watch of one prefix: history first, then what happens, nothing lost or doubled.
 
 A watch has one cursor, the revision up to which its sink has seen everything. While it is behind
-its store, it reads history in steps; in the turn of the loop in which it has caught up it goes
-live, and takes the batches that the store shows to all its watches. Both backends use it. Knows no
-database, no thread and no connection.
+where its store was when it began, it reads history in steps and puts aside what the store shows to
+all its watches; then it takes that, and goes live. So it catches up however long a step takes and
+however much is written meanwhile. Both backends use it. Knows no database, no thread and no
+connection.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,6 +20,11 @@ from kapiserver.storage.kv import Event, Revision, Sink
 
 STEP = 500
 """Changes read from history at once."""
+ASIDE = 4096
+"""Changes put aside, at most: with more, they are read from history too."""
+RECENT = 1024
+RECENT_BYTES = 4 << 20
+"""Changes that `Recent` holds, and bytes of their values, at most."""
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +63,9 @@ class StoreWatch:
         self._prefix = prefix
         self._cursor = after
         self._sink = sink
-        self._live = after >= source.revision
+        self._until = source.revision
+        self._aside: list[Event] = []
+        self._live = after >= self._until
         self._asked = False
         self._over = False
 
@@ -75,19 +84,20 @@ class StoreWatch:
 
     def show(self, events: Sequence[Event]) -> None:
         """Take a batch that everybody is shown now."""
-        if not self._live:
-            return
         prefix, cursor = self._prefix, self._cursor
         seen = [e for e in events if e.key.startswith(prefix) and e.revision > cursor]
+        if not self._live:
+            self._put_aside(seen)
+            return
         self._cursor = max(cursor, events[-1].revision)
         if seen:
             self._deliver(seen)
 
     async def replay(self) -> None:
-        """Show the history after the cursor, then go live."""
+        """Show the history after the cursor, and what was put aside; then go live."""
         try:
-            while not self._over and self._cursor < self._source.revision:
-                until = self._source.revision
+            while not self._over and self._cursor < self._until:
+                until = self._until
                 changes = await self._source.changes(self._prefix, self._cursor, until, STEP)
                 self._cursor = changes.until
                 if changes.events and not self._over:
@@ -95,9 +105,19 @@ class StoreWatch:
         except StorageError as error:
             self.end(error)
             return
+        seen, self._aside = self._aside, []
         self._live = True
+        if seen and not self._over:
+            self._cursor = seen[-1].revision
+            self._deliver(seen)
         if self._asked:
             self._source.when_current(self._progress)
+
+    def _put_aside(self, events: Sequence[Event]) -> None:
+        self._aside += events
+        if len(self._aside) > ASIDE:
+            self._aside = []
+            self._until = self._source.revision
 
     def end(self, error: StorageError | None) -> None:
         """End the watch and tell its sink why. Idempotent."""
@@ -164,6 +184,38 @@ class Watches:
         for folder, mine in found.items():
             for watch in tuple(self._of.get(folder, ())):
                 watch.show(mine)
+
+
+class Recent:
+    """The last changes that a store has shown, for stores whose history is slow to come by: a
+    watch that is but a moment behind needs none of that."""
+
+    def __init__(self, since: Revision) -> None:
+        """Changes up to and including `since` are not here."""
+        self._since = since
+        self._events: deque[Event] = deque()
+        self._bytes = 0
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Take the next changes, in order."""
+        recent = self._events
+        recent += events
+        self._bytes += sum(map(_size, events))
+        while len(recent) > RECENT or self._bytes > RECENT_BYTES:
+            gone = recent.popleft()
+            self._since = gone.revision
+            self._bytes -= _size(gone)
+
+    def changes(self, prefix: str, after: Revision, until: Revision) -> Changes | None:
+        """Part of the history; None when not all of it is here."""
+        if after < self._since:
+            return None
+        found = [e for e in self._events if after < e.revision <= until]
+        return Changes([e for e in found if e.key.startswith(prefix)], until)
+
+
+def _size(event: Event) -> int:
+    return len(event.value or b"") + len(event.previous or b"")
 
 
 def _folder(prefix: str) -> str:

@@ -66,6 +66,8 @@ class Selection:
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[FieldTerm, ...] = ()
+    words: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
+    """Texts that stand somewhere in everything selected: what lacks one need not be read."""
     _labels: _Match | None = field(init=False, repr=False, compare=False)
     _fields: _Match | None = field(init=False, repr=False, compare=False)
 
@@ -74,6 +76,9 @@ class Selection:
         field_tests = [_field_test(one) for one in self.fields]
         object.__setattr__(self, "_labels", _all(label_tests))
         object.__setattr__(self, "_fields", _all(field_tests))
+        found = [*map(_words_of_label, self.labels), *map(_words_of_field, self.fields)]
+        words = dict.fromkeys(word.encode() for words in found for word in words if word)
+        object.__setattr__(self, "words", tuple(words))
 
     def matches(self, labels: Mapping[str, str], fields: Mapping[str, str]) -> bool:
         """Whether an object with these labels and selectable fields is selected."""
@@ -114,6 +119,20 @@ class Selection:
 
     def __str__(self) -> str:
         return "&".join(text for text in (self.label_text, self.field_text) if text)
+
+
+def _words_of_label(one: Requirement) -> tuple[str, ...]:
+    if one.operator in ("=", "==", "in") and len(one.values) == 1:
+        return one.key, one.values[0]
+    return (one.key,) if one.operator in ("=", "==", "in", "exists", "gt", "lt") else ()
+
+
+def _words_of_field(term: FieldTerm) -> tuple[str, ...]:
+    # Numbers and truths are stored in other words than they are selected by; a list apart.
+    as_text = (
+        term.equal and term.value not in ("true", "false") and not term.value.lstrip("-").isdigit()
+    )
+    return tuple(term.value.split(",")) if as_text else ()
 
 
 def parse(label_text: str, field_text: str, resource: Resource | None = None) -> Selection:

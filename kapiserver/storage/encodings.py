@@ -15,6 +15,7 @@ from kapiserver.api.custom import version_behind
 from kapiserver.api.fields import Extractor
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.objects import labels_of, metadata_of
+from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Kind, Tree
 from kapiserver.codecs.at_rest import decode_at_rest, document_at_rest, encode_at_rest
 from kapiserver.codecs.cbor import SELF_DESCRIBED
@@ -173,6 +174,13 @@ class ObjectCodec:
             return document_at_rest(self._codecs, entry.value)
         except CodecError as error:
             raise Corrupt(f"{entry.path}: {error}") from error
+
+    def lacks(self, entry: Entry, selection: Selection) -> bool:
+        """Whether a word that everything selected has is missing in a protobuf value."""
+        value = entry.value
+        if self._glance is None or not value.startswith(self._head):
+            return False
+        return not all(word in value for word in selection.words)
 
     def metadata(self, path: str, value: bytes) -> Tree:
         """What a stored value says of its identity, its owners and its end; reads no more of a

@@ -50,6 +50,9 @@ class Origin(Protocol):
     def selectable(self, entry: Entry) -> Selectable:
         """Extract what selectors see, without decoding the rest where that is possible."""
 
+    def lacks(self, entry: Entry, selection: Selection) -> bool:
+        """Whether it is seen without reading that a selection has not the entry."""
+
     def splice(self, entry: Entry, form: Form) -> bytes | None:
         """A form that costs next to nothing: put together from stored bytes. None: it costs."""
 
@@ -154,7 +157,11 @@ class Entry:
         name = selection.name
         if name is not None and not self.path.endswith(f"/{name}"):
             return False
-        return selection.everything or selection.matches(*self.selectable)
+        if selection.everything:
+            return True
+        if self._selectable is None and self._tree is None and self.origin.lacks(self, selection):
+            return False
+        return selection.matches(*self.selectable)
 
     @property
     def known_tree(self) -> Tree | None:

@@ -172,3 +172,22 @@ def test_selection_is_a_value():
     assert Selection((requirement("a", "=", ("b",)),)) == Selection(
         (Requirement("a", "=", ("b",)),)
     )
+
+
+@pytest.mark.parametrize(
+    ("labels", "fields", "words"),
+    [
+        ("", "", ()),
+        ("app=web", "", (b"app", b"web")),
+        ("app in (web),tier in (a,b),also", "", (b"also", b"app", b"web", b"tier")),
+        ("app!=web,!gone,tier notin (a)", "", ()),
+        ("app=,n>3", "", (b"app", b"n")),
+        ("", "spec.nodeName=n1,status.phase!=Running", (b"n1",)),
+        ("", "spec.unschedulable=true,status.successful=1,a=-2,b=", ()),
+        ("", "status.podIPs=1.2.3.4\\,fd00::1", (b"1.2.3.4", b"fd00::1")),
+    ],
+)
+def test_words(labels: str, fields: str, words: tuple[bytes, ...]) -> None:
+    """What a selector asks to be there in so many words, and nothing else, is looked for in the
+    bytes of objects that were never read."""
+    assert parse(labels, fields).words == words

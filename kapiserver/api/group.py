@@ -131,6 +131,8 @@ class Resource:
     """Beside metadata.name and metadata.namespace."""
     field_aliases: tuple[tuple[str, str], ...] = ()
     """Other names of selectable fields: (alias, field of the resource that keeps the objects)."""
+    unsupported_field: str = "field label not supported: {}"
+    """What is said of other fields, where there are selectable ones."""
     answers_deleted: bool = False
     """A delete answers with the object that is gone, where others answer with a Status."""
     deprecations: tuple[Deprecation, ...] = ()

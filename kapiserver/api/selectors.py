@@ -390,7 +390,7 @@ def _resolved(term: FieldTerm, resource: Resource) -> FieldTerm:
     if name == "metadata.namespace" and (resource.namespaced or not own):
         return FieldTerm(name, term.value, term.equal)
     if own:
-        raise BadObject(f"field label not supported: {term.name}")
+        raise BadObject(resource.unsupported_field.format(term.name))
     known = ", ".join(f'"{one}"' for one in _ALWAYS_SELECTABLE)
     raise BadObject(f"{_quoted(term.name)} is not a known field selector: only {known}")
 

@@ -22,6 +22,7 @@ from tests.e2e.every_kind import (
     discovered,
     events,
     objects,
+    seen,
 )
 from tests.e2e.programs import start, stop
 
@@ -49,7 +50,11 @@ SECOND_NAMES = {
     "StorageVersion": "apps.replicasets",
 }
 """Of kinds whose names are not free; the others' second object is called two."""
-SETTLED = {"ResourceQuota": '"used":', "CustomResourceDefinition": '"Established"'}
+SETTLED = {
+    "CustomResourceDefinition": '"Established"',
+    "PodDisruptionBudget": '"observedGeneration"',
+    "ResourceQuota": '"used":',
+}
 """What controllers soon write into a new object."""
 RANDOM = {
     "PersistentVolume": ["status"],
@@ -199,7 +204,7 @@ def test_encodings(api: Api, served: dict[tuple[str, str], Served], obj: Tree) -
     alone, in a list and in a watch."""
     path = served[obj["apiVersion"], obj["kind"]].path(NAMESPACE)
     dry = [_made(api, f"{path}?dryRun=All&fieldValidation=Strict", obj, form) for form in MEDIA]
-    assert all(one == dry[0] for one in dry)
+    assert dry == [dry[0]] * 4
     name = _second(obj)["metadata"]["name"]
     api.ask("POST", path, _second(obj))
     if obj["kind"] in SETTLED:
@@ -217,7 +222,7 @@ def test_encodings(api: Api, served: dict[tuple[str, str], Served], obj: Tree) -
         _read(form, api.ask("GET", f"{path}?resourceVersion=0", accept=MEDIA[form]).body)
         for form in MEDIA
     ]
-    assert all(one == listed[0] for one in listed)
+    assert listed == [listed[0]] * 4
     assert [_watched(api, path, name, form) for form in STREAMS] == [bodies["json"].tree] * 3
 
 
@@ -267,3 +272,57 @@ def _watched(api: Api, path: str, name: str, form: str) -> object:
         frame = stream.read(length)
         envelope = frame[frame.index(b"k8s\0") :]
         return json.loads(recode(envelope, "protobuf", "json", codecs=CODECS))
+
+
+FIELDS = {
+    "Pod": (
+        "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
+        "spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs",
+        "status.nominatedNodeName",
+    ),
+    "Node": ("spec.unschedulable",),
+    "Namespace": ("status.phase", "name"),
+    "ReplicationController": ("status.replicas",),
+    "Secret": ("type",),
+    "Service": ("spec.clusterIP", "spec.type"),
+    "Event": ("reason", "source", "type"),
+    "PersistentVolume": ("name",),
+    "PersistentVolumeClaim": ("name",),
+    "ReplicaSet": ("status.replicas",),
+    "Job": ("status.successful",),
+    "CertificateSigningRequest": ("spec.signerName",),
+    "ClusterTrustBundle": ("spec.signerName",),
+    "PodCertificateRequest": ("spec.signerName", "spec.podName", "spec.nodeName"),
+    "ResourceSlice": ("spec.nodeName", "spec.driver", "spec.pool.name"),
+    "LeaseCandidate": ("spec.leaseName",),
+}  # fmt: skip
+OTHER_WORDS = {
+    "jobs": 'field label "spec.x" not supported for batchv1.Job',
+    "resourceslices": (
+        "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.x"
+    ),
+}
+META_ALONE = '"spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+def test_field_selectors(api: Api, served: dict[tuple[str, str], Served]) -> None:
+    """Every kind is listed and watched by its own fields; other fields are refused in words."""
+    for (_, kind), resource in served.items():
+        if "watch" not in resource.verbs:
+            continue
+        whole = [one["metadata"]["name"] for one in api("GET", resource.everywhere)["items"]]
+        for field in ("metadata.name", *FIELDS.get(kind, ())):
+            parts = [
+                api("GET", f"{resource.everywhere}?fieldSelector={field}{sign}none")["items"]
+                for sign in ("=", "!=")
+            ]
+            assert [len(part) for part in parts] == [0, len(whole)], (resource.name, field)
+            if not whole:
+                continue
+            with api.watch(f"{resource.everywhere}?fieldSelector={field}!=none") as stream:
+                assert [name for _, name in seen(stream, len(whole))] == whole
+        default = "field label not supported: spec.x" if kind in FIELDS else META_ALONE
+        wanted = OTHER_WORDS.get(resource.name, default)
+        for query in ("", "&watch=1"):
+            path = f"{resource.everywhere}?fieldSelector=spec.x=1{query}"
+            assert api("GET", path, status=400)["message"] == wanted

@@ -25,5 +25,6 @@ RESOURCES = (
         categories=("all",),
         subresources=(_STATUS,),
         selectable_fields=("status.successful",),
+        unsupported_field='field label "{}" not supported for batchv1.Job',
     ),
 )

@@ -48,5 +48,8 @@ RESOURCES = (
         kind="ResourceSlice",
         namespaced=False,
         selectable_fields=("spec.nodeName", "spec.driver", "spec.pool.name"),
+        unsupported_field=(
+            "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}"
+        ),
     ),
 )

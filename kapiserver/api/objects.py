@@ -6,8 +6,11 @@ is the one accessor that may add an empty `metadata`.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
+
+import orjson
 
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.types import Tree
@@ -92,9 +95,8 @@ def value_at(obj: Tree, *path: str) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """A JSON-shaped value of one's own."""
-    if isinstance(value, dict):
-        return {name: copied(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [copied(one) for one in value]
-    return value
+    """A JSON-shaped value of one's own; by way of text, which is faster than walking it."""
+    try:
+        return orjson.loads(orjson.dumps(value))
+    except (orjson.JSONEncodeError, orjson.JSONDecodeError):  # text that is none, too deep
+        return copy.deepcopy(value)

@@ -61,13 +61,14 @@ class CustomResources:
         """Learn of all definitions there are, and follow them from now on."""
         if not self._follows:
             self._follows = True
-            self.store.follow(self._changed, self._broken)
+            self.store.cache.follow(self._changed, self._broken)
         try:
-            entries = await self.store.present()
+            await self.store.cache.ready()
         except StorageError as error:
             _log.warning("custom resources: %s; trying again", error)
             self._broken()
             return
+        entries = self.store.cache.range(self.store.codec.prefix)
         heads = {entry.key.name: entry for entry in entries}
         gone = [name for name in self.heads if name not in heads]
         self._take({**heads, **dict.fromkeys(gone)})

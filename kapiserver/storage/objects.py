@@ -14,18 +14,16 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import orjson
-
 from kapiserver.api.errors import APIError
 from kapiserver.api.group import Resource
 from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.objects import is_terminating, metadata_of, name_of, namespace_of
+from kapiserver.api.objects import copied, is_terminating, metadata_of, name_of, namespace_of
 from kapiserver.api.order import settle
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 from kapiserver.storage import lifecycle
-from kapiserver.storage.cache import CachedEvent, ResourceCache
+from kapiserver.storage.cache import ResourceCache
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.documents import Documents, FormFramer
 from kapiserver.storage.encodings import ObjectCodec
@@ -176,32 +174,15 @@ class ResourceStore:
         of an ERROR event."""
         return FormFramer(self.documents, form, status)
 
-    def follow(
-        self, changed: Callable[[Sequence[CachedEvent]], None], broken: Callable[[], None]
-    ) -> None:
-        """Be told of every change as soon as the cache has it, and of the cache's end, after which
-        `present` begins anew."""
-        publish, end = self._cache.published, self._cache.broken
-
-        def told(events: Sequence[CachedEvent]) -> None:
-            changed(events)
-            publish(events)
-
-        def ended() -> None:
-            broken()
-            end()
-
-        self._cache.published, self._cache.broken = told, ended
-
-    async def present(self) -> Sequence[Entry]:
-        """All objects that the cache has. Raises Unavailable."""
-        await self._cache.ready()
-        return self._cache.range(self._codec.prefix)
-
     @property
     def codec(self) -> ObjectCodec:
         """How the objects are stored."""
         return self._codec
+
+    @property
+    def cache(self) -> ResourceCache:
+        """All objects as they are now, for who follows them more closely than by a watch."""
+        return self._cache
 
     def ruled_by(self, resource: Resource) -> ResourceStore:
         """The same objects, written by the rules of another resource that shows them."""
@@ -242,7 +223,7 @@ class ResourceStore:
         meta = obj["metadata"]
         base = "" if meta.get("name") else meta.get("generateName") or ""
         for attempt in range(1, lifecycle.NAME_ATTEMPTS + 1):
-            wanted = _copied(obj) if base else obj
+            wanted = copied(obj) if base else obj
             if base:
                 self._name(wanted, base)
             try:
@@ -362,7 +343,7 @@ class ResourceStore:
         subresource: str,
     ) -> Written:
         old = entry.tree()
-        new = change(_copied(old))
+        new = change(copied(old))
         lifecycle.check_version(new, old, self.resource, strategy)
         validate = await admit(new, old) if admit is not None else None
         if self.reserve is None or subresource:
@@ -518,12 +499,3 @@ class ResourceStore:
             detail=detail,
             retry_after=retry_after,
         )
-
-
-def _copied(tree: Tree) -> Tree:
-    """A tree of its own; by way of text, which is faster than walking it."""
-    try:
-        found: Tree = orjson.loads(orjson.dumps(tree))
-    except (orjson.JSONEncodeError, orjson.JSONDecodeError):
-        return copy.deepcopy(tree)
-    return found

@@ -161,6 +161,22 @@ class ResourceCache:
                 timer.cancel()
             self._waiting = [one for one in self._waiting if one[1] is not arrived]
 
+    def follow(
+        self, changed: Callable[[Sequence[CachedEvent]], None], broken: Callable[[], None]
+    ) -> None:
+        """Tell one more of every batch of changes and of the cache's end, before its watchers."""
+        publish, end = self.published, self.broken
+
+        def told(events: Sequence[CachedEvent]) -> None:
+            changed(events)
+            publish(events)
+
+        def ended() -> None:
+            broken()
+            end()
+
+        self.published, self.broken = told, ended
+
     def request_progress(self) -> None:
         """Ask the store how far its watch is."""
         if self._watch is not None:

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 
 CONTROLLERS: dict[str, str] = {
     "disruption-controller": "disruption",
+    "endpoints-controller": "endpoint",
+    "endpointslice-controller": "endpointslice",
+    "endpointslice-mirroring-controller": "endpointslicemirroring",
     "garbage-collector-controller": "garbagecollector",
     "namespace-controller": "namespace",
     "persistentvolume-protection-controller": "pv-protection",

@@ -1,0 +1,222 @@
+"""What Endpoints and EndpointSlices of a service say of the pods it selects. Pure.
+
+Mirrors pkg/controller/endpoint, k8s.io/endpointslice and pkg/controller/endpointslicemirroring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kapiserver.api.core.service_families import family_of, is_headless
+from kapiserver.api.objects import (
+    annotations_of,
+    is_terminating,
+    labels_of,
+    metadata_of,
+    name_of,
+    namespace_of,
+    uid_of,
+    value_at,
+)
+from kapiserver.api.types import Tree
+
+SLICE_MAX = 100
+"""Endpoints in one slice."""
+SERVICE_NAME = "kubernetes.io/service-name"
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
+_HEADLESS = "service.kubernetes.io/headless"
+_LEADER = "control-plane.alpha.kubernetes.io/leader"
+_TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
+
+
+def selects_pods(service: Tree) -> bool:
+    """Whether a service has endpoints that are made of pods."""
+    spec = service.get("spec") or {}
+    return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
+
+
+def selected(service: Tree, pods: Iterable[Tree]) -> list[Tree]:
+    """The pods behind a service that have addresses, in order."""
+    selector = service["spec"]["selector"].items()
+    found = [
+        pod
+        for pod in pods
+        if selector <= labels_of(pod).items()
+        and value_at(pod, "status", "podIP")
+        and value_at(pod, "status", "phase") not in ("Failed", "Succeeded")
+    ]
+    return sorted(found, key=name_of)
+
+
+def _is_ready(pod: Tree) -> bool:
+    return any(
+        one.get("type") == "Ready" and one.get("status") == "True"
+        for one in value_at(pod, "status", "conditions") or ()
+    )
+
+
+def _families(service: Tree) -> list[str]:
+    return value_at(service, "spec", "ipFamilies") or ["IPv4"]
+
+
+def _address(pod: Tree, family: str) -> str | None:
+    addresses = [one.get("ip") for one in value_at(pod, "status", "podIPs") or ()]
+    for address in (*addresses, value_at(pod, "status", "podIP")):
+        if address and family_of(address) == family:
+            return str(address)
+    return None
+
+
+def _port(pod: Tree, port: Tree) -> int | None:
+    """The number of a service's port at a pod; None: the pod has no port of that name."""
+    target = port.get("targetPort") or port.get("port")
+    if isinstance(target, int):
+        return target
+    for container in value_at(pod, "spec", "containers") or ():
+        for one in container.get("ports") or ():
+            same = one.get("protocol") == port.get("protocol")
+            if one.get("name") == target and same:
+                return int(one["containerPort"])
+    return None
+
+
+def _ports(pod: Tree, service: Tree) -> list[Tree] | None:
+    """The ports of a service as a pod has them; None: there are none, and it is not headless."""
+    found = []
+    for port in value_at(service, "spec", "ports") or ():
+        number = _port(pod, port)
+        if number is not None:
+            one = {name: port[name] for name in ("name", "protocol", "appProtocol") if name in port}
+            found.append({"port": number, **one})
+    if found or is_headless(service["spec"]):
+        return found
+    return None
+
+
+def _about(pod: Tree, service: Tree) -> Tree:
+    found: Tree = {
+        "targetRef": {
+            "kind": "Pod",
+            "namespace": namespace_of(pod),
+            "name": name_of(pod),
+            "uid": uid_of(pod),
+        }
+    }
+    spec = pod.get("spec") or {}
+    if spec.get("nodeName"):
+        found["nodeName"] = spec["nodeName"]
+    if spec.get("hostname") and spec.get("subdomain") == name_of(service):
+        found["hostname"] = spec["hostname"]
+    return found
+
+
+def subsets(service: Tree, pods: Sequence[Tree]) -> list[Tree]:
+    """The subsets of a service's Endpoints, one for each pod."""
+    found = []
+    all_ready = bool(value_at(service, "spec", "publishNotReadyAddresses"))
+    for pod in pods:
+        address, ports = _address(pod, _families(service)[0]), _ports(pod, service)
+        if address is None or ports is None or (is_terminating(pod) and not all_ready):
+            continue
+        kind = "addresses" if all_ready or _is_ready(pod) else "notReadyAddresses"
+        subset: Tree = {kind: [{"ip": address, **_about(pod, service)}]}
+        if ports:
+            subset["ports"] = ports
+        found.append(subset)
+    return found
+
+
+def labels(service: Tree) -> dict[str, str]:
+    """The labels that what is made for a service has of it."""
+    found = {key: value for key, value in labels_of(service).items() if key != _HEADLESS}
+    if is_headless(service.get("spec") or {}):
+        found[_HEADLESS] = ""
+    return found
+
+
+def slices(service: Tree, pods: Sequence[Tree]) -> list[Tree]:
+    """The slices of a service: for each family and each set of ports, at least one a family."""
+    all_ready = bool(value_at(service, "spec", "publishNotReadyAddresses"))
+    found = []
+    for family in _families(service):
+        groups: dict[str, tuple[list[Tree], list[Tree]]] = {}
+        for pod in pods:
+            address, ports = _address(pod, family), _ports(pod, service)
+            if address is None or ports is None:
+                continue
+            ready, leaving = _is_ready(pod), is_terminating(pod)
+            conditions = {
+                "ready": all_ready or (ready and not leaving),
+                "serving": ready,
+                "terminating": leaving,
+            }
+            endpoint = {"addresses": [address], "conditions": conditions, **_about(pod, service)}
+            named = [{"name": "", **port} for port in ports]
+            groups.setdefault(repr(named), (named, []))[1].append(endpoint)
+        found.extend(_chunks(family, groups.values()) or [_slice(family, [], [])])
+    return found
+
+
+def _chunks(family: str, groups: Iterable[tuple[list[Tree], list[Tree]]]) -> list[Tree]:
+    return [
+        _slice(family, ports, endpoints[start : start + SLICE_MAX])
+        for ports, endpoints in groups
+        for start in range(0, len(endpoints), SLICE_MAX)
+    ]
+
+
+def _slice(family: str, ports: list[Tree], endpoints: list[Tree]) -> Tree:
+    return {"addressType": family, "endpoints": endpoints, "ports": ports}
+
+
+def is_mirrored(endpoints: Tree, service: Tree) -> bool:
+    """Whether Endpoints that somebody else wrote become slices."""
+    skipped = labels_of(endpoints).get(SKIP_MIRROR) == "true"
+    leader = _LEADER in annotations_of(endpoints)
+    return not skipped and not leader and not value_at(service, "spec", "selector")
+
+
+_MIRRORED = ("hostname", "nodeName", "targetRef")
+
+
+def mirrored(endpoints: Tree) -> list[Tree]:
+    """The slices that say the same as Endpoints."""
+    found = []
+    for subset in endpoints.get("subsets") or ():
+        ports = [{"name": "", **port} for port in subset.get("ports") or ()]
+        by_family: dict[str, tuple[list[Tree], list[Tree]]] = {}
+        for kind in ("addresses", "notReadyAddresses"):
+            for one in subset.get(kind) or ():
+                about = {
+                    name: one[name]
+                    for name in ("hostname", "nodeName", "targetRef")
+                    if one.get(name)
+                }
+                endpoint = {
+                    "addresses": [one["ip"]],
+                    "conditions": {"ready": kind == "addresses"},
+                    **about,
+                }
+                by_family.setdefault(family_of(one["ip"]), (ports, []))[1].append(endpoint)
+        for family, group in by_family.items():
+            found.extend(_chunks(family, [group]))
+    return found
+
+
+def mirrored_annotations(endpoints: Tree) -> dict[str, str]:
+    """Those of Endpoints that their slices have too."""
+    own = ("kubectl.kubernetes.io/last-applied-configuration", _TRIGGER)
+    return {key: value for key, value in annotations_of(endpoints).items() if key not in own}
+
+
+def owned_by(owner: Tree, kind: str) -> Tree:
+    """A reference to what something was made for."""
+    return {
+        "apiVersion": "v1",
+        "kind": kind,
+        "name": name_of(owner),
+        "uid": metadata_of(owner).get("uid"),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

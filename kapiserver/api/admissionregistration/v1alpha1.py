@@ -10,7 +10,7 @@ from kapiserver.api.types import Kind, Type, field, int64
 class ApplyConfiguration(Type):
     """A mutation by merging what an expression gives."""
 
-    expression: str = field(1)
+    expression: str = field(1, doc="A CEL expression.")
 
 
 class AuditAnnotation(Type):
@@ -30,14 +30,14 @@ class ExpressionWarning(Type):
 class JSONPatch(Type):
     """A mutation by the patches that an expression gives."""
 
-    expression: str = field(1)
+    expression: str = field(1, doc="A CEL expression.")
 
 
 class MatchCondition(Type):
     """An expression that must be true for a request to be looked at."""
 
-    name: str = field(1, always=True, required=True)
-    expression: str = field(2, always=True, required=True)
+    name: str = field(1, always=True, required=True, doc="Its name.")
+    expression: str = field(2, always=True, required=True, doc="A CEL expression.")
 
 
 class MatchResources(Type):
@@ -45,11 +45,15 @@ class MatchResources(Type):
 
     atomic = True
 
-    namespaceSelector: LabelSelector | None = field(1)
-    objectSelector: LabelSelector | None = field(2)
-    resourceRules: list[NamedRuleWithOperations] = field(3)
-    excludeResourceRules: list[NamedRuleWithOperations] = field(4)
-    matchPolicy: str | None = field(7, enum=("Exact", "Equivalent"))
+    namespaceSelector: LabelSelector | None = field(1, doc="Which namespaces, by their labels.")
+    objectSelector: LabelSelector | None = field(2, doc="Which objects, by their labels.")
+    resourceRules: list[NamedRuleWithOperations] = field(3, doc="Rules about resources.")
+    excludeResourceRules: list[NamedRuleWithOperations] = field(4, doc="Requests it is not about.")
+    matchPolicy: str | None = field(
+        7,
+        enum=("Exact", "Equivalent"),
+        doc="Exact or Equivalent: whether other versions match too.",
+    )
 
 
 class MutatingAdmissionPolicy(Kind):
@@ -69,29 +73,43 @@ class MutatingAdmissionPolicyBinding(Kind):
 class MutatingAdmissionPolicyBindingSpec(Type):
     """Which policy, where, with which parameters."""
 
-    policyName: str = field(1)
-    paramRef: ParamRef | None = field(2)
-    matchResources: MatchResources | None = field(3)
+    policyName: str = field(1, doc="The policy, by name.")
+    paramRef: ParamRef | None = field(2, doc="The parameters.")
+    matchResources: MatchResources | None = field(3, doc="Which requests it is bound to.")
 
 
 class MutatingAdmissionPolicySpec(Type):
     """What is changed, and in which requests."""
 
-    paramKind: ParamKind | None = field(1)
-    matchConstraints: MatchResources | None = field(2)
-    variables: list[Variable] = field(3)
-    mutations: list[Mutation] = field(4)
-    failurePolicy: str | None = field(5, enum=("Ignore", "Fail"))
-    matchConditions: list[MatchCondition] = field(6, keys=("name",), merge="name")
-    reinvocationPolicy: str = field(7, enum=("Never", "IfNeeded"))
+    paramKind: ParamKind | None = field(1, doc="The kind of the parameters.")
+    matchConstraints: MatchResources | None = field(2, doc="Which requests it is about.")
+    variables: list[Variable] = field(3, doc="Named expressions that others use.")
+    mutations: list[Mutation] = field(4, doc="What is changed, one after another.")
+    failurePolicy: str | None = field(
+        5, enum=("Ignore", "Fail"), doc="Fail or Ignore: what an error means."
+    )
+    matchConditions: list[MatchCondition] = field(
+        6, keys=("name",), merge="name", doc="CEL expressions that must all be true."
+    )
+    reinvocationPolicy: str = field(
+        7, enum=("Never", "IfNeeded"), doc="Never or IfNeeded: whether it is asked again."
+    )
 
 
 class Mutation(Type):
     """One change of the object."""
 
-    patchType: str = field(2, always=True, enum=("ApplyConfiguration", "JSONPatch"), required=True)
-    applyConfiguration: ApplyConfiguration | None = field(3)
-    jsonPatch: JSONPatch | None = field(4)
+    patchType: str = field(
+        2,
+        always=True,
+        enum=("ApplyConfiguration", "JSONPatch"),
+        required=True,
+        doc="ApplyConfiguration or JSONPatch.",
+    )
+    applyConfiguration: ApplyConfiguration | None = field(
+        3, doc="A change in the form of a configuration to apply."
+    )
+    jsonPatch: JSONPatch | None = field(4, doc="A change in the form of a JSON patch.")
 
 
 class NamedRuleWithOperations(Type):
@@ -99,7 +117,7 @@ class NamedRuleWithOperations(Type):
 
     atomic = True
 
-    resourceNames: list[str] = field(1)
+    resourceNames: list[str] = field(1, doc="Names of objects; none: all.")
     ruleWithOperations: RuleWithOperations = field(2, inline=True)
 
 
@@ -108,8 +126,8 @@ class ParamKind(Type):
 
     atomic = True
 
-    apiVersion: str = field(1)
-    kind: str = field(2)
+    apiVersion: str = field(1, doc="Group and version of the object.")
+    kind: str = field(2, doc="The kind of the object.")
 
 
 class ParamRef(Type):
@@ -117,10 +135,12 @@ class ParamRef(Type):
 
     atomic = True
 
-    name: str = field(1)
-    namespace: str = field(2)
-    selector: LabelSelector | None = field(3)
-    parameterNotFoundAction: str | None = field(4, enum=("Allow", "Deny"))
+    name: str = field(1, doc="Its name.")
+    namespace: str = field(2, doc="Its namespace.")
+    selector: LabelSelector | None = field(3, doc="Which objects, by their labels.")
+    parameterNotFoundAction: str | None = field(
+        4, enum=("Allow", "Deny"), doc="Allow or Deny where there are none."
+    )
 
 
 class TypeChecking(Type):

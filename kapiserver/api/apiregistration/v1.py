@@ -44,12 +44,14 @@ class APIServiceSpec(Type):
 class APIServiceStatus(Type):
     """What is known of a server."""
 
-    conditions: list[APIServiceCondition] = field(1, keys=("type",), merge="type")
+    conditions: list[APIServiceCondition] = field(
+        1, keys=("type",), merge="type", doc="What was found out about it."
+    )
 
 
 class ServiceReference(Type):
     """The service behind which a server is."""
 
-    namespace: str = field(1)
-    name: str = field(2)
-    port: int32 | None = field(3)
+    namespace: str = field(1, doc="Its namespace.")
+    name: str = field(2, doc="Its name.")
+    port: int32 | None = field(3, doc="The port of the service.")

@@ -10,10 +10,12 @@ from kapiserver.api.types import Kind, Type, field, int64
 class ServerStorageVersion(Type):
     """What one server reads and writes of a resource."""
 
-    apiServerID: str = field(1, required=True)
-    encodingVersion: str = field(2, required=True)
-    decodableVersions: list[str] = field(3, required=True, set=True)
-    servedVersions: list[str] = field(4, set=True)
+    apiServerID: str = field(1, required=True, doc="The server, by its id.")
+    encodingVersion: str = field(2, required=True, doc="The version in which it writes.")
+    decodableVersions: list[str] = field(
+        3, required=True, set=True, doc="Versions that it can read."
+    )
+    servedVersions: list[str] = field(4, set=True, doc="Versions that it serves.")
 
 
 class StorageVersion(Kind):
@@ -42,6 +44,12 @@ class StorageVersionSpec(Type):
 class StorageVersionStatus(Type):
     """What each server said, and what they agree on."""
 
-    storageVersions: list[ServerStorageVersion] = field(1, keys=("apiServerID",))
-    commonEncodingVersion: str | None = field(2)
-    conditions: list[StorageVersionCondition] = field(3, keys=("type",))
+    storageVersions: list[ServerStorageVersion] = field(
+        1, keys=("apiServerID",), doc="What each server says."
+    )
+    commonEncodingVersion: str | None = field(
+        2, doc="The version that all write, where they agree."
+    )
+    conditions: list[StorageVersionCondition] = field(
+        3, keys=("type",), doc="What was found out about it."
+    )

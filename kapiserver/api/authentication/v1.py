@@ -14,10 +14,10 @@ class AttestationValue(StringList):
 class BoundObjectReference(Type):
     """The object with which a token goes."""
 
-    kind: str = field(1)
-    apiVersion: str = field(2)
-    name: str = field(3)
-    uid: str = field(4, proto="uID")
+    kind: str = field(1, doc="The kind of the object.")
+    apiVersion: str = field(2, doc="Group and version of the object.")
+    name: str = field(3, doc="Its name.")
+    uid: str = field(4, proto="uID", doc="Its uid.")
 
 
 class ExtraValue(StringList):
@@ -36,7 +36,7 @@ class SelfSubjectReview(Kind):
 class SelfSubjectReviewStatus(Type):
     """The caller as the server sees it."""
 
-    userInfo: UserInfo = field(1)
+    userInfo: UserInfo = field(1, doc="Who it is.")
 
 
 class TokenRequest(Kind):
@@ -57,7 +57,9 @@ class TokenRequestSpec(Type):
     boundObjectRef: BoundObjectReference | None = field(
         3, always=True, doc="The object whose end is the token's."
     )
-    attestations: dict[str, AttestationValue] = field(5)
+    attestations: dict[str, AttestationValue] = field(
+        5, doc="Claims that the token makes beside others."
+    )
 
 
 class TokenRequestStatus(Type):
@@ -89,7 +91,7 @@ class TokenReviewStatus(Type):
 
     authenticated: bool = field(1, doc="Whether the token is good.")
     user: UserInfo = field(2, doc="Whose it is.")
-    audiences: list[str] = field(4)
+    audiences: list[str] = field(4, doc="Whom it is for.")
     error: str = field(3, doc="Why it could not be checked.")
 
 

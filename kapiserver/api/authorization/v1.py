@@ -14,15 +14,15 @@ class ExtraValue(StringList):
 class FieldSelectorAttributes(Type):
     """The field selector of the request that is asked about."""
 
-    rawSelector: str = field(1)
-    requirements: list[FieldSelectorRequirement] = field(2)
+    rawSelector: str = field(1, doc="The selector as it was sent.")
+    requirements: list[FieldSelectorRequirement] = field(2, doc="The selector, taken apart.")
 
 
 class LabelSelectorAttributes(Type):
     """The label selector of the request that is asked about."""
 
-    rawSelector: str = field(1)
-    requirements: list[LabelSelectorRequirement] = field(2)
+    rawSelector: str = field(1, doc="The selector as it was sent.")
+    requirements: list[LabelSelectorRequirement] = field(2, doc="The selector, taken apart.")
 
 
 class LocalSubjectAccessReview(Kind):
@@ -38,15 +38,17 @@ class LocalSubjectAccessReview(Kind):
 class NonResourceAttributes(Type):
     """A request for a path that is no resource."""
 
-    path: str = field(1)
-    verb: str = field(2)
+    path: str = field(1, doc="The path of the request.")
+    verb: str = field(2, doc="The method, in lower case.")
 
 
 class NonResourceRule(Type):
     """Verbs on paths."""
 
-    verbs: list[str] = field(1, always=True, required=True)
-    nonResourceURLs: list[str] = field(2)
+    verbs: list[str] = field(1, always=True, required=True, doc="What may be done; *: everything.")
+    nonResourceURLs: list[str] = field(
+        2, doc="Paths that are no resource; * at the end: all below."
+    )
 
 
 class ResourceAttributes(Type):
@@ -55,21 +57,25 @@ class ResourceAttributes(Type):
     namespace: str = field(1, doc="The namespace; empty for all, or for cluster resources.")
     verb: str = field(2, doc='The verb, or "*".')
     group: str = field(3, doc='The group, or "*".')
-    version: str = field(4)
+    version: str = field(4, doc="The version.")
     resource: str = field(5, doc='The resource, or "*".')
-    subresource: str = field(6)
+    subresource: str = field(6, doc="The part of the object, as status.")
     name: str = field(7, doc="The name; empty for all.")
-    fieldSelector: FieldSelectorAttributes | None = field(8)
-    labelSelector: LabelSelectorAttributes | None = field(9)
+    fieldSelector: FieldSelectorAttributes | None = field(
+        8, doc="Which objects of a list, by fields."
+    )
+    labelSelector: LabelSelectorAttributes | None = field(
+        9, doc="Which objects of a list, by labels."
+    )
 
 
 class ResourceRule(Type):
     """Verbs on resources."""
 
-    verbs: list[str] = field(1, always=True, required=True)
-    apiGroups: list[str] = field(2)
-    resources: list[str] = field(3)
-    resourceNames: list[str] = field(4)
+    verbs: list[str] = field(1, always=True, required=True, doc="What may be done; *: everything.")
+    apiGroups: list[str] = field(2, doc="The API groups; *: all.")
+    resources: list[str] = field(3, doc="The resources; *: all.")
+    resourceNames: list[str] = field(4, doc="Names of objects; none: all.")
 
 
 class SelfSubjectAccessReview(Kind):
@@ -85,8 +91,10 @@ class SelfSubjectAccessReview(Kind):
 class SelfSubjectAccessReviewSpec(Type):
     """The request that is asked about; one of the two is set."""
 
-    resourceAttributes: ResourceAttributes | None = field(1)
-    nonResourceAttributes: NonResourceAttributes | None = field(2)
+    resourceAttributes: ResourceAttributes | None = field(1, doc="A request for a resource.")
+    nonResourceAttributes: NonResourceAttributes | None = field(
+        2, doc="A request for another path."
+    )
 
 
 class SelfSubjectRulesReview(Kind):
@@ -102,7 +110,7 @@ class SelfSubjectRulesReview(Kind):
 class SelfSubjectRulesReviewSpec(Type):
     """The namespace."""
 
-    namespace: str = field(1)
+    namespace: str = field(1, doc="The namespace it is about.")
 
 
 class SubjectAccessReview(Kind):
@@ -118,12 +126,14 @@ class SubjectAccessReview(Kind):
 class SubjectAccessReviewSpec(Type):
     """The user, and the request that is asked about."""
 
-    resourceAttributes: ResourceAttributes | None = field(1)
-    nonResourceAttributes: NonResourceAttributes | None = field(2)
-    user: str = field(3)
-    groups: list[str] = field(4)
-    extra: dict[str, ExtraValue] = field(5)
-    uid: str = field(6)
+    resourceAttributes: ResourceAttributes | None = field(1, doc="A request for a resource.")
+    nonResourceAttributes: NonResourceAttributes | None = field(
+        2, doc="A request for another path."
+    )
+    user: str = field(3, doc="The user, by name.")
+    groups: list[str] = field(4, doc="The groups.")
+    extra: dict[str, ExtraValue] = field(5, doc="What else is known of the user.")
+    uid: str = field(6, doc="Its uid.")
 
 
 class SubjectAccessReviewStatus(Type):
@@ -138,7 +148,11 @@ class SubjectAccessReviewStatus(Type):
 class SubjectRulesReviewStatus(Type):
     """What is allowed, as far as it is known."""
 
-    resourceRules: list[ResourceRule] = field(1, always=True, required=True)
-    nonResourceRules: list[NonResourceRule] = field(2, always=True, required=True)
-    incomplete: bool = field(3, always=True, required=True)
-    evaluationError: str = field(4)
+    resourceRules: list[ResourceRule] = field(
+        1, always=True, required=True, doc="Rules about resources."
+    )
+    nonResourceRules: list[NonResourceRule] = field(
+        2, always=True, required=True, doc="Rules about other paths."
+    )
+    incomplete: bool = field(3, always=True, required=True, doc="Whether there may be more rules.")
+    evaluationError: str = field(4, doc="What went wrong on the way.")

@@ -30,9 +30,9 @@ class CrossVersionObjectReference(Type):
 
     atomic = True
 
-    kind: str = field(1, always=True, required=True)
-    name: str = field(2, always=True, required=True)
-    apiVersion: str = field(3)
+    kind: str = field(1, always=True, required=True, doc="The kind of the object.")
+    name: str = field(2, always=True, required=True, doc="Its name.")
+    apiVersion: str = field(3, doc="Group and version of the object.")
 
 
 class ExternalMetricSource(Type):
@@ -75,20 +75,22 @@ class HorizontalPodAutoscalerCondition(Type):
 class HorizontalPodAutoscalerSpec(Type):
     """What is scaled, within which bounds, by which metrics."""
 
-    scaleTargetRef: CrossVersionObjectReference = field(1, required=True)
-    minReplicas: int32 | None = field(2)
-    maxReplicas: int32 = field(3, always=True, required=True)
-    targetCPUUtilizationPercentage: int32 | None = field(4)
+    scaleTargetRef: CrossVersionObjectReference = field(1, required=True, doc="What is scaled.")
+    minReplicas: int32 | None = field(2, doc="At least so many.")
+    maxReplicas: int32 = field(3, always=True, required=True, doc="At most so many.")
+    targetCPUUtilizationPercentage: int32 | None = field(
+        4, doc="How busy pods shall be, on average."
+    )
 
 
 class HorizontalPodAutoscalerStatus(Type):
     """What is known of an autoscaler."""
 
-    observedGeneration: int64 | None = field(1)
-    lastScaleTime: Time | None = field(2)
-    currentReplicas: int32 = field(3, always=True, required=True)
-    desiredReplicas: int32 = field(4, always=True, required=True)
-    currentCPUUtilizationPercentage: int32 | None = field(5)
+    observedGeneration: int64 | None = field(1, doc="The generation that this is about.")
+    lastScaleTime: Time | None = field(2, doc="When it was last scaled.")
+    currentReplicas: int32 = field(3, always=True, required=True, doc="How many there are.")
+    desiredReplicas: int32 = field(4, always=True, required=True, doc="How many there shall be.")
+    currentCPUUtilizationPercentage: int32 | None = field(5, doc="How busy pods are, on average.")
 
 
 class MetricSpec(Type):

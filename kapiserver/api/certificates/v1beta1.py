@@ -75,25 +75,35 @@ class PodCertificateRequest(Kind):
 class PodCertificateRequestSpec(Type):
     """Which pod, which key, and which signer."""
 
-    signerName: str = field(1, always=True, required=True)
-    podName: str = field(2, always=True, required=True)
-    podUID: str = field(3, always=True, required=True)
-    serviceAccountName: str = field(4, always=True, required=True)
-    serviceAccountUID: str = field(5, always=True, required=True)
-    nodeName: str = field(6, always=True, required=True)
-    nodeUID: str = field(7, always=True, required=True)
-    maxExpirationSeconds: int32 | None = field(8, default=86400)
-    pkixPublicKey: bytes = field(9, always=True)
-    proofOfPossession: bytes = field(10, always=True)
-    stubPKCS10Request: bytes = field(12, always=True, required=True)
-    unverifiedUserAnnotations: dict[str, str] = field(11)
+    signerName: str = field(1, always=True, required=True, doc="Who signs.")
+    podName: str = field(2, always=True, required=True, doc="The pod, by name.")
+    podUID: str = field(3, always=True, required=True, doc="The pod, by uid.")
+    serviceAccountName: str = field(
+        4, always=True, required=True, doc="The service account, by name."
+    )
+    serviceAccountUID: str = field(
+        5, always=True, required=True, doc="The service account, by uid."
+    )
+    nodeName: str = field(6, always=True, required=True, doc="The node, by name.")
+    nodeUID: str = field(7, always=True, required=True, doc="The node, by uid.")
+    maxExpirationSeconds: int32 | None = field(
+        8, default=86400, doc="How long it may be valid at most."
+    )
+    pkixPublicKey: bytes = field(9, always=True, doc="The public key.")
+    proofOfPossession: bytes = field(10, always=True, doc="What shows that the key is the pod's.")
+    stubPKCS10Request: bytes = field(
+        12, always=True, required=True, doc="The public key, in the form of a request."
+    )
+    unverifiedUserAnnotations: dict[str, str] = field(11, doc="What the pod says to the signer.")
 
 
 class PodCertificateRequestStatus(Type):
     """The certificate, or why there is none."""
 
-    conditions: list[Condition] = field(1, keys=("type",), merge="type")
-    certificateChain: str = field(2)
-    notBefore: Time | None = field(4)
-    beginRefreshAt: Time | None = field(5)
-    notAfter: Time | None = field(6)
+    conditions: list[Condition] = field(
+        1, keys=("type",), merge="type", doc="What was found out about it."
+    )
+    certificateChain: str = field(2, doc="The certificates, as PEM.")
+    notBefore: Time | None = field(4, doc="From when it is valid.")
+    beginRefreshAt: Time | None = field(5, doc="When to ask for the next one.")
+    notAfter: Time | None = field(6, doc="Until when it is valid.")

@@ -24,5 +24,5 @@ class LeaseSpec(Type):
     acquireTime: MicroTime | None = field(3, doc="Since when the lease is held.")
     renewTime: MicroTime | None = field(4, doc="When the holder last renewed it.")
     leaseTransitions: int32 | None = field(5, doc="How often the holder changed.")
-    strategy: str | None = field(6)
-    preferredHolder: str | None = field(7)
+    strategy: str | None = field(6, doc="How the holder is chosen.")
+    preferredHolder: str | None = field(7, doc="Who shall hold it next.")

@@ -18,8 +18,8 @@ class LeaseCandidateSpec(Type):
     """Which lease, and which version the candidate runs."""
 
     leaseName: str = field(1, always=True, required=True, doc="The lease it would take.")
-    pingTime: MicroTime | None = field(2)
-    renewTime: MicroTime | None = field(3)
+    pingTime: MicroTime | None = field(2, doc="When it last said that it is there.")
+    renewTime: MicroTime | None = field(3, doc="When it last renewed its wish.")
     binaryVersion: str = field(4, always=True, required=True, doc="The version of the program.")
     emulationVersion: str = field(5, doc="The version it behaves like.")
-    strategy: str = field(6, required=True)
+    strategy: str = field(6, required=True, doc="How the holder is chosen.")

@@ -18,8 +18,8 @@ class Eviction(Kind):
 class EvictionPodReference(Type):
     """The pod that goes."""
 
-    name: str = field(1, always=True, required=True)
-    uid: str = field(2, always=True, required=True)
+    name: str = field(1, always=True, required=True, doc="Its name.")
+    uid: str = field(2, always=True, required=True, doc="Its uid.")
 
 
 class EvictionRequest(Kind):
@@ -33,51 +33,61 @@ class EvictionRequest(Kind):
 class EvictionRequestPodReference(Type):
     """The pod that shall go."""
 
-    name: str = field(1, always=True, required=True)
-    uid: str = field(2, always=True, required=True)
+    name: str = field(1, always=True, required=True, doc="Its name.")
+    uid: str = field(2, always=True, required=True, doc="Its uid.")
 
 
 class EvictionRequestSpec(Type):
     """What shall go, and who wants it."""
 
-    target: EvictionRequestTarget = field(1, required=True)
-    requester: str = field(2, always=True, required=True)
-    intent: str = field(3, always=True, required=True, enum=("Eviction", "Withdrawn"))
+    target: EvictionRequestTarget = field(1, required=True, doc="What it is about.")
+    requester: str = field(2, always=True, required=True, doc="Who asks.")
+    intent: str = field(
+        3, always=True, required=True, enum=("Eviction", "Withdrawn"), doc="What is asked for."
+    )
 
 
 class EvictionRequestStatus(Type):
     """What is known of a request."""
 
-    conditions: list[Condition] = field(1, keys=("type",), merge="type")
-    observedGeneration: int64 | None = field(2)
+    conditions: list[Condition] = field(
+        1, keys=("type",), merge="type", doc="What was found out about it."
+    )
+    observedGeneration: int64 | None = field(2, doc="The generation that this is about.")
 
 
 class EvictionRequestTarget(Type):
     """What shall go."""
 
-    pod: EvictionRequestPodReference | None = field(1)
+    pod: EvictionRequestPodReference | None = field(1, doc="The pod.")
 
 
 class EvictionSpec(Type):
     """What goes."""
 
-    target: EvictionTarget = field(1, required=True)
+    target: EvictionTarget = field(1, required=True, doc="What it is about.")
 
 
 class EvictionStatus(Type):
     """Who asked, who answers and how far they are."""
 
-    conditions: list[Condition] = field(1, keys=("type",), merge="type")
-    observedGeneration: int64 | None = field(2)
-    requesters: list[Requester] = field(3, keys=("name",), merge="name")
-    targetResponders: list[TargetResponder] = field(4, keys=("name",), merge="name")
-    responders: list[ResponderStatus] = field(5, keys=("name",), merge="name")
+    conditions: list[Condition] = field(
+        1, keys=("type",), merge="type", doc="What was found out about it."
+    )
+    observedGeneration: int64 | None = field(2, doc="The generation that this is about.")
+    requesters: list[Requester] = field(3, keys=("name",), merge="name", doc="Who asks for it.")
+    targetResponders: list[TargetResponder] = field(
+        4, keys=("name",), merge="name", doc="Who may answer, in order."
+    )
+    responders: list[ResponderStatus] = field(
+        5, keys=("name",), merge="name", doc="How far each has come."
+    )
 
 
 class EvictionTarget(Type):
     """What is going."""
 
-    pod: EvictionPodReference | None = field(1)
+    pod: EvictionPodReference | None = field(1, doc="The pod.")
 
 
 class Requester(Type):
@@ -85,19 +95,21 @@ class Requester(Type):
 
     atomic = True
 
-    name: str = field(1, always=True, required=True)
-    intent: str = field(2, always=True, required=True, enum=("Eviction", "Withdrawn"))
+    name: str = field(1, always=True, required=True, doc="Its name.")
+    intent: str = field(
+        2, always=True, required=True, enum=("Eviction", "Withdrawn"), doc="What is asked for."
+    )
 
 
 class ResponderStatus(Type):
     """How far one who answers has come."""
 
-    name: str = field(1, always=True, required=True)
-    startTime: Time | None = field(2)
-    heartbeatTime: Time | None = field(3)
-    expectedCompletionTime: Time | None = field(4)
-    completionTime: Time | None = field(5)
-    message: str | None = field(6)
+    name: str = field(1, always=True, required=True, doc="Its name.")
+    startTime: Time | None = field(2, doc="When it began.")
+    heartbeatTime: Time | None = field(3, doc="When it last said something.")
+    expectedCompletionTime: Time | None = field(4, doc="When it hopes to be done.")
+    completionTime: Time | None = field(5, doc="When it was done.")
+    message: str | None = field(6, doc="What happened, for people.")
 
 
 class TargetResponder(Type):
@@ -105,11 +117,14 @@ class TargetResponder(Type):
 
     atomic = True
 
-    name: str = field(1, always=True, required=True)
-    priority: int32 | None = field(2, always=True, required=True)
+    name: str = field(1, always=True, required=True, doc="Its name.")
+    priority: int32 | None = field(
+        2, always=True, required=True, doc="The higher, the more important."
+    )
     state: str = field(
         3,
         always=True,
         required=True,
         enum=("Inactive", "Active", "Interrupted", "Canceled", "Completed"),
+        doc="How far it has come.",
     )

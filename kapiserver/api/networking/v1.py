@@ -25,7 +25,7 @@ class HTTPIngressPath(Type):
 class HTTPIngressRuleValue(Type):
     """The paths of a rule."""
 
-    paths: list[HTTPIngressPath] = field(1, always=True, required=True)
+    paths: list[HTTPIngressPath] = field(1, always=True, required=True, doc="The paths.")
 
 
 class IPAddress(Kind):
@@ -38,7 +38,7 @@ class IPAddress(Kind):
 class IPAddressSpec(Type):
     """By whom an address is taken."""
 
-    parentRef: ParentReference | None = field(1, required=True)
+    parentRef: ParentReference | None = field(1, required=True, doc="What the address belongs to.")
 
 
 class IPBlock(Type):
@@ -75,11 +75,11 @@ class IngressClass(Kind):
 class IngressClassParametersReference(Type):
     """Where the parameters of a class are."""
 
-    apiGroup: str | None = field(1, proto="aPIGroup")
-    kind: str = field(2, always=True, required=True)
-    name: str = field(3, always=True, required=True)
-    scope: str | None = field(4, always=True)
-    namespace: str | None = field(5)
+    apiGroup: str | None = field(1, proto="aPIGroup", doc="The group of the object; empty: core.")
+    kind: str = field(2, always=True, required=True, doc="The kind of the object.")
+    name: str = field(3, always=True, required=True, doc="Its name.")
+    scope: str | None = field(4, always=True, doc="Cluster or Namespace.")
+    namespace: str | None = field(5, doc="Its namespace.")
 
 
 class IngressClassSpec(Type):
@@ -94,23 +94,25 @@ class IngressClassSpec(Type):
 class IngressLoadBalancerIngress(Type):
     """One address of an ingress."""
 
-    ip: str = field(1)
-    hostname: str = field(2)
-    ports: list[IngressPortStatus] = field(4)
+    ip: str = field(1, doc="An IP address.")
+    hostname: str = field(2, doc="A host name.")
+    ports: list[IngressPortStatus] = field(4, doc="The ports.")
 
 
 class IngressLoadBalancerStatus(Type):
     """The addresses of an ingress."""
 
-    ingress: list[IngressLoadBalancerIngress] = field(1)
+    ingress: list[IngressLoadBalancerIngress] = field(1, doc="Where it is reached.")
 
 
 class IngressPortStatus(Type):
     """One port of an address, or what went wrong."""
 
-    port: int32 = field(1, always=True, required=True)
-    protocol: str = field(2, always=True, enum=("TCP", "UDP", "SCTP"), required=True)
-    error: str | None = field(3)
+    port: int32 = field(1, always=True, required=True, doc="The number of the port.")
+    protocol: str = field(
+        2, always=True, enum=("TCP", "UDP", "SCTP"), required=True, doc="TCP, UDP or SCTP."
+    )
+    error: str | None = field(3, doc="What went wrong.")
 
 
 class IngressRule(Type):
@@ -123,7 +125,7 @@ class IngressRule(Type):
 class IngressRuleValue(Type):
     """What a rule is about."""
 
-    http: HTTPIngressRuleValue | None = field(1)
+    http: HTTPIngressRuleValue | None = field(1, doc="By host and path of a request.")
 
 
 class IngressServiceBackend(Type):
@@ -145,7 +147,7 @@ class IngressSpec(Type):
 class IngressStatus(Type):
     """What is known of an ingress."""
 
-    loadBalancer: IngressLoadBalancerStatus = field(1)
+    loadBalancer: IngressLoadBalancerStatus = field(1, doc="How the load balancer is reached.")
 
 
 class IngressTLS(Type):
@@ -165,23 +167,23 @@ class NetworkPolicy(Kind):
 class NetworkPolicyEgressRule(Type):
     """Whom the pods may talk to, at which ports."""
 
-    ports: list[NetworkPolicyPort] = field(1)
-    to: list[NetworkPolicyPeer] = field(2)
+    ports: list[NetworkPolicyPort] = field(1, doc="The ports.")
+    to: list[NetworkPolicyPeer] = field(2, doc="Where traffic may go.")
 
 
 class NetworkPolicyIngressRule(Type):
     """Who may talk to the pods, at which ports."""
 
-    ports: list[NetworkPolicyPort] = field(1)
-    from_: list[NetworkPolicyPeer] = field(2)
+    ports: list[NetworkPolicyPort] = field(1, doc="The ports.")
+    from_: list[NetworkPolicyPeer] = field(2, doc="Where traffic may come from.")
 
 
 class NetworkPolicyPeer(Type):
     """Pods, namespaces or a network."""
 
-    podSelector: LabelSelector | None = field(1)
-    namespaceSelector: LabelSelector | None = field(2)
-    ipBlock: IPBlock | None = field(3)
+    podSelector: LabelSelector | None = field(1, doc="Which pods, by their labels.")
+    namespaceSelector: LabelSelector | None = field(2, doc="Which namespaces, by their labels.")
+    ipBlock: IPBlock | None = field(3, doc="Which addresses.")
 
 
 class NetworkPolicyPort(Type):
@@ -206,10 +208,10 @@ class NetworkPolicySpec(Type):
 class ParentReference(Type):
     """The object that took an address."""
 
-    group: str = field(1)
-    resource: str = field(2, required=True)
-    namespace: str = field(3)
-    name: str = field(4, required=True)
+    group: str = field(1, doc="The API group.")
+    resource: str = field(2, required=True, doc="Which resource.")
+    namespace: str = field(3, doc="Its namespace.")
+    name: str = field(4, required=True, doc="Its name.")
 
 
 class ServiceBackendPort(Type):
@@ -217,8 +219,8 @@ class ServiceBackendPort(Type):
 
     atomic = True
 
-    name: str = field(1)
-    number: int32 = field(2)
+    name: str = field(1, doc="The port by name.")
+    number: int32 = field(2, doc="The port by number.")
 
 
 class ServiceCIDR(Kind):
@@ -238,4 +240,6 @@ class ServiceCIDRSpec(Type):
 class ServiceCIDRStatus(Type):
     """What is known of a range."""
 
-    conditions: list[Condition] = field(1, keys=("type",), merge="type")
+    conditions: list[Condition] = field(
+        1, keys=("type",), merge="type", doc="What was found out about it."
+    )

@@ -11,7 +11,7 @@ from kapiserver.api.types import Kind, Type, field
 class Overhead(Type):
     """What a pod costs beside its containers."""
 
-    podFixed: dict[str, Quantity] = field(1)
+    podFixed: dict[str, Quantity] = field(1, doc="What each pod costs beside its containers.")
 
 
 class RuntimeClass(Kind):
@@ -26,5 +26,5 @@ class RuntimeClass(Kind):
 class Scheduling(Type):
     """The nodes that have a runtime."""
 
-    nodeSelector: dict[str, str] = field(1, atomic=True)
-    tolerations: list[Toleration] = field(2)
+    nodeSelector: dict[str, str] = field(1, atomic=True, doc="Labels that the node must have.")
+    tolerations: list[Toleration] = field(2, doc="Taints that are put up with.")

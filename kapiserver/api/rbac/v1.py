@@ -9,7 +9,9 @@ from kapiserver.api.types import Kind, Type, field
 class AggregationRule(Type):
     """Which cluster roles are joined into one."""
 
-    clusterRoleSelectors: list[LabelSelector] = field(1)
+    clusterRoleSelectors: list[LabelSelector] = field(
+        1, doc="Cluster roles whose rules are taken, by labels."
+    )
 
 
 class ClusterRole(Kind):
@@ -68,7 +70,7 @@ class Subject(Type):
 
     atomic = True
 
-    kind: str = field(1, always=True, required=True)
-    apiGroup: str = field(2)
-    name: str = field(3, always=True, required=True)
-    namespace: str = field(4)
+    kind: str = field(1, always=True, required=True, doc="User, Group or ServiceAccount.")
+    apiGroup: str = field(2, doc="The group of the object; empty: core.")
+    name: str = field(3, always=True, required=True, doc="Its name.")
+    namespace: str = field(4, doc="Its namespace.")

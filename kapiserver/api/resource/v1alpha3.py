@@ -22,10 +22,16 @@ class DeviceSelector(Type):
 class DeviceTaint(Type):
     """A mark that keeps claims off a device."""
 
-    key: str = field(1, always=True, required=True)
-    value: str = field(2)
-    effect: str = field(3, always=True, required=True, enum=("None", "NoSchedule", "NoExecute"))
-    timeAdded: Time | None = field(4)
+    key: str = field(1, always=True, required=True, doc="Its key.")
+    value: str = field(2, doc="Its value.")
+    effect: str = field(
+        3,
+        always=True,
+        required=True,
+        enum=("None", "NoSchedule", "NoExecute"),
+        doc="NoSchedule, PreferNoSchedule or NoExecute.",
+    )
+    timeAdded: Time | None = field(4, doc="When it was put on.")
 
 
 class DeviceTaintRule(Kind):
@@ -39,48 +45,50 @@ class DeviceTaintRule(Kind):
 class DeviceTaintRuleSpec(Type):
     """Which devices, which taint."""
 
-    deviceSelector: DeviceTaintSelector | None = field(1)
-    taint: DeviceTaint = field(2, required=True)
+    deviceSelector: DeviceTaintSelector | None = field(1, doc="Which devices.")
+    taint: DeviceTaint = field(2, required=True, doc="The taint.")
 
 
 class DeviceTaintRuleStatus(Type):
     """What is known of a rule."""
 
-    conditions: list[Condition] = field(1, keys=("type",), merge="type")
+    conditions: list[Condition] = field(
+        1, keys=("type",), merge="type", doc="What was found out about it."
+    )
 
 
 class DeviceTaintSelector(Type):
     """Devices by driver, pool and name."""
 
-    driver: str | None = field(2)
-    pool: str | None = field(3)
-    device: str | None = field(4)
+    driver: str | None = field(2, doc="The driver that it belongs to.")
+    pool: str | None = field(3, doc="The pool that it belongs to.")
+    device: str | None = field(4, doc="The device, by name.")
 
 
 class PartitionTypeStatus(Type):
     """How many devices of one partition type there are."""
 
-    attribute: str = field(4, required=True)
-    type: str = field(1, required=True)
-    total: int32 | None = field(2, required=True)
-    allocatable: int32 | None = field(3, required=True)
+    attribute: str = field(4, required=True, doc="The value of the attribute.")
+    type: str = field(1, required=True, doc="Which of the kinds it is.")
+    total: int32 | None = field(2, required=True, doc="How many there are.")
+    allocatable: int32 | None = field(3, required=True, doc="How much pods may use.")
 
 
 class PoolStatus(Type):
     """What is free and taken in one pool."""
 
-    driver: str = field(1, required=True)
-    poolName: str = field(2, required=True)
-    generation: int64 = field(9, always=True, required=True)
-    resourceSliceCount: int32 | None = field(8)
-    totalDevices: int32 | None = field(4)
-    allocatedDevices: int32 | None = field(5)
-    availableDevices: int32 | None = field(6)
-    unavailableDevices: int32 | None = field(7)
-    nodeName: str | None = field(3)
-    validationError: str | None = field(10)
-    partitionSummary: list[PartitionTypeStatus] = field(11)
-    shareableSummary: ShareableSummaryStatus | None = field(13)
+    driver: str = field(1, required=True, doc="The driver that it belongs to.")
+    poolName: str = field(2, required=True, doc="The pool, by name.")
+    generation: int64 = field(9, always=True, required=True, doc="Which edition it is.")
+    resourceSliceCount: int32 | None = field(8, doc="In how many slices the pool is.")
+    totalDevices: int32 | None = field(4, doc="How many devices there are.")
+    allocatedDevices: int32 | None = field(5, doc="How many are taken.")
+    availableDevices: int32 | None = field(6, doc="How many are free.")
+    unavailableDevices: int32 | None = field(7, doc="How many can be had by nobody.")
+    nodeName: str | None = field(3, doc="The node, by name.")
+    validationError: str | None = field(10, doc="What is wrong with the pool.")
+    partitionSummary: list[PartitionTypeStatus] = field(11, doc="How many of each sort of part.")
+    shareableSummary: ShareableSummaryStatus | None = field(13, doc="How much of shared devices.")
 
 
 class ResourcePoolStatusRequest(Kind):
@@ -94,32 +102,38 @@ class ResourcePoolStatusRequest(Kind):
 class ResourcePoolStatusRequestSpec(Type):
     """Which driver and pools."""
 
-    driver: str = field(1, always=True, required=True)
-    poolName: str | None = field(2)
-    limit: int32 | None = field(3, default=100)
-    defaultPartitionTypeAttribute: str | None = field(4)
+    driver: str = field(1, always=True, required=True, doc="The driver that it belongs to.")
+    poolName: str | None = field(2, doc="The pool, by name.")
+    limit: int32 | None = field(3, default=100, doc="At most that many items.")
+    defaultPartitionTypeAttribute: str | None = field(
+        4, doc="The attribute that tells sorts of parts apart."
+    )
 
 
 class ResourcePoolStatusRequestStatus(Type):
     """The pools as they are."""
 
-    poolCount: int32 | None = field(6, required=True)
-    pools: list[PoolStatus] = field(2)
-    conditions: list[Condition] = field(3, keys=("type",), merge="type")
+    poolCount: int32 | None = field(6, required=True, doc="How many pools there are.")
+    pools: list[PoolStatus] = field(2, doc="The pools, one by one.")
+    conditions: list[Condition] = field(
+        3, keys=("type",), merge="type", doc="What was found out about it."
+    )
 
 
 class ShareableCapacityStatus(Type):
     """How much of one capacity is taken."""
 
-    name: str = field(1, required=True)
-    total: Quantity | None = field(2, required=True)
-    consumed: Quantity | None = field(3, required=True)
-    available: Quantity | None = field(4, required=True)
+    name: str = field(1, required=True, doc="Its name.")
+    total: Quantity | None = field(2, required=True, doc="How many there are.")
+    consumed: Quantity | None = field(3, required=True, doc="How much is taken.")
+    available: Quantity | None = field(4, required=True, doc="How much is left.")
 
 
 class ShareableSummaryStatus(Type):
     """How far the devices that can be shared are taken."""
 
-    fullyAvailableDevices: int32 | None = field(1, required=True)
-    partiallyAvailableDevices: int32 | None = field(2, required=True)
-    capacity: list[ShareableCapacityStatus] = field(3)
+    fullyAvailableDevices: int32 | None = field(1, required=True, doc="How many are wholly free.")
+    partiallyAvailableDevices: int32 | None = field(
+        2, required=True, doc="How many are partly free."
+    )
+    capacity: list[ShareableCapacityStatus] = field(3, doc="How much there is.")

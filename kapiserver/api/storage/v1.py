@@ -22,15 +22,21 @@ class CSIDriverSpec(Type):
         1, doc="Whether volumes are attached before they are mounted."
     )
     podInfoOnMount: bool | None = field(2, doc="Whether the driver is told about the pod.")
-    volumeLifecycleModes: list[str] = field(3, set=True)
+    volumeLifecycleModes: list[str] = field(3, set=True, doc="Persistent or Ephemeral.")
     storageCapacity: bool | None = field(4, doc="Whether the scheduler looks at capacities.")
     fsGroupPolicy: str | None = field(5, doc="Whether ownership of files is changed.")
-    tokenRequests: list[TokenRequest] = field(6)
-    requiresRepublish: bool | None = field(7)
-    seLinuxMount: bool | None = field(8)
-    nodeAllocatableUpdatePeriodSeconds: int64 | None = field(9)
-    serviceAccountTokenInSecrets: bool | None = field(10)
-    preventPodSchedulingIfMissing: bool | None = field(11)
+    tokenRequests: list[TokenRequest] = field(6, doc="Tokens that the driver is given.")
+    requiresRepublish: bool | None = field(7, doc="Whether mounts are renewed now and then.")
+    seLinuxMount: bool | None = field(8, doc="Whether it mounts with a label of SELinux.")
+    nodeAllocatableUpdatePeriodSeconds: int64 | None = field(
+        9, doc="How often its bound is read anew."
+    )
+    serviceAccountTokenInSecrets: bool | None = field(
+        10, doc="Whether tokens come among the secrets."
+    )
+    preventPodSchedulingIfMissing: bool | None = field(
+        11, doc="Whether nodes without it get none of its pods."
+    )
 
 
 class CSINode(Kind):
@@ -44,10 +50,10 @@ class CSINode(Kind):
 class CSINodeDriver(Type):
     """One driver of a node."""
 
-    name: str = field(1, always=True, required=True)
-    nodeID: str = field(2, always=True, required=True)
-    topologyKeys: list[str] = field(3, always=True)
-    allocatable: VolumeNodeResources | None = field(4)
+    name: str = field(1, always=True, required=True, doc="Its name.")
+    nodeID: str = field(2, always=True, required=True, doc="The node, as the driver names it.")
+    topologyKeys: list[str] = field(3, always=True, doc="Labels of nodes that it knows.")
+    allocatable: VolumeNodeResources | None = field(4, doc="How many volumes there may be.")
 
 
 class CSINodeSpec(Type):
@@ -61,7 +67,9 @@ class CSINodeSpec(Type):
 class CSINodeStatus(Type):
     """What is known of a node's drivers."""
 
-    storageHealth: list[StorageHealth] = field(1, keys=("name",), merge="name")
+    storageHealth: list[StorageHealth] = field(
+        1, keys=("name",), merge="name", doc="How the storage of the node is."
+    )
 
 
 class CSIStorageCapacity(Kind):
@@ -71,7 +79,7 @@ class CSIStorageCapacity(Kind):
     nodeTopology: LabelSelector | None = field(2, doc="The nodes that reach the storage.")
     storageClassName: str = field(3, always=True, doc="The class.", required=True)
     capacity: Quantity | None = field(4, doc="How much there is.")
-    maximumVolumeSize: Quantity | None = field(5)
+    maximumVolumeSize: Quantity | None = field(5, doc="The largest volume there can be.")
 
 
 class StorageClass(Kind):
@@ -96,8 +104,10 @@ class StorageClass(Kind):
 class StorageHealth(Type):
     """The health of one driver's storage."""
 
-    name: str = field(1, always=True, required=True)
-    healthConditions: list[StorageHealthCondition] = field(2)
+    name: str = field(1, always=True, required=True, doc="Its name.")
+    healthConditions: list[StorageHealthCondition] = field(
+        2, doc="What was found out about its health."
+    )
 
 
 class StorageHealthCondition(Type):
@@ -113,17 +123,19 @@ class StorageHealthCondition(Type):
     reason: str = field(2, always=True, required=True, doc="Why, in one word for programs.")
     message: str = field(3, doc="Why, for people.")
     accessMode: str | None = field(
-        4, enum=("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+        4,
+        enum=("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"),
+        doc="How it is mounted.",
     )
-    volumeMode: str | None = field(5, enum=("Block", "Filesystem"))
+    volumeMode: str | None = field(5, enum=("Block", "Filesystem"), doc="Filesystem or Block.")
     lastTransitionTime: Time = field(6, doc="When the status last changed.")
 
 
 class TokenRequest(Type):
     """A token that a driver wants with its calls."""
 
-    audience: str = field(1, always=True, required=True)
-    expirationSeconds: int64 | None = field(2)
+    audience: str = field(1, always=True, required=True, doc="Whom it is for.")
+    expirationSeconds: int64 | None = field(2, doc="How long it is valid.")
 
 
 class VolumeAttachment(Kind):
@@ -137,8 +149,10 @@ class VolumeAttachment(Kind):
 class VolumeAttachmentSource(Type):
     """The volume."""
 
-    persistentVolumeName: str | None = field(1)
-    inlineVolumeSpec: PersistentVolumeSpec | None = field(2)
+    persistentVolumeName: str | None = field(1, doc="The volume, by name.")
+    inlineVolumeSpec: PersistentVolumeSpec | None = field(
+        2, doc="The volume, where there is no object of it."
+    )
 
 
 class VolumeAttachmentSpec(Type):
@@ -153,9 +167,9 @@ class VolumeAttachmentStatus(Type):
     """Whether the volume is attached."""
 
     attached: bool = field(1, always=True, doc="Whether it is attached.", required=True)
-    attachmentMetadata: dict[str, str] = field(2)
-    attachError: VolumeError | None = field(3)
-    detachError: VolumeError | None = field(4)
+    attachmentMetadata: dict[str, str] = field(2, doc="What mounting it needs to know.")
+    attachError: VolumeError | None = field(3, doc="What went wrong attaching it.")
+    detachError: VolumeError | None = field(4, doc="What went wrong detaching it.")
 
 
 class VolumeAttributesClass(Kind):
@@ -169,12 +183,12 @@ class VolumeAttributesClass(Kind):
 class VolumeError(Type):
     """What went wrong, and when."""
 
-    time: Time = field(1)
-    message: str = field(2)
-    errorCode: int32 | None = field(3)
+    time: Time = field(1, doc="When it was.")
+    message: str = field(2, doc="What happened, for people.")
+    errorCode: int32 | None = field(3, doc="The code of the error.")
 
 
 class VolumeNodeResources(Type):
     """How many volumes a node bears."""
 
-    count: int32 | None = field(1)
+    count: int32 | None = field(1, doc="How many volumes there may be.")

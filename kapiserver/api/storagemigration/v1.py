@@ -23,5 +23,7 @@ class StorageVersionMigrationSpec(Type):
 class StorageVersionMigrationStatus(Type):
     """How far the rewriting is."""
 
-    conditions: list[Condition] = field(1, keys=("type",), merge="type")
-    resourceVersion: str = field(2)
+    conditions: list[Condition] = field(
+        1, keys=("type",), merge="type", doc="What was found out about it."
+    )
+    resourceVersion: str = field(2, doc="The version of the object.")

@@ -13,4 +13,4 @@ class Binding(Kind):
     listed = False
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    target: ObjectReference = field(2, required=True)
+    target: ObjectReference = field(2, required=True, doc="The node.")

@@ -10,7 +10,9 @@ class ComponentStatus(Kind):
     """Health of a part of the control plane (deprecated)."""
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    conditions: list[ComponentCondition] = field(2, keys=("type",), merge="type")
+    conditions: list[ComponentCondition] = field(
+        2, keys=("type",), merge="type", doc="What was found out about it."
+    )
 
 
 class ComponentCondition(Type):
@@ -19,4 +21,4 @@ class ComponentCondition(Type):
     type: str = field(1, always=True, doc="What the finding is about.", required=True)
     status: str = field(2, always=True, doc="True, False or Unknown.", required=True)
     message: str = field(3, doc="Why, for people.")
-    error: str = field(4)
+    error: str = field(4, doc="What went wrong.")

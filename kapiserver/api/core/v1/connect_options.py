@@ -28,12 +28,14 @@ class PodExecOptions(Kind):
 
     listed = False
 
-    stdin: bool = field(1)
-    stdout: bool = field(2)
-    stderr: bool = field(3)
-    tty: bool = field(4)
-    container: str = field(5)
-    command: list[str] = field(6, always=True, required=True)
+    stdin: bool = field(1, doc="Whether standard input is connected.")
+    stdout: bool = field(2, doc="Whether standard output is connected.")
+    stderr: bool = field(3, doc="Whether standard error is connected.")
+    tty: bool = field(4, doc="Whether there is a terminal.")
+    container: str = field(5, doc="The container, by name.")
+    command: list[str] = field(
+        6, always=True, required=True, doc="What to run, one argument after another."
+    )
 
 
 class PodAttachOptions(Kind):
@@ -41,11 +43,11 @@ class PodAttachOptions(Kind):
 
     listed = False
 
-    stdin: bool = field(1)
-    stdout: bool = field(2)
-    stderr: bool = field(3)
-    tty: bool = field(4)
-    container: str = field(5)
+    stdin: bool = field(1, doc="Whether standard input is connected.")
+    stdout: bool = field(2, doc="Whether standard output is connected.")
+    stderr: bool = field(3, doc="Whether standard error is connected.")
+    tty: bool = field(4, doc="Whether there is a terminal.")
+    container: str = field(5, doc="The container, by name.")
 
 
 class PodPortForwardOptions(Kind):
@@ -53,7 +55,7 @@ class PodPortForwardOptions(Kind):
 
     listed = False
 
-    ports: list[int32] = field(1)
+    ports: list[int32] = field(1, doc="Ports to forward.")
 
 
 class PodProxyOptions(Kind):
@@ -61,7 +63,7 @@ class PodProxyOptions(Kind):
 
     listed = False
 
-    path: str = field(1)
+    path: str = field(1, doc="Where it is.")
 
 
 class NodeProxyOptions(Kind):
@@ -69,7 +71,7 @@ class NodeProxyOptions(Kind):
 
     listed = False
 
-    path: str = field(1)
+    path: str = field(1, doc="Where it is.")
 
 
 class ServiceProxyOptions(Kind):
@@ -77,4 +79,4 @@ class ServiceProxyOptions(Kind):
 
     listed = False
 
-    path: str = field(1)
+    path: str = field(1, doc="Where it is.")

@@ -11,15 +11,17 @@ class Endpoints(Kind):
     """The addresses behind a service (deprecated; see EndpointSlice)."""
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    subsets: list[EndpointSubset] = field(2)
+    subsets: list[EndpointSubset] = field(2, doc="Addresses and the ports they have.")
 
 
 class EndpointSubset(Type):
     """Addresses that share a set of ports."""
 
-    addresses: list[EndpointAddress] = field(1)
-    notReadyAddresses: list[EndpointAddress] = field(2)
-    ports: list[EndpointPort] = field(3)
+    addresses: list[EndpointAddress] = field(1, doc="Addresses that take connections.")
+    notReadyAddresses: list[EndpointAddress] = field(
+        2, doc="Addresses that do not take connections."
+    )
+    ports: list[EndpointPort] = field(3, doc="The ports.")
 
 
 class EndpointAddress(Type):
@@ -27,10 +29,10 @@ class EndpointAddress(Type):
 
     atomic = True
 
-    ip: str = field(1, always=True, required=True)
-    hostname: str = field(3)
-    nodeName: str | None = field(4)
-    targetRef: ObjectReference | None = field(2)
+    ip: str = field(1, always=True, required=True, doc="An IP address.")
+    hostname: str = field(3, doc="A host name.")
+    nodeName: str | None = field(4, doc="The node, by name.")
+    targetRef: ObjectReference | None = field(2, doc="The object behind it.")
 
 
 class EndpointPort(Type):
@@ -38,7 +40,7 @@ class EndpointPort(Type):
 
     atomic = True
 
-    name: str = field(1)
-    port: int32 = field(2, always=True, required=True)
-    protocol: str = field(3, enum=("TCP", "UDP", "SCTP"))
-    appProtocol: str | None = field(4)
+    name: str = field(1, doc="Its name.")
+    port: int32 = field(2, always=True, required=True, doc="The number of the port.")
+    protocol: str = field(3, enum=("TCP", "UDP", "SCTP"), doc="TCP, UDP or SCTP.")
+    appProtocol: str | None = field(4, doc="What is spoken over it, as http.")

@@ -17,15 +17,17 @@ class LimitRange(Kind):
 class LimitRangeSpec(Type):
     """The limits."""
 
-    limits: list[LimitRangeItem] = field(1, always=True, required=True)
+    limits: list[LimitRangeItem] = field(1, always=True, required=True, doc="The bounds.")
 
 
 class LimitRangeItem(Type):
     """Limits and defaults for one type of object."""
 
-    type: str = field(1, always=True, required=True)
-    max: dict[str, Quantity] = field(2)
-    min: dict[str, Quantity] = field(3)
-    default: dict[str, Quantity] = field(4)
-    defaultRequest: dict[str, Quantity] = field(5)
-    maxLimitRequestRatio: dict[str, Quantity] = field(6)
+    type: str = field(1, always=True, required=True, doc="Pod, Container or PersistentVolumeClaim.")
+    max: dict[str, Quantity] = field(2, doc="The largest that may be.")
+    min: dict[str, Quantity] = field(3, doc="The smallest that may be.")
+    default: dict[str, Quantity] = field(4, doc="Limits of who names none.")
+    defaultRequest: dict[str, Quantity] = field(5, doc="Requests of who names none.")
+    maxLimitRequestRatio: dict[str, Quantity] = field(
+        6, doc="How much larger a limit may be than the request."
+    )

@@ -18,14 +18,16 @@ class Namespace(Kind):
 class NamespaceSpec(Type):
     """What must be done before a namespace goes."""
 
-    finalizers: list[str] = field(1)
+    finalizers: list[str] = field(1, doc="What must happen before it is gone.")
 
 
 class NamespaceStatus(Type):
     """Whether a namespace is in use or going."""
 
-    phase: str = field(1, enum=("Active", "Terminating"))
-    conditions: list[NamespaceCondition] = field(2, keys=("type",), merge="type")
+    phase: str = field(1, enum=("Active", "Terminating"), doc="Active or Terminating.")
+    conditions: list[NamespaceCondition] = field(
+        2, keys=("type",), merge="type", doc="What was found out about it."
+    )
 
 
 class NamespaceCondition(Type):

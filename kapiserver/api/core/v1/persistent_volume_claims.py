@@ -21,28 +21,36 @@ class PersistentVolumeClaimSpec(Type):
     """What storage is asked for."""
 
     accessModes: list[str] = field(
-        1, enum=("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+        1,
+        enum=("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"),
+        doc="How it may be mounted.",
     )
-    selector: LabelSelector | None = field(4)
-    resources: VolumeResourceRequirements = field(2)
-    volumeName: str = field(3)
-    storageClassName: str | None = field(5)
-    volumeMode: str | None = field(6, enum=("Block", "Filesystem"))
-    dataSource: TypedLocalObjectReference | None = field(7)
-    dataSourceRef: TypedObjectReference | None = field(8)
-    volumeAttributesClassName: str | None = field(9)
+    selector: LabelSelector | None = field(4, doc="Which objects, by their labels.")
+    resources: VolumeResourceRequirements = field(2, doc="What it needs, and may use.")
+    volumeName: str = field(3, doc="The volume it is bound to.")
+    storageClassName: str | None = field(5, doc="The storage class, by name.")
+    volumeMode: str | None = field(6, enum=("Block", "Filesystem"), doc="Filesystem or Block.")
+    dataSource: TypedLocalObjectReference | None = field(
+        7, doc="What the volume is filled from, in this namespace."
+    )
+    dataSourceRef: TypedObjectReference | None = field(8, doc="What the volume is filled from.")
+    volumeAttributesClassName: str | None = field(9, doc="The class of its attributes.")
 
 
 class PersistentVolumeClaimStatus(Type):
     """What is known of a claim."""
 
-    phase: str = field(1, enum=("Pending", "Bound", "Lost"))
+    phase: str = field(1, enum=("Pending", "Bound", "Lost"), doc="Pending, Bound or Lost.")
     accessModes: list[str] = field(
-        2, enum=("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+        2,
+        enum=("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"),
+        doc="How it may be mounted.",
     )
-    capacity: dict[str, Quantity] = field(3)
-    conditions: list[PersistentVolumeClaimCondition] = field(4, keys=("type",), merge="type")
-    allocatedResources: dict[str, Quantity] = field(5)
+    capacity: dict[str, Quantity] = field(3, doc="How much there is.")
+    conditions: list[PersistentVolumeClaimCondition] = field(
+        4, keys=("type",), merge="type", doc="What was found out about it."
+    )
+    allocatedResources: dict[str, Quantity] = field(5, doc="What was set aside.")
     allocatedResourceStatuses: dict[str, str] = field(
         7,
         enum=(
@@ -52,10 +60,13 @@ class PersistentVolumeClaimStatus(Type):
             "NodeResizeInProgress",
             "NodeResizeInfeasible",
         ),
+        doc="How far resizing has come.",
     )
-    currentVolumeAttributesClassName: str | None = field(8)
-    modifyVolumeStatus: ModifyVolumeStatus | None = field(9)
-    healthStatus: VolumeHealthStatus | None = field(10)
+    currentVolumeAttributesClassName: str | None = field(8, doc="The class it has.")
+    modifyVolumeStatus: ModifyVolumeStatus | None = field(
+        9, doc="How far changing its class has come."
+    )
+    healthStatus: VolumeHealthStatus | None = field(10, doc="How the volume is.")
 
 
 class PersistentVolumeClaimCondition(Type):
@@ -79,12 +90,18 @@ class PersistentVolumeClaimTemplate(Type):
 class ModifyVolumeStatus(Type):
     """How far a change of a volume's attributes has come."""
 
-    targetVolumeAttributesClassName: str = field(1)
-    status: str = field(2, always=True, enum=("Pending", "InProgress", "Infeasible"), required=True)
+    targetVolumeAttributesClassName: str = field(1, doc="The class it shall have.")
+    status: str = field(
+        2,
+        always=True,
+        enum=("Pending", "InProgress", "Infeasible"),
+        required=True,
+        doc="Pending, InProgress or Infeasible.",
+    )
 
 
 class VolumeResourceRequirements(Type):
     """How much storage is asked for and allowed."""
 
-    limits: dict[str, Quantity] = field(1)
-    requests: dict[str, Quantity] = field(2)
+    limits: dict[str, Quantity] = field(1, doc="How much there may be at most.")
+    requests: dict[str, Quantity] = field(2, doc="How much is asked for.")

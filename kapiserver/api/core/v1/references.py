@@ -10,13 +10,13 @@ class ObjectReference(Type):
 
     atomic = True
 
-    kind: str = field(1)
-    namespace: str = field(2)
-    name: str = field(3)
-    uid: str = field(4)
-    apiVersion: str = field(5)
-    resourceVersion: str = field(6)
-    fieldPath: str = field(7)
+    kind: str = field(1, doc="The kind of the object.")
+    namespace: str = field(2, doc="Its namespace.")
+    name: str = field(3, doc="Its name.")
+    uid: str = field(4, doc="Its uid.")
+    apiVersion: str = field(5, doc="Group and version of the object.")
+    resourceVersion: str = field(6, doc="The version of the object.")
+    fieldPath: str = field(7, doc="Path to the field.")
 
 
 class LocalObjectReference(Type):
@@ -24,7 +24,7 @@ class LocalObjectReference(Type):
 
     atomic = True
 
-    name: str = field(1, default="")
+    name: str = field(1, default="", doc="Its name.")
 
 
 class TypedLocalObjectReference(Type):
@@ -32,18 +32,18 @@ class TypedLocalObjectReference(Type):
 
     atomic = True
 
-    apiGroup: str | None = field(1, always=True)
-    kind: str = field(2, always=True, required=True)
-    name: str = field(3, always=True, required=True)
+    apiGroup: str | None = field(1, always=True, doc="The group of the object; empty: core.")
+    kind: str = field(2, always=True, required=True, doc="The kind of the object.")
+    name: str = field(3, always=True, required=True, doc="Its name.")
 
 
 class TypedObjectReference(Type):
     """Names an object of any kind, in another namespace if need be."""
 
-    apiGroup: str | None = field(1, always=True)
-    kind: str = field(2, always=True, required=True)
-    name: str = field(3, always=True, required=True)
-    namespace: str | None = field(4)
+    apiGroup: str | None = field(1, always=True, doc="The group of the object; empty: core.")
+    kind: str = field(2, always=True, required=True, doc="The kind of the object.")
+    name: str = field(3, always=True, required=True, doc="Its name.")
+    namespace: str | None = field(4, doc="Its namespace.")
 
 
 class SecretReference(Type):
@@ -51,8 +51,8 @@ class SecretReference(Type):
 
     atomic = True
 
-    name: str = field(1)
-    namespace: str = field(2)
+    name: str = field(1, doc="Its name.")
+    namespace: str = field(2, doc="Its namespace.")
 
 
 class SerializedReference(Kind):

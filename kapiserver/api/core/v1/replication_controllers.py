@@ -19,21 +19,27 @@ class ReplicationController(Kind):
 class ReplicationControllerSpec(Type):
     """How many pods, which, and made from what."""
 
-    replicas: int32 | None = field(1, default=1)
-    minReadySeconds: int32 = field(4, default=0)
-    selector: dict[str, str] = field(2, atomic=True)
-    template: PodTemplateSpec | None = field(3)
+    replicas: int32 | None = field(
+        1, default=1, doc="How many pods there shall be; 1 where nothing is said."
+    )
+    minReadySeconds: int32 = field(
+        4, default=0, doc="How long a pod must be ready to count as available."
+    )
+    selector: dict[str, str] = field(2, atomic=True, doc="Which objects, by their labels.")
+    template: PodTemplateSpec | None = field(3, doc="What pods are made from.")
 
 
 class ReplicationControllerStatus(Type):
     """What is known of a replication controller."""
 
-    replicas: int32 = field(1, always=True, required=True)
-    fullyLabeledReplicas: int32 = field(2)
-    readyReplicas: int32 = field(4)
-    availableReplicas: int32 = field(5)
-    observedGeneration: int64 = field(3)
-    conditions: list[ReplicationControllerCondition] = field(6, keys=("type",), merge="type")
+    replicas: int32 = field(1, always=True, required=True, doc="How many pods there are.")
+    fullyLabeledReplicas: int32 = field(2, doc="How many have all labels of the template.")
+    readyReplicas: int32 = field(4, doc="How many are ready.")
+    availableReplicas: int32 = field(5, doc="How many are available.")
+    observedGeneration: int64 = field(3, doc="The generation that this is about.")
+    conditions: list[ReplicationControllerCondition] = field(
+        6, keys=("type",), merge="type", doc="What was found out about it."
+    )
 
 
 class ReplicationControllerCondition(Type):

@@ -18,7 +18,7 @@ class ResourceQuota(Kind):
 class ResourceQuotaSpec(Type):
     """The limits, and the objects they count."""
 
-    hard: dict[str, Quantity] = field(1)
+    hard: dict[str, Quantity] = field(1, doc="How much there may be of each resource.")
     scopes: list[str] = field(
         2,
         enum=(
@@ -30,15 +30,16 @@ class ResourceQuotaSpec(Type):
             "CrossNamespacePodAffinity",
             "VolumeAttributesClass",
         ),
+        doc="Which objects count.",
     )
-    scopeSelector: ScopeSelector | None = field(3)
+    scopeSelector: ScopeSelector | None = field(3, doc="Which objects count.")
 
 
 class ResourceQuotaStatus(Type):
     """The limits and what is used of them."""
 
-    hard: dict[str, Quantity] = field(1)
-    used: dict[str, Quantity] = field(2)
+    hard: dict[str, Quantity] = field(1, doc="How much there may be of each resource.")
+    used: dict[str, Quantity] = field(2, doc="How much there is of each resource.")
 
 
 class ScopeSelector(Type):
@@ -46,7 +47,9 @@ class ScopeSelector(Type):
 
     atomic = True
 
-    matchExpressions: list[ScopedResourceSelectorRequirement] = field(1)
+    matchExpressions: list[ScopedResourceSelectorRequirement] = field(
+        1, doc="Requirements, all of them."
+    )
 
 
 class ScopedResourceSelectorRequirement(Type):
@@ -65,8 +68,13 @@ class ScopedResourceSelectorRequirement(Type):
             "VolumeAttributesClass",
         ),
         required=True,
+        doc="The scope.",
     )
     operator: str = field(
-        2, always=True, enum=("In", "NotIn", "Exists", "DoesNotExist"), required=True
+        2,
+        always=True,
+        enum=("In", "NotIn", "Exists", "DoesNotExist"),
+        required=True,
+        doc="In, NotIn, Exists or DoesNotExist.",
     )
-    values: list[str] = field(3)
+    values: list[str] = field(3, doc="The values to compare with.")

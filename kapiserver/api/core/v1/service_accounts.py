@@ -11,6 +11,12 @@ class ServiceAccount(Kind):
     """An identity for processes in pods."""
 
     metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    secrets: list[ObjectReference] = field(2, keys=("name",), merge="name")
-    imagePullSecrets: list[LocalObjectReference] = field(3)
-    automountServiceAccountToken: bool | None = field(4)
+    secrets: list[ObjectReference] = field(
+        2, keys=("name",), merge="name", doc="Secrets that its pods may use."
+    )
+    imagePullSecrets: list[LocalObjectReference] = field(
+        3, doc="Secrets with which images are pulled."
+    )
+    automountServiceAccountToken: bool | None = field(
+        4, doc="Whether pods get a token of the account."
+    )

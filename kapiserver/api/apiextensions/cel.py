@@ -32,7 +32,6 @@ _OUT_OF_BUDGET = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
 )
 _NOWHERE = Path("<nil>")
-_BLOCKING = ("not supported", "required", "too long", "too many", "type invalid")
 _REASONS: Mapping[str, ErrorType] = {
     "FieldValueForbidden": "forbidden",
     "FieldValueRequired": "required",
@@ -48,14 +47,6 @@ def check_rules(structural: Structural, path: Path) -> list[FieldError]:
     from kapiserver.api.apiextensions import cel_rules  # only writes of definitions need it
 
     return cel_rules.check(structural, path)
-
-
-def blocked(errors: list[FieldError]) -> list[FieldError]:
-    """What is said instead of evaluating rules when the schema found such errors; else nothing."""
-    if not any(error.type in _BLOCKING for error in errors):
-        return []
-    words = "some validation rules were not checked because the object was invalid; "
-    return [invalid(_NOWHERE, None, words + "correct the existing errors to complete validation")]
 
 
 def validate(

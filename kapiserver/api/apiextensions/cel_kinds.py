@@ -97,7 +97,7 @@ def _object_kind(node: Structural, *, is_root: bool) -> Kind:
     if is_root:
         for name, schema in _META.items():
             declared = properties.get(name)
-            if declared is None or name == "metadata":
+            if declared is None or (name == "metadata" and len(declared.properties) < 2):
                 properties[name] = Structural(schema)
     fields: dict[str, Kind] = {}
     names: dict[str, str] = {}

@@ -108,7 +108,7 @@ def _children(node: s.Node) -> Iterator[s.Node]:
         yield from (node.value, node.body)
 
 
-_NAMED_STEPS = 5
+_NAMED_STEPS = 10
 _SLOW_STEPS = 30
 _SLOW = frozenset(
     (

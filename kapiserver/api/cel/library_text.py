@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kapiserver.api import linear_regex
@@ -57,6 +57,11 @@ def _replace(text: str, old: str, new: str, count: int = -1) -> str:
     times = len(text) // len(old) if old else len(text) + 1
     _bounded(len(text) + (times if count < 0 else min(times, count)) * len(new))
     return text.replace(old, new, count)
+
+
+def _replaced_size(sizes: Sequence[int]) -> int:
+    text, old, new = sizes[:3]
+    return text if new <= old else text + (text // max(old, 1) + 1) * new
 
 
 def _split(text: str, separator: str, count: int = -1) -> list[str]:
@@ -277,13 +282,8 @@ FUNCTIONS: Table = {
     "reverse": [("string.() string", lambda t: t[::-1], f.first, f.size_first)],
     "trim": [("string.() string", lambda t: t.strip(_SPACE), f.first, f.size_first)],
     "replace": [
-        ("string.(string, string) string", _replace, f.twice, lambda s: s[0] + (s[0] + 1) * s[2]),
-        (
-            "string.(string, string, int) string",
-            _replace,
-            f.twice,
-            lambda s: s[0] + (s[0] + 1) * s[2],
-        ),
+        ("string.(string, string) string", _replace, f.twice, _replaced_size),
+        ("string.(string, string, int) string", _replace, f.twice, _replaced_size),
     ],
     "split": [
         ("string.(string) list(string)", _split, f.twice, f.size_first),

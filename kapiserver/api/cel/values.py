@@ -85,17 +85,21 @@ Charge: TypeAlias = Callable[[int], None]
 """Called with the cost of what is about to be done. Raises CostExceeded."""
 
 
+_EACH = 3
+"""Steps that it takes to compare one item with another."""
+
+
 def equal(one: Any, other: Any, charge: Charge) -> bool:
     """Whether two values are equal; of different types only numbers are."""
     if isinstance(one, list):
         if not isinstance(other, list) or len(one) != len(other):
             return False
-        charge(len(one))
+        charge(_EACH * len(one))
         return all(equal(a, b, charge) for a, b in zip(one, other, strict=True))
     if isinstance(one, dict):
         if not isinstance(other, dict) or len(one) != len(other):
             return False
-        charge(len(one))
+        charge(_EACH * len(one))
         return all(key in other and equal(value, other[key], charge) for key, value in one.items())
     if isinstance(one, Optional) and isinstance(other, Optional):
         return one.is_there == other.is_there and equal(one.value, other.value, charge)

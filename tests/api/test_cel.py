@@ -1,0 +1,655 @@
+"""Expressions, and the rules of schemas that are made of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kapiserver.api.apiextensions import cel, structural
+from kapiserver.api.apiextensions.cel_kinds import escaped
+from kapiserver.api.cel import kinds
+from kapiserver.api.cel.program import Uncompilable, compile_expression
+from kapiserver.api.errors import Path
+from tests.api.test_pruning import TREES, schemas
+
+LIMIT = 1_000_000
+SELF = kinds.Kind(
+    "object",
+    fields={
+        "int": kinds.INT, "text": kinds.STRING, "list": kinds.list_of(kinds.INT),
+        "texts": kinds.list_of(kinds.STRING), "map": kinds.map_of(kinds.STRING, kinds.INT),
+        "time": kinds.TIMESTAMP, "bytes": kinds.BYTES, "double": kinds.DOUBLE, "any": kinds.DYN,
+        "absent": kinds.INT, "null": kinds.STRING,
+        "object": kinds.Kind("object", fields={"a": kinds.STRING}),
+    },
+)  # fmt: skip
+VALUE = {
+    "int": 3, "text": "abc", "list": [1, 2, 3], "texts": ["a", "b"], "map": {"a": 1, "b": 2},
+    "time": "2024-02-29T12:30:15.5Z", "bytes": "YWJj", "double": 2, "any": "x", "null": None,
+    "object": {"a": "x"},
+}  # fmt: skip
+
+
+def run(expression, limit=LIMIT):
+    return compile_expression(expression, {"self": SELF}).evaluate({"self": VALUE}, limit)
+
+
+TRUE = """
+1 + 2 * 3 == 7
+(1 + 2) * 3 == 9
+-7 / 2 == -3 && -7 % 2 == -1
+7.0 / 2.0 == 3.5
+0x1F == 31 && 5u + 3u == 8u
+!(1 == 2) && !!true
+1 < 2 && 2 <= 2 && 3 > 2 && 'a' < 'b'
+1 < 1.5 && 2u > 1
+'a' + "b" == 'ab'
+'\\u00e9\\n\\x41' == 'é\\nA'
+r'\\d' == '\\\\d'
+b'ab' == bytes('ab') && size(b'\\xff') == 1
+'''a'b''' == "a'b"
+true ? 1 == 1 : 1 / 0 == 1
+false && 1 / 0 == 1 ? false : true
+1 / 0 == 1 || true
+!(1 / 0 == 1 && false)
+[1, 2] + [3] == [1, 2, 3]
+2 in [1, 2] && !(3 in [1, 2]) && 'a' in {'a': 1}
+{'a': 1}.a == 1 && {'a': 1}['a'] == 1 && {1: 'x'}[1] == 'x'
+[[1], [2]][1][0] == 2
+size('abc') == 3 && 'é'.size() == 1 && size([1]) == 1 && size({}) == 0
+type(1) == int && type('a') == string && type(1u) == uint && type(null) == null_type
+type(type(1)) == type && type(timestamp(0)) == google.protobuf.Timestamp
+int('5') + int(2.9) + int(3u) == 10 && uint(3) == 3u && double('1.5') == 1.5
+string(5) == '5' && string(1.5) == '1.5' && string(true) == 'true' && bool('true')
+dyn(1) == 1.0 && dyn(1u) == dyn(1) && dyn('1') != dyn(1)
+self.int == 3 && self.text == 'abc' && self.list[1] == 2 && self.map.b == 2
+has(self.int) && !has(self.absent) && has(self.map.a) && !has(self.map.c)
+has(self.null) && self.object.a == 'x'
+self.double / 4.0 == 0.5 && self.bytes == b'abc'
+type(self.any) == string && self.any == 'x'
+self.list.all(x, x > 0) && !self.list.all(x, x > 1)
+self.list.exists(x, x == 2) && self.list.exists_one(x, x == 2)
+[1, 1].exists_one(x, x == 1) == false
+self.list.map(x, x * 2) == [2, 4, 6] && self.list.map(x, x > 1, x * 2) == [4, 6]
+self.list.filter(x, x > 1) == [2, 3] && self.map.all(k, k in ['a', 'b'])
+self.list.all(i, x, i < x) && self.map.exists(k, v, k == 'b' && v == 2)
+self.list.transformList(i, x, i * x) == [0, 2, 6]
+self.map.transformMap(k, v, v + 1) == {'a': 2, 'b': 3}
+self.map.transformMap(k, v, v > 1, v + 1) == {'b': 3}
+self.map.transformMapEntry(k, v, {k + k: v}) == {'aa': 1, 'bb': 2}
+[1, 0].exists(x, 1 / x == 1) && ![0, 2].all(x, 1 / x == 1)
+cel.bind(x, self.int * 2, x + x) == 12
+self.?int.hasValue() && !self.?absent.hasValue() && self.?absent.orValue(7) == 7
+self.?object.?a.value() == 'x' && self.map[?'c'].orValue(5) == 5 && self.list[?9] == optional.none()
+optional.of(1).optMap(x, x + 1).value() == 2 && !optional.none().optMap(x, x).hasValue()
+optional.of(2).optFlatMap(x, optional.of(x * 2)).value() == 4
+optional.none().or(optional.of(3)).value() == 3 && optional.ofNonZeroValue(0) == optional.none()
+[1, ?optional.none()] == [1] && {?'a': optional.of(1)} == {'a': 1}
+self.time.getFullYear() == 2024 && self.time.getMonth() == 1 && self.time.getDate() == 29
+self.time.getDayOfMonth() == 28 && self.time.getDayOfWeek() == 4 && self.time.getDayOfYear() == 59
+self.time.getHours() == 12 && self.time.getMinutes('+01:30') == 0 && self.time.getSeconds() == 15
+self.time.getMilliseconds() == 500 && self.time < timestamp('2024-03-01T00:00:00Z')
+timestamp('2024-01-01T00:00:00Z') + duration('24h') == timestamp('2024-01-02T00:00:00Z')
+duration('1h30m').getMinutes() == 90 && duration('90s') < duration('2m')
+string(duration('90m')) == '5400s' && string(timestamp(0)) == '1970-01-01T00:00:00Z'
+int(timestamp('1970-01-01T00:01:00Z')) == 60 && timestamp('2024-01-01') == timestamp(1704067200)
+'abc'.startsWith('a') && 'abc'.endsWith('c') && 'abc'.contains('b') && 'abc'.matches('^a.c$')
+'abc'.charAt(1) == 'b' && 'abcb'.indexOf('b') == 1 && 'abcb'.indexOf('b', 2) == 3
+'abcb'.lastIndexOf('b') == 3 && 'aBc'.lowerAscii() == 'abc' && 'aé'.upperAscii() == 'Aé'
+'a-b-c'.replace('-', '+') == 'a+b+c' && 'a-b-c'.replace('-', '+', 1) == 'a+b-c'
+'a,b,c'.split(',') == ['a', 'b', 'c'] && 'a,b,c'.split(',', 2) == ['a', 'b,c']
+'abc'.substring(1) == 'bc' && 'abc'.substring(0, 2) == 'ab' && '  a '.trim() == 'a'
+['a', 'b'].join() == 'ab' && ['a', 'b'].join('-') == 'a-b' && 'abc'.reverse() == 'cba'
+'%s %s'.format(['a', 'b']) == 'a b' && '%d %x %b'.format([10, 10, 2]) == '10 a 10'
+'%.2f'.format([2.345]) == '2.35' || '%.2f'.format([2.345]) == '2.35' || true
+'%s'.format([[1, 2]]) == '[1, 2]' && '%%'.format([]) == '%'
+strings.quote('a"b') == '"a\\\\"b"'
+[1, 2].isSorted() && ![2, 1].isSorted() && [1, 2].sum() == 3 && [1.5, 2.0].sum() == 3.5
+[2, 1].min() == 1 && ['a', 'b'].max() == 'b' && [1, 2, 1].indexOf(1) == 0
+[1, 2, 1].lastIndexOf(1) == 2 && [duration('1s'), duration('2s')].sum() == duration('3s')
+sets.contains([1, 2], [1]) && sets.equivalent([1, 2], [2, 1, 1]) && !sets.intersects([1], [2])
+'a1b2'.find('[0-9]') == '1' && 'a1b2'.findAll('[0-9]') == ['1', '2'] && 'abc'.find('x') == ''
+url('https://u@a.com:80/b/c?x=1&x=2').getHost() == 'a.com:80' && isURL('/a') && !isURL('a b')
+url('https://a.com:80/b/c?x=1&x=2').getQuery() == {'x': ['1', '2']}
+url('https://[::1]:80/b').getHostname() == '::1' && url('https://a/b').getPort() == ''
+url('https://a.com/b%20c').getEscapedPath() == '/b%20c' && url('/x').getScheme() == ''
+isIP('1.2.3.4') && !isIP('1.2.3') && ip('::1').family() == 6 && ip('127.0.0.1').isLoopback()
+ip.isCanonical('::1') && !ip.isCanonical('0::1') && string(ip('1.2.3.4')) == '1.2.3.4'
+ip('1.2.3.4') == ip('1.2.3.4') && type(ip('::1')) == net.IP && ip('8.8.8.8').isGlobalUnicast()
+cidr('10.0.0.0/8').containsIP('10.1.2.3') && !cidr('10.0.0.0/8').containsIP(ip('11.0.0.0'))
+cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')
+string(cidr('10.1.2.3/8').masked()) == '10.0.0.0/8'
+cidr('10.0.0.0/8').prefixLength() == 8 && isCIDR('::/0')
+cidr('10.0.0.1/8').ip() == ip('10.0.0.1')
+quantity('1Gi').isGreaterThan(quantity('1G')) && quantity('500m').compareTo(quantity('0.5')) == 0
+quantity('1').add(quantity('2')) == quantity('3') && quantity('5').sub(3).asInteger() == 2
+isQuantity('1Gi') && !isQuantity('x') && quantity('-1').sign() == -1 && !quantity('1.5').isInteger()
+quantity('1.5').asApproximateFloat() == 1.5
+semver('1.2.3').isLessThan(semver('1.10.0')) && semver('1.0.0-a').compareTo(semver('1.0.0')) == -1
+semver('v1.2', true).minor() == 2 && isSemver('1.2.3+x') && !isSemver('1.2')
+semver('1.2.3').patch() == 3
+format.named('dns1123Label').value().validate('A').hasValue()
+!format.dns1123Label().validate('a').hasValue() && !format.named('x').hasValue()
+format.uuid().validate('x').value()[0] == 'does not match the UUID format'
+self.list == [1, 2, 3] && self.map == {'b': 2, 'a': 1} && self != null
+"""
+
+
+@pytest.mark.parametrize("expression", TRUE.strip().splitlines())
+def test_expressions(expression):
+    """An expression has the value that cel-go gives it."""
+    result = run(expression)
+    assert (result.failure, result.value) == (None, True)
+
+
+FAILURES = {
+    "1 / 0 == 1": "division by zero",
+    "1 % 0 == 1": "modulus by zero",
+    "9223372036854775807 + 1 > 0": "integer overflow",
+    "-9223372036854775808 - 1 < 0": "integer overflow",
+    "0u - 1u == 0u": "unsigned integer overflow",
+    "self.absent == 1": "no such key: absent",
+    "self.map.c == 1": "no such key: c",
+    "self.list[3] == 1": "index out of bounds: 3",
+    "dyn(1) + dyn('a') == dyn(1)": "no such overload",
+    "self.any > 1": "no such overload",
+    "self.any.foo == 1": "no such overload",
+    "int('x') == 1": 'strconv.ParseInt: parsing "x": invalid syntax',
+    "'abc'.charAt(4) == ''": "index out of range: 4",
+    "[].min() == dyn(1)": "min called on empty list",
+    "optional.none().value() == dyn(1)": "optional.none() dereference",
+    "timestamp('x') == timestamp(0)": 'invalid timestamp "x"',
+    "duration('x') == duration('1s')": 'time: invalid duration "x"',
+    "'a'.matches('(')": "error parsing regexp: missing closing ): `(`",
+    "self.list.all(x, 1 / (x - 2) != 5)": "division by zero",
+}
+
+
+@pytest.mark.parametrize("expression", FAILURES)
+def test_failures(expression):
+    """An expression without a value says why."""
+    assert run(expression).failure == FAILURES[expression]
+
+
+PROBLEMS = {
+    "self.nope": "1:5: undefined field 'nope'",
+    "self.int + 'a'": "1:10: found no matching overload for '_+_' applied to '(int, string)'",
+    "self.int == true": "1:10: found no matching overload for '_==_' applied to '(int, bool)'",
+    "1 + 1u": "1:3: found no matching overload for '_+_' applied to '(int, uint)'",
+    "nope": "1:1: undeclared reference to 'nope' (in container '')",
+    "nope(1)": "1:5: undeclared reference to 'nope' (in container '')",
+    "self.int.size()": "1:14: found no matching overload for 'size' applied to 'int.()'",
+    "self.int.a": "1:9: type 'int' does not support field selection",
+    "has(self)": "1:4: invalid argument to has() macro",
+    "[1, 'a']": "1:5: expected type 'int' but found 'string'",
+    "self.int.all(x, true)": (
+        "1:5: expression of type 'int' cannot be range of a comprehension (must be list, map, or "
+        "dynamic)"
+    ),
+    "true ? 1 : 'a'": (
+        "1:6: found no matching overload for '_?_:_' applied to '(bool, int, string)'"
+    ),
+    "1 && true": "1:3: found no matching overload for '_&&_' applied to '(int, bool)'",
+    "self.list[true]": (
+        "1:10: found no matching overload for '_[_]' applied to '(list(int), bool)'"
+    ),
+    "self.texts.sum()": "1:15: found no matching overload for 'sum' applied to 'list(string).()'",
+    "for": "1:1: reserved identifier: for",
+    "self.": "1:6: Syntax error: mismatched input '<EOF>' expecting IDENTIFIER",
+    "(1": "1:3: Syntax error: mismatched input '<EOF>' expecting ')'",
+    "1 1": "1:3: Syntax error: mismatched input '1' expecting <EOF>",
+    "'abc": "1:1: Syntax error: token recognition error at: ''abc'",
+    "9223372036854775808": "1:1: invalid int literal",
+    "[1].map(1, 2)": "1:9: argument must be a simple name",
+}
+
+
+@pytest.mark.parametrize("expression", PROBLEMS)
+def test_problems(expression):
+    """What is wrong with an expression is said with its place, in cel-go's words."""
+    with pytest.raises(Uncompilable) as caught:
+        compile_expression(expression, {"self": SELF})
+    assert str(caught.value).splitlines()[0] == f"ERROR: <input>:{PROBLEMS[expression]}"
+
+
+def test_where_a_problem_is():
+    """The line and a pointer to the place are shown."""
+    with pytest.raises(Uncompilable) as caught:
+        compile_expression("true &&\n\tnope", {})
+    assert str(caught.value).splitlines()[1:] == [" |  nope", " | .^"]
+
+
+HOSTILE = [
+    "[{0}].all(a, [{0}].all(b, [{0}].all(c, [{0}].all(d, [{0}].all(e, [{0}].all(f, true))))))",
+    "[{0}].map(a, [{0}].map(b, [{0}].map(c, [{0}].map(d, [{0}].map(e, [{0}].map(f, a))))))"
+    ".size() > 0",
+    "[{0}].all(a, [{0}].all(b, [{0}].all(c, [{0}].all(d, [{0}].all(e, "
+    "timestamp('2024-01-01T00:00:00Z') != timestamp(0))))))",
+    "[{0}].map(a, self.big).map(x, x).map(x, self.big.replace('', self.big)).size() > 0",
+    "cel.bind(a, self.big + self.big, cel.bind(b, a + a, cel.bind(c, b + b, cel.bind(d, c + c, "
+    "d + d + d + d)))).size() > 0",
+    "[self.big, self.big, self.big].map(x, [x, x, x].join(self.big)).join(self.big).size() > 0",
+    "'%s'.format([[self.big, self.big, self.big].map(x, [self.big, x, x, x, x, x, x])]).size() > 0",
+    "self.list.all(x, self.list == self.list)",
+    "self.list.all(x, self.list.all(y, self.texts == self.texts))",
+    "self.big.matches('(a+)+$') || self.big.matches('(a*)*b') || true",
+]
+
+
+@pytest.mark.parametrize("expression", HOSTILE)
+def test_hostile_expressions_end(expression):
+    """Whatever is written, an expression ends within its limit of steps."""
+    ten = ", ".join(map(str, range(10)))
+    value = {"big": "a" * 3_000_000, "list": list(range(5000)), "texts": ["b" * 1000] * 1000}
+    fields = {**SELF.fields, "big": kinds.STRING}
+    program = compile_expression(
+        expression.replace("{0}", ten), {"self": kinds.Kind("object", fields=fields)}
+    )
+    result = program.evaluate({"self": value}, LIMIT)
+    assert result.is_exceeded or result.cost <= LIMIT
+    assert result.cost <= 20 * LIMIT
+
+
+def test_the_limit_is_a_number_of_steps():
+    """A loop costs its rounds, and ends where the limit is."""
+    short, long = run("[1, 2].all(x, x > 0)"), run("[1, 2, 3, 4].all(x, x > 0)")
+    assert short.cost < long.cost < 30
+    assert run("[1, 2, 3, 4].all(x, x > 0)", long.cost).value is True
+    assert run("[1, 2, 3, 4].all(x, x > 0)", long.cost - 1).is_exceeded
+
+
+@pytest.mark.parametrize("opening", ["(", "[", "!(", "-(", "[1].all(x, ", "1 + ", "self[", "{1: "])
+def test_deep_expressions(opening):
+    """Depth is refused, not a fault."""
+    with pytest.raises(Uncompilable):
+        compile_expression(opening * 5000 + "1", {"self": SELF})
+
+
+WORDS = st.sampled_from(
+    """self . int list [ ] ( ) { } , : ? + - * / % == < && || ! 1 1.5 'a' true null x in has .all(
+    .map( .filter( size cel.bind( .? [? u b' r' \' " \\ ` @ é timestamp( duration(""".split()  # noqa: SIM905
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(WORDS, max_size=25).map(" ".join) | st.text(max_size=40))
+def test_any_text_compiles_or_says_why_not(text):
+    """No text is a fault of the server, nor is its evaluation."""
+    try:
+        program = compile_expression(text, {"self": SELF})
+    except Uncompilable:
+        return
+    result = program.evaluate({"self": VALUE}, 10_000)
+    assert result.cost >= 0
+
+
+NAMES = {
+    "a": "a", "a.b": "a__dot__b", "a-b": "a__dash__b", "a/b": "a__slash__b",
+    "a__b": "a__underscores__b", "namespace": "__namespace__", "in": "__in__", "true": "__true__",
+    "1a": None, "a b": None, "": None, "é": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_in_expressions(name):
+    """Names that are no identifiers are written another way, or cannot be."""
+    assert escaped(name) == NAMES[name]
+
+
+AT = Path("@")
+STRING = {"type": "string", "maxLength": 10}
+
+
+def obj(*rules, **properties):
+    rules = [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]
+    schema = {"type": "object", "properties": properties}
+    return {**schema, "x-kubernetes-validations": rules} if rules else schema
+
+
+def broken(schema, value, old=None):
+    return [str(error) for error in cel.validate(value, old, structural.compile(schema))]
+
+
+INT = {"type": "integer"}
+KEYED = {
+    "type": "array",
+    "maxItems": 5,
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["k"],
+    "items": {**obj("self.v >= oldSelf.v", k=STRING, v=INT), "required": ["k"]},
+}
+BROKEN = {
+    "a field": (
+        obj(spec=obj("self.a < self.b", a=INT, b=INT)),
+        {"spec": {"a": 2, "b": 1}},
+        None,
+        ['spec: Invalid value: "object": failed rule: self.a < self.b'],
+    ),
+    "the whole": (
+        obj("self.metadata.name == 'a' && self.kind == 'K'"),
+        {"kind": "X", "metadata": {"name": "a"}},
+        None,
+        [
+            "<nil>: Invalid value: \"object\": failed rule: self.metadata.name == 'a' && "
+            "self.kind == 'K'"
+        ],
+    ),
+    "message": (
+        obj(spec=obj({"rule": "false", "message": " told "}, a=INT)),
+        {"spec": {}},
+        None,
+        ['spec: Invalid value: "object": told'],
+    ),
+    "message of an expression": (
+        obj(spec=obj({"rule": "false", "messageExpression": "'a is ' + string(self.a)"}, a=INT)),
+        {"spec": {"a": 5}},
+        None,
+        ['spec: Invalid value: "object": a is 5'],
+    ),
+    "message of an expression that fails": (
+        obj(
+            spec=obj(
+                {"rule": "false", "message": "x", "messageExpression": "string(self.a)"}, a=INT
+            )
+        ),
+        {"spec": {}},
+        None,
+        ['spec: Invalid value: "object": x'],
+    ),
+    "reason and path": (
+        obj(
+            spec=obj(
+                {"rule": "false", "reason": "FieldValueRequired", "fieldPath": ".m['x.y']"},
+                m=obj(**{"x.y": STRING}),
+            )
+        ),
+        {"spec": {}},
+        None,
+        ["spec.m.x.y: Required value: failed rule: false"],
+    ),
+    "no value": (
+        obj(spec=obj("self.a > 0", a=INT)),
+        {"spec": {}},
+        None,
+        ['spec: Invalid value: "object": no such key: a evaluating rule: self.a > 0'],
+    ),
+    "another type than expected": (
+        obj(spec=obj("self.a > 0", a={"x-kubernetes-int-or-string": True})),
+        {"spec": {"a": "x"}},
+        None,
+        [
+            "spec: Invalid value: \"object\": 'no such overload': call arguments did not match a "
+            "supported operator, function or macro signature for rule: self.a > 0"
+        ],
+    ),
+    "items and entries": (
+        obj(
+            l={"type": "array", "items": obj("self.a > 0", a=INT)},
+            m={"type": "object", "additionalProperties": obj("self.a > 0", a=INT)},
+        ),
+        {"l": [{"a": 1}, {"a": 0}], "m": {"k": {"a": 0}}},
+        None,
+        [
+            'l[1]: Invalid value: "object": failed rule: self.a > 0',
+            'm[k]: Invalid value: "object": failed rule: self.a > 0',
+        ],
+    ),
+    "a transition": (
+        obj(spec=obj("self.a >= oldSelf.a", a=INT)),
+        {"spec": {"a": 1}},
+        {"spec": {"a": 2}},
+        ['spec: Invalid value: "object": failed rule: self.a >= oldSelf.a'],
+    ),
+    "a transition from nothing": (
+        obj(spec=obj("self.a >= oldSelf.a", a=INT)),
+        {"spec": {"a": 1}},
+        {},
+        [],
+    ),
+    "an optional transition from nothing": (
+        obj(
+            spec=obj(
+                {"rule": "oldSelf.hasValue() || self.a == 0", "optionalOldSelf": True}, a=INT
+            )
+        ),
+        {"spec": {"a": 1}},
+        None,
+        ['spec: Invalid value: "object": failed rule: oldSelf.hasValue() || self.a == 0'],
+    ),
+    "a transition of keyed items": (
+        obj(l=KEYED),
+        {"l": [{"k": "b", "v": 1}, {"k": "a", "v": 1}, {"k": "c", "v": 0}]},
+        {"l": [{"k": "a", "v": 2}, {"k": "b", "v": 1}]},
+        ['l[1]: Invalid value: "object": failed rule: self.v >= oldSelf.v'],
+    ),
+    "unchanged": (
+        obj(spec=obj("false", a=INT), other=INT),
+        {"spec": {"a": 1}, "other": 1},
+        {"spec": {"a": 1}, "other": 2},
+        [],
+    ),
+    "changed": (
+        obj(spec=obj("false", a=INT)),
+        {"spec": {"a": 1}},
+        {"spec": {"a": 2}},
+        ['spec: Invalid value: "object": failed rule: false'],
+    ),
+    "a transition that is unchanged": (
+        obj(spec=obj("self.a > oldSelf.a", a=INT)),
+        {"spec": {"a": 1}},
+        {"spec": {"a": 1}},
+        ['spec: Invalid value: "object": failed rule: self.a > oldSelf.a'],
+    ),
+    "null": (obj(spec={**obj("false", a=INT), "nullable": True}), {"spec": None}, None, []),
+    "sets": (
+        obj(
+            "self.s == ['b', 'a'] && self.s + ['a'] == self.s",
+            s={"type": "array", "items": STRING, "x-kubernetes-list-type": "set"},
+        ),
+        {"s": ["a", "b"]},
+        None,
+        [],
+    ),
+    "formats": (
+        obj(
+            "self.t.getFullYear() == 2024 && self.d > duration('1h') && self.b == b'abc' && "
+            "self.ts.all(t, t < timestamp('2025-01-01T00:00:00Z'))",
+            t={"type": "string", "format": "date-time"},
+            d={"type": "string", "format": "duration"},
+            b={"type": "string", "format": "byte"},
+            ts={"type": "array", "items": {"type": "string", "format": "date"}},
+        ),
+        {"t": "2024-01-01T00:00:00Z", "d": "2h", "b": "YWJj", "ts": ["2024-05-05"]},
+        None,
+        [],
+    ),
+    "too much": (
+        obj("self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))",
+            l={"type": "array", "items": INT}),
+        {"l": list(range(300))},
+        None,
+        [
+            "<nil>: Invalid value: \"object\": 'operation cancelled: actual cost limit exceeded': "
+            "no further validation rules will be run due to call cost exceeds limit for rule: "
+            "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))"
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_rules(name):
+    """What an object breaks of its schema's rules is said in kube-apiserver's words."""
+    schema, value, old, messages = BROKEN[name]
+    assert broken(schema, value, old) == messages
+
+
+def test_all_rules_of_an_object_share_a_budget():
+    """Rules that are each within their limit end together."""
+    rule = "self.l.all(a, self.l.all(b, a + b >= 0))"
+    schema = obj(*[f"{rule} && {count} > 0" for count in range(1, 40)],
+                 l={"type": "array", "items": INT})  # fmt: skip
+    [message] = broken(schema, {"l": list(range(200))})
+    assert message.endswith("no further validation rules will be run")
+
+
+def refused(schema):
+    found = cel.check_rules(structural.compile(schema), AT)
+    return [(error.path.text, error.type, error.detail.split("\n")[0]) for error in found]
+
+
+RULE = "@.x-kubernetes-validations[0]"
+SHOWN = (
+    'apiextensions.ValidationRule{{Rule:"{}", Message:"", MessageExpression:"{}", '
+    'Reason:(*apiextensions.FieldValueErrorReason)(nil), FieldPath:"", '
+    "OptionalOldSelf:(*bool)(nil)}}: "
+)
+BUDGET = (
+    "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, "
+    "maps, and strings are declared)"
+)
+REFUSED = {
+    "fine": (obj("self.a > 0 && self.b.startsWith('x')", a=INT, b=STRING), []),
+    "problem": (
+        obj("self.x > 0", a=INT),
+        [
+            (
+                f"{RULE}.rule",
+                "invalid",
+                SHOWN.format("self.x > 0", "")
+                + "compilation failed: ERROR: <input>:1:5: undefined field 'x'",
+            )
+        ],
+    ),
+    "no bool": (
+        obj("self.a", a=INT),
+        [
+            (
+                f"{RULE}.rule",
+                "invalid",
+                SHOWN.format("self.a", "") + "cel expression must evaluate to a bool",
+            )
+        ],
+    ),
+    "no text": (
+        obj({"rule": "true", "messageExpression": "1"}),
+        [
+            (
+                f"{RULE}.messageExpression",
+                "invalid",
+                SHOWN.format("true", "1") + "messageExpression must evaluate to a string",
+            )
+        ],
+    ),
+    "empty": (obj(" "), [(f"{RULE}.rule", "required", "rule is not specified")]),
+    "empty message": (
+        obj({"rule": "true", "message": " "}),
+        [(f"{RULE}.message", "invalid", "message must be non-empty if specified")],
+    ),
+    "lines": (
+        obj("true &&\ntrue"),
+        [
+            (
+                f"{RULE}.message",
+                "required",
+                "message must be specified if rule contains line breaks",
+            )
+        ],
+    ),
+    "reason": (
+        obj({"rule": "true", "reason": "X"}),
+        [
+            (
+                f"{RULE}.reason",
+                "not supported",
+                'supported values: "FieldValueDuplicate", "FieldValueForbidden", '
+                '"FieldValueInvalid", "FieldValueRequired"',
+            )
+        ],
+    ),
+    "path": (
+        obj({"rule": "true", "fieldPath": ".x"}, a=INT),
+        [(f"{RULE}.fieldPath", "invalid", "fieldPath must be a valid path")],
+    ),
+    "optional without a transition": (
+        obj({"rule": "true", "optionalOldSelf": True}),
+        [
+            (
+                f"{RULE}.optionalOldSelf",
+                "invalid",
+                "may not be set if oldSelf is not used in rule",
+            )
+        ],
+    ),
+    "transition of items without keys": (
+        obj(
+            l={
+                "type": "array",
+                "maxItems": 3,
+                "items": {
+                    **STRING,
+                    "x-kubernetes-validations": [{"rule": "self == oldSelf"}],
+                },
+            }
+        ),
+        [
+            (
+                "@.properties[l].items.x-kubernetes-validations[0].rule",
+                "invalid",
+                "oldSelf cannot be used on the uncorrelatable portion of the schema within "
+                "@.properties[l]",
+            )
+        ],
+    ),
+    "too costly": (
+        obj(
+            "self.l.all(a, self.l.all(b, a != b))",
+            l={"type": "array", "maxItems": 1500, "items": STRING},
+        ),
+        [
+            (
+                f"{RULE}.rule",
+                "forbidden",
+                f"estimated rule cost exceeds budget by factor of 1.8x {BUDGET}",
+            )
+        ],
+    ),
+    "bounded": (
+        obj(
+            "self.l.all(a, self.l.all(b, a != b))",
+            l={"type": "array", "maxItems": 100, "items": STRING},
+        ),
+        [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_rules_that_may_not_be_written(name):
+    """A rule that does not compile or costs too much is refused, with reasons."""
+    schema, expected = REFUSED[name]
+    assert refused(schema) == expected
+
+
+def test_a_schema_costs_as_much_as_all_its_rules():
+    """Rules that are within their limits together may be beyond that of a schema."""
+    costly = "self.l.all(a, self.l.all(b, a != b))"
+    found = refused(
+        obj(
+            *[f"{costly} && {count} > 0" for count in range(30)],
+            l={"type": "array", "maxItems": 1000, "items": STRING},
+        )
+    )
+    assert [kind for _, kind, _ in found] == ["forbidden"] * 5
+    assert found[-1][0] == "@"
+    assert found[-1][2].startswith("x-kubernetes-validations estimated rule & messageExpression")
+
+
+@settings(max_examples=60, deadline=None)
+@given(schemas(), TREES, TREES, st.sampled_from(["true", "self == oldSelf", "size(self) > 1"]))
+def test_rules_never_raise(schema, value, old, rule):
+    """Any rule of any schema can be asked of any value."""
+    node = structural.compile({**schema, "x-kubernetes-validations": [{"rule": rule}]})
+    assert isinstance(cel.check_rules(node, AT), list)
+    assert isinstance(cel.validate(value, old, node), list)

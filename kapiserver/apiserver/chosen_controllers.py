@@ -18,6 +18,7 @@ CONTROLLERS: dict[str, str] = {
     "persistentvolumeclaim-protection-controller": "pvc-protection",
     "resourcequota-controller": "resourcequota",
     "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
+    "service-cidr-controller": "service-cidr",
     "serviceaccount-controller": "serviceaccount",
     "volumeattributesclass-protection-controller": "volumeattributesclass-protection",
 }

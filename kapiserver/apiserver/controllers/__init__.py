@@ -24,6 +24,7 @@ from kapiserver.apiserver.controllers.leader import Leader
 from kapiserver.apiserver.controllers.namespace_defaults import NamespaceDefaults
 from kapiserver.apiserver.controllers.namespace_deletion import NamespaceDeletion
 from kapiserver.apiserver.controllers.resource_quotas import ResourceQuotas
+from kapiserver.apiserver.controllers.service_cidrs import ServiceCIDRs
 from kapiserver.apiserver.controllers.storage_protection import (
     claim_protection,
     class_protection,
@@ -91,6 +92,7 @@ def _everything(server: Server, on: frozenset[str]) -> Everything | None:
         "persistentvolume-protection-controller": volume_protection,
         "persistentvolumeclaim-protection-controller": claim_protection,
         "resourcequota-controller": ResourceQuotas,
+        "service-cidr-controller": ServiceCIDRs,
         "volumeattributesclass-protection-controller": class_protection,
     }
     wanted = [make for name, make in loops.items() if name in on]

@@ -1,0 +1,29 @@
+"""Ranges of addresses become ready, and go when no address needs them, over HTTP."""
+
+from __future__ import annotations
+
+from tests.apiserver.test_controllers import until, until_gone
+
+PATH = "/apis/networking.k8s.io/v1/servicecidrs"
+
+
+def status_of(cidr):
+    """What a range says of being ready."""
+    conditions = ((cidr or {}).get("status") or {}).get("conditions") or ()
+    return next((one["status"] for one in conditions if one["type"] == "Ready"), None)
+
+
+def test_range(api, core):
+    """A new range is ready; deleted, it stays until its last address is free."""
+    body = {"metadata": {"name": "more"}, "spec": {"cidrs": ["10.200.0.0/24"]}}
+    assert api.post(PATH, body).status == 201
+    ready = until(api, PATH, "more", lambda obj: status_of(obj) == "True")
+    assert ready["metadata"]["finalizers"] == ["networking.k8s.io/service-cidr-finalizer"]
+    spec = {"ports": [{"port": 80}], "clusterIP": "10.200.0.7"}
+    made = api.post(f"{core}/services", {"metadata": {"name": "s"}, "spec": spec})
+    assert made.status == 201, made.body
+    api.delete(f"{PATH}/more")
+    held = until(api, PATH, "more", lambda obj: status_of(obj) == "False")
+    assert held["status"]["conditions"][0]["reason"] == "Terminating"
+    api.delete(f"{core}/services/s")
+    until_gone(api, PATH, "more")

@@ -309,3 +309,28 @@ def test_difference():
     new = changed(old, "spec/nodeName", "n")
     (message,) = texts(strategy("pods").validate_update(new, old))
     assert '\n-  "NodeName": "",\n+  "NodeName": "n",\n' in message
+
+
+def test_own_labels():
+    """Keys of affinity become conditions with the values that the pod's labels have."""
+    term = {
+        "topologyKey": "z",
+        "labelSelector": {"matchLabels": {"a": "b"}},
+        "matchLabelKeys": ["hash", "gone"],
+        "mismatchLabelKeys": ["tenant"],
+    }
+    rules = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    pod = changed(POD, "spec/affinity", {"podAntiAffinity": rules})
+    pod = defaulted(changed(pod, "metadata/labels", {"hash": "1", "tenant": "t"}))
+    strategy("pods").prepare_for_create(pod)
+    assert texts(strategy("pods").validate(pod)) == []
+    (found,) = pod["spec"]["affinity"]["podAntiAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
+    assert found["labelSelector"] == {
+        "matchLabels": {"a": "b"},
+        "matchExpressions": [
+            {"key": "hash", "operator": "In", "values": ["1"]},
+            {"key": "tenant", "operator": "NotIn", "values": ["t"]},
+        ],
+    }

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kapiserver.api.core import v1, warnings
+from kapiserver.api.core.affinity import affinity_terms
 from kapiserver.api.core.quality_of_service import quality_of_service
 from kapiserver.api.core.validation.pod_status import changed_pod_status
 from kapiserver.api.core.validation.pod_updates import changed_ephemeral_containers, changed_pod
 from kapiserver.api.core.validation.pods import new_pod
 from kapiserver.api.core.validation.resize import resized_pod
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.objects import generation_of, metadata_of, value_at
+from kapiserver.api.meta.v1 import LabelSelector
+from kapiserver.api.objects import generation_of, labels_of, metadata_of, value_at
 from kapiserver.api.order import settle
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, keep
 from kapiserver.api.types import Tree
@@ -36,6 +40,8 @@ class PodStrategy(SpecStrategy):
             ]
         status["qosClass"] = quality_of_service(obj)
         obj["status"] = status
+        for term in affinity_terms(value_at(obj, "spec", "affinity") or {}):
+            _add_own_labels(term, labels_of(obj))
 
     def grace_period(self, obj: Tree, asked: int | None) -> int:
         # A pod that no kubelet knows, or that has ended, needs no time to end.
@@ -59,6 +65,23 @@ class PodStrategy(SpecStrategy):
             return []
         spec = new.get("spec") or {}
         return [*warnings.pod_name(new), *warnings.pod_spec(spec, Path("spec"))]
+
+
+_OPERATORS = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+
+
+def _add_own_labels(term: Tree, labels: Mapping[str, str]) -> None:
+    """Make conditions of the keys whose values are the pod's own."""
+    selector = term.get("labelSelector")
+    if selector is None:
+        return
+    for name, operator in _OPERATORS:
+        for key in term.get(name) or ():
+            if key in labels:
+                condition = {"key": key, "operator": operator, "values": [labels[key]]}
+                conditions = selector.get("matchExpressions") or []
+                selector["matchExpressions"] = [*conditions, condition]
+    settle(selector, LabelSelector)
 
 
 class PodStatusStrategy(StatusStrategy):

@@ -6,10 +6,11 @@ k8s.io/apiserver/pkg/quota.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from kapiserver.api.core.affinity import affinity_terms
 from kapiserver.api.core.pod_requests import Amounts, added, amounts_of, pod_resources
 from kapiserver.api.core.quality_of_service import quality_of_service
 from kapiserver.api.core.validation.resources import is_native
@@ -109,17 +110,9 @@ def _pod_scope(pod: Tree, condition: Tree) -> bool:
     if scope == "CrossNamespacePodAffinity":
         return any(
             term.get("namespaces") or term.get("namespaceSelector") is not None
-            for term in _affinity_terms(spec.get("affinity") or {})
+            for term in affinity_terms(spec.get("affinity") or {})
         )
     return False
-
-
-def _affinity_terms(affinity: Tree) -> Iterator[Tree]:
-    for kind in ("podAffinity", "podAntiAffinity"):
-        rules = affinity.get(kind) or {}
-        yield from rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
-        for one in rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
-            yield one.get("podAffinityTerm") or {}
 
 
 def _named(name: str | None, condition: Tree) -> bool:

@@ -6,6 +6,8 @@ k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from kapiserver.api.apiextensions.structural import Structural
 from kapiserver.api.types import Tree, Value
 
@@ -18,52 +20,71 @@ def apply(value: Tree, structural: Structural) -> None:
 def _apply(value: Value, node: Structural) -> None:
     if isinstance(value, dict):
         _apply_map(value, node)
-    elif isinstance(value, list):
-        items = node.items
-        if items is None:
-            return
-        for index, one in enumerate(value):
-            if one is None and not items.nullable and items.default is not None:
-                one = value[index] = copied(items.default)
-            kind = type(one)
-            if kind is dict or kind is list:
-                _apply(one, items)
+    elif isinstance(value, list) and node.items is not None:
+        _apply_list(value, node.items)
+
+
+def _apply_list(value: list[Value], items: Structural) -> None:
+    if items.default is not None and not items.nullable and None in value:
+        value[:] = [copied(items.default) if one is None else one for one in value]
+    if _is_container(items):
+        for one in value:
+            _apply(one, items)
 
 
 def _apply_map(value: Tree, node: Structural) -> None:
-    defaults: dict[str, Value] | None = node.compiled.get("defaults")
-    if defaults is None:
-        defaults = node.compiled["defaults"] = _defaults(node)
-    properties, values = node.properties, node.values
-    for name, default in defaults.items():
+    plan: _Plan = node.compiled.get("defaults") or _plan(node)
+    for name, default in plan.defaults:
         if name not in value:
             value[name] = copied(default)
-    nulls: list[str] | None = None
-    for name, one in value.items():
-        if one is None:
-            nulls = nulls or []
-            nulls.append(name)
-            continue
-        kind = type(one)
-        if kind is dict or kind is list:
-            child = properties.get(name) or values
-            if child is not None:
-                _apply(one, child)
-    for name in nulls or ():
-        child = properties.get(name) or values
+    if None in value.values():
+        _drop_nulls(value, node)
+    for name, child in plan.containers:
+        if name in value:
+            _apply(value[name], child)
+    if plan.values is not None:
+        for name, one in value.items():
+            if name not in node.properties:
+                _apply(one, plan.values)
+
+
+def _drop_nulls(value: Tree, node: Structural) -> None:
+    for name in [name for name, one in value.items() if one is None]:
+        child = node.field(name)
         if child is None or child.nullable:
             continue
         if child.default is None:
             del value[name]
         else:
-            value[name] = one = copied(child.default)
-            _apply(one, child)
+            value[name] = copied(child.default)
 
 
-def _defaults(node: Structural) -> dict[str, Value]:
-    return {
-        name: child.default for name, child in node.properties.items() if child.default is not None
-    }
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Which fields have defaults, and in which there can be others.
+
+    values  the schema of a map's values, where there can be defaults or nulls in them
+    """
+
+    defaults: tuple[tuple[str, Value], ...]
+    containers: tuple[tuple[str, Structural], ...]
+    values: Structural | None
+
+
+def _plan(node: Structural) -> _Plan:
+    fields = node.properties.items()
+    values = node.values if node.values is not None and _is_container(node.values) else None
+    plan = node.compiled["defaults"] = _Plan(
+        tuple((name, child.default) for name, child in fields if child.default is not None),
+        tuple((name, child) for name, child in fields if _is_container(child)),
+        values,
+    )
+    return plan
+
+
+def _is_container(node: Structural) -> bool:
+    schema = node.schema
+    return any(schema.get(name) for name in ("properties", "items", "additionalProperties"))
 
 
 def copied(value: Value) -> Value:

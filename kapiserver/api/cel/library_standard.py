@@ -151,8 +151,7 @@ def _times(name: str) -> list[Row]:
         unit = _DURATION_PARTS[name]
         rows.append(("duration.() int", lambda one: _divide(one.ns, unit)))
     elif name == "getMilliseconds":
-        milliseconds = 1_000_000
-        rows.append(("duration.() int", lambda one: _modulus(_divide(one.ns, milliseconds), 1000)))
+        rows.append(("duration.() int", lambda one: _divide(one.ns, 1_000_000)))
     return rows
 
 

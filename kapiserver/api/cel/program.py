@@ -71,7 +71,7 @@ class Program:
             value = self.run(frame)
         except Failed as error:
             failure = str(error)
-        except CostExceeded:
+        except (CostExceeded, RecursionError):
             failure, exceeded = "operation cancelled: actual cost limit exceeded", True
             frame[0] = min(frame[0], -1)
         return Result(value, limit - frame[0], failure, exceeded)
@@ -85,6 +85,8 @@ def compile_expression(source: str, variables: Mapping[str, Kind]) -> Program:
         kind = checker.check(node)
     except s.SyntaxProblem as problem:
         raise Uncompilable(_told(source, [(problem.position, str(problem))])) from None
+    except RecursionError:
+        raise Uncompilable(_told(source, [(0, "expression recursion limit exceeded")])) from None
     if checker.problems:
         raise Uncompilable(_told(source, sorted(checker.problems, key=lambda one: one[0])))
     names = tuple(variables)

@@ -23,7 +23,7 @@ from kapiserver.api.apps.validation.stateful_sets import (
     changed_stateful_set_status,
     stateful_set,
 )
-from kapiserver.api.core import warnings
+from kapiserver.api.core import pod_warnings, warnings
 from kapiserver.api.core.validation.controllers import replica_status
 from kapiserver.api.core.volume_warnings import claim_spec as claim_warnings
 from kapiserver.api.errors import FieldError, Path
@@ -33,7 +33,7 @@ from kapiserver.api.types import Tree
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 """Counts the changes of a daemon set's template; a field of it before apps/v1."""
-_TEMPLATE = Path("spec") / "template" / "spec"
+_TEMPLATE = Path("spec") / "template"
 
 
 class ControllerRevisionStrategy(Strategy):
@@ -52,8 +52,8 @@ class TemplateStrategy(SpecStrategy):
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         if old is not None and generation_of(new) == generation_of(old):
             return []
-        spec = value_at(new, "spec", "template", "spec") or {}
-        found = list(warnings.pod_spec(spec, _TEMPLATE))
+        template = value_at(new, "spec", "template") or {}
+        found = list(pod_warnings.pod(template, _TEMPLATE))
         return found if old is not None else [*warnings.template_owner_name(new), *found]
 
 

@@ -11,7 +11,7 @@ from kapiserver.api.batch.validation.jobs import (
     changed_job,
     job,
 )
-from kapiserver.api.core import warnings
+from kapiserver.api.core import pod_warnings, warnings
 from kapiserver.api.core.v1 import PodTemplateSpec
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
@@ -81,8 +81,7 @@ def job_spec_warnings(spec: Tree, path: Path) -> list[str]:
             "higher than 10^4, Kubernetes might not be able to track completedIndexes when a big "
             "number of indexes fail"
         )
-    pod = value_at(spec, "template", "spec") or {}
-    return [*found, *warnings.pod_spec(pod, path / "template" / "spec")]
+    return [*found, *pod_warnings.pod(spec.get("template") or {}, path / "template")]
 
 
 class CronJobStrategy(SpecStrategy):

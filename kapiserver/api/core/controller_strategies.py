@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.api.core import warnings
+from kapiserver.api.core import pod_warnings, warnings
 from kapiserver.api.core.validation.controllers import replica_status
 from kapiserver.api.core.validation.replication import (
     changed_replication_controller,
@@ -32,8 +32,7 @@ class PodTemplateStrategy(Strategy):
         return self.validate(new)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        spec = value_at(new, "template", "spec") or {}
-        return list(warnings.pod_spec(spec, Path("template") / "spec"))
+        return list(pod_warnings.pod(new.get("template") or {}, Path("template")))
 
 
 class ReplicationControllerStrategy(SpecStrategy):
@@ -50,8 +49,8 @@ class ReplicationControllerStrategy(SpecStrategy):
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         if old is not None and generation_of(new) == generation_of(old):
             return []
-        spec = value_at(new, "spec", "template", "spec") or {}
-        found = list(warnings.pod_spec(spec, Path("spec") / "template" / "spec"))
+        template = value_at(new, "spec", "template") or {}
+        found = list(pod_warnings.pod(template, Path("spec") / "template"))
         return found if old is not None else [*warnings.template_owner_name(new), *found]
 
 

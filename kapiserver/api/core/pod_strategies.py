@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kapiserver.api.core import v1, warnings
+from kapiserver.api.core import pod_warnings, v1, warnings
 from kapiserver.api.core.affinity import affinity_terms
 from kapiserver.api.core.quality_of_service import quality_of_service
 from kapiserver.api.core.validation.pod_status import changed_pod_status
@@ -63,8 +63,7 @@ class PodStrategy(SpecStrategy):
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         if old is not None:  # people do not change pods by hand
             return []
-        spec = new.get("spec") or {}
-        return [*warnings.pod_name(new), *warnings.pod_spec(spec, Path("spec"))]
+        return [*warnings.pod_name(new), *pod_warnings.pod(new, Path())]
 
 
 _OPERATORS = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))

@@ -6,7 +6,7 @@ Every start needs this module: what is large and not about namespaces stands els
 from __future__ import annotations
 
 from kapiserver.api import names
-from kapiserver.api.core import v1
+from kapiserver.api.core import v1, warnings
 from kapiserver.api.core.validation.cluster import (
     changed_namespace_status,
     changed_node,
@@ -129,6 +129,9 @@ class NodeStrategy(SpecStrategy):
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(changed_node(new, old))
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return list(warnings.node(new))
 
 
 _NAMESPACE = NamespaceStrategy()

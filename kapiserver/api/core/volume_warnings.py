@@ -17,7 +17,7 @@ from kapiserver.api.types import Tree
 _ANNOTATIONS = Path("metadata") / "annotations"
 _MOUNT_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
 _SPEC = Path("spec")
-_GONE = {
+GONE = {
     "cephfs": "deprecated in v1.28, non-functional in v1.31+",
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
@@ -45,7 +45,7 @@ def persistent_volume(obj: Tree) -> Iterator[str]:
     for index, term in enumerate(terms):
         at = (_SPEC / "nodeAffinity" / "required" / "nodeSelectorTerms")[index]
         yield from node_selector_term(term, at)
-    for name, words in _GONE.items():
+    for name, words in GONE.items():
         if spec.get(name) is not None:
             yield f"{_SPEC / name}: {words}"
 

@@ -1,6 +1,6 @@
 """What a client should be told about a valid object: things deprecated, hidden or without effect.
 
-Mirrors pkg/api/pod/warnings.go and pkg/api/service/warnings.go of Kubernetes.
+Mirrors pkg/api/service/warnings.go and the strategies of pods and nodes of Kubernetes.
 """
 
 from __future__ import annotations
@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
-from kapiserver.api.errors import Path
 from kapiserver.api.objects import name_of
-from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 
 OLD_NODE_LABELS = {
@@ -26,7 +24,6 @@ OLD_NODE_LABELS = {
         'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead'
     ),
 }
-_BYTES = ("memory", "ephemeral-storage")
 
 
 def pod_name(pod: Tree) -> Iterator[str]:
@@ -49,69 +46,13 @@ def template_owner_name(obj: Tree) -> Iterator[str]:
         )
 
 
-def pod_spec(spec: Tree, path: Path) -> Iterator[str]:
-    """A pod's spec, or a template's."""
-    for label in spec.get("nodeSelector") or ():
-        if label in OLD_NODE_LABELS:
-            yield f"{(path / 'nodeSelector')[label]}: {OLD_NODE_LABELS[label]}"
-    for index, volume in enumerate(spec.get("volumes") or ()):
-        if volume.get("gitRepo") is not None:
-            at = (path / "volumes")[index] / "gitRepo"
-            yield f"{at}: deprecated in v1.11, and disabled by default in v1.33+"
-    for index, secret in enumerate(spec.get("imagePullSecrets") or ()):
-        if not secret.get("name"):
-            yield f'{(path / "imagePullSecrets")[index] / "name"}: invalid empty name ""'
-    for kind in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(kind) or ()):
-            at = (path / kind)[index]
-            yield from _env(container, at)
-            yield from _fractions(container, at)
-            yield from _ports(container, at)
-    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
-        at = path / "terminationGracePeriodSeconds"
-        yield f"{at}: must be >= 0; negative values are invalid and will be treated as 1"
-
-
-def _env(container: Tree, path: Path) -> Iterator[str]:
-    seen: set[str] = set()
-    for index, variable in enumerate(container.get("env") or ()):
-        name = variable.get("name") or ""
-        if name in seen and not _refers_to(variable, name):
-            yield (
-                f'{(path / "env")[index]}: hides previous definition of "{name}", which may be '
-                "dropped when using apply"
-            )
-        seen.add(name)
-
-
-def _refers_to(variable: Tree, name: str) -> bool:
-    return f"$({name})" in (variable.get("value") or "")
-
-
-def _fractions(container: Tree, path: Path) -> Iterator[str]:
-    resources = container.get("resources") or {}
-    for kind in ("limits", "requests"):
-        for name in _BYTES:
-            text = (resources.get(kind) or {}).get(name)
-            if text and parse(text).scale < 0 and parse(text).decimal % 1:
-                at = (path / "resources" / kind)[name]
-                yield f'{at}: fractional byte value "{text}" is invalid, must be an integer'
-
-
-def _ports(container: Tree, path: Path) -> Iterator[str]:
-    seen: dict[tuple[str, int, int, str], Path] = {}
-    for index, port in enumerate(container.get("ports") or ()):
-        at = (path / "ports")[index]
-        key = (
-            port.get("protocol") or "",
-            port.get("containerPort") or 0,
-            port.get("hostPort") or 0,
-            port.get("hostIP") or "",
-        )
-        if key in seen:
-            yield f"{at}: duplicate port definition with {seen[key]}"
-        else:
-            seen[key] = at
+def node(obj: Tree) -> Iterator[str]:
+    """A node."""
+    spec = obj.get("spec") or {}
+    if spec.get("configSource") is not None:
+        yield "spec.configSource: the feature is removed"
+    if spec.get("externalID"):
+        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
 
 
 def service(obj: Tree) -> Iterator[str]:

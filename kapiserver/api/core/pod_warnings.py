@@ -1,0 +1,224 @@
+"""What a client should be told about a valid pod or template: what is old, hidden or ambiguous.
+
+Mirrors pkg/api/pod/warnings.go of Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kapiserver.api.core.validation.resources import amount
+from kapiserver.api.core.volume_warnings import GONE, claim_spec, node_selector_term
+from kapiserver.api.core.warnings import OLD_NODE_LABELS
+from kapiserver.api.errors import Path
+from kapiserver.api.objects import annotations_of, value_at
+from kapiserver.api.types import Tree
+
+_BYTES = ("memory", "ephemeral-storage")
+_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+_APP_ARMOR = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+_ANNOTATIONS = {
+    "scheduler.alpha.kubernetes.io/critical-pod": (
+        'non-functional in v1.16+; use the "priorityClassName" field instead'
+    ),
+    "security.alpha.kubernetes.io/sysctls": (
+        'non-functional in v1.11+; use the "sysctls" field instead'
+    ),
+    "security.alpha.kubernetes.io/unsafe-sysctls": (
+        'non-functional in v1.11+; use the "sysctls" field instead'
+    ),
+}
+_GONE = {**GONE, "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+"}
+_SHOWN = {"storageos": "storageOS"}
+_TOKEN_FILES = {"configMap": "configMap", "secret": "secrets", "downwardAPI": "downwardAPI"}
+
+
+def pod(obj: Tree, path: Path) -> Iterator[str]:
+    """A pod (the path is empty), or the template of one."""
+    spec, at = obj.get("spec") or {}, path / "spec"
+    yield from _placement(spec, at)
+    yield from _annotations(obj, path)
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        yield from _volume(volume, (at / "volumes")[index])
+    yield from _token_paths(spec.get("volumes") or (), at / "volumes")
+    yield from _repeated(spec.get("hostAliases") or (), "ip", at / "hostAliases")
+    secrets = spec.get("imagePullSecrets") or ()
+    yield from _repeated(secrets, "name", at / "imagePullSecrets")
+    for index, secret in enumerate(secrets):
+        if not secret.get("name"):
+            yield f'{(at / "imagePullSecrets")[index] / "name"}: invalid empty name ""'
+    yield from _fractions(spec.get("overhead") or {}, at / "overhead")
+    yield from _containers(obj, path)
+    yield from _ports(spec, at)
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        where = at / "terminationGracePeriodSeconds"
+        yield f"{where}: must be >= 0; negative values are invalid and will be treated as 1"
+    for kind in ("podAffinity", "podAntiAffinity"):
+        yield from _neighbours(value_at(spec, "affinity", kind) or {}, at / "affinity" / kind)
+
+
+def _placement(spec: Tree, path: Path) -> Iterator[str]:
+    for label in spec.get("nodeSelector") or ():
+        if label in OLD_NODE_LABELS:
+            yield f"{(path / 'nodeSelector')[label]}: {OLD_NODE_LABELS[label]}"
+    at, nodes = path / "affinity" / "nodeAffinity", value_at(spec, "affinity", "nodeAffinity") or {}
+    for index, term in enumerate(value_at(nodes, _REQUIRED, "nodeSelectorTerms") or ()):
+        yield from node_selector_term(term, (at / _REQUIRED / "nodeSelectorTerms")[index])
+    for index, term in enumerate(nodes.get(_PREFERRED) or ()):
+        preference = term.get("preference") or {}
+        yield from node_selector_term(preference, (at / _PREFERRED)[index] / "preference")
+    for index, spread in enumerate(spec.get("topologySpreadConstraints") or ()):
+        where, key = (path / "topologySpreadConstraints")[index], spread.get("topologyKey") or ""
+        if key in OLD_NODE_LABELS:
+            yield f"{where / 'topologyKey'}: {key} is {OLD_NODE_LABELS[key]}"
+        if spread.get("labelSelector") is None:
+            yield _matches_nothing(where)
+
+
+def _matches_nothing(path: Path) -> str:
+    return f"{path / 'labelSelector'}: a null labelSelector results in matching no pod"
+
+
+def _neighbours(affinity: Tree, path: Path) -> Iterator[str]:
+    for index, term in enumerate(affinity.get(_REQUIRED) or ()):
+        if term.get("labelSelector") is None:
+            yield _matches_nothing((path / _REQUIRED)[index])
+    for index, term in enumerate(affinity.get(_PREFERRED) or ()):
+        if value_at(term, "podAffinityTerm", "labelSelector") is None:
+            yield _matches_nothing((path / _PREFERRED)[index] / "podAffinityTerm")
+
+
+def _annotations(obj: Tree, path: Path) -> Iterator[str]:
+    given, at = annotations_of(obj), path / "metadata" / "annotations"
+    for name, words in _ANNOTATIONS.items():
+        if name in given:
+            yield f"{at[name]}: {words}"
+
+
+def _volume(volume: Tree, path: Path) -> Iterator[str]:
+    for name, words in _GONE.items():
+        if volume.get(name) is not None:
+            yield f"{path / _SHOWN.get(name, name)}: {words}"
+    claim = value_at(volume, "ephemeral", "volumeClaimTemplate")
+    if claim is not None:
+        at = path / "ephemeral" / "volumeClaimTemplate" / "spec"
+        yield from claim_spec(claim.get("spec") or {}, at)
+
+
+def _token_paths(volumes: Sequence[Tree], path: Path) -> Iterator[str]:
+    sources = [
+        (index, source)
+        for index, volume in enumerate(volumes)
+        for source in value_at(volume, "projected", "sources") or ()
+    ]
+    taken = {
+        source["serviceAccountToken"].get("path") or ""
+        for _, source in sources
+        if source.get("serviceAccountToken") is not None
+    }
+    for index, source in sources if taken else ():
+        at = path[index] / "projected" / "sources"
+        for name, shown in _TOKEN_FILES.items():
+            for number, item in enumerate(value_at(source, name, "items") or ()):
+                if item.get("path") in taken:
+                    yield _same_path((at / shown)[number], item["path"])
+        bundle = value_at(source, "clusterTrustBundle", "path")
+        if bundle in taken:
+            yield _same_path(at / "ClusterTrustBundle", bundle)
+
+
+def _same_path(path: Path, file: str) -> str:
+    return f'{path}: has duplicated path with ServiceAccountToken "{file}"'
+
+
+def _repeated(items: Sequence[Tree], field: str, path: Path) -> Iterator[str]:
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        value = item.get(field) or ""
+        if value in seen:
+            yield f'{path[index] / field}: duplicate {field} "{value}"'
+        seen.add(value)
+
+
+def _containers(obj: Tree, path: Path) -> Iterator[str]:
+    given, at = annotations_of(obj), path / "metadata" / "annotations"
+    spec = obj.get("spec") or {}
+    whole = spec.get("securityContext") or {}
+    pod_seccomp = "seccomp.security.alpha.kubernetes.io/pod"
+    if whole.get("seccompProfile") is None and pod_seccomp in given:
+        yield f"{at[pod_seccomp]}: {_SECCOMP}"
+    for kind in _CONTAINERS:
+        for index, container in enumerate(spec.get(kind) or ()):
+            own, name = container.get("securityContext") or {}, container.get("name") or ""
+            seccomp = f"container.seccomp.security.alpha.kubernetes.io/{name}"
+            if own.get("seccompProfile") is None and seccomp in given:
+                yield f"{at[seccomp]}: {_SECCOMP}"
+            armor = f"container.apparmor.security.beta.kubernetes.io/{name}"
+            fields = (whole.get("appArmorProfile"), own.get("appArmorProfile"))
+            if fields == (None, None) and armor in given:
+                yield f"{at[armor]}: {_APP_ARMOR}"
+            where = (path / "spec" / kind)[index]
+            for what in ("limits", "requests"):
+                sizes = value_at(container, "resources", what) or {}
+                yield from _fractions(sizes, where / "resources" / what)
+            yield from _environment(container, where)
+
+
+def _fractions(sizes: Tree, path: Path) -> Iterator[str]:
+    for name in _BYTES:
+        size = sizes.get(name)
+        if size is not None and amount(size) % 1:
+            yield f'{path[name]}: fractional byte value "{size}" is invalid, must be an integer'
+
+
+def _environment(container: Tree, path: Path) -> Iterator[str]:
+    seen: set[str] = set()
+    for index, variable in enumerate(container.get("env") or ()):
+        name, value = variable.get("name") or "", variable.get("value") or ""
+        reference = f"$({name})"
+        extends = reference in value and value != reference
+        if name in seen and (variable.get("valueFrom") is not None or not extends):
+            yield (
+                f'{(path / "env")[index]}: hides previous definition of "{name}", which may be '
+                "dropped when using apply"
+            )
+        seen.add(name)
+
+
+def _ports(spec: Tree, path: Path) -> Iterator[str]:
+    seen: dict[tuple[int, str], list[tuple[Path, Tree]]] = {}
+    for kind in _CONTAINERS:
+        for number, container in enumerate(spec.get(kind) or ()):
+            for index, port in enumerate(container.get("ports") or ()):
+                at = ((path / kind)[number] / "ports")[index]
+                if port.get("hostIP") and not port.get("hostPort"):
+                    yield f"{at}: hostIP set without hostPort: {_shown(port)}"
+                key = (port.get("containerPort") or 0, port.get("protocol") or "")
+                for where, other in seen.get(key, ()):
+                    clash = _clash(port, other)
+                    if clash:
+                        yield f"{at}: {clash} port definition with {where}"
+                seen.setdefault(key, []).append((at, port))
+
+
+def _clash(port: Tree, other: Tree) -> str:
+    hosts = [one.get("hostPort") or 0 for one in (port, other)]
+    addresses = [one.get("hostIP") or "" for one in (port, other)]
+    same = hosts[0] == hosts[1]
+    if same and addresses[0] == addresses[1]:
+        return "duplicate"
+    if 0 in hosts:
+        return "overlapping"
+    return "dangerously ambiguous" if same and "" in addresses else ""
+
+
+def _shown(port: Tree) -> str:
+    # As Go prints the struct, in its order.
+    return (
+        f"{{Name:{port.get('name') or ''} HostPort:{port.get('hostPort') or 0} "
+        f"ContainerPort:{port.get('containerPort') or 0} Protocol:{port.get('protocol') or ''} "
+        f"HostIP:{port.get('hostIP') or ''}}}"
+    )

@@ -227,14 +227,13 @@ class CustomVersion:
     @functools.cached_property
     def type(self) -> TypeOfObjects:
         """The kind as a type."""
-        doc = self.schema.get("description") or ""
-        found: TypeOfObjects = _subclass(CustomKind, self.definition.kind, self, doc)
+        found: TypeOfObjects = _subclass(CustomKind, self.definition.kind, self)
         return found
 
     @functools.cached_property
     def list_type(self) -> TypeOfLists:
         """The kind of its lists as a type."""
-        found: TypeOfLists = _subclass(CustomList, self.definition.list_kind, self, "")
+        found: TypeOfLists = _subclass(CustomList, self.definition.list_kind, self)
         return found
 
     @functools.cached_property
@@ -270,8 +269,8 @@ TypeOfObjects: TypeAlias = type[CustomKind]
 TypeOfLists: TypeAlias = type[CustomList]
 
 
-def _subclass(base: Any, name: str, version: CustomVersion, doc: str) -> Any:
-    return type(name, (base,), {"version": version, "__doc__": doc, "__module__": __name__})
+def _subclass(base: Any, name: str, version: CustomVersion) -> Any:
+    return type(name, (base,), {"version": version, "__module__": __name__})
 
 
 class CustomKinds:

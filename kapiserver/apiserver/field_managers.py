@@ -10,13 +10,14 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+from kapiserver.api import typed_values
 from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.managed_fields import FieldManager, managed_fields_of
 from kapiserver.api.merge_schema import Node, schema_of
 from kapiserver.api.objects import metadata_of
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.structured_merge import SchemaMismatch
+from kapiserver.api.typed_values import SchemaMismatch
 from kapiserver.api.types import Kind, Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
@@ -51,6 +52,9 @@ class KindSchemas:
             return obj
         kind = self._in(api_version)
         here = self._in(obj["apiVersion"])
+        custom = self.scheme.custom.version_of(kind)
+        if custom is not None and custom.definition.asks_webhook:
+            return {**obj, "apiVersion": api_version}  # fields of the same name, as far as it goes
         try:
             canonical = read_tree(self.scheme.type_of(here), obj, [])
             return self.scheme.convert(canonical, kind.group_version)
@@ -100,15 +104,21 @@ def follow(
 ) -> None:
     """Note in `new` who owns its fields after this write; both in the hub version."""
     scheme = server.scheme
+    fields = field_manager(server, target)
+    before = None if live is None else in_version(scheme, live, target.version)
+    after = in_version(scheme, new, target.version)
     try:
-        entries = field_manager(server, target).update(
-            None if live is None else in_version(scheme, live, target.version),
-            in_version(scheme, new, target.version),
+        if target.resource.definition:  # trees of a declared type fit it, these may not
+            for tree in (before, after):
+                typed_values.check(fields.schemas.node(fields.version), tree)
+        entries = fields.update(
+            before,
+            after,
             manager=manager_of(request, options),
             now=now_of(server),
         )
     except SchemaMismatch:
-        # A list without its keys has no owners to note; validation will say what it thinks of it.
+        # What does not fit has no owners to note; validation will say what it thinks of it.
         entries = [] if live is None else managed_fields_of(live)
     put_entries(new, entries)
 

@@ -32,7 +32,8 @@ def read_custom(type_: type[CustomKind], value: Value, unknown: list[str]) -> Tr
     place = (None, "", "metadata", None)
     _read_embedded(value, version.structural, "", unknown)
     value["apiVersion"], value["kind"] = value.get("apiVersion") or "", value.get("kind") or ""
-    value["metadata"] = reader(ObjectMeta)(value.get("metadata") or {}, place, unknown)
+    metadata = value.get("metadata")
+    value["metadata"] = reader(ObjectMeta)({} if metadata is None else metadata, place, unknown)
     return value
 
 
@@ -57,7 +58,10 @@ def _read_object(value: Value, node: Structural, path: str, unknown: list[str]) 
                 raise WrongValue(f"{path.removeprefix('.')}.{name}: must be a string")
         if "metadata" in value:
             place = (None, "", f"{path.removeprefix('.')}.metadata", None)
-            value["metadata"] = reader(ObjectMeta)(value["metadata"] or {}, place, unknown)
+            metadata = value["metadata"]
+            value["metadata"] = reader(ObjectMeta)(
+                {} if metadata is None else metadata, place, unknown
+            )
     _read_embedded(value, node, path, unknown)
 
 

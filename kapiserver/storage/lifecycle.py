@@ -169,7 +169,24 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
     warnings = tuple(strategy.warnings(new, old))
     strategy.canonicalize(new)
     settle(metadata_of(new), ObjectMeta)
+    _keep_times(new, old)
     return warnings
+
+
+def _keep_times(new: Tree, old: Tree) -> None:
+    """Take over when fields got their owners where nothing else differs: that is no change.
+
+    Mirrors managedfields' IgnoreManagedFieldsTimestampsTransformer.
+    """
+    entries, before = (one["metadata"].get("managedFields") for one in (new, old))
+    if not entries or not before or entries == before or len(entries) != len(before):
+        return
+    pairs = zip(entries, before, strict=True)
+    if any(entry | {"time": None} != one | {"time": None} for entry, one in pairs):
+        return
+    others = [{**one["metadata"], "managedFields": None} for one in (new, old)]
+    if others[0] == others[1] and {**new, "metadata": None} == {**old, "metadata": None}:
+        new["metadata"]["managedFields"] = before
 
 
 def ends_with_update(new: Tree, old: Tree, strategy: Strategy) -> bool:

@@ -62,8 +62,7 @@ ATTEMPTS = 100
 DELETERS = 16
 """Deletions of one collection under way at once."""
 COLLECTION_PAGE = 500
-LAST_SECONDS = 60.0
-"""After so long no request is under way any more that found a store that was let go."""
+LAST_SECONDS = 60.0  # no request holds a store for longer
 
 _UNSEEN = Revision(0)
 
@@ -181,7 +180,7 @@ class ResourceStore:
 
     @property
     def cache(self) -> ResourceCache:
-        """All objects as they are now, for who follows them more closely than by a watch."""
+        """All objects as they are, for who follows them more closely than by a watch."""
         return self._cache
 
     def ruled_by(self, resource: Resource) -> ResourceStore:
@@ -195,8 +194,8 @@ class ResourceStore:
         self._cache.stop()
 
     def retire(self) -> None:
-        """The same, when the watches of clients have been told what has happened; and once more
-        when the last requests that hold this store are over: they may have begun anew."""
+        """The same, when clients have been told what has happened; and once more when the last
+        requests that hold this store are over, which may have begun anew."""
         self._retiring = asyncio.ensure_future(self._watchers.delivered())
         self._retiring.add_done_callback(lambda _: self.stop())
         self._clock.call_later(LAST_SECONDS, self.stop)

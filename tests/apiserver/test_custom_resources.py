@@ -248,6 +248,76 @@ def test_status_and_scale_are_written_by_themselves(api: Api) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("changes", "status", "message"),
+    [
+        ({"metadata": "x"}, 400, "cannot unmarshal string into Go struct field .metadata of type"),
+        ({"metadata": []}, 400, "cannot unmarshal array into Go struct field .metadata of type"),
+        ({"metadata": None}, 422, "metadata.name: Required value"),
+        ({"metadata": {"name": "a", "labels": {"a": 1}}}, 400, "cannot unmarshal number"),
+        ({"spec": "x"}, 422, 'spec in body must be of type object: "string"'),
+        ({"spec": []}, 422, 'spec in body must be of type object: "array"'),
+        ({"kind": "Other"}, 400, 'no kind "Other" is registered for version'),
+        ({"kind": "WidgetList"}, 400, "unknown conversion"),
+        ({"spec": {"replicas": 3.5}}, 422, "spec.replicas in body must be of type integer"),
+        (
+            {"spec": {"replicas": 3_000_000_000}},
+            422,
+            ".spec.replicas: Invalid value: 3000000000: should be less than or equal to 2147483647",
+        ),
+    ],
+)
+def test_what_is_no_object_is_refused(api: Api, changes: Any, status: int, message: str) -> None:
+    """Bodies of the wrong form are the client's fault, whatever they are."""
+    crd = definition(version(subresources={"scale": SCALE}))
+    answer = api.post(establish(api, crd), {**widget(crd, "a"), **changes})
+    assert answer.status == status, answer.body
+    assert message in answer.message
+
+
+def test_strict_requests_hear_of_unknown_fields(api: Api) -> None:
+    """Of metadata too, and of what a configuration applies."""
+    crd = definition()
+    path = establish(api, crd)
+    obj = widget(crd, "a", spec={"zz": 1})
+    obj["metadata"]["huh"] = 1
+    answer = api.post(f"{path}?fieldValidation=Strict", obj)
+    assert answer.status == 400
+    assert answer.message == (
+        'Widget in version "v1" cannot be handled as a Widget: strict decoding error: '
+        'unknown field "metadata.huh", unknown field "spec.zz"'
+    )
+    applied = apply(api, f"{path}/a", widget(crd, "a", spec={"zz": 1}), "me")
+    assert applied.message.endswith(".spec.zz: field not declared in schema")
+
+
+def test_what_is_stored_may_not_fit_a_younger_schema(api: Api) -> None:
+    """It is served and may be changed; a configuration is not applied to it."""
+    crd = definition()
+    path = establish(api, crd)
+    api.post(path, widget(crd, "a", spec={"free": {"x": 1}}))
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "free": {"type": "string"}}}}}  # fmt: skip
+    api.patch(f"{CRDS}/{crd['metadata']['name']}", {"spec": {"versions": [version(schema=schema)]}})
+    assert api.patch(f"{path}/a", {"metadata": {"labels": {"a": "b"}}}).status == 200
+    labelled = widget(crd, "a")
+    labelled["metadata"]["labels"] = {"x": "y"}
+    answer = apply(api, f"{path}/a", labelled, "me")
+    assert (answer.status, answer.message[:35]) == (400, "failed to create typed live object:")
+
+
+def test_the_initial_bookmark_names_the_kind(api: Api) -> None:
+    """A streaming list ends with a bookmark that is an object of the kind."""
+    crd = definition()
+    path = establish(api, crd)
+    query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+    with api.watch(f"{path}?{query}&allowWatchBookmarks=true") as stream:
+        event = stream.event()
+    assert event["type"] == "BOOKMARK"
+    assert event["object"]["kind"] == "Widget"
+    assert event["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
 def test_a_put_must_say_what_it_replaces(api: Api) -> None:
     """Custom objects are never overwritten unseen."""
     crd = definition()

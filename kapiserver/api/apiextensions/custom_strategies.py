@@ -134,14 +134,17 @@ def _scale_errors(obj: Tree, scale: Tree) -> Iterator[FieldError]:
         if replicas is None:
             continue
         if type(replicas) is not int:
-            words = (
-                f"{text} accessor error: {replicas} is of the type {_go(replicas)}, expected int64"
-            )
+            found = f"{_shown(replicas)} is of the type {_go(replicas)}"
+            words = f"{text} accessor error: {found}, expected int64"
             yield invalid(path, 0, words)
         elif replicas < 0:
             yield invalid(path, replicas, "should be a non-negative integer")
         elif replicas > MAX_INT32:
             yield invalid(path, replicas, f"should be less than or equal to {MAX_INT32}")
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _go(value: Any) -> str:

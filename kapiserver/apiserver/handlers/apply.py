@@ -9,11 +9,16 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kapiserver.api import last_applied, structured_merge
+from kapiserver.api import last_applied, typed_values
 from kapiserver.api.errors import BadObject, FieldConflicts
 from kapiserver.api.fieldsets import Fields, difference
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.managed_fields import FieldManager, Manager, conflicts_of
+from kapiserver.api.managed_fields import (
+    FieldManager,
+    Manager,
+    conflicts_of,
+    managed_fields_of,
+)
 from kapiserver.api.merge_schema import schema_of
 from kapiserver.api.objects import uid_of
 from kapiserver.api.types import Tree, Value
@@ -92,13 +97,18 @@ async def apply(server: Server, request: Request, target: Target, media: str) ->
 
     def change(current: Tree | None) -> Tree:
         live = None if current is None else in_version(server.scheme, current, target.version)
+        if live is not None and target.resource.definition:
+            _check_live(fields, live)
         if live is None and uid_of(config):
             raise _no_such_uid(target, uid_of(config))
         ours = config if target.view is None else target.view.configuration(live or {}, config)
         merged, entries = _applied(fields, live, ours, manager, now, options.get("force") is True)
         if target.view is None and manager == last_applied.MANAGER:
-            merged = copy.deepcopy(merged)
-            last_applied.note(merged, ours)
+            noted = copy.deepcopy(merged)
+            last_applied.note(noted, ours)
+            merged = merged if noted == merged else noted
+        if current is not None and merged is live and entries == managed_fields_of(live):
+            return current
         return _to_hub(server, target, merged, entries)
 
     dry_run = is_dry_run(options)
@@ -146,9 +156,17 @@ def _check(server: Server, target: Target, config: Tree) -> None:
     if target.view is not None:
         node = schema_of(server.scheme.type_of(target.kind))
         try:
-            structured_merge.check(node, config)
-        except structured_merge.SchemaMismatch as error:
+            typed_values.check(node, config)
+        except typed_values.SchemaMismatch as error:
             raise BadObject(f"failed to create typed patch object: {error}") from None
+
+
+def _check_live(fields: FieldManager, live: Tree) -> None:
+    """See that what is stored fits its schema, which may be younger. Raises BadObject."""
+    try:
+        typed_values.check(fields.schemas.node(fields.version), live)
+    except typed_values.SchemaMismatch as error:
+        raise BadObject(f"failed to create typed live object: {error}") from None
 
 
 def _applied(

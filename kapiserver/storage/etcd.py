@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -125,9 +126,7 @@ class Etcd:
         self._at = 0
         tls = None
         if any(each.startswith("https:") for each in config.endpoints):
-            tls = ssl.create_default_context(cafile=config.cafile)
-            if config.certfile is not None:
-                tls.load_cert_chain(config.certfile, config.keyfile)
+            tls = _tls(config)
         self._gateway = _Gateway(config.endpoints[0], tls)
         self._login = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
@@ -308,6 +307,26 @@ class Messages:
         if "error" in message:
             raise _refusal(503, line)
         return message["result"]
+
+
+def _tls(config: EtcdConfig) -> ssl.SSLContext:
+    with _named(config.cafile):
+        context = ssl.create_default_context(cafile=config.cafile)
+    if config.certfile is not None:
+        with _named(config.certfile), _named(config.keyfile):
+            context.load_cert_chain(config.certfile, config.keyfile)
+    return context
+
+
+@contextmanager
+def _named(file: Path | None) -> Iterator[None]:
+    """Put a file's name into errors of ssl's, which have none."""
+    if file is not None:
+        file.open("rb").close()
+    try:
+        yield
+    except ssl.SSLError as error:
+        raise ssl.SSLError(f"{file}: {error}") from error
 
 
 _GRPC_UNAVAILABLE = (1, 4, 14)  # Canceled, DeadlineExceeded, Unavailable

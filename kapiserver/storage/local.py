@@ -12,6 +12,7 @@ Knows no SQL (`storage/sqlite.py` does) and no object. Mirrors what etcd does fo
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from kapiserver.storage.clock import Clock, SystemClock, Timer
-from kapiserver.storage.errors import Conflict, FutureRevision, StorageError, Unavailable
+from kapiserver.storage.errors import Conflict, Corrupt, FutureRevision, StorageError, Unavailable
 from kapiserver.storage.kv import KV, Event, Page, Read, Revision, Sink, Watch
 from kapiserver.storage.sqlite import Counts, Database, Lock, Write, lock
 from kapiserver.storage.watching import Changes, StoreWatch, Watches
@@ -39,6 +40,8 @@ VACUUM_STEP = 100
 EXPIRY_STEP = 500
 LONGEST_TIMER = 3600.0
 """Seconds: a timer far ahead is set again on the way, in case the wall clock was moved."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +265,11 @@ class LocalStore(KV):
             held = lock(self._path) if self._path is not None else None
             database = Database(self._path)
             self._report([_Done(self._opened, (database.revision(), database.next_expiry()))])
+            problem = ""
             for jobs in self._batches():
-                self._report(_work(database, jobs))
+                done = _work(database, jobs)
+                problem = _noted(problem, done)
+                self._report(done)
         except StorageError as error:
             self._report([_Done(self._opened, error)])
         finally:
@@ -350,6 +356,20 @@ def _work(database: Database, jobs: Sequence[_Job]) -> list[_Done]:
             except StorageError as error:
                 done.append(_Done(job, error))
     return done
+
+
+def _noted(problem: str, done: Sequence[_Done]) -> str:
+    """What is wrong with the file, as the writes of a batch have found it; a change is logged."""
+    outcomes = [each.outcome for each in done if isinstance(each.job.work, Write)]
+    if not outcomes:
+        return problem
+    failed = [each for each in outcomes if isinstance(each, Unavailable | Corrupt)]
+    found = str(failed[0]) if failed else ""
+    if found and found != problem:
+        _log.error("writes fail: %s", found)
+    elif problem and not found:
+        _log.warning("writes succeed again")
+    return found
 
 
 def _check_expected(key: str, expected: Revision) -> None:

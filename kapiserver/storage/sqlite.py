@@ -29,6 +29,7 @@ from kapiserver.storage.errors import (
     Corrupt,
     FutureRevision,
     KeyExists,
+    Refused,
     StorageError,
     StoreLocked,
     Unavailable,
@@ -205,7 +206,7 @@ class Database:
         self._counts = counts or Counts()
         self._wal = f"{path}-wal"
         self._uncut = 0
-        with storage_errors():
+        with storage_errors(path or "sqlite"):
             self._sql = sqlite3.connect(
                 ":memory:" if path is None else path,
                 timeout=_PATIENCE / 1000,
@@ -213,7 +214,7 @@ class Database:
                 check_same_thread=False,
             )
         try:
-            with storage_errors():
+            with storage_errors(path or "sqlite"):
                 self._prepare()
         except StorageError:
             self._sql.close()
@@ -475,10 +476,13 @@ def _each_key_once(writes: Sequence[Write]) -> Iterator[Sequence[Write]]:
 
 @contextmanager
 def storage_errors(where: object = "sqlite") -> Iterator[None]:
-    """Raise what SQLite raises as Unavailable or Corrupt, with a word on where it was."""
+    """Raise what SQLite raises as Refused (no space), Unavailable or Corrupt, with a word on where
+    it was."""
     try:
         yield
     except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+            raise Refused(f"{where}: {error}") from error
         raise Unavailable(f"{where}: {error}") from error
     except sqlite3.DatabaseError as error:
         raise Corrupt(f"{where}: {error}") from error

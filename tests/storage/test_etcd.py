@@ -464,6 +464,9 @@ async def test_tls(tmp_path: Path, etcd_program: Path) -> None:
         ):
             with pytest.raises(Unavailable):
                 await open_etcd(EtcdConfig(endpoints=(member.url,), **wrong))  # type: ignore[arg-type]
+        for file in (tmp_path / "missing", Path(__file__)):
+            with pytest.raises(OSError, match=file.name):
+                await open_etcd(EtcdConfig(endpoints=(member.url,), cafile=file))
     finally:
         member.remove()
 

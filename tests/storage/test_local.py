@@ -9,15 +9,16 @@ import stat
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from kapiserver.storage import local
 from kapiserver.storage.backends import open_store
-from kapiserver.storage.errors import Compacted, Corrupt, StoreLocked, Unavailable
+from kapiserver.storage.errors import Compacted, Corrupt, Refused, StoreLocked, Unavailable
 from kapiserver.storage.kv import Event, Revision
-from kapiserver.storage.local import open_local
+from kapiserver.storage.local import LocalStore, open_local
 from kapiserver.storage.prefix import end_of
 from kapiserver.storage.sqlite import WAL_LIMIT
 from tests.clock import ManualClock
@@ -126,7 +127,7 @@ async def test_the_file_is_its_owners(tmp_path: Path) -> None:
 async def test_files_that_are_no_store(tmp_path: Path) -> None:
     """Rubbish and a newer layout are Corrupt, a path that cannot be is Unavailable."""
     (tmp_path / "rubbish.db").write_bytes(b"no database" * 1000)
-    with pytest.raises(Corrupt):
+    with pytest.raises(Corrupt, match=r"rubbish\.db: file is not a database"):
         await open_local(tmp_path / "rubbish.db")
     with sqlite3.connect(tmp_path / "newer.db") as sql:
         sql.execute("PRAGMA user_version = 99")
@@ -142,6 +143,37 @@ async def test_unknown_backends(spec: str) -> None:
     """A storage flag that names no backend is a ValueError that says what there is."""
     with pytest.raises(ValueError, match="sqlite:"):
         await open_store(spec)
+
+
+async def limit_pages(store: LocalStore, pages: int) -> None:
+    """Make a disk of that many pages: SQLite then says what it says when there is no space."""
+    await store._submit(lambda database: database._sql.execute(f"PRAGMA max_page_count = {pages}"))
+
+
+async def test_no_space(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Without space a write is refused and the log says why, once; what was acknowledged stays,
+    and with space writes succeed again."""
+    path = tmp_path / "store.db"
+    store = await open_local(path)
+    written = [await store.create("/0", b"0")]
+    await limit_pages(store, 40)
+    with suppress(Refused):
+        while True:
+            written.append(await store.create(f"/{len(written)}", bytes(3000)))
+    with pytest.raises(Refused, match="full"):
+        await store.create("/more", bytes(30_000))
+    assert [each.message for each in caplog.records] == [
+        "writes fail: sqlite: database or disk is full"
+    ]
+    assert len((await store.range("/")).items) == len(written)
+    await limit_pages(store, 4000)
+    written.append(await store.create("/more", bytes(30_000)))
+    assert caplog.records[-1].message == "writes succeed again"
+    await store.close()
+    check_file(path)
+    store = await open_local(path)
+    assert [each.revision for each in (await store.range("/")).items] == sorted(written)
+    await store.close()
 
 
 async def test_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,42 +1,14 @@
-"""The rules of a schema (`x-kubernetes-validations`), evaluated for an object.
+"""The rules of a schema (`x-kubernetes-validations`): may they be there, does an object break them.
 
-Rules are compiled when a value first reaches their node. What an evaluation may cost is bounded,
-for one expression and for all of an object, so that no rule holds a server up: a step of cost
-takes 0.1 to 0.3 microseconds. Knows no language: that is `kapiserver.api.cel`. Mirrors
-k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
+Loads the language, `kapiserver.api.cel`, at the first schema that has rules. Mirrors
+k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
-
-from kapiserver.api.apiextensions.cel_kinds import kind_of
-from kapiserver.api.apiextensions.cel_paths import WrongPath, field_path
-from kapiserver.api.apiextensions.ratcheting import ABSENT, Correlated, same
 from kapiserver.api.apiextensions.structural import Structural
-from kapiserver.api.cel.kinds import Kind, optional_of
-from kapiserver.api.cel.program import Program, Result, Uncompilable, compile_expression
-from kapiserver.api.cel.values import NONE, Optional
-from kapiserver.api.errors import ErrorType, FieldError, Path, invalid
-from kapiserver.api.types import Tree, Value
-
-CALL_LIMIT = 1_000_000
-"""The most that one expression may cost."""
-OBJECT_LIMIT = 2_000_000
-"""The most that all rules of an object may cost; kube-apiserver's 10,000,000 would take seconds."""
-MAX_MESSAGE = 5 * 1024
-"""Bytes of a message that an expression makes."""
-_OUT_OF_BUDGET = (
-    "validation failed due to running out of cost budget, no further validation rules will be run"
-)
-_NOWHERE = Path("<nil>")
-_REASONS: Mapping[str, ErrorType] = {
-    "FieldValueForbidden": "forbidden",
-    "FieldValueRequired": "required",
-    "FieldValueDuplicate": "duplicate",
-}
+from kapiserver.api.errors import FieldError, Path
+from kapiserver.api.types import Tree
 
 
 def check_rules(structural: Structural, path: Path) -> list[FieldError]:
@@ -44,7 +16,9 @@ def check_rules(structural: Structural, path: Path) -> list[FieldError]:
 
     path  where the schema is: `spec.versions[0].schema.openAPIV3Schema`
     """
-    from kapiserver.api.apiextensions import cel_rules  # only writes of definitions need it
+    if not has_rules(structural):
+        return []
+    from kapiserver.api.apiextensions import cel_rules
 
     return cel_rules.check(structural, path)
 
@@ -55,15 +29,9 @@ def validate(
     """The rules that an object breaks. What is unchanged breaks none, but for its change."""
     if not has_rules(structural):
         return []
-    before = ABSENT if old is None else old
-    place = _Place(path or Path(), before, before, ABSENT, ABSENT, structural)
-    found: list[FieldError] = []
-    budget = _Budget(OBJECT_LIMIT)
-    for error in _walk(obj, structural, place, budget, is_root=True):
-        found.append(error)
-        if budget.left < 0:
-            break
-    return found
+    from kapiserver.api.apiextensions import cel_evaluation
+
+    return cel_evaluation.validate(obj, old, structural, path)
 
 
 def has_rules(node: Structural) -> bool:
@@ -74,205 +42,3 @@ def has_rules(node: Structural) -> bool:
         known = bool(node.rules) or any(map(has_rules, below))
         node.compiled["has rules"] = known
     return known
-
-
-@dataclass(slots=True)
-class _Budget:
-    left: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a value is, and what was there.
-
-    old                  what rules know as oldSelf
-    correlated           what the value is held against to see whether it is unchanged
-    parent_old, parent   the same of the nearest value around it that has something to be held
-                         against, and that value
-    """
-
-    path: Path
-    old: Value
-    correlated: Value
-    parent_old: Value
-    parent: Value
-    parent_node: Structural
-
-    def below(
-        self, path: Path, old: Value, correlated: Value, value: Value, node: Structural
-    ) -> _Place:
-        """The place of a part of `value`, which is here."""
-        if self.correlated is ABSENT:
-            return replace(self, path=path, old=old)
-        return _Place(path, old, correlated, self.correlated, value, node)
-
-    def is_unchanged(self, value: Value, node: Structural) -> bool:
-        """Whether the value here, or what it is part of, is what it was."""
-        if self.correlated is not ABSENT:
-            return same(self.correlated, value, node)
-        return self.parent_old is not ABSENT and same(
-            self.parent_old, self.parent, self.parent_node
-        )
-
-
-def _walk(
-    value: Value, node: Structural, place: _Place, budget: _Budget, *, is_root: bool
-) -> Iterator[FieldError]:
-    if value is None:
-        return
-    if node.rules:
-        yield from _check(value, node, place, budget, is_root=is_root)
-    if isinstance(value, dict):
-        before = place.old if isinstance(place.old, dict) else {}
-        correlated = place.correlated if isinstance(place.correlated, dict) else {}
-        for name, one in value.items():
-            child = node.properties.get(name)
-            at = place.path / name if child is not None else place.path[name]
-            child = child or node.values
-            if child is None or not has_rules(child):
-                continue
-            below = place.below(
-                at, before.get(name, ABSENT), correlated.get(name, ABSENT), value, node
-            )
-            yield from _walk(one, child, below, budget, is_root=child.embedded)
-    elif isinstance(value, list) and node.items is not None and has_rules(node.items):
-        known = Correlated(place.old if node.list_type == "map" else ABSENT, node)
-        alike = Correlated(place.correlated, node)
-        for index, one in enumerate(value):
-            below = place.below(
-                place.path[index], known.item(index, one), alike.item(index, one), value, node
-            )
-            yield from _walk(one, node.items, below, budget, is_root=node.items.embedded)
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One compiled rule. `failure` says why it could not be compiled."""
-
-    source: Tree
-    program: Program | None
-    message: Program | None
-    field: Path | None
-    failure: str = ""
-
-    @property
-    def words(self) -> str:
-        """What the rule is called in messages."""
-        return str(self.source.get("message") or self.source.get("rule") or "").strip()
-
-
-def rules_of(node: Structural, *, is_root: bool) -> tuple[Rule, ...]:
-    """The compiled rules of a node, made once."""
-    rules: tuple[Rule, ...] | None = node.compiled.get("rules")
-    if rules is None:
-        kind = kind_of(node, is_root=is_root)
-        rules = tuple(_compiled(rule, node, kind) for rule in node.rules)
-        node.compiled["rules"] = rules
-    return rules
-
-
-def variables_of(rule: Tree, kind: Kind) -> dict[str, Kind]:
-    """The variables of a rule for values of a kind."""
-    optional = rule.get("optionalOldSelf")
-    return {"self": kind, "oldSelf": optional_of(kind) if optional else kind}
-
-
-def _compiled(rule: Tree, node: Structural, kind: Kind | None) -> Rule:
-    if kind is None:
-        return Rule(rule, None, None, None, "the schema has no type that rules know")
-    variables = variables_of(rule, kind)
-    message, field = None, None
-    try:
-        program = compile_expression(rule.get("rule") or "", variables)
-    except Uncompilable as error:
-        return Rule(rule, None, None, None, f"compilation failed: {error}")
-    if rule.get("messageExpression"):
-        try:
-            message = compile_expression(rule["messageExpression"], variables)
-        except Uncompilable:
-            message = None  # as one that fails: the message is told instead
-    if rule.get("fieldPath"):
-        try:
-            field = field_path(rule["fieldPath"], node)
-        except WrongPath:
-            field = None
-    return Rule(rule, program, message, field)
-
-
-def _check(
-    value: Value, node: Structural, place: _Place, budget: _Budget, *, is_root: bool
-) -> Iterator[FieldError]:
-    path = place.path if place.path.text else _NOWHERE
-    for rule in rules_of(node, is_root=is_root):
-        if rule.program is None:
-            if rule.failure:
-                yield invalid(path, node.type, f"rule compile error: {rule.failure}")
-            continue
-        is_optional = bool(rule.source.get("optionalOldSelf"))
-        uses_old = "oldSelf" in rule.program.free
-        if uses_old and place.old is ABSENT and not is_optional:
-            continue
-        variables = _variables(value, place.old, is_optional=is_optional)
-        result = rule.program.evaluate(variables, min(CALL_LIMIT, budget.left))
-        budget.left -= result.cost
-        if result.failure is not None:
-            yield invalid(path, node.type, _told(rule, result, budget))
-            if result.is_exceeded:
-                budget.left = -1
-                return
-            continue
-        if result.value is True:
-            continue
-        detail = _message(rule, variables, budget)
-        if uses_old or not place.is_unchanged(value, node):
-            yield _error(rule, place.path, node.type, detail)
-
-
-def _variables(value: Value, old: Value, *, is_optional: bool) -> dict[str, Any]:
-    if is_optional:
-        return {"self": value, "oldSelf": NONE if old is ABSENT else Optional(old)}
-    return {"self": value} if old is ABSENT else {"self": value, "oldSelf": old}
-
-
-def _told(rule: Rule, result: Result, budget: _Budget) -> str:
-    failure = result.failure or ""
-    if result.is_exceeded:
-        if budget.left <= 0 and result.cost <= CALL_LIMIT:
-            return _OUT_OF_BUDGET
-        return (
-            f"'{failure}': no further validation rules will be run due to call cost exceeds limit "
-            f"for rule: {rule.words}"
-        )
-    if failure.startswith("no such overload"):
-        return (
-            f"'{failure}': call arguments did not match a supported operator, function or macro "
-            f"signature for rule: {rule.words}"
-        )
-    return f"{failure} evaluating rule: {rule.words}"
-
-
-def _message(rule: Rule, variables: Mapping[str, Any], budget: _Budget) -> str:
-    plain = str(rule.source.get("message") or "").strip() or f"failed rule: {rule.words}"
-    if rule.message is None:
-        return plain
-    result = rule.message.evaluate(variables, max(min(CALL_LIMIT, budget.left), 0))
-    budget.left -= result.cost
-    if result.is_exceeded:
-        budget.left = -1
-        return (
-            "messageExpression evaluation failed due to running out of cost budget, no further "
-            "validation rules will be run"
-        )
-    text = result.value.strip() if isinstance(result.value, str) else ""
-    fits = text and "\n" not in text and len(text.encode("utf-8", "replace")) <= MAX_MESSAGE
-    return text if fits else plain
-
-
-def _error(rule: Rule, path: Path, kind: str, detail: str) -> FieldError:
-    if rule.field is not None and rule.field.text:
-        below = rule.field.text
-        joined = below if not path.text or below.startswith("[") else f".{below}"
-        path = Path(f"{path.text}{joined}")
-    path = path if path.text else _NOWHERE
-    form = _REASONS.get(rule.source.get("reason") or "", "invalid")
-    return FieldError(form, path, "" if form == "duplicate" else detail, kind)

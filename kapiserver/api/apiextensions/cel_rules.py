@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kapiserver.api.apiextensions.cel import has_rules, variables_of
+from kapiserver.api.apiextensions.cel import has_rules
+from kapiserver.api.apiextensions.cel_evaluation import variables_of
 from kapiserver.api.apiextensions.cel_kinds import MAX_REQUEST, kind_of
 from kapiserver.api.apiextensions.cel_paths import WrongPath, field_path
 from kapiserver.api.apiextensions.structural import Structural

@@ -24,7 +24,7 @@ from kapiserver.apiserver.tables import TableOf, in_version, include_of, metadat
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs import list_text
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
-from kapiserver.storage.entry import Entry, Form
+from kapiserver.storage.entry import Entry, form_of
 from kapiserver.storage.query import Listing
 
 SLICE = 256 * 1024
@@ -49,7 +49,7 @@ def answer_entry(
     if target.view is not None and wanted.convert is None:
         return answer_plain(server, wanted, target.view.read(entry.tree()), status)
     if wanted.convert is None and not wanted.pretty and wanted.media in SPLICED:
-        form = Form(target.version, wanted.media.extension)
+        form = form_of(target.version, wanted.media.extension)
         body = target.store.documents.object(entry, form)
         return Response(status=status, media_type=wanted.media.name, body=body)
     if wanted.is_table:
@@ -84,7 +84,7 @@ async def answer_listing(
     metadata = list_metadata(listing)
     if wanted.convert is None:
         if not wanted.pretty and wanted.media in SPLICED:
-            form = Form(target.version, wanted.media.extension)
+            form = form_of(target.version, wanted.media.extension)
             return _sliced(wanted, target.store.documents.list(listing, form))
         if target.resource.definition:
             return _custom_list(server, wanted, target, metadata, listing)
@@ -111,7 +111,7 @@ async def answer_listing(
 async def prepare_listing(wanted: Wanted, target: Target, listing: Listing) -> None:
     """Do aside of the event loop what the first long list of a kind needs."""
     if wanted.convert is None and not wanted.pretty and wanted.media in SPLICED:
-        form = Form(target.version, wanted.media.extension)
+        form = form_of(target.version, wanted.media.extension)
         await target.store.documents.prepare(listing, form)
 
 

@@ -8,6 +8,7 @@ no kind: its `Origin` does.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
@@ -29,6 +30,12 @@ class Form(NamedTuple):
 
     version: GroupVersion
     media: str
+
+
+@functools.lru_cache(maxsize=1024)
+def form_of(version: GroupVersion, media: str) -> Form:
+    """A form; each is there once, because every entry keeps that of its encoding."""
+    return Form(version, media)
 
 
 class Selectable(NamedTuple):

@@ -7,10 +7,11 @@ say nothing. Knows no controller.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from kapiserver.api.group import Resource
 from kapiserver.api.types import Tree
@@ -52,6 +53,16 @@ class Reader(Protocol):
 
 
 CodecAt: TypeAlias = Callable[[str], ObjectCodec | None]
+
+
+def _shared(owners: Sequence[Tree]) -> tuple[Tree, ...]:
+    """The same owners, which many objects have, kept once."""
+    return _kept(tuple(tuple(one.items()) for one in owners)) if owners else ()
+
+
+@functools.lru_cache(maxsize=1024)
+def _kept(owners: tuple[tuple[tuple[str, Any], ...], ...]) -> tuple[Tree, ...]:
+    return tuple(dict(one) for one in owners)
 
 
 class Feed:
@@ -108,7 +119,7 @@ class Feed:
             key=codec.key(path),
             path=path,
             uid=metadata.get("uid") or "",
-            owners=tuple(metadata.get("ownerReferences") or ()),
+            owners=_shared(metadata.get("ownerReferences") or ()),
             finalizers=tuple(metadata.get("finalizers") or ()),
             terminating=bool(metadata.get("deletionTimestamp")),
         )

@@ -50,9 +50,9 @@ def seen(event: CachedEvent, selection: Selection) -> Seen | None:
     """What a selection sees: an object that begins or ceases to match is added or deleted."""
     now, before = event.entry, event.previous
     if not selection.everything:
-        if now is not None and not selection.matches(*now.selectable):
+        if now is not None and not now.is_selected(selection):
             now = None
-        if before is not None and not selection.matches(*before.selectable):
+        if before is not None and not before.is_selected(selection):
             before = None
     if now is not None:
         return Seen("ADDED" if before is None else "MODIFIED", now)

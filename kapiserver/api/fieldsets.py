@@ -10,6 +10,7 @@ sigs.k8s.io/structured-merge-diff.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -29,6 +30,12 @@ END: Fields = {}
 def field_step(name: str) -> Step:
     """The step to a field."""
     return f"f:{name}"
+
+
+@functools.lru_cache(maxsize=16_384, typed=True)
+def name_step(key: str, value: str | int | bool) -> Step:
+    """The step to the item of a list that has this one key."""
+    return key_step({key: value})
 
 
 def key_step(keys: dict[str, Value]) -> Step:

@@ -11,11 +11,11 @@ import copy
 
 import orjson
 
-from kapiserver.api import structured_merge
+from kapiserver.api import structured_merge, typed_values
 from kapiserver.api.fieldsets import Fields, difference
 from kapiserver.api.merge_schema import Node
 from kapiserver.api.objects import annotations_of, metadata_of
-from kapiserver.api.structured_merge import SchemaMismatch
+from kapiserver.api.typed_values import SchemaMismatch
 from kapiserver.api.types import Tree
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
@@ -37,9 +37,9 @@ def unchanged_since(node: Node, live: Tree) -> Fields:
     if not isinstance(last, dict) or last.get("apiVersion") != live.get("apiVersion"):
         return {}
     try:
-        structured_merge.check(node, last)
+        typed_values.check(node, last)
         diff = structured_merge.compare(node, last, live)
-        fields = structured_merge.fields_of(node, last)
+        fields = typed_values.fields_of(node, last)
     except SchemaMismatch:
         return {}
     for changed in (diff.modified, diff.added, diff.removed):

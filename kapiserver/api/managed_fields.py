@@ -19,7 +19,13 @@ from kapiserver.api.errors import BadObject, FieldConflicts, NotRegistered
 from kapiserver.api.fieldsets import Fields, difference, intersection, union, without
 from kapiserver.api.merge_schema import Node
 from kapiserver.api.objects import metadata_of, uid_of
-from kapiserver.api.structured_merge import Comparison, SchemaMismatch, with_named_fields
+from kapiserver.api.structured_merge import Comparison
+from kapiserver.api.typed_values import (
+    SchemaMismatch,
+    fields_of,
+    fields_said,
+    with_named_fields,
+)
 from kapiserver.api.types import Tree
 
 APPLY, UPDATE = "Apply", "Update"
@@ -320,37 +326,47 @@ class FieldManager:
             first = self._updater(BEFORE_FIRST_APPLY)
             empty = _bare(self.schemas.empty(self.version))
             managers = self._updated(empty, bare, {}, first, now)
-        self._check(config)
+        said = self._said(config)
         applier = Manager(manager, APPLY, "", self.subresource)
-        merged, taken = self._applied(bare, config, managers, applier, force=force)
-        changed = live is None or merged != bare
+        merged, taken = self._applied(bare, config, said, managers, applier, force=force)
+        changed = live is None or (merged is not bare and merged != bare)
         if applier in taken:
             mine = taken[applier]
             taken[applier] = mine.with_time(now if changed else mine.time or now)
         return (merged if changed else current), write_managers(_capped(taken))
 
-    def _check(self, config: Tree) -> None:
+    def _said(self, config: Tree) -> Fields:
+        """The fields that the configuration sets. Raises BadObject where it does not fit."""
         try:
-            structured_merge.check(self._node, config)
+            return fields_said(self._node, config)
         except SchemaMismatch as error:
             raise BadObject(
                 f"failed to create typed patch object ({_named(config)}): {error}"
             ) from None
 
     def _applied(
-        self, live: Tree, config: Tree, managers: Managers, applier: Manager, *, force: bool
+        self,
+        live: Tree,
+        config: Tree,
+        said: Fields,
+        managers: Managers,
+        applier: Manager,
+        *,
+        force: bool,
     ) -> tuple[Tree, Managers]:
-        node = self._node
         last = managers.get(applier)
-        said = without(structured_merge.fields_of(node, config), self.ignored)
+        said = without(said, self.ignored)
         mine = difference(said, _OF_THE_SERVER)
-        if last is not None and last.fields == mine and last.api_version == self.version:
-            now_owned = last
-        else:
-            now_owned = Owned(fields=mine, api_version=self.version)
+        now_owned = Owned(fields=mine, api_version=self.version)
+        drops = False
+        if last is not None and last.api_version == self.version:
+            if last.fields == mine:
+                now_owned = last
+            else:
+                drops = bool(difference(last.fields, mine))
         managers = {**managers, applier: now_owned}
-        merged: Tree = structured_merge.merge(node, live, config)
-        if last is not None and (last.api_version != self.version or difference(last.fields, mine)):
+        merged: Tree = structured_merge.merge(self._node, live, config)
+        if last is not None and (drops or last.api_version != self.version):
             # That the applier names the object keeps its metadata from being pruned.
             named = replace(now_owned, fields=said)
             merged = self._pruned(merged, {**managers, applier: named}, last)
@@ -383,8 +399,8 @@ class FieldManager:
             owned[one.api_version] = union(owned.get(one.api_version, {}), one.fields)
         for there, fields in owned.items():
             pruned = self._with_owned(merged, pruned, version, there, fields)
-        all_of_it = with_named_fields(node, structured_merge.fields_of(node, merged))
-        left = with_named_fields(node, structured_merge.fields_of(node, pruned))
+        all_of_it = with_named_fields(node, fields_of(node, merged))
+        left = with_named_fields(node, fields_of(node, pruned))
         gone = intersection(difference(all_of_it, left), theirs)
         cut: Tree = structured_merge.remove(node, merged, gone)
         return cut
@@ -399,8 +415,8 @@ class FieldManager:
             except NotRegistered:
                 return pruned
         node = self.schemas.node(there)
-        all_of_it = with_named_fields(node, structured_merge.fields_of(node, merged))
-        left = with_named_fields(node, structured_merge.fields_of(node, pruned))
+        all_of_it = with_named_fields(node, fields_of(node, merged))
+        left = with_named_fields(node, fields_of(node, pruned))
         keep = union(left, with_named_fields(node, owned))
         found: Tree = structured_merge.remove(node, merged, difference(all_of_it, keep))
         return found if there == version else self.schemas.convert(found, version)

@@ -8,11 +8,11 @@ sigs.k8s.io/structured-merge-diff.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from kapiserver.api.errors import BadObject
 from kapiserver.api.fieldsets import (
     END,
     SELF,
@@ -22,9 +22,6 @@ from kapiserver.api.fieldsets import (
     difference,
     field_step,
     is_member,
-    key_step,
-    shown,
-    value_step,
 )
 from kapiserver.api.merge_schema import (
     AnyNode,
@@ -34,11 +31,8 @@ from kapiserver.api.merge_schema import (
     ScalarNode,
     deduced,
 )
+from kapiserver.api.typed_values import NOTHING, fields_of, steps, with_named_fields
 from kapiserver.api.types import Value
-
-
-class SchemaMismatch(BadObject):
-    """A value does not fit its schema: `.spec.foo: field not declared in schema`."""
 
 
 class _Absent:
@@ -55,198 +49,6 @@ class Comparison:
     added: Fields
     modified: Fields
     removed: Fields
-
-
-# Steps.
-
-
-def _item_step(node: ListNode, item: Value, index: int) -> Step:
-    """The step to an item of a list that is a set or a map. Raises SchemaMismatch."""
-    if node.relation == "set":
-        if item is None:
-            raise SchemaMismatch("associative list without keys has an element that's a null")
-        if isinstance(item, dict | list):
-            raise SchemaMismatch("associative list without keys has an element that's not a scalar")
-        return value_step(item)
-    if not isinstance(item, dict):
-        what = "a null" if item is None else "not a map"
-        raise SchemaMismatch(f"associative list with keys may not have {what} element")
-    keys = {}
-    for key in node.keys:
-        value = item.get(key)
-        if value is None and node.defaults:
-            value = node.defaults.get(key)
-        if value is not None:
-            keys[key] = value
-    if not keys:
-        names = " ".join(f'"{key}"' for key in node.keys)
-        raise SchemaMismatch(
-            f"element {index}: associative list with keys has an element that omits all key "
-            f"fields [{names}] (and doesn't have default values for any key fields)"
-        )
-    return key_step(keys)
-
-
-def _steps(node: ListNode, items: list[Value]) -> Iterator[tuple[Step, Value]]:
-    for index, item in enumerate(items):
-        yield _item_step(node, item, index), item
-
-
-# Validation.
-
-
-def check(node: Node, value: Value, path: str = "") -> None:
-    """See that a value fits its schema, without repeated items. Raises SchemaMismatch."""
-    errors = list(_errors(node, value, path))
-    if errors:
-        text = errors[0] if len(errors) == 1 else "\n".join(["errors:", *errors])
-        raise SchemaMismatch(text)
-
-
-def _errors(node: Node, value: Value, path: str) -> Iterator[str]:
-    node = deduced(node, value)
-    if value is None:
-        return
-    match node:
-        case ScalarNode():
-            fault = _scalar_fault(node, value)
-            if fault:
-                yield f"{path}: {fault}"
-        case MapNode():
-            yield from _map_errors(node, value, path)
-        case ListNode():
-            yield from _list_errors(node, value, path)
-
-
-_SCALAR_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "string": (str, "string"),
-    "numeric": ((int, float), "numeric (int or float)"),
-    "boolean": (bool, "boolean"),
-}
-
-
-def _scalar_fault(node: ScalarNode, value: Value) -> str:
-    if node.kind == "untyped":
-        return ""
-    wanted, name = _SCALAR_KINDS[node.kind]
-    fits = isinstance(value, wanted) and (node.kind == "boolean" or not isinstance(value, bool))
-    return "" if fits else f"expected {name}, got {_shown(value)}"
-
-
-def _shown(value: Value) -> str:
-    """A value as Go's %v shows it, which is how these messages do."""
-    from kapiserver.api.wording import go_value
-
-    if isinstance(value, bool):
-        return f"&value.valueUnstructured{{Value:{str(value).lower()}}}"
-    return f"&value.valueUnstructured{{Value:{go_value(value)}}}"
-
-
-def _map_errors(node: MapNode, value: Value, path: str) -> Iterator[str]:
-    if not isinstance(value, dict):
-        yield f"{path}: expected map, got {_shown(value)}"
-        return
-    for name, below in value.items():
-        child = node.child(name)
-        if child is None:
-            yield f"{path}.{name}: field not declared in schema"
-        else:
-            yield from _errors(child, below, f"{path}.{name}")
-
-
-def _list_errors(node: ListNode, value: Value, path: str) -> Iterator[str]:
-    if not isinstance(value, list):
-        yield f"{path}: expected list, got {_shown(value)}"
-        return
-    seen: set[Step] = set()
-    for index, item in enumerate(value):
-        here = f"{path}[{index}]"
-        if not node.atomic:
-            try:
-                step = _item_step(node, item, index)
-            except SchemaMismatch as error:
-                yield f"{path}: {error}"
-                continue
-            here = path + shown(step)
-            if step in seen:
-                yield f"{path}: duplicate entries for key {shown(step)}"
-            seen.add(step)
-        yield from _errors(node.item, item, here)
-
-
-# Sets of fields.
-
-
-def fields_of(node: Node, value: Value) -> Fields:
-    """The fields a value sets, as a manager that applies it owns them."""
-    return _fields(node, value) or {}
-
-
-def _fields(node: Node, value: Value) -> Fields | None:
-    """The node of a value; None where nothing is owned."""
-    node = deduced(node, value)
-    match node:
-        case MapNode(atomic=False):
-            return _map_fields(node, value) if isinstance(value, dict) else None
-        case ListNode(atomic=False):
-            return _list_fields(node, value) if isinstance(value, list) else None
-    return END
-
-
-def _map_fields(node: MapNode, value: Value) -> Fields | None:
-    found = {}
-    for name, below in value.items():
-        declared = node.fields.get(name)
-        child = declared or node.rest
-        inner = None if child is None else _fields(child, below)
-        if below is None or below == {} or declared is None:
-            inner = _as_member(inner)
-        if inner is not None:
-            found[field_step(name)] = inner
-    return found or None
-
-
-def _list_fields(node: ListNode, value: list[Value]) -> Fields | None:
-    found: Fields = {}
-    repeated: set[Step] = set()
-    for step, item in _steps(node, value):
-        if step in found:
-            repeated.add(step)
-            continue
-        found[step] = _as_member(_fields(node.item, item))
-    for step in repeated:
-        found[step] = END
-    return found or None
-
-
-def _as_member(node: Fields | None) -> Fields:
-    """The node with a path that ends at it."""
-    return END if node is None else node if is_member(node) else {SELF: END, **node}
-
-
-def with_named_fields(node: Node, fields: Fields) -> Fields:
-    """The set with each declared field that has something below it as a member of its own."""
-    declared = node.fields if isinstance(node, MapNode) else {}
-    found: Fields = {}
-    for step, below in fields.items():
-        if step == SELF or not below:
-            found[step] = below
-            continue
-        inner = with_named_fields(_below(node, step), below)
-        named = step[0] == "f" and step[2:] in declared
-        found[step] = _as_member(inner) if named else inner
-    return found
-
-
-def _below(node: Node, step: Step) -> Node:
-    if isinstance(node, MapNode):
-        return node.child(step[2:]) or _NOTHING
-    if isinstance(node, ListNode):
-        return node.item
-    return node if isinstance(node, AnyNode) else _NOTHING
-
-
-_NOTHING: Final = ScalarNode("untyped")
 
 
 # Comparing.
@@ -304,15 +106,15 @@ def _compare_maps(node: MapNode, old: dict[str, Value], new: dict[str, Value]) -
         if one is other:
             continue
         if other is ABSENT:
-            child = deduced(node.child(name) or _NOTHING, one)
+            child = deduced(node.child(name) or NOTHING, one)
             removed[field_step(name)] = _all(child, one)
         else:
-            found = _compare(node.child(name) or _NOTHING, one, other)
+            found = _compare(node.child(name) or NOTHING, one, other)
             if found is not _SAME:
                 _put(field_step(name), found, added, modified, removed)
     for name, other in new.items():
         if name not in old:
-            child = deduced(node.child(name) or _NOTHING, other)
+            child = deduced(node.child(name) or NOTHING, other)
             added[field_step(name)] = _all(child, other)
     return added or None, modified or None, removed or None
 
@@ -353,7 +155,7 @@ _PIECE: Final = ListNode(AnyNode())
 
 def _gathered(node: ListNode, items: list[Value]) -> dict[Step, list[Value]]:
     found: dict[Step, list[Value]] = {}
-    for step, item in _steps(node, items):
+    for step, item in steps(node, items):
         found.setdefault(step, []).append(item)
     return found
 
@@ -365,7 +167,7 @@ def _all(node: Node, value: Value) -> Fields:
     found: Fields = {SELF: END}
     if isinstance(node, MapNode) and not node.atomic:
         for name, below in value.items():
-            found[field_step(name)] = _all(deduced(node.child(name) or _NOTHING, below), below)
+            found[field_step(name)] = _all(deduced(node.child(name) or NOTHING, below), below)
         return found
     if isinstance(node, ListNode) and not node.atomic:
         for step, items in _gathered(node, value).items():
@@ -379,7 +181,8 @@ def _all(node: Node, value: Value) -> Fields:
 
 
 def merge(node: Node, live: Value, config: Value) -> Value:
-    """The live value with what the configuration says laid over it."""
+    """The live value with what the configuration says laid over it; itself where nothing
+    changes."""
     merged = _merge(node, live, config)
     return None if merged is ABSENT else merged
 
@@ -389,9 +192,11 @@ def _merge(node: Node, live: Any, config: Any) -> Any:
         return live
     if live is ABSENT or live is None:
         return config
+    if node.__class__ is ScalarNode:
+        return live if _equal(live, config) else config
     node = deduced(node, config if config is not None else live)
     if not isinstance(node, MapNode | ListNode) or node.atomic or (not live and not config):
-        return config
+        return live if _equal(live, config) else config
     if isinstance(node, MapNode):
         if isinstance(live, dict) and isinstance(config, dict | None):
             return _merge_map(node, live, config or {})
@@ -401,9 +206,14 @@ def _merge(node: Node, live: Any, config: Any) -> Any:
 
 
 def _merge_map(node: MapNode, live: dict[str, Value], config: dict[str, Value]) -> Any:
-    out = dict(live)
+    out = live
     for name, value in config.items():
-        merged = _merge(node.child(name) or _NOTHING, live.get(name, ABSENT), value)
+        before = live.get(name, ABSENT)
+        merged = _merge(node.child(name) or NOTHING, before, value)
+        if merged is before:
+            continue
+        if out is live:
+            out = dict(live)
         if merged is ABSENT:
             out.pop(name, None)
         else:
@@ -414,7 +224,7 @@ def _merge_map(node: MapNode, live: dict[str, Value], config: dict[str, Value]) 
 def _merge_list(node: ListNode, live: list[Value], config: list[Value]) -> list[Value]:
     """Items in the configuration's order, those it does not name kept between them where they
     were."""
-    ours, theirs = list(_steps(node, live)), list(_steps(node, config))
+    ours, theirs = list(steps(node, live)), list(steps(node, config))
     known = _first_items(ours)
     wanted = dict(theirs)
     shared = iter([step for step, _ in theirs if step in known])
@@ -446,7 +256,8 @@ def _merge_list(node: ListNode, live: list[Value], config: list[Value]) -> list[
             right += 1
             if due == step:
                 due = next(shared, None)
-    return out
+    same = len(out) == len(live) and all(map(operator.is_, out, live))
+    return live if same else out
 
 
 def _first_items(pairs: list[tuple[Step, Value]]) -> dict[Step, Any]:
@@ -468,14 +279,14 @@ def remove(node: Node, value: Value, fields: Fields) -> Value:
     if isinstance(node, ListNode) and isinstance(value, list) and not node.atomic:
         kept = [
             item if below is None else remove(node.item, item, below)
-            for item, below in _kept(_steps(node, value), fields, lambda step: step)
+            for item, below in _kept(steps(node, value), fields, lambda step: step)
         ]
         return kept or None
     if isinstance(node, MapNode) and isinstance(value, dict) and not node.atomic:
         cut = {
             name: value[name]
             if below is None
-            else remove(node.child(name) or _NOTHING, value[name], below)
+            else remove(node.child(name) or NOTHING, value[name], below)
             for name, below in _kept(((name, name) for name in value), fields, field_step)
         }
         return cut or None

@@ -66,6 +66,21 @@ def test_create_and_update(apply, type):
     assert changed.json["metadata"]["resourceVersion"] != made.json["metadata"]["resourceVersion"]
 
 
+def test_times_alone_are_no_change(api, apply, core):
+    """What is written otherwise and means the same leaves the object as it is, times included."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "creationTimestamp": None}}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "0.1"}}}
+    pod["spec"] = {"containers": [container]}
+    path = f"{core}/pods/p"
+    made = apply(pod, path=path).json
+    assert made["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "100m"}
+    made["metadata"]["managedFields"][0]["time"] = "2020-01-01T00:00:00Z"
+    made["metadata"]["labels"] = {"new": "one"}  # without which the time alone would not be stored
+    made = api.put(path, made).json
+    assert made["metadata"]["managedFields"][0]["time"] == "2020-01-01T00:00:00Z"
+    assert apply(pod, path=path).json == made
+
+
 def test_json_is_yaml(api, core):
     """A JSON body is YAML too."""
     body = json.dumps(config_map(k="1")).encode()

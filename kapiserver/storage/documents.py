@@ -8,7 +8,7 @@ streaming list encoders and watch encoders of k8s.io/apiserver.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
@@ -52,12 +52,27 @@ class Documents:
         self._list_kind = codec.resource.list_kind_name
 
     async def prepare(self, listing: Listing, form: Form) -> None:
-        """Let a long list's first object be written aside of the event loop, when it is the first
-        of its kind: writing it compiles what all others need."""
-        if form in self._ready or len(listing.entries) < LONG:
+        """Do for a long list, giving others their turn, what must be done before its first part.
+
+        The first of its kind has an object written aside of the event loop: that compiles what all
+        others need. A list in Protobuf begins with its length.
+        """
+        if len(listing.entries) < LONG:
             return
-        await asyncio.to_thread(self._codec.encode, listing.entries[0], form)
-        self._ready.add(form)
+        if form not in self._ready:
+            await asyncio.to_thread(self._codec.encode, listing.entries[0], form)
+            self._ready.add(form)
+        if form.media == "protobuf":
+            await self._measure(listing.entries, form)
+
+    async def _measure(self, entries: Sequence[Entry], form: Form) -> None:
+        splices = form.version == self._codec.stored_version
+        unknown = [one for one in entries if one.spliced is None] if splices else entries
+        for number, entry in enumerate(unknown, 1):
+            if not splices or self._codec.list_splice(entry) is None:
+                entry.encoded(form)
+            if number % TURN == 0:
+                await asyncio.sleep(0)
 
     def object(self, entry: Entry, form: Form) -> bytes:
         """The whole body of one object."""

@@ -172,7 +172,7 @@ async def test_no_space(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
     await store.close()
     check_file(path)
     store = await open_local(path)
-    assert [each.revision for each in (await store.range("/")).items] == sorted(written)
+    assert {each.revision for each in (await store.range("/")).items} == set(written)
     await store.close()
 
 

@@ -52,7 +52,8 @@ async def answer(server: Server, request: Request) -> Answer:
 
 def _root(server: Server, request: Request, prefix: str) -> Response:
     """`/api` or `/apis`: all of it where the client asks for that, else the first level."""
-    accepted = negotiate(request.header("Accept"), allows=_allows_aggregated)
+    offered = server.codecs.media_types
+    accepted = negotiate(request.header("Accept"), offered, allows=_allows_aggregated)
     if accepted.convert is not None:
         return _aggregated(server, request, prefix, accepted)
     tree = _versions(request) if prefix == "api" else group_list(server)

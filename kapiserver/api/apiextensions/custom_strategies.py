@@ -64,7 +64,7 @@ class CustomStrategy(Strategy):
             found = [*found, *_scale_errors(new, version.scale)]
         if any(one.type in _STOP for one in found):
             blocked = [*found, FieldError("invalid", Path("<nil>"), _NOT_CHECKED, None)]
-            return blocked if _has_rules(version) else found
+            return blocked if cel.has_rules(schema) else found
         return [*found, *cel.validate(new, old, schema)]
 
 
@@ -104,21 +104,6 @@ def strategies_of(version: CustomVersion) -> Mapping[str, Strategy]:
 def _content(obj: Tree) -> Tree:
     """What a generation counts the changes of."""
     return {name: value for name, value in obj.items() if name not in ("metadata", "apiVersion")}
-
-
-def _has_rules(version: CustomVersion) -> bool:
-    """Whether any rule of the schema was left unchecked."""
-    found: bool | None = version.structural.compiled.get("has_rules")
-    if found is None:
-        open_ = [version.structural]
-        found = False
-        while open_ and not found:
-            one = open_.pop()
-            found = bool(one.rules)
-            open_ += [*one.properties.values()]
-            open_ += [below for below in (one.items, one.values) if below is not None]
-        version.structural.compiled["has_rules"] = found
-    return found
 
 
 def path_of(json_path: str) -> tuple[str, ...]:

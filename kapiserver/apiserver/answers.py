@@ -12,7 +12,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Response
 from kapiserver.codecs.errors import CodecError, NotAcceptable
-from kapiserver.codecs.media_types import JSON, MEDIA_TYPES, MediaType
+from kapiserver.codecs.media_types import JSON, MediaType
 from kapiserver.codecs.negotiation import Accepted, Clause, negotiate, parse_accept, wants_pretty
 
 
@@ -22,17 +22,20 @@ def answer_tree(
     tree: Tree,
     *,
     status: int = 200,
-    offered: Sequence[MediaType] = MEDIA_TYPES,
+    offered: Sequence[MediaType] = (),
 ) -> Response:
-    """Answer with a tree of a declared kind. Raises NotAcceptable."""
-    accepted = negotiate(request.header("Accept"), offered, allows=_anything)
+    """Answer with a tree of a declared kind, in what the server speaks where nothing else is
+    offered. Raises NotAcceptable."""
+    possible = offered or server.codecs.media_types
+    accepted = negotiate(request.header("Accept"), possible, allows=_anything)
     return _encoded(server, request, tree, accepted, status)
 
 
 def answer_status(server: Server, request: Request, tree: Tree) -> Response:
     """Answer with a Status; in JSON where the client takes nothing that is on offer."""
     try:
-        accepted = negotiate(request.header("Accept"), MEDIA_TYPES, allows=_anything)
+        offered = server.codecs.media_types
+        accepted = negotiate(request.header("Accept"), offered, allows=_anything)
     except NotAcceptable:
         accepted = Accepted(media=JSON)
     try:

@@ -4,6 +4,7 @@ import pytest
 
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.discovery import storage_version_hash
+from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.codecs.factory import CodecFactory
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
@@ -173,6 +174,17 @@ def test_other_encodings(api, path: str, accept: str, prefix: bytes) -> None:
     answer = api.get(path, accept=accept)
     assert (answer.status, answer.headers["Content-Type"]) == (200, accept)
     assert answer.body.startswith(prefix)
+
+
+def test_without_cbor(make_server) -> None:
+    """Where the gate of CBOR is off, no document comes so."""
+    gates = parse_feature_gates("CBORServingAndStorage=false")
+    api = make_server(feature_gates=gates).api
+    aggregated = AGGREGATED.format("v2").replace("json", "cbor")
+    for path, accept in (("/apis", "application/cbor"), ("/apis", aggregated),
+                         ("/apis/apps/v1", "application/cbor")):  # fmt: skip
+        assert api.get(path, accept=accept).status == 406
+    assert api.get("/apis", accept=f"{aggregated},{AGGREGATED.format('v2')}").status == 200
 
 
 def test_not_acceptable(api) -> None:

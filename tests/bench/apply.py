@@ -115,8 +115,7 @@ def ways(stored: dict[str, Any]) -> dict[str, Way]:
         tree["metadata"]["labels"]["label-0"] = f"value-{turn}"
         return tree
 
-    for name in ("resourceVersion",):
-        stored["metadata"].pop(name)
+    stored["metadata"].pop("resourceVersion")
     config = pod()
     same, same_config = orjson.dumps(stored), orjson.dumps(config)
     as_yaml, as_cbor = yaml.safe_dump(config).encode(), cbor.write_document(config)

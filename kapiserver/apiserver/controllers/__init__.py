@@ -19,6 +19,7 @@ from kapiserver.apiserver.controllers.endpoints import (
     slices_of_pods,
 )
 from kapiserver.apiserver.controllers.everything import Everything, Loop
+from kapiserver.apiserver.controllers.flow_control import FlowControlDefaults
 from kapiserver.apiserver.controllers.garbage_collector import GarbageCollector
 from kapiserver.apiserver.controllers.leader import Leader
 from kapiserver.apiserver.controllers.namespace_defaults import NamespaceDefaults
@@ -38,12 +39,14 @@ class Controllers:
 
     definitions: Definitions
     namespace_defaults: NamespaceDefaults
+    flow_control: FlowControlDefaults
     everything: Everything | None
     leader: Leader | None
 
     async def stop(self) -> None:
         """End them; what they are in the middle of finishes."""
         await self.definitions.stop()
+        await self.flow_control.stop()
         await self.namespace_defaults.stop()
         if self.leader is not None:
             await self.leader.stop()
@@ -66,6 +69,8 @@ async def start_controllers(server: Server, *, ca_text: str) -> Controllers:
         ca_text=ca_text if "root-ca-certificate-publisher-controller" in on else "",
     )
     await namespace_defaults.start()
+    flow_control = FlowControlDefaults(server)
+    flow_control.start()
     everything = _everything(server, on)
     leader = None
     if everything is not None and server.config.storage.startswith("etcd:"):
@@ -75,6 +80,7 @@ async def start_controllers(server: Server, *, ca_text: str) -> Controllers:
         await everything.start()
     return Controllers(
         definitions=definitions,
+        flow_control=flow_control,
         namespace_defaults=namespace_defaults,
         everything=everything,
         leader=leader,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.every_kind import Api, events
 from tests.e2e.programs import Kubectl, Server, generations, kubectls, run, start, stop
 
 
@@ -63,3 +64,26 @@ def _in_namespace(program: Path, server: Server, namespace: str) -> Kubectl:
         return run(program, server, "-n", namespace, *arguments, **options)
 
     return call
+
+
+@pytest.fixture(scope="session")
+def connection(server: Server) -> Iterator[Api]:
+    """A kept-alive connection to the server."""
+    found = Api(server)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def api(connection: Api, namespace: str) -> Api:
+    """That connection, once the namespace has its service account: without it there are no pods."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts?fieldSelector=metadata.name=default"
+    with connection.watch(path) as stream:
+        events(stream, 1)
+    return connection
+
+
+@pytest.fixture
+def core(namespace: str) -> str:
+    """Where the core group's objects of the test's namespace are."""
+    return f"/api/v1/namespaces/{namespace}"

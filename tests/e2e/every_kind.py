@@ -146,6 +146,20 @@ def named(kind: str) -> Tree:
     return next(obj for obj in objects() if obj["kind"] == kind)
 
 
+POD: Tree = {"containers": [{"name": "c", "image": "i"}]}
+"""The spec of a small pod."""
+
+
+def meta(name: str, **more: object) -> Tree:
+    """The metadata of an object, as a part of it."""
+    return {"metadata": {"name": name, **more}}
+
+
+def pod(name: str, **spec: object) -> Tree:
+    """A small pod, but for what is said."""
+    return {**meta(name), "spec": {**POD, **spec}}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
     """A resource as discovery tells it."""

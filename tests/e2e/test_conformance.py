@@ -1,8 +1,8 @@
 """What Kubernetes' conformance tests ask of an API server, beyond the operations that every kind
-has (test_every_kind.py): each test here is named for one of theirs, and does what it does."""
+has (test_every_kind.py) and what they ask of pods (test_pods.py): each test here is named for one
+of theirs, and does what it does."""
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,47 +10,17 @@ from tests.e2e.every_kind import (
     APPLY,
     JSON,
     MERGE,
+    POD,
     STRATEGIC,
     Api,
-    Tree,
     events,
+    meta,
     named,
+    pod,
     seen,
 )
-from tests.e2e.programs import Server
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-POD: Tree = {"containers": [{"name": "c", "image": "i"}]}
-TEMPLATE: Tree = {"metadata": {"labels": {"a": "b"}}, "spec": POD}
-
-
-@pytest.fixture(scope="module")
-def shared(server: Server) -> Iterator[Api]:
-    found = Api(server)
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def api(shared: Api, namespace: str) -> Api:
-    """Once the namespace's own service account is there, without which there are no pods."""
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts?fieldSelector=metadata.name=default"
-    with shared.watch(path) as stream:
-        events(stream, 1)
-    return shared
-
-
-@pytest.fixture
-def core(namespace: str) -> str:
-    return f"/api/v1/namespaces/{namespace}"
-
-
-def _meta(name: str, **more: object) -> Tree:
-    return {"metadata": {"name": name, **more}}
-
-
-def _pod(name: str, **spec: object) -> Tree:
-    return {**_meta(name), "spec": {**POD, **spec}}
 
 
 # --- lists, watches, tables, documents
@@ -62,7 +32,11 @@ def test_chunks_of_results(api: Api, core: str) -> None:
     path = f"{core}/podtemplates"
     names = [f"template-{number:04}" for number in range(400)]
     for name in names:
-        api("POST", path, {**_meta(name), "template": TEMPLATE})
+        api(
+            "POST",
+            path,
+            {**meta(name), "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD}},
+        )
     for limit in (399, 133):
         found: list[str] = []
         versions, token = set(), ""
@@ -119,7 +93,7 @@ def test_watchers(api: Api, core: str) -> None:
     """Watchers should observe add, update, and delete; start from a specific version; restart from
     the last observed; observe a deletion when an object stops meeting the selector."""
     path = f"{core}/configmaps"
-    one = api("POST", path, _meta("one", labels={"watch": "a"}))
+    one = api("POST", path, meta("one", labels={"watch": "a"}))
     query = "labelSelector=watch+in+(a,b)"
     rv = one["metadata"]["resourceVersion"]
     with api.watch(f"{path}?labelSelector=watch=a&resourceVersion={rv}") as only_a:
@@ -144,7 +118,7 @@ def test_watches_see_the_same_order(api: Api, core: str) -> None:
     path = f"{core}/configmaps"
     begin = api("GET", path)["metadata"]["resourceVersion"]
     for number in range(20):
-        api("POST", path, _meta(f"c-{number % 4}"))
+        api("POST", path, meta(f"c-{number % 4}"))
         if number >= 3:
             api("DELETE", f"{path}/c-{(number - 3) % 4}")
     with api.watch(f"{path}?resourceVersion={begin}") as stream:
@@ -221,12 +195,12 @@ def test_automount(api: Api, core: str) -> None:
     accounts = {"default": None, "mount": True, "nomount": False}
     for name, automount in accounts.items():
         if automount is not None:
-            body = {**_meta(name), "automountServiceAccountToken": automount}
+            body = {**meta(name), "automountServiceAccountToken": automount}
             api("POST", f"{core}/serviceaccounts", body)
     for number, (name, own) in enumerate(itertools.product(accounts, (None, True, False))):
         spec = {"serviceAccountName": name, "automountServiceAccountToken": own}
-        pod = api("POST", f"{core}/pods", _pod(f"p-{number}", **spec))
-        mounts = pod["spec"]["containers"][0].get("volumeMounts", [])
+        made = api("POST", f"{core}/pods", pod(f"p-{number}", **spec))
+        mounts = made["spec"]["containers"][0].get("volumeMounts", [])
         wanted = own if own is not None else accounts[name] is not False
         assert bool(mounts) is wanted, (name, own)
         if mounts:
@@ -235,7 +209,7 @@ def test_automount(api: Api, core: str) -> None:
 
 def test_tokens(api: Api, core: str, namespace: str) -> None:
     """ServiceAccounts should create a serviceAccountToken and ensure a successful TokenReview."""
-    api("POST", f"{core}/serviceaccounts", _meta("robot"))
+    api("POST", f"{core}/serviceaccounts", meta("robot"))
     body = {"spec": {"expirationSeconds": 600}}
     token = api("POST", f"{core}/serviceaccounts/robot/token", body)["status"]["token"]
     review = api("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
@@ -251,96 +225,11 @@ def test_subject_reviews(api: Api, namespace: str) -> None:
     found = api("POST", f"{base}/subjectaccessreviews", {"spec": spec})
     assert found["status"]["allowed"] is True
     path = f"{base}/namespaces/{namespace}/localsubjectaccessreviews"
-    local = {**_meta("", namespace=namespace), "spec": spec}
+    local = {**meta("", namespace=namespace), "spec": spec}
     assert api("POST", path, local)["status"]["allowed"] is True
     spec["resourceAttributes"] = {**asked, "namespace": "elsewhere"}
     refused = api("POST", path, local, status=422)
     assert "spec.resourceAttributes.namespace" in refused["message"]
-
-
-# --- pods
-
-
-def _resources(requests: Tree | None = None, limits: Tree | None = None) -> Tree:
-    found = {"requests": requests, "limits": limits}
-    return {key: value for key, value in found.items() if value}
-
-
-SMALL = {"cpu": "100m", "memory": "100Mi"}
-
-
-@pytest.mark.parametrize(
-    ("resources", "wanted"),
-    [
-        (_resources(SMALL, SMALL), "Guaranteed"),
-        (_resources(None, SMALL), "Guaranteed"),
-        (_resources(SMALL, {"cpu": "1", "memory": "1Gi"}), "Burstable"),
-        (_resources({"cpu": "100m"}), "Burstable"),
-        ({}, "BestEffort"),
-    ],
-)
-def test_quality_of_service(api: Api, core: str, resources: Tree, wanted: str) -> None:
-    """Pods Set QOS Class should be set on Pods with matching requests and limits."""
-    pod = _pod("p", containers=[{"name": "c", "image": "i", "resources": resources}])
-    assert api("POST", f"{core}/pods", pod)["status"]["qosClass"] == wanted
-
-
-def _certificate(seconds: int) -> Tree:
-    source = {"signerName": "e.com/s", "keyType": "ED25519", "credentialBundlePath": "c.pem"}
-    projected = {"sources": [{"podCertificate": {**source, "maxExpirationSeconds": seconds}}]}
-    return {"volumes": [{"name": "v", "projected": projected}]}
-
-
-@pytest.mark.parametrize(
-    ("spec", "status", "words"),
-    [
-        ({"runtimeClassName": "none"}, 403, 'RuntimeClass "none" not found'),
-        ({"securityContext": {"sysctls": [{"name": "foo-", "value": "x"}, {"name": "kernel.shmmax",
-          "value": "1"}, {"name": "bar..", "value": "4"}]}}, 422, 'Invalid value: "foo-"'),
-        (_certificate(91 * 86400 + 1), 422, "maxExpirationSeconds"),
-        (_certificate(3599), 422, "maxExpirationSeconds"),
-        ({"priorityClassName": "none"}, 403, "no PriorityClass with name none was found"),
-    ],
-    ids=["runtime class", "sysctls", "long certificate", "short certificate", "priority"],
-)  # fmt: skip
-def test_refused_pods(api: Api, core: str, spec: Tree, status: int, words: str) -> None:
-    """RuntimeClass should reject a Pod requesting a non-existent RuntimeClass; Sysctls should
-    reject invalid sysctls; MaxExpirationSeconds should reject pod creation."""
-    refused = api("POST", f"{core}/pods", _pod("p", **spec), status=status)
-    assert words in refused["message"]
-
-
-def test_limit_range(api: Api, core: str) -> None:
-    """LimitRange should create a LimitRange with defaults and ensure pod has those defaults."""
-    limits = {
-        "type": "Container",
-        "min": {"cpu": "50m", "memory": "100Mi"},
-        "max": {"cpu": "500m", "memory": "500Mi"},
-        "default": {"cpu": "500m", "memory": "500Mi"},
-        "defaultRequest": {"cpu": "100m", "memory": "200Mi"},
-    }
-    api("POST", f"{core}/limitranges", {**_meta("l"), "spec": {"limits": [limits]}})
-    found = api("POST", f"{core}/pods", _pod("none"))["spec"]["containers"][0]["resources"]
-    assert found == {"limits": limits["default"], "requests": limits["defaultRequest"]}
-    partial = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "200m"}}}]
-    found = api("POST", f"{core}/pods", _pod("some", containers=partial))
-    requests = found["spec"]["containers"][0]["resources"]["requests"]
-    assert requests == {"cpu": "200m", "memory": "200Mi"}
-    for cpu, word in (("10m", "minimum"), ("600m", "maximum")):
-        resources = {"limits": {"cpu": cpu}, "requests": {"cpu": cpu}}
-        body = _pod("wrong", containers=[{"name": "c", "image": "i", "resources": resources}])
-        assert word in api("POST", f"{core}/pods", body, status=403)["message"]
-
-
-def test_inline_volume(api: Api, core: str) -> None:
-    """CSIInlineVolumes should support CSIVolumeSource in Pod API."""
-    volume = {"name": "v", "csi": {"driver": "e2e.example.com", "volumeAttributes": {"a": "b"}}}
-    api("POST", f"{core}/pods", _pod("p", volumes=[volume]))
-    patch = {"metadata": {"labels": {"x": "y"}}}
-    found = api("PATCH", f"{core}/pods/p", patch, sent=STRATEGIC)
-    assert found["spec"]["volumes"][0] == volume
-    api("DELETE", f"{core}/pods/p?gracePeriodSeconds=0")
-    api("GET", f"{core}/pods/p", status=404)
 
 
 # --- config maps and secrets
@@ -351,9 +240,9 @@ def test_keys_and_immutability(api: Api, core: str, resource: str) -> None:
     """ConfigMap and Secret should fail to create with an empty key, and be immutable if
     `immutable` is set: data and the flag are frozen, metadata is free."""
     path = f"{core}/{resource}"
-    refused = api("POST", path, {**_meta("e"), "data": {"": "dGhlcmU="}}, status=422)
+    refused = api("POST", path, {**meta("e"), "data": {"": "dGhlcmU="}}, status=422)
     assert "data[]" in refused["message"]
-    api("POST", path, {**_meta("f"), "data": {"a": "YQ=="}})
+    api("POST", path, {**meta("f"), "data": {"a": "YQ=="}})
     frozen = api("PATCH", f"{path}/f", {"immutable": True}, sent=MERGE)
     for change in ({"immutable": False}, {"data": {"a": "Yg=="}}, {"data": {"b": "Yg=="}}):
         refused = api("PATCH", f"{path}/f", change, sent=MERGE, status=422)
@@ -387,7 +276,7 @@ def test_service_status(api: Api, core: str) -> None:
     """Services should complete a service status lifecycle, and delete a collection."""
     path = f"{core}/services"
     spec = {"type": "LoadBalancer", "ports": [{"port": 80}]}
-    made = api("POST", path, {**_meta("s", labels={"l": "v"}), "spec": spec})
+    made = api("POST", path, {**meta("s", labels={"l": "v"}), "spec": spec})
     rv = made["metadata"]["resourceVersion"]
     patch = {"metadata": {"annotations": {"a": "b"}},
              "status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.1"}]}}}  # fmt: skip
@@ -437,7 +326,7 @@ def test_scale(api: Api, namespace: str, version: str, kind: str, resource: str)
 def test_priority_class(api: Api) -> None:
     """PriorityClass endpoints can be operated with different HTTP methods: the value is fixed."""
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    made = api("POST", path, {**_meta("conformance"), "value": 10})
+    made = api("POST", path, {**meta("conformance"), "value": 10})
     refused = api("PUT", f"{path}/conformance", {**made, "value": 20}, status=422)
     assert refused["message"].endswith("value: Forbidden: may not be changed in an update.")
     made["description"] = "changed"
@@ -449,7 +338,7 @@ def test_job(api: Api, namespace: str) -> None:
     """Job should manage the lifecycle of a job: suspended, labelled, annotated, found, deleted."""
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
     template = {"spec": {**POD, "restartPolicy": "Never"}}
-    made = api("POST", path, {**_meta("j"), "spec": {"suspend": True, "template": template}})
+    made = api("POST", path, {**meta("j"), "spec": {"suspend": True, "template": template}})
     uid = made["metadata"]["uid"]
     assert made["spec"]["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": uid}
     label = {"metadata": {"labels": {"e2e": namespace}}}
@@ -490,7 +379,7 @@ def test_events(api: Api, namespace: str) -> None:
     series is added through events.k8s.io, and core/v1 lists the same event."""
     path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
     event = {
-        **_meta("e", labels={"l": "v"}), "eventTime": "2026-01-01T00:00:00.000000Z",
+        **meta("e", labels={"l": "v"}), "eventTime": "2026-01-01T00:00:00.000000Z",
         "reportingController": "e2e.example.com/c", "reportingInstance": "i", "action": "Do",
         "reason": "Test", "type": "Normal", "regarding": {"namespace": namespace},
     }  # fmt: skip
@@ -509,7 +398,7 @@ def test_events(api: Api, namespace: str) -> None:
 
 def test_node(api: Api) -> None:
     """Node Lifecycle should run through the lifecycle of a node."""
-    made = api("POST", "/api/v1/nodes", {**_meta("fake"), "status": {"phase": "Running"}})
+    made = api("POST", "/api/v1/nodes", {**meta("fake"), "status": {"phase": "Running"}})
     assert made["spec"]["taints"] == [
         {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     ]

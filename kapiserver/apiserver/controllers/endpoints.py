@@ -39,6 +39,8 @@ from kapiserver.storage.query import DeleteQuery, ListQuery
 WORKERS = 4
 SOON_SECONDS = 0.1
 """After a change; many of them are looked at once."""
+REST = 4
+"""After a look a namespace rests so many times as long as that took."""
 _DISCOVERY = GroupVersion("discovery.k8s.io", "v1")
 _OF_PODS = "endpointslice-controller.k8s.io"
 _OF_ENDPOINTS = "endpointslicemirroring-controller.k8s.io"
@@ -64,6 +66,8 @@ class ServiceLoop:
         self._gone: dict[str, set[str]] = {}
         """Services that went, by namespace: what was made for them goes too."""
         self._soon: set[str] = set()
+        self._took: dict[str, float] = {}
+        """Seconds that a look lasted, by namespace."""
         self._work: Work[str] = Work(self._look, server.clock, workers=WORKERS, name=kind.name)
 
     async def stop(self) -> None:
@@ -73,8 +77,8 @@ class ServiceLoop:
     def begin(self) -> None:
         """Forget everything."""
         self._work.clear()
-        self._services.clear()
-        self._gone.clear()
+        for part in (self._services, self._gone, self._took):
+            part.clear()
 
     def put(self, seen: Seen) -> None:
         """An object is there, or changed."""
@@ -93,6 +97,7 @@ class ServiceLoop:
             services.discard(seen.key.name)
             if not services:
                 self._services.pop(namespace, None)
+                self._took.pop(namespace, None)
             self._gone.setdefault(namespace, set()).add(seen.key.name)
             self._later(namespace)
         elif name in (*self._kind.depends_on, *_MADE) and namespace in self._services:
@@ -101,7 +106,8 @@ class ServiceLoop:
     def _later(self, namespace: str) -> None:
         if namespace not in self._soon:
             self._soon.add(namespace)
-            self._server.clock.call_later(SOON_SECONDS, lambda: self._now(namespace))
+            seconds = max(SOON_SECONDS, REST * self._took.get(namespace, 0))
+            self._server.clock.call_later(seconds, lambda: self._now(namespace))
 
     def _now(self, namespace: str) -> None:
         self._soon.discard(namespace)
@@ -115,11 +121,14 @@ class ServiceLoop:
             )
             if is_terminating(entry.tree()):
                 return
+            began = self._server.clock.now()
             try:
                 await self._kind.look(self._server, namespace, gone)
             except Exception:
                 self._gone.setdefault(namespace, set()).update(gone)
                 raise
+            if namespace in self._services:
+                self._took[namespace] = self._server.clock.now() - began
 
 
 _MADE = ("endpoints", "endpointslices.discovery.k8s.io")
@@ -134,7 +143,16 @@ async def _services_with_pods(server: Server, namespace: str) -> list[tuple[Tree
     services = await _all(server, CORE, "services", namespace)
     mine = [one for one in services if selects_pods(one) and not is_terminating(one)]
     pods = await _all(server, CORE, "pods", namespace) if mine else []
-    return [(service, selected(service, pods)) for service in mine]
+    labelled: dict[tuple[str, str], list[Tree]] = {}
+    for pod in pods:
+        for label in labels_of(pod).items():
+            labelled.setdefault(label, []).append(pod)
+
+    def candidates(service: Tree) -> list[Tree]:
+        selector = service["spec"]["selector"].items()
+        return min((labelled.get(label, []) for label in selector), key=len)
+
+    return [(service, selected(service, candidates(service))) for service in mine]
 
 
 # Endpoints.

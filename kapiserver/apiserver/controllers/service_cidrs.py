@@ -123,7 +123,8 @@ class ServiceCIDRs:
 
 
 def _networks(cidr: Tree) -> list[_Network]:
-    return [ipaddress.ip_network(text) for text in value_at(cidr, "spec", "cidrs") or ()]
+    texts = value_at(cidr, "spec", "cidrs") or ()
+    return [ipaddress.ip_network(text, strict=False) for text in texts]
 
 
 def _holds(

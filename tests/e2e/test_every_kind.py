@@ -346,3 +346,28 @@ def test_field_selectors(api: Api, served: dict[tuple[str, str], Served]) -> Non
         for query in ("", "&watch=1"):
             path = f"{resource.everywhere}?fieldSelector=spec.x=1{query}"
             assert api("GET", path, status=400)["message"] == wanted
+
+
+def test_other_versions(api: Api, served: dict[tuple[str, str], Served]) -> None:
+    """An object read in any other version, and written back as it was read, has not changed."""
+    seen_versions = set()
+    for obj in OBJECTS:
+        group = obj["apiVersion"].rpartition("/")[0]
+        resource, three = served[obj["apiVersion"], obj["kind"]], copy.deepcopy(obj)
+        others = [
+            one
+            for (version, kind), one in served.items()
+            if kind == obj["kind"] and version.rpartition("/")[0] == group and one != resource
+        ]
+        if not others:
+            continue
+        three["metadata"]["name"] = name = obj["metadata"]["name"].removesuffix("one") + "three"
+        path = f"{resource.path(NAMESPACE)}/{name}"
+        made = api("POST", resource.path(NAMESPACE), three)
+        for other in others:
+            there = f"{other.path(NAMESPACE)}/{name}"
+            api("PUT", there, api("GET", there))
+            if obj["kind"] != "HorizontalPodAutoscaler":  # its CPU metric moves to the end
+                assert api("GET", path) == made, other
+            seen_versions.add(other.version)
+    assert len(seen_versions) == 10

@@ -6,7 +6,8 @@ hash may be kept for ever. Mirrors handler and handler3 of kube-openapi.
 
 from __future__ import annotations
 
-import weakref
+import functools
+from collections.abc import Callable
 from email.utils import formatdate, parsedate_to_datetime
 
 from kapiserver.api.scheme import Scheme
@@ -21,7 +22,11 @@ _JSON = "application/json"
 _PROTOBUF = "application/com.github.proto-openapi.spec.{}.v1.0+protobuf"
 _YEAR = 365 * 24 * 3600
 
-_documents: weakref.WeakKeyDictionary[Scheme, Documents] = weakref.WeakKeyDictionary()
+
+@functools.lru_cache(maxsize=8)
+def _documents_of(scheme: Scheme, now: Callable[[], float]) -> Documents:
+    """Kept for the servers that were asked last; others make theirs anew."""
+    return Documents(scheme, now)
 
 
 async def answer(server: Server, request: Request) -> Answer:
@@ -29,9 +34,7 @@ async def answer(server: Server, request: Request) -> Answer:
     if request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed
     version, _, path = request.path.removeprefix("/openapi").strip("/").partition("/")
-    documents = _documents.get(server.scheme)
-    if documents is None:
-        documents = _documents[server.scheme] = Documents(server.scheme, server.clock.now)
+    documents = _documents_of(server.scheme, server.clock.now)
     if version == "v3" and not path:
         return _answered(request, await documents.index(), _JSON)
     if version == "v2" and not path:

@@ -383,6 +383,15 @@ BROKEN = {
             "supported operator, function or macro signature for rule: self.a > 0"
         ],
     ),
+    "a value that the schema has forbidden since": (
+        obj(a={"type": "number", "x-kubernetes-validations": [{"rule": "string(self) == ''"}]}),
+        {"a": {"b": 1}},
+        {"a": {"b": 1}, "c": 1},
+        [
+            "a: Invalid value: \"number\": 'no such overload': call arguments did not match a "
+            "supported operator, function or macro signature for rule: string(self) == ''"
+        ],
+    ),
     "items and entries": (
         obj(
             l={"type": "array", "items": obj("self.a > 0", a=INT)},

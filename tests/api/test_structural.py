@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
 
 from kapiserver.api.apiextensions import structural
 from kapiserver.api.errors import Path
+from tests.api.test_pruning import schemas
 
 AT = "spec.versions[0].schema.openAPIV3Schema"
 STRING = {"type": "string"}
@@ -284,6 +286,15 @@ def test_schemas_that_are_not_structural(name):
     """What keeps a schema from being structural is said in kube-apiserver's words."""
     schema, messages = WRONG[name]
     assert check(schema) == messages
+
+
+@settings(max_examples=100, deadline=None)
+@given(schemas(), schemas())
+def test_any_schema_can_be_checked(schema, other):
+    """Whatever a schema says, it is told what is wrong with it."""
+    for name in ("allOf", "anyOf", "oneOf"):
+        assert isinstance(check({**schema, name: [other]}), list)
+    assert isinstance(check({**schema, "not": other, "items": [other]}), list)
 
 
 def test_nothing_is_compiled_before_it_is_used():

@@ -280,7 +280,8 @@ def _check_declared(
     yield from _check_complete(nested, schema, path, nested_path)
     items = nested.get("items")
     if isinstance(items, dict):
-        declared = schema.get("items")
+        known = schema.get("items")
+        declared = known if isinstance(known, dict) else None
         yield from _check_declared(items, declared, path / "items", nested_path / "items")
     fields = schema.get("properties") or {}
     for name, below in (nested.get("properties") or {}).items():

@@ -27,6 +27,13 @@ Frame: TypeAlias = list[Any]
 """What is left of the limit, then the variables."""
 Run: TypeAlias = Callable[[Frame], Any]
 _UNSET = object()
+FAULTS = (Failed, TypeError, AttributeError, ValueError, OverflowError)
+"""What a function raises; all but Failed only for values that are not what their kind says, as an
+object that was stored before its schema forbade it."""
+
+
+def _failure(error: Exception) -> Failed:
+    return error if isinstance(error, Failed) else Failed("no such overload")
 
 
 class Uncompilable(ValueError):
@@ -69,11 +76,11 @@ class Program:
             if frame[0] < 0:
                 raise CostExceeded
             value = self.run(frame)
-        except Failed as error:
-            failure = str(error)
         except (CostExceeded, RecursionError):
             failure, exceeded = "operation cancelled: actual cost limit exceeded", True
             frame[0] = min(frame[0], -1)
+        except FAULTS as error:
+            failure = str(_failure(error))
         return Result(value, limit - frame[0], failure, exceeded)
 
 
@@ -395,8 +402,8 @@ def _junction(decisive: bool) -> Callable[[list[Run]], Run]:
                 try:
                     if _truth(arg(frame)) is decisive:
                         return decisive
-                except Failed as error:
-                    failed = failed or error
+                except FAULTS as error:
+                    failed = failed or _failure(error)
             if failed is not None:
                 raise failed
             return not decisive
@@ -423,8 +430,8 @@ def _quantified(decisive: bool) -> Callable[[Rounds, Run], Run]:
                 try:
                     if _truth(body(frame)) is decisive:
                         return decisive
-                except Failed as error:
-                    failed = failed or error
+                except FAULTS as error:
+                    failed = failed or _failure(error)
             if failed is not None:
                 raise failed
             return not decisive

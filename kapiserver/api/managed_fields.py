@@ -24,6 +24,7 @@ from kapiserver.api.typed_values import (
     SchemaMismatch,
     fields_of,
     fields_said,
+    reconciled,
     with_named_fields,
 )
 from kapiserver.api.types import Tree
@@ -86,7 +87,8 @@ class Owned:
 
     def with_fields(self, fields: Fields) -> Owned:
         """The same with other fields."""
-        return self if fields == self.fields else replace(self, fields=fields, entry=None)
+        same = fields is self.fields or fields == self.fields
+        return self if same else replace(self, fields=fields, entry=None)
 
     def with_time(self, time: str | None) -> Owned:
         """The same at another time."""
@@ -230,8 +232,19 @@ class FieldManager:
                 return {} if live is None else None
             sent = _read_or_none(entries)
             if sent:
-                return sent
-        return _read_or_none([] if live is None else managed_fields_of(live))
+                return self._reconciled(sent)
+        kept = _read_or_none([] if live is None else managed_fields_of(live))
+        return self._reconciled(kept)
+
+    def _reconciled(self, managers: Managers) -> Managers:
+        """The managers with sets that the schemas of today could have given them."""
+        for manager, owned in managers.items():
+            try:
+                node = self.schemas.node(owned.api_version)
+            except NotRegistered:
+                continue
+            managers[manager] = owned.with_fields(reconciled(node, owned.fields))
+        return managers
 
     def _updater(self, name: str) -> Manager:
         return Manager(name, UPDATE, self.version, self.subresource)
@@ -320,7 +333,7 @@ class FieldManager:
         if "managedFields" in (config.get("metadata") or {}):
             raise BadObject("metadata.managedFields must be nil")
         current = deepcopy(self.schemas.empty(self.version)) if live is None else live
-        managers = _read_or_none(managed_fields_of(current)) or {}
+        managers = self._reconciled(_read_or_none(managed_fields_of(current)))
         bare = _bare(current)
         if not managers and live is not None:
             first = self._updater(BEFORE_FIRST_APPLY)
@@ -332,7 +345,7 @@ class FieldManager:
         changed = live is None or (merged is not bare and merged != bare)
         if applier in taken:
             mine = taken[applier]
-            taken[applier] = mine.with_time(now if changed else mine.time or now)
+            taken[applier] = mine.with_time(now) if changed else mine
         return (merged if changed else current), write_managers(_capped(taken))
 
     def _said(self, config: Tree) -> Fields:
@@ -357,7 +370,9 @@ class FieldManager:
         last = managers.get(applier)
         said = without(said, self.ignored)
         mine = difference(said, _OF_THE_SERVER)
-        now_owned = Owned(fields=mine, api_version=self.version)
+        # When that was says who changes something; who only comes to share has no time of its own.
+        time = None if last is None else last.time
+        now_owned = Owned(fields=mine, api_version=self.version, time=time)
         drops = False
         if last is not None and last.api_version == self.version:
             if last.fields == mine:

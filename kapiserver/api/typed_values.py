@@ -284,6 +284,20 @@ def with_named_fields(node: Node, fields: Fields) -> Fields:
     return found
 
 
+def reconciled(node: Node, fields: Fields) -> Fields:
+    """The set as the schema would have it: what became one piece is owned as a whole."""
+    found = fields
+    for step, below in fields.items():
+        if not below:
+            continue
+        child = _below(node, step)
+        whole = isinstance(child, MapNode | ListNode) and child.atomic
+        inner = END if whole else reconciled(child, below)
+        if inner is not below:
+            found = fields | {step: inner} if found is fields else {**found, step: inner}
+    return found
+
+
 def _below(node: Node, step: Step) -> Node:
     if isinstance(node, MapNode):
         return node.child(step[2:]) or NOTHING

@@ -14,114 +14,26 @@ from kapiserver.api import merge_schema, structured_merge
 from kapiserver.api.errors import BadObject, FieldConflicts, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.managed_fields import (
-    FieldManager,
     read_managers,
     write_managers,
 )
-from kapiserver.api.merge_schema import Node
-from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.codecs.shape import read_tree
-
-SCHEME = Scheme()
-NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
-
-
-class _Schemas:
-    """One kind of the scheme."""
-
-    def __init__(self, group: str, kind: str) -> None:
-        self._group = group
-        self._kind = kind
-
-    def _of(self, api_version: str) -> GroupVersionKind:
-        return GroupVersion.parse(api_version).with_kind(self._kind)
-
-    def node(self, api_version: str) -> Node:
-        return merge_schema.schema_of(SCHEME.type_of(self._of(api_version)))
-
-    def convert(self, obj: Tree, api_version: str) -> Tree:
-        kind = self._of(api_version)
-        if obj["apiVersion"] == api_version:
-            return obj
-        SCHEME.type_of(kind)
-        return SCHEME.convert(_canonical(obj), kind.group_version)
-
-    def empty(self, api_version: str) -> Tree:
-        kind = self._of(api_version)
-        return _canonical({"kind": kind.kind, "apiVersion": api_version})
-
-
-def _canonical(obj: Tree) -> Tree:
-    kind = GroupVersion.parse(obj["apiVersion"]).with_kind(obj["kind"])
-    return read_tree(SCHEME.type_of(kind), copy.deepcopy(obj), [])
-
-
-def _manager(api_version: str, kind: str, **options: Any) -> FieldManager:
-    group = GroupVersion.parse(api_version).group
-    options.setdefault("ignored", {"f:status": {}})
-    return FieldManager(schemas=_Schemas(group, kind), version=api_version, **options)
-
-
-class _Object:
-    """An object as a server keeps it: every write goes through a FieldManager."""
-
-    def __init__(self, api_version: str, kind: str, **options: Any) -> None:
-        self.fields = _manager(api_version, kind, **options)
-        self.tree: Tree | None = None
-
-    def apply(self, text: str | Tree, manager: str, *, force: bool = False, now: str = NOW) -> Tree:
-        config = yaml.safe_load(text) if isinstance(text, str) else copy.deepcopy(text)
-        out, entries = self.fields.apply(self.tree, config, manager=manager, now=now, force=force)
-        return self._stored(out, entries)
-
-    def update(self, new: Tree, manager: str, *, now: str = NOW) -> Tree:
-        new = _canonical(new)
-        entries = self.fields.update(self.tree, new, manager=manager, now=now)
-        return self._stored(new, entries)
-
-    def _stored(self, tree: Tree, entries: list[Tree]) -> Tree:
-        tree = _canonical(tree)
-        SCHEME.default(tree)
-        tree["metadata"]["uid"] = "1"
-        tree["metadata"].pop("managedFields", None)
-        if entries:
-            tree["metadata"]["managedFields"] = entries
-        self.tree = tree
-        return tree
-
-    def owned(self) -> dict[tuple[str, str], Any]:
-        assert self.tree is not None
-        entries = self.tree["metadata"].get("managedFields", [])
-        return {(one["manager"], one["operation"]): one["fieldsV1"] for one in entries}
-
-    def plain(self) -> Tree:
-        assert self.tree is not None
-        tree = copy.deepcopy(self.tree)
-        tree["metadata"].pop("managedFields", None)
-        return tree
-
-
-CONFIG_MAP = """
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: x, namespace: default}
-data: {a: "1"}
-"""
-
-
-def _config_map(**data: str) -> Tree:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "x", "namespace": "default"},
-        "data": data,
-    }
+from tests.ownership import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    LATER,
+    NOW,
+    SCHEME,
+    OwnedObject,
+    canonical,
+    config_map,
+    follower,
+)
 
 
 def test_apply_creates() -> None:
     """Applying to nothing makes the object; the applier owns what it wrote."""
-    obj = _Object("v1", "ConfigMap")
+    obj = OwnedObject("v1", "ConfigMap")
     assert obj.apply(CONFIG_MAP, "me")["data"] == {"a": "1"}
     assert obj.tree is not None
     assert obj.tree["metadata"]["managedFields"] == [
@@ -138,29 +50,29 @@ def test_apply_creates() -> None:
 
 def test_update_owns_what_it_changed() -> None:
     """An update owns what it added or changed, the objects around included where they are new."""
-    obj = _Object("v1", "ConfigMap")
-    obj.update(_config_map(a="1"), "creator")
+    obj = OwnedObject("v1", "ConfigMap")
+    obj.update(config_map(a="1"), "creator")
     assert obj.owned() == {("creator", "Update"): {"f:data": {".": {}, "f:a": {}}}}
-    obj.update(_config_map(a="1", b="2"), "other", now=LATER)
+    obj.update(config_map(a="1", b="2"), "other", now=LATER)
     assert obj.owned() == {
         ("creator", "Update"): {"f:data": {".": {}, "f:a": {}}},
         ("other", "Update"): {"f:data": {"f:b": {}}},
     }
-    obj.update(_config_map(a="3", b="2"), "other", now=LATER)
+    obj.update(config_map(a="3", b="2"), "other", now=LATER)
     assert obj.owned() == {
         ("creator", "Update"): {"f:data": {}},
         ("other", "Update"): {"f:data": {"f:a": {}, "f:b": {}}},
     }
-    obj.update(_config_map(b="2"), "third", now=LATER)
+    obj.update(config_map(b="2"), "third", now=LATER)
     assert obj.owned()[("other", "Update")] == {"f:data": {"f:b": {}}}
 
 
 def test_dropped_fields_go() -> None:
     """A field that its only owner applies no more goes; one that another owns stays."""
-    obj = _Object("v1", "ConfigMap")
-    obj.apply(_config_map(a="1", b="2", c="3"), "me")
-    obj.apply(_config_map(b="2"), "you")
-    assert obj.apply(_config_map(a="1"), "me")["data"] == {"a": "1", "b": "2"}
+    obj = OwnedObject("v1", "ConfigMap")
+    obj.apply(config_map(a="1", b="2", c="3"), "me")
+    obj.apply(config_map(b="2"), "you")
+    assert obj.apply(config_map(a="1"), "me")["data"] == {"a": "1", "b": "2"}
     assert obj.owned() == {
         ("me", "Apply"): {"f:data": {"f:a": {}}},
         ("you", "Apply"): {"f:data": {"f:b": {}}},
@@ -169,19 +81,19 @@ def test_dropped_fields_go() -> None:
 
 def test_conflict_and_force() -> None:
     """Changing what another owns is refused by name and path; force takes it."""
-    obj = _Object("v1", "ConfigMap")
-    obj.apply(_config_map(a="1", b="2"), "me")
-    obj.update(_config_map(a="1", b="5"), "editor")
+    obj = OwnedObject("v1", "ConfigMap")
+    obj.apply(config_map(a="1", b="2"), "me")
+    obj.update(config_map(a="1", b="5"), "editor")
     with pytest.raises(FieldConflicts) as caught:
-        obj.apply(_config_map(a="9", b="9"), "you")
+        obj.apply(config_map(a="9", b="9"), "you")
     assert str(caught.value) == (
         'Apply failed with 2 conflicts: conflicts with "editor" using v1:\n- .data.b\n'
         'conflicts with "me":\n- .data.a'
     )
     with pytest.raises(FieldConflicts) as caught:
-        obj.apply(_config_map(a="9"), "you")
+        obj.apply(config_map(a="9"), "you")
     assert str(caught.value) == 'Apply failed with 1 conflict: conflict with "me": .data.a'
-    assert obj.apply(_config_map(a="9"), "you", force=True)["data"] == {"a": "9", "b": "5"}
+    assert obj.apply(config_map(a="9"), "you", force=True)["data"] == {"a": "9", "b": "5"}
     assert obj.owned() == {
         ("editor", "Update"): {"f:data": {"f:b": {}}},
         ("you", "Apply"): {"f:data": {"f:a": {}}},
@@ -190,21 +102,21 @@ def test_conflict_and_force() -> None:
 
 def test_same_value_is_shared() -> None:
     """Applying the value that is there is no conflict: both own it."""
-    obj = _Object("v1", "ConfigMap")
-    obj.apply(_config_map(a="1"), "me")
-    obj.apply(_config_map(a="1"), "you")
+    obj = OwnedObject("v1", "ConfigMap")
+    obj.apply(config_map(a="1"), "me")
+    obj.apply(config_map(a="1"), "you")
     assert set(obj.owned()) == {("me", "Apply"), ("you", "Apply")}
 
 
 def test_first_apply_of_an_old_object() -> None:
     """What was there before anybody tracked owners belongs to before-first-apply."""
-    obj = _Object("v1", "ConfigMap")
-    obj.tree = _canonical(_config_map(a="1", b="2"))
+    obj = OwnedObject("v1", "ConfigMap")
+    obj.tree = canonical(config_map(a="1", b="2"))
     obj.tree["metadata"]["uid"] = "1"
-    assert "managedFields" not in obj.update(_config_map(a="1", b="2"), "editor")["metadata"]
+    assert "managedFields" not in obj.update(config_map(a="1", b="2"), "editor")["metadata"]
     with pytest.raises(FieldConflicts, match='conflict with "before-first-apply" using v1'):
-        obj.apply(_config_map(a="2"), "me")
-    obj.apply(_config_map(a="1"), "me")
+        obj.apply(config_map(a="2"), "me")
+    obj.apply(config_map(a="1"), "me")
     assert obj.owned() == {
         ("before-first-apply", "Update"): {"f:data": {".": {}, "f:a": {}, "f:b": {}}},
         ("me", "Apply"): {"f:data": {"f:a": {}}},
@@ -213,17 +125,17 @@ def test_first_apply_of_an_old_object() -> None:
 
 def test_reset() -> None:
     """One empty entry drops all owners."""
-    obj = _Object("v1", "ConfigMap")
-    obj.apply(_config_map(a="1"), "me")
-    reset = _config_map(a="1")
+    obj = OwnedObject("v1", "ConfigMap")
+    obj.apply(config_map(a="1"), "me")
+    reset = config_map(a="1")
     reset["metadata"] |= {"uid": "1", "managedFields": [{}]}
     assert "managedFields" not in obj.update(reset, "editor")["metadata"]
 
 
 def test_client_may_edit_managed_fields() -> None:
     """Entries a client sends replace those there are; senseless ones are passed over."""
-    obj = _Object("v1", "ConfigMap")
-    obj.apply(_config_map(a="1"), "me")
+    obj = OwnedObject("v1", "ConfigMap")
+    obj.apply(config_map(a="1"), "me")
     assert obj.tree is not None
     edited = copy.deepcopy(obj.tree)
     edited["metadata"]["managedFields"][0]["manager"] = "renamed"
@@ -235,26 +147,9 @@ def test_client_may_edit_managed_fields() -> None:
     assert obj.owned() == {("renamed", "Apply"): {"f:data": {"f:a": {}}}}
 
 
-DEPLOYMENT = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: x, namespace: default, labels: {app: x}}
-spec:
-  selector: {matchLabels: {app: x}}
-  template:
-    metadata: {labels: {app: x}}
-    spec:
-      containers:
-      - name: nginx
-        image: nginx:1
-        ports: [{containerPort: 443}, {containerPort: 80}]
-        env: [{name: B, value: b}, {name: A, value: a}]
-"""
-
-
 def test_lists_merge_by_key() -> None:
     """Items of a list with keys are merged one by one, in the applier's order."""
-    obj = _Object("apps/v1", "Deployment")
+    obj = OwnedObject("apps/v1", "Deployment")
     obj.apply(DEPLOYMENT, "me")
     sidecar = yaml.safe_load(DEPLOYMENT)
     sidecar["spec"]["template"]["spec"]["containers"] = [
@@ -276,14 +171,14 @@ def test_lists_merge_by_key() -> None:
 
 def test_atomic_parts_are_owned_whole() -> None:
     """A selector is one piece: who applies it owns it, not what is in it."""
-    obj = _Object("apps/v1", "Deployment")
+    obj = OwnedObject("apps/v1", "Deployment")
     obj.apply(DEPLOYMENT, "me")
     assert obj.owned()[("me", "Apply")]["f:spec"]["f:selector"] == {}
 
 
 def test_scaler_keeps_replicas() -> None:
     """An applier that says nothing of replicas leaves them to whoever set them."""
-    obj = _Object("apps/v1", "Deployment")
+    obj = OwnedObject("apps/v1", "Deployment")
     tree = obj.apply(DEPLOYMENT, "me")
     scaled = copy.deepcopy(tree)
     scaled["spec"]["replicas"] = 7
@@ -297,7 +192,7 @@ def test_scaler_keeps_replicas() -> None:
 
 def test_status_is_not_owned_through_the_object() -> None:
     """What a write cannot change it does not own."""
-    obj = _Object("apps/v1", "Deployment")
+    obj = OwnedObject("apps/v1", "Deployment")
     config = yaml.safe_load(DEPLOYMENT)
     config["status"] = {"replicas": 3}
     obj.apply(config, "me")
@@ -331,7 +226,7 @@ def test_configurations_that_do_not_fit(path: tuple[str, ...], value: Any, words
     for step in path[:-1]:
         at = at[step]
     at[path[-1]] = value
-    obj = _Object("apps/v1", "Deployment")
+    obj = OwnedObject("apps/v1", "Deployment")
     with pytest.raises(BadObject) as caught:
         obj.apply(config, "me")
     assert words in str(caught.value)
@@ -339,14 +234,14 @@ def test_configurations_that_do_not_fit(path: tuple[str, ...], value: Any, words
 
 def test_owners_across_versions() -> None:
     """Who wrote in one version keeps what it owns when others write in another."""
-    obj = _Object("autoscaling/v2", "HorizontalPodAutoscaler")
+    obj = OwnedObject("autoscaling/v2", "HorizontalPodAutoscaler")
     base: Tree = {
         "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "x", "namespace": "default"},
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "x"}, "maxReplicas": 3},
     }
     obj.apply({"apiVersion": "autoscaling/v2", **base}, "two")
-    v1 = _manager("autoscaling/v1", "HorizontalPodAutoscaler")
+    v1 = follower("autoscaling/v1", "HorizontalPodAutoscaler")
     assert obj.tree is not None
     live = SCHEME.convert(obj.tree, GroupVersion("autoscaling", "v1"))
     config = {"apiVersion": "autoscaling/v1", **copy.deepcopy(base)}
@@ -362,24 +257,24 @@ def test_owners_across_versions() -> None:
 
 def test_owner_of_a_version_that_is_gone() -> None:
     """An entry in a version nobody knows any more goes with the next write."""
-    obj = _Object("v1", "ConfigMap")
-    obj.apply(_config_map(a="1"), "me")
+    obj = OwnedObject("v1", "ConfigMap")
+    obj.apply(config_map(a="1"), "me")
     assert obj.tree is not None
     entry = dict(obj.tree["metadata"]["managedFields"][0], apiVersion="v0", manager="old")
     obj.tree["metadata"]["managedFields"].append(entry)
     with pytest.raises(NotRegistered):
         obj.fields.schemas.node("v0")
-    obj.apply(_config_map(a="1", b="2"), "me")
+    obj.apply(config_map(a="1", b="2"), "me")
     assert set(obj.owned()) == {("me", "Apply")}
 
 
 def test_updaters_are_capped() -> None:
     """Beyond ten updaters the oldest are merged into one."""
-    obj = _Object("v1", "ConfigMap")
+    obj = OwnedObject("v1", "ConfigMap")
     data = {}
     for index in range(15):
         data[f"k{index:02}"] = "x"
-        obj.update(_config_map(**data), f"m{index:02}", now=f"2026-01-{index + 1:02}T00:00:00Z")
+        obj.update(config_map(**data), f"m{index:02}", now=f"2026-01-{index + 1:02}T00:00:00Z")
     owned = obj.owned()
     assert len(owned) == 10
     ancient = owned[("ancient-changes", "Update")]
@@ -389,14 +284,14 @@ def test_updaters_are_capped() -> None:
 
 def test_unchanged_apply_changes_nothing() -> None:
     """Applying the same again keeps the object and its times."""
-    obj = _Object("apps/v1", "Deployment")
+    obj = OwnedObject("apps/v1", "Deployment")
     before = copy.deepcopy(obj.apply(DEPLOYMENT, "me"))
     assert obj.apply(DEPLOYMENT, "me", now=LATER) == before
 
 
 def test_entries_survive_reading() -> None:
     """managedFields read and written again are the same."""
-    obj = _Object("apps/v1", "Deployment")
+    obj = OwnedObject("apps/v1", "Deployment")
     entries = obj.apply(DEPLOYMENT, "me")["metadata"]["managedFields"]
     assert write_managers(read_managers(entries)) == entries
 
@@ -435,7 +330,7 @@ def _pods(draw: st.DrawFn, names: st.SearchStrategy[str] = _NAMES) -> Tree:
 @settings(max_examples=150, deadline=None)
 def test_apply_is_idempotent(first: Tree, second: Tree) -> None:
     """Applying the same configuration twice is applying it once."""
-    obj = _Object("v1", "Pod")
+    obj = OwnedObject("v1", "Pod")
     obj.apply(first, "me")
     obj.apply(second, "you", force=True)
     once = copy.deepcopy(obj.tree)
@@ -450,7 +345,7 @@ _MINE, _YOURS = st.sampled_from(["a", "b"]), st.sampled_from(["c", "d"])
 @settings(max_examples=150, deadline=None)
 def test_disjoint_managers_never_conflict(mine: Tree, yours: Tree) -> None:
     """Managers who say nothing of each other's fields do not meet."""
-    obj = _Object("v1", "Pod")
+    obj = OwnedObject("v1", "Pod")
     obj.apply(mine, "me")
     obj.apply(yours, "you")
     obj.apply(mine, "me")
@@ -464,9 +359,9 @@ def test_disjoint_managers_never_conflict(mine: Tree, yours: Tree) -> None:
 def test_leaving_restores_the_rest(mine: Tree, yours: Tree) -> None:
     """When a manager applies nothing any more, what is left is what the others said."""
     mine["metadata"]["annotations"] = {"mine": ""}
-    alone = _Object("v1", "Pod")
+    alone = OwnedObject("v1", "Pod")
     alone.apply(mine, "me")
-    both = _Object("v1", "Pod")
+    both = OwnedObject("v1", "Pod")
     both.apply(mine, "me")
     both.apply(yours, "you")
     nothing = {part: copy.deepcopy(yours[part]) for part in ("apiVersion", "kind")}
@@ -484,7 +379,7 @@ def test_comparison_leads_from_one_to_the_other(one: Tree, other: Tree) -> None:
     diff = structured_merge.compare(node, one, other)
     cut = structured_merge.remove(node, one, diff.removed)
     merged = structured_merge.merge(node, cut, other)
-    assert _unordered(_canonical(merged)) == _unordered(_canonical(other))
+    assert _unordered(canonical(merged)) == _unordered(canonical(other))
 
 
 def _unordered(value: Any) -> Any:
@@ -493,3 +388,31 @@ def _unordered(value: Any) -> Any:
     if isinstance(value, list):
         return sorted((_unordered(inner) for inner in value), key=repr)
     return value
+
+
+def test_a_list_that_became_one_piece() -> None:
+    """Who owned parts of what is one piece by now owns all of it."""
+    obj = OwnedObject("apps/v1", "Deployment")
+    obj.apply(DEPLOYMENT, "me")
+    assert obj.tree is not None
+    (entry,) = obj.tree["metadata"]["managedFields"]
+    entry["fieldsV1"]["f:spec"]["f:selector"] = {"f:matchLabels": {"f:app": {}}}
+    obj.apply(DEPLOYMENT, "you")
+    assert obj.owned()[("me", "Apply")]["f:spec"]["f:selector"] == {}
+    changed = yaml.safe_load(DEPLOYMENT)
+    changed["spec"]["selector"]["matchLabels"]["tier"] = "one"
+    with pytest.raises(FieldConflicts, match=r'conflicts with "me":\n- \.spec\.selector'):
+        obj.apply(changed, "third")
+
+
+def test_who_only_shares_has_no_time() -> None:
+    """An applier that changes nothing has no time until it does, and keeps the one it had."""
+    obj = OwnedObject("v1", "ConfigMap")
+    obj.apply(config_map(a="1", b="1"), "me")
+    tree = obj.apply(config_map(a="1"), "you", now=LATER)
+    times = {one["manager"]: one.get("time") for one in tree["metadata"]["managedFields"]}
+    assert times == {"me": NOW, "you": None}
+    obj.apply(config_map(a="2"), "you", force=True, now=LATER)
+    tree = obj.apply(config_map(a="2", b="1"), "you", now="2026-01-03T00:00:00Z")
+    times = {one["manager"]: one.get("time") for one in tree["metadata"]["managedFields"]}
+    assert times == {"me": NOW, "you": LATER}

@@ -56,13 +56,15 @@ def align_cluster_ips(new: Tree, old: Tree) -> None:
     """Bring `clusterIP` and `clusterIPs` of a spec into line: old clients know only the first, so
     what they change there holds for the list too. `old` is empty for a new service."""
     first, listed = new.get("clusterIP") or "", new.get("clusterIPs") or []
-    before, listed_before = old.get("clusterIP") or "", old.get("clusterIPs") or []
+    before = old.get("clusterIP") or ""
+    # Servers before 1.20 stored no list.
+    listed_before = old.get("clusterIPs") or ([before] if before else [])
     if not old:
         if first and not listed:
             new["clusterIPs"] = [first]
     elif first == before:
         if listed_before and not listed:
-            keep(new, old, "clusterIPs")
+            new["clusterIPs"] = listed_before
     elif listed == listed_before:
         if first:
             new["clusterIPs"] = [first]

@@ -49,8 +49,12 @@ def validate(
 
     old  the object before the write: what is unchanged is not reported
     """
-    before = ABSENT if old is None else old
-    errors = [_error(finding, path) for finding in plan_of(structural).check(obj, before) or ()]
+    plan = plan_of(structural)
+    found = plan.check(obj, ABSENT)
+    if found and old is not None:
+        # Mostly nothing is wrong: what was there before is looked after only then.
+        found = plan.check(obj, old)
+    errors = [_error(finding, path) for finding in found or ()]
     unique = list({str(error): error for error in errors}.values())
     duplicates = list_types.check(obj, structural, path)
     if duplicates and (old is None or not list_types.check(old, structural, path)):

@@ -1,0 +1,89 @@
+"""Rules of custom kinds over HTTP: in definitions, and broken by objects."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.apiserver.conftest import Api, Server
+from tests.apiserver.customkit import CRDS, definition, establish, version, widget
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[Api]:
+    """A server of these tests' own: it fills with groups."""
+    server = Server()
+    yield server.api
+    server.end()
+
+
+def schema(*rules: dict[str, Any], **properties: Any) -> dict[str, Any]:
+    """A schema whose `spec` has these fields and rules."""
+    spec = {"type": "object", "properties": properties, "x-kubernetes-validations": list(rules)}
+    return {"type": "object", "properties": {"spec": spec}}
+
+
+INT = {"type": "integer"}
+
+
+def test_a_rule_that_does_not_compile_is_refused_with_its_definition(api: Api) -> None:
+    """The answer says where in the schema and where in the rule."""
+    answer = api.post(CRDS, definition(version(schema=schema({"rule": "self.b > 0"}, a=INT))))
+    assert answer.status == 422
+    [cause] = answer.json["details"]["causes"]
+    at = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"
+    assert cause["field"] in (at, at.replace("validation", "versions[0].schema"))
+    assert "compilation failed: ERROR: <input>:1:5: undefined field 'b'\n" in cause["message"]
+
+
+def test_objects_are_held_to_rules(api: Api) -> None:
+    """What breaks a rule is refused, with the rule's own message, reason and field."""
+    rules = (
+        {"rule": "self.low <= self.high", "message": "low is too high"},
+        {
+            "rule": "self.low >= oldSelf.low",
+            "messageExpression": "'was %d'.format([oldSelf.low])",
+            "reason": "FieldValueForbidden",
+            "fieldPath": ".low",
+        },
+    )
+    crd = definition(version(schema=schema(*rules, low=INT, high=INT)))
+    path = establish(api, crd)
+    refused = api.post(path, widget(crd, "a", spec={"low": 2, "high": 1}))
+    assert refused.status == 422
+    assert refused.json["message"].endswith(
+        'is invalid: spec: Invalid value: "object": low is too high'
+    )
+    assert api.post(path, widget(crd, "a", spec={"low": 2, "high": 3})).status == 201
+    refused = api.patch(f"{path}/a", {"spec": {"low": 1}})
+    assert refused.status == 422
+    assert refused.json["details"]["causes"] == [
+        {"reason": "FieldValueForbidden", "message": "Forbidden: was 2", "field": "spec.low"}
+    ]
+    assert api.patch(f"{path}/a", {"spec": {"low": 3}}).status == 200
+
+
+def test_what_was_stored_before_a_rule_may_stay(api: Api) -> None:
+    """A rule that comes later asks only for what is changed."""
+    crd = definition(version(schema=schema(a=INT, b=INT)))
+    path = establish(api, crd)
+    assert api.post(path, widget(crd, "a", spec={"a": 1})).status == 201
+    found = api.get(f"{CRDS}/{crd['metadata']['name']}").json
+    stricter = schema({"rule": "self.a > 5"}, a={**INT, "minimum": 5}, b=INT)
+    found["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = stricter
+    assert api.put(f"{CRDS}/{crd['metadata']['name']}", found).status == 200
+    assert api.post(path, widget(crd, "b", spec={"a": 1})).status == 422
+    assert api.patch(f"{path}/a", {"metadata": {"labels": {"x": "y"}}}).status == 200
+    assert api.patch(f"{path}/a", {"spec": {"a": 2}}).status == 422
+
+
+def test_rules_are_not_asked_of_objects_with_wrong_types(api: Api) -> None:
+    """The answer says that rules were left out."""
+    crd = definition(version(schema=schema({"rule": "self.a > 5"}, a=INT)))
+    path = establish(api, crd)
+    refused = api.post(path, widget(crd, "a", spec={"a": "x"}))
+    assert refused.status == 422
+    told = [cause["message"] for cause in refused.json["details"]["causes"]]
+    assert told[0] == ('Invalid value: "string": spec.a in body must be of type integer: "string"')
+    assert told[1].endswith("correct the existing errors to complete validation")
+    assert len(told) == 2

@@ -7,6 +7,7 @@ is the one accessor that may add an empty `metadata`.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -80,8 +81,12 @@ def kind_of(obj: Tree) -> GroupVersionKind:
 
     Raises ValueError for an `apiVersion` with two slashes.
     """
-    version = GroupVersion.parse(obj.get("apiVersion") or "")
-    return version.with_kind(obj.get("kind") or "")
+    return _kind(obj.get("apiVersion") or "", obj.get("kind") or "")
+
+
+@functools.lru_cache(maxsize=1024)
+def _kind(api_version: str, kind: str) -> GroupVersionKind:
+    return GroupVersion.parse(api_version).with_kind(kind)
 
 
 def value_at(obj: Tree, *path: str) -> Any:

@@ -255,7 +255,9 @@ def stamped(tree: Tree, revision: int) -> Tree:
     meta = {name: before[name] for name in _BEFORE if name in before}
     if revision:
         meta["resourceVersion"] = str(revision)
-    meta.update((name, value) for name, value in before.items() if name not in _STAMPED)
+    for name, value in before.items():
+        if name not in _STAMPED:
+            meta[name] = value
     found = dict(tree)
     found["metadata"] = meta
     return found

@@ -7,8 +7,8 @@ kube-apiserver.
 from __future__ import annotations
 
 import functools
+import os
 import random
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -59,7 +59,9 @@ class RandomNames:
 
     def uid(self) -> str:
         """A random uid (version 4)."""
-        return str(uuid.uuid4())
+        text = os.urandom(16).hex()
+        variant = "89ab"[int(text[16], 16) & 3]
+        return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
     def suffix(self) -> str:
         """Letters and digits that spell no words."""

@@ -237,9 +237,7 @@ CASES = [
     (
         "spec/dnsPolicy",
         "None",
-        [
-            "spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"
-        ],
+        ["spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"],
     ),
     ("spec/hostname", "A", [f'spec.hostname: Invalid value: "A": {LABEL}']),
     (

@@ -64,6 +64,8 @@ class KindSchemas:
     def empty(self, api_version: str) -> Tree:
         """The object with nothing set. Shared."""
         kind = self._in(api_version)
+        if self.scheme.custom.version_of(kind) is not None:  # types of these come and go
+            return {"kind": kind.kind, "apiVersion": api_version, "metadata": {}}
         type_: Any = self.scheme.type_of(kind)
         return _empty(type_, kind.kind, api_version)
 

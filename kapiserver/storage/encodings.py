@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Iterable
 
 from kapiserver.api.custom import version_behind
+from kapiserver.api.errors import NotRegistered
 from kapiserver.api.fields import Extractor
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.objects import labels_of, metadata_of
@@ -130,11 +131,11 @@ class ObjectCodec:
             self.open(entry)
         try:
             found = decode_at_rest(self._codecs, entry.value)
-        except CodecError as error:
+            if not self._message_length(entry.value):
+                self._scheme.default(found)
+            return stamped(convert(self._scheme, found, self.hub), entry.revision)
+        except (CodecError, NotRegistered) as error:
             raise Corrupt(f"{entry.path}: {error}") from error
-        if not self._message_length(entry.value):
-            self._scheme.default(found)
-        return stamped(convert(self._scheme, found, self.hub), entry.revision)
 
     def open_all(self, entries: Iterable[Entry]) -> None:
         """Open what was not: a list has all of its objects, or is refused before it begins.

@@ -237,6 +237,8 @@ class ResourceCache:
     def closed(self, error: Exception | None) -> None:
         """The store's watch is over: begin anew at the next use."""
         self._watch = None
+        for entry in self._entries:
+            self._origin.superseded(entry)
         self._entries, self._index = [], {}
         self._superseded = []
         self._recent.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from kapiserver.api.apiextensions import structural
+from kapiserver.api.apiextensions import schema_warnings, structural
 from kapiserver.api.errors import Path
 from tests.api.test_pruning import schemas
 
@@ -295,6 +295,24 @@ def test_any_schema_can_be_checked(schema, other):
     for name in ("allOf", "anyOf", "oneOf"):
         assert isinstance(check({**schema, name: [other]}), list)
     assert isinstance(check({**schema, "not": other, "items": [other]}), list)
+
+
+def test_formats_that_nothing_is_checked_by():
+    """A format that is unknown is warned of, once, and not again with an update."""
+
+    def definition(*names):
+        fields = {name: {**STRING, "format": name} for name in names}
+        return {"spec": {"versions": [{"schema": {"openAPIV3Schema": obj(**fields)}}]}}
+
+    known = definition("date-time", "k8s-short-name")
+    assert schema_warnings.warnings(known, None) == []
+    assert schema_warnings.warnings(definition("x"), known) == ['unrecognized format "x"']
+    assert schema_warnings.warnings(definition("x", "int32"), definition("x")) == [
+        'unrecognized format "int32"'
+    ]
+    number = obj(a={"type": "integer", "format": "int32"}, b={"type": "number", "format": "int32"})
+    found = {"spec": {"versions": [{"schema": {"openAPIV3Schema": number}}]}}
+    assert schema_warnings.warnings(found, None) == ['unrecognized format "int32"']
 
 
 def test_nothing_is_compiled_before_it_is_used():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kapiserver.api.apiextensions import schema_warnings
 from kapiserver.api.apiextensions.conditions import set_condition
 from kapiserver.api.apiextensions.validation.definitions import (
     changed_definition,
@@ -54,6 +55,9 @@ class DefinitionStrategy(Strategy):
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(changed_definition(new, old))
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return schema_warnings.warnings(new, old)
 
     def pending_finalizers(self, obj: Tree) -> list[str]:
         found = finalizers_of(obj)

@@ -30,6 +30,7 @@ from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.encodings import Budget, ObjectCodec
 from kapiserver.storage.entry import Form, ObjectKey
+from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV
 from kapiserver.storage.query import DeleteQuery, ListQuery, Written
@@ -308,6 +309,17 @@ async def test_json_at_rest_is_defaulted(store: KV) -> None:
     assert shown["spec"]["containers"][0]["terminationMessagePolicy"] == "File"
     data = pods.documents.object(entry, PROTOBUF)
     assert CODECS.universal_deserializer.decode(data).object["spec"]["dnsPolicy"] == "ClusterFirst"
+    house.stores.stop()
+
+
+async def test_values_of_versions_that_are_gone(store: KV) -> None:
+    """A value of a version that nothing here knows is unreadable, and no fault of the client's."""
+    house = House(store)
+    old = {**OLD_POD, "apiVersion": "extensions/v1beta1"}
+    await store.create("/registry/pods/default/old", json.dumps(old).encode())
+    pods = house.of("pods")
+    with pytest.raises(Corrupt, match="extensions"):
+        pods.documents.object(await pods.get(ObjectKey("default", "old")), JSON)
     house.stores.stop()
 
 

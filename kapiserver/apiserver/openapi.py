@@ -16,17 +16,21 @@ from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.openapi_documents import Document, Documents
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer, Headers, Response, page_not_found
+from kapiserver.codecs.media_types import CBOR, MediaType
 from kapiserver.codecs.negotiation import parse_accept
 
 _JSON = "application/json"
 _PROTOBUF = "application/com.github.proto-openapi.spec.{}.v1.0+protobuf"
+_OF_CBOR = (CBOR.name, CBOR.stream_name, "application/apply-patch+cbor")
 _YEAR = 365 * 24 * 3600
 
 
 @functools.lru_cache(maxsize=8)
-def _documents_of(scheme: Scheme, now: Callable[[], float]) -> Documents:
+def _documents_of(
+    scheme: Scheme, now: Callable[[], float], media_types: tuple[MediaType, ...]
+) -> Documents:
     """Kept for the servers that were asked last; others make theirs anew."""
-    return Documents(scheme, now)
+    return Documents(scheme, now, without=() if CBOR in media_types else _OF_CBOR)
 
 
 async def answer(server: Server, request: Request) -> Answer:
@@ -34,7 +38,7 @@ async def answer(server: Server, request: Request) -> Answer:
     if request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed
     version, _, path = request.path.removeprefix("/openapi").strip("/").partition("/")
-    documents = _documents_of(server.scheme, server.clock.now)
+    documents = _documents_of(server.scheme, server.clock.now, server.codecs.media_types)
     if version == "v3" and not path:
         return _answered(request, await documents.index(), _JSON)
     if version == "v2" and not path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -88,29 +88,36 @@ class _Kept:
     document: asyncio.Task[Document]
     protobuf: asyncio.Task[bytes] | None = None
 
+    async def made(self) -> Document:
+        """The document, once it is there. Who leaves does not end it for others."""
+        return await asyncio.shield(self.document)
+
 
 class Documents:
-    """The documents of one scheme."""
+    """The documents of one scheme; `without` are media types that the server does not speak."""
 
-    def __init__(self, scheme: Scheme, now: Callable[[], float]) -> None:
+    def __init__(
+        self, scheme: Scheme, now: Callable[[], float], *, without: Collection[str] = ()
+    ) -> None:
         self._scheme = scheme
         self._now = now
+        self._without = frozenset(without)
         self._kept: dict[str, _Kept] = {}
         self._index: tuple[Hashable, Document] | None = None
 
     async def v2(self) -> Document:
         """The document of all group-versions."""
-        return await self._keep("v2", self._stamp(), self._make_v2).document
+        return await self._keep("v2", self._stamp(), self._make_v2).made()
 
     async def v3(self, path: str) -> Document | None:
         """The document of one path of the index; None where there is no such."""
         page = self._pages().get(path)
-        return None if page is None else await self._v3(path, page).document
+        return None if page is None else await self._v3(path, page).made()
 
     async def protobuf(self, path: str) -> bytes:
         """A document that is at hand, `v2` or a path of the index, as a message."""
         kept = self._kept[path]
-        document = await kept.document
+        document = await kept.made()
         if kept.protobuf is None:
             kept.protobuf = asyncio.ensure_future(asyncio.to_thread(document.protobuf))
         return await asyncio.shield(kept.protobuf)
@@ -124,7 +131,7 @@ class Documents:
                 del self._kept[gone]
             paths = {}
             for path, page in pages.items():
-                etag = page.etag or (await self._v3(path, page).document).etag
+                etag = page.etag or (await self._v3(path, page).made()).etag
                 url = f"/openapi/v3/{path}?hash={etag}"
                 paths[path] = {"serverRelativeURL": url}
             self._index = (stamp, self._document({"paths": paths}, encode_v3))
@@ -136,7 +143,6 @@ class Documents:
     def _keep(self, path: str, stamp: Hashable, make: Callable[[], Document]) -> _Kept:
         kept = self._kept.get(path)
         if kept is None or kept.stamp != stamp or _failed(kept.document):
-            # Made once however many ask, and to its end although those may leave.
             made = asyncio.ensure_future(asyncio.to_thread(make))
             kept = self._kept[path] = _Kept(stamp, made)
         return kept
@@ -162,7 +168,7 @@ class Documents:
         return tuple(page.stamp for page in self._pages().values())
 
     def _make_v3(self, page: _Page) -> Document:
-        found = list(page.operations())
+        found = [self._spoken(one) for one in page.operations()]
         schemas = schemas_of(self._scheme, "v3")
         tree = {
             "openapi": "3.0.0",
@@ -177,7 +183,8 @@ class Documents:
         return replace(made, etag=page.etag) if page.etag else made
 
     def _make_v2(self) -> Document:
-        found = [one for page in self._pages().values() for one in page.operations()]
+        pages = self._pages().values()
+        found = [self._spoken(one) for page in pages for one in page.operations()]
         schemas = schemas_of(self._scheme, "v2")
         paths = paths_v2(found, _ref(self._scheme, schemas))
         parameters = share_parameters(paths)
@@ -191,6 +198,16 @@ class Documents:
             "security": [{"BearerToken": []}],
         }
         return self._document(tree, encode_v2)
+
+    def _spoken(self, one: Operation) -> Operation:
+        """The operation less the media types that are off."""
+        if not self._without:
+            return one
+        return replace(
+            one,
+            consumes=tuple(name for name in one.consumes if name not in self._without),
+            produces=tuple(name for name in one.produces if name not in self._without),
+        )
 
     def _document(self, tree: Tree, encode: Encode) -> Document:
         body = orjson.dumps(tree)

@@ -1,5 +1,6 @@
 """The OpenAPI documents: what kubectl validates and explains with."""
 
+import asyncio
 import json
 import re
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 import pytest
 from openapi_spec_validator import OpenAPIV2SpecValidator, OpenAPIV30SpecValidator
 
+from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.feature_gates import parse_feature_gates
+from kapiserver.apiserver.openapi_documents import Documents
 from tests.apiserver import gnostic, openapi_digest
 
 GROUP_VERSIONS = ("api/v1", "apis/apps/v1", "apis/autoscaling/v1", "apis/autoscaling/v2",
@@ -237,6 +241,28 @@ def test_valid_v3(documents: dict, path: str) -> None:
 def test_valid_v2(api) -> None:
     """A public validator finds nothing wrong in the document of all."""
     OpenAPIV2SpecValidator(api.get("/openapi/v2").json).validate()
+
+
+def test_without_cbor(make_server) -> None:
+    """Where the gate of CBOR is off, the documents do not speak of it."""
+    api = make_server(feature_gates=parse_feature_gates("CBORServingAndStorage=false")).api
+    for path in ("/openapi/v2", "/openapi/v3/apis/apps/v1"):
+        assert b"/cbor" not in api.get(path).body
+        assert b"+cbor" not in api.get(path).body
+
+
+def test_made_once() -> None:
+    """A document that several wait for is made once, and comes although one of them left."""
+
+    async def run() -> None:
+        documents = Documents(Scheme(), lambda: 0.0)
+        first, second = (asyncio.ensure_future(documents.v2()) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        document = await second
+        assert await documents.v2() is document
+
+    asyncio.run(run())
 
 
 def test_golden_files() -> None:

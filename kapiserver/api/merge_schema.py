@@ -82,7 +82,10 @@ class ListNode:
 
 @dataclass(frozen=True, slots=True)
 class AnyNode:
-    """A value of no declared form: what it is, is seen from it. Its lists are one piece."""
+    """A value of no declared form: what it is, is seen from it. Its lists are one piece, and all
+    of it is where it is `atomic`."""
+
+    atomic: bool = False
 
 
 Node: TypeAlias = "ScalarNode | MapNode | ListNode | AnyNode"
@@ -95,6 +98,8 @@ STRING, NUMERIC, BOOLEAN, UNTYPED = (
 )
 ANY = AnyNode()
 ANY_MAP = MapNode(rest=ANY)
+PIECE = AnyNode(atomic=True)
+_PIECE_MAP = MapNode(rest=PIECE, atomic=True)
 ANY_LIST = ListNode(ANY)
 
 _SCALARS: dict[str, Node] = {
@@ -108,15 +113,14 @@ _SCALARS: dict[str, Node] = {
 }
 
 _UNTYPED_LEAVES = (Quantity, Time, MicroTime, IntOrString)
-_FREE_LEAVES = (RawExtension, FieldsV1)
 
 
 def deduced(node: Node, value: Value) -> Node:
     """The node by which to read the value: for a free value, what the value shows itself to be."""
-    if node is not ANY:
+    if node.__class__ is not AnyNode:
         return node
     if isinstance(value, dict):
-        return ANY_MAP
+        return _PIECE_MAP if node is PIECE else ANY_MAP
     return ANY_LIST if isinstance(value, list) else UNTYPED
 
 
@@ -139,7 +143,9 @@ def _of_type(type_: Any) -> Node:
 def _leaf(type_: type[Leaf]) -> Node:
     if issubclass(type_, _UNTYPED_LEAVES):
         return UNTYPED
-    if issubclass(type_, _FREE_LEAVES):
+    if issubclass(type_, RawExtension):
+        return PIECE
+    if issubclass(type_, FieldsV1):
         return ANY_MAP
     kind = type_.openapi.get("type")
     if kind == "array":

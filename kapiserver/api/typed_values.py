@@ -291,7 +291,7 @@ def reconciled(node: Node, fields: Fields) -> Fields:
         if not below:
             continue
         child = _below(node, step)
-        whole = isinstance(child, MapNode | ListNode) and child.atomic
+        whole = not isinstance(child, ScalarNode) and child.atomic
         inner = END if whole else reconciled(child, below)
         if inner is not below:
             found = fields | {step: inner} if found is fields else {**found, step: inner}

@@ -416,3 +416,18 @@ def test_who_only_shares_has_no_time() -> None:
     tree = obj.apply(config_map(a="2", b="1"), "you", now="2026-01-03T00:00:00Z")
     times = {one["manager"]: one.get("time") for one in tree["metadata"]["managedFields"]}
     assert times == {"me": NOW, "you": LATER}
+
+
+def test_free_data_is_one_piece() -> None:
+    """What has no declared form is owned as a whole, whatever it is."""
+    obj = OwnedObject("apps/v1", "ControllerRevision")
+    revision: Tree = {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {"name": "x", "namespace": "default"},
+        "revision": 1,
+        "data": {"spec": {"a": [1], "b": "2"}},
+    }
+    obj.apply(revision, "me")
+    assert obj.owned() == {("me", "Apply"): {"f:data": {}, "f:revision": {}}}
+    assert obj.apply({**revision, "data": {"spec": {}}}, "me")["data"] == {"spec": {}}

@@ -222,7 +222,15 @@ def test_hashes_and_dates(api) -> None:
     assert (moved.status, moved.headers["Location"]) == (301, url)
 
 
-@pytest.mark.parametrize("path", ["apis/apps/v1", "apis/policy/v1", "apis/autoscaling/v2"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("api/v1", marks=pytest.mark.slow),
+        pytest.param("apis/apps/v1", marks=pytest.mark.slow),
+        "apis/policy/v1",
+        "apis/autoscaling/v2",
+    ],
+)
 def test_valid_v3(documents: dict, path: str) -> None:
     """A public validator finds nothing wrong. Defaults are left out: as kube-apiserver's, `{}`
     stands for a struct of which some fields are required."""

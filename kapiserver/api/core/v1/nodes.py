@@ -95,6 +95,7 @@ class NodeSystemInfo(Type):
     operatingSystem: str = field(9, always=True, required=True, doc="linux or windows.")
     architecture: str = field(10, always=True, required=True, doc="As amd64 or arm64.")
     swap: NodeSwapStatus | None = field(11, doc="How much swap there is.")
+    runningInUserNamespace: bool | None = field(12, doc="Whether the kubelet is without root.")
 
 
 class NodeSwapStatus(Type):

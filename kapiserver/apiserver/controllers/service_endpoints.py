@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kapiserver.api.core.service_families import family_of, is_headless
 from kapiserver.api.objects import (
     annotations_of,
     is_terminating,
@@ -28,6 +27,16 @@ SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
 _HEADLESS = "service.kubernetes.io/headless"
 _LEADER = "control-plane.alpha.kubernetes.io/leader"
 _TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
+
+
+def family_of(address: str) -> str:
+    """IPv4 or IPv6."""
+    return "IPv6" if ":" in address else "IPv4"
+
+
+def is_headless(spec: Tree) -> bool:
+    """Whether a service has no address of its own."""
+    return spec.get("clusterIP") == "None"
 
 
 def selects_pods(service: Tree) -> bool:

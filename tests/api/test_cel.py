@@ -159,9 +159,9 @@ FAILURES = {
     "'abc'.charAt(4) == ''": "index out of range: 4",
     "[].min() == dyn(1)": "min called on empty list",
     "optional.none().value() == dyn(1)": "optional.none() dereference",
-    "timestamp('x') == timestamp(0)": 'invalid timestamp "x"',
-    "duration('x') == duration('1s')": 'time: invalid duration "x"',
-    "'a'.matches('(')": "error parsing regexp: missing closing ): `(`",
+    "timestamp(self.text) == timestamp(0)": 'invalid timestamp "abc"',
+    "duration(self.text) == duration('1s')": 'time: invalid duration "abc"',
+    "'a'.matches(self.texts[0] + '(')": "error parsing regexp: missing closing ): `a(`",
     "self.list.all(x, 1 / (x - 2) != 5)": "division by zero",
 }
 
@@ -195,6 +195,9 @@ PROBLEMS = {
         "1:10: found no matching overload for '_[_]' applied to '(list(int), bool)'"
     ),
     "self.texts.sum()": "1:15: found no matching overload for 'sum' applied to 'list(string).()'",
+    "self.text.matches('(')": "1:19: invalid matches argument",
+    "timestamp('x') == timestamp(0)": "1:11: invalid timestamp argument",
+    "duration('1d') > duration('1h')": "1:10: invalid duration argument",
     "for": "1:1: reserved identifier: for",
     "self.": "1:6: Syntax error: mismatched input '<EOF>' expecting IDENTIFIER",
     "(1": "1:3: Syntax error: mismatched input '<EOF>' expecting ')'",
@@ -246,9 +249,10 @@ def test_hostile_expressions_end(expression):
     program = compile_expression(
         expression.replace("{0}", ten), {"self": kinds.Kind("object", fields=fields)}
     )
-    result = program.evaluate({"self": value}, LIMIT)
-    assert result.is_exceeded or result.cost <= LIMIT
-    assert result.cost <= 20 * LIMIT
+    limit = LIMIT // 5
+    result = program.evaluate({"self": value}, limit)
+    assert result.is_exceeded or result.cost <= limit
+    assert result.cost <= 20 * limit
 
 
 def test_the_limit_is_a_number_of_steps():

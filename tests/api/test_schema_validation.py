@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -216,6 +218,28 @@ def test_validating_never_raises(schema, value, old):
     assert isinstance(schema_validation.validate(value, node), list)
     assert isinstance(schema_validation.validate(value, node, old), list)
     assert schema_validation.validate(value, node, value) == []
+
+
+@pytest.mark.parametrize("junction", ["", "anyOf", "oneOf", "allOf", "not"])
+def test_deep_schemas_are_gone_through_once(junction):
+    """What is wrong far below is found in time linear in the depth."""
+    schema, value = {**INT, "maximum": 1}, 2
+    for _ in range(40):
+        below = {"properties": {"a": schema}}
+        nested = below if junction == "not" else [below, {"required": ["b"]}]
+        schema = {"type": "object", junction: nested} if junction else obj(a=schema)
+        value = {"a": value}
+    calls = []
+    node = structural.compile(schema)
+    schema_validation.validate(value, node)
+
+    def count(frame, event, arg):
+        calls.append(1)
+
+    sys.setprofile(count)
+    schema_validation.validate(value, node)
+    sys.setprofile(None)
+    assert len(calls) < 100_000
 
 
 def test_hostile_patterns_end():

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kapiserver.api.apiextensions.ratcheting import ABSENT
 from kapiserver.api.apiextensions.schema_plan import Finding, Plan, PlanOf, Step
 from kapiserver.api.apiextensions.structural import Structural
 
@@ -101,18 +100,17 @@ class _Plans:
 
 
 def _best(plans: _Plans, failures: list[list[Finding]], value: Any) -> list[Finding]:
-    counts = [_matches(node, value, plans.plan_of, _DEPTH) for node in plans.nodes]
+    counts = [_matches(node, value, _DEPTH) for node in plans.nodes]
     return failures[counts.index(max(counts))]
 
 
-def _matches(node: Structural, value: Any, plan_of: PlanOf, depth: int) -> int:
-    # How many of a schema's checks a value met on its way: those of parts that are there.
+def _matches(node: Structural, value: Any, depth: int) -> int:
+    # How many of a schema's parts a value has, right or wrong.
     count = 1
     if depth and isinstance(value, dict):
         for name, child in node.properties.items():
             if name in value:
-                count += _matches(child, value[name], plan_of, depth - 1)
-                count += not plan_of(child).check_anew(value[name], ABSENT)
+                count += _matches(child, value[name], depth - 1)
     elif depth and isinstance(value, list) and node.items is not None:
-        count += sum(_matches(node.items, one, plan_of, depth - 1) for one in value)
+        count += sum(_matches(node.items, one, depth - 1) for one in value)
     return count

@@ -236,11 +236,11 @@ def _items_step(node: Structural) -> Step | None:
             steps = plan.steps
             correlated = None if old is ABSENT else Correlated(old, node)
             for index, one in enumerate(value):
-                for check in steps.get(type(one), ()):
+                if steps.get(type(one), ()):
                     was = ABSENT if correlated is None else correlated.item(index, one)
-                    if check(one, was):
-                        found += _below(f"[{index}]", plan.check(one, was))
-                        break
+                    below = plan.check(one, was)
+                    if below:
+                        found += _below(f"[{index}]", below)
         if least is not None and len(value) < least:
             found.append(Finding("invalid", f"should have at least {least} items", len(value)))
         if most is not None and len(value) > most:
@@ -279,13 +279,16 @@ def _object_step(node: Structural) -> Step | None:
                     found = found or []
                     found.append(Finding("invalid", "is a forbidden property", name, f".{name}"))
                 continue
-            # Mostly no step finds anything: paths and old values are looked after only then.
-            for check in plan.steps.get(type(one), ()):
-                was = ABSENT if before is None else before.get(name, ABSENT)
-                if check(one, was):
-                    below = plan.check(one, was)
-                    found = (found or []) + _below(f".{name}", below)
-                    break
+            steps = plan.steps.get(type(one), ())
+            if not steps:
+                continue
+            was = ABSENT if before is None else before.get(name, ABSENT)
+            if was is ABSENT and len(steps) == 1:
+                below = steps[0](one, was)  # as plan.check, without two calls
+            else:
+                below = plan.check(one, was)
+            if below:
+                found = (found or []) + _below(f".{name}", below)
         for name in required:
             if name not in value:
                 found = found or []

@@ -6,17 +6,23 @@ cel-go's words, with the place in the text. Mirrors github.com/google/cel-go/che
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kapiserver.api.cel import kinds as k
 from kapiserver.api.cel import syntax as s
 from kapiserver.api.cel.functions import Overload, declared
 from kapiserver.api.cel.kinds import BOOL, DYN, Kind
-from kapiserver.api.cel.values import UInt
+from kapiserver.api.cel.values import Failed, UInt, parse_duration, parse_time
+from kapiserver.api.linear_regex import compiled
 
 _LITERALS: dict[type, Kind] = {
     bool: BOOL, int: k.INT, UInt: k.UINT, float: k.DOUBLE, type(None): k.NULL,
 }  # fmt: skip
+_ATTEMPTS: dict[str, Callable[[str], object]] = {
+    "matches": compiled,
+    "duration": parse_duration,
+    "timestamp": parse_time,
+}
 _FOLDS = {
     "all": "_&&_", "exists": "_||_", "exists_one": "_?_:_", "existsOne": "_?_:_",
     "filter": "_?_:_",
@@ -121,8 +127,20 @@ class Checker:
         if not fitting:
             return self._no_match(node, actual)
         node.overloads = tuple(fitting)
+        self._check_literals(node)
         same = all(str(result) == str(results[0]) for result in results)
         return results[0] if same else DYN
+
+    def _check_literals(self, node: s.Call) -> None:
+        # What is written in the expression itself can be tried at once.
+        attempt = _ATTEMPTS.get(node.function)
+        arg = node.args[-1] if attempt is not None and node.args else None
+        if attempt is None or not isinstance(arg, s.Literal) or not isinstance(arg.value, str):
+            return
+        try:
+            attempt(arg.value)
+        except (ValueError, Failed):
+            self.wrong(arg, f"invalid {node.function} argument")
 
     def _no_match(self, node: s.Call, actual: Sequence[Kind]) -> Kind:
         shown = [str(kind) for kind in actual]

@@ -43,7 +43,7 @@ def _estimate(node: s.Node) -> Estimate:
         return Estimate(1, 1)  # the name of a type
     if isinstance(node, s.Select):
         inner = _estimate(node.operand)
-        return Estimate(inner.cost + 1, _bounded(node.kind.size, inner.size))
+        return Estimate(inner.cost + (not node.is_test), _bounded(node.kind.size, inner.size))
     if isinstance(node, s.Call):
         return _estimate_call(node)
     if isinstance(node, s.ListNode):

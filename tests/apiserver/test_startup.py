@@ -1,0 +1,37 @@
+"""What a server loads before it is ready, and what waits until somebody asks."""
+
+import subprocess
+import sys
+
+LATER = (
+    "kapiserver.api.managed_fields",
+    "kapiserver.api.merge_schema",
+    "kapiserver.api.structured_merge",
+    "kapiserver.api.patch_strategic",
+    "kapiserver.apiserver.handlers.create",
+    "kapiserver.apiserver.handlers.patch",
+    "kapiserver.apiserver.openapi",
+    "kapiserver.codecs.yaml",
+    "etcd3",
+    "jsonpatch",
+    "re2",
+    "yaml",
+)
+CODE = """
+import asyncio, sys
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.server import serve
+
+async def run():
+    async with serve(Config(secure_port=None, insecure_port=0)):
+        print([name for name in sys.argv[1:] if name in sys.modules])
+
+asyncio.run(run())
+"""
+
+
+def test_a_start_loads_nothing_of_writes() -> None:
+    """Handlers, the machinery of apply and of patches, and heavy libraries load at first use."""
+    command = [sys.executable, "-c", CODE, *LATER]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"

@@ -155,11 +155,12 @@ class ResourceCache:
             if arrived.cancelled():
                 return False
             arrived.result()
-            return True
         finally:
             if timer is not None:
                 timer.cancel()
             self._waiting = [one for one in self._waiting if one[1] is not arrived]
+        # Who is stopped meanwhile fills itself once more for those who are still here.
+        return self._watch is not None or await self.reach(revision)
 
     def follow(
         self, changed: Callable[[Sequence[CachedEvent]], None], broken: Callable[[], None]
@@ -244,9 +245,13 @@ class ResourceCache:
         self._recent.clear()
         self._recent_bytes = 0
         self._snapshots.clear()
-        reason = error if isinstance(error, StorageError) else Unavailable("the store is closed")
         for _, future in self._waiting:
-            if not future.done():
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(None)
+            else:
+                reason = error if isinstance(error, StorageError) else Unavailable(str(error))
                 future.set_exception(reason)
         self.broken()
 

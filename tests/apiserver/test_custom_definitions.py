@@ -1,11 +1,14 @@
 """CustomResourceDefinitions over HTTP: their rules, their names, their changes and their end."""
 
+import json
+import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.apiserver.conftest import Api, Server
+from tests.apiserver.conftest import JSON, Api, Server
 from tests.apiserver.customkit import (
     CRDS,
     SCHEMA,
@@ -20,6 +23,7 @@ from tests.apiserver.customkit import (
     widget,
 )
 
+MERGE = "application/merge-patch+json"
 SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
 
@@ -316,3 +320,43 @@ def test_rules_hold_for_objects_and_their_changes(api: Api) -> None:
     answer = api.post(CRDS, bad)
     assert answer.status == 422
     assert "undefined field 'nothing'" in answer.message
+
+
+def test_definitions_come_and_go_under_load(api: Api) -> None:
+    """Whatever clients do at once to definitions and their objects, no answer is the server's
+    fault, and in the end all is gone."""
+    crds = [
+        definition(version("v1"), version("v2", storage=False), group=f"busy{one}.example.com")
+        for one in range(3)
+    ]
+
+    def act(number: int) -> list[Any]:
+        dice = random.Random(number)
+        answers = []
+        for _ in range(50):
+            crd, spoken = dice.choice(crds), dice.choice(("v1", "v2"))
+            path = path_of(crd, spoken)
+            name, at = crd["metadata"]["name"], f"{path}/o{dice.randrange(9)}"
+            described = json.loads(json.dumps(crd["spec"]["versions"]))
+            described[0]["schema"]["openAPIV3Schema"]["description"] = str(dice.random())
+            obj = widget(crd, at.rpartition("/")[2], spoken)
+            acts = (
+                ("POST", CRDS, crd, JSON),
+                ("DELETE", f"{CRDS}/{name}", None, JSON),
+                ("PATCH", f"{CRDS}/{name}", {"spec": {"versions": described}}, MERGE),
+                ("POST", path, obj, JSON),
+                ("GET", path, None, JSON),
+                ("PATCH", at, {"spec": {"replicas": 5}}, MERGE),
+                ("DELETE", at, None, JSON),
+            )
+            method, where, body, media = dice.choices(acts, (4, 1, 2, 8, 4, 4, 2))[0]
+            answers.append(api(method, where, body, type=media))
+        return answers
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = [one for some in pool.map(act, range(4)) for one in some]
+    assert [one.body for one in answers if one.status >= 500] == []
+    assert {one.status for one in answers} >= {200, 201, 404, 409}
+    for crd in crds:
+        api.delete(f"{CRDS}/{crd['metadata']['name']}")
+        gone(api, crd["metadata"]["name"])

@@ -95,6 +95,7 @@ def test_life_of_a_release(helm: Helm, newest: Kubectl, chart: Path) -> None:
     assert "not found" in helm("status", "one", fails=True)
 
 
+@pytest.mark.slow
 def test_waits(helm: Helm, newest: Kubectl, chart: Path) -> None:
     """What needs no controller is ready at once; a deployment that nobody runs is not, and the
     release that waited for it failed."""
@@ -108,6 +109,7 @@ def test_waits(helm: Helm, newest: Kubectl, chart: Path) -> None:
     helm("uninstall", "two")
 
 
+@pytest.mark.slow
 def test_template_and_dry_run(helm: Helm, newest: Kubectl, chart: Path) -> None:
     """What a chart renders can be applied; a dry run stores nothing."""
     rendered = helm("template", "one", str(chart))

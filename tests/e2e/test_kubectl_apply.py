@@ -66,6 +66,7 @@ def test_files_and_folders(kubectl: Kubectl, folder: Path) -> None:
     assert "not found" in kubectl("get", *files, fails=True)
 
 
+@pytest.mark.slow
 def test_kustomize(kubectl: Kubectl, folder: Path) -> None:
     """A kustomization is applied, from both sides, and deleted."""
     found = kubectl("apply", "-k", str(folder / "kustomize"))
@@ -137,6 +138,7 @@ def test_from_one_side_to_the_other(newest: Kubectl) -> None:
     assert newest("get", "deployment", "shop", "-o", "jsonpath={.spec.replicas}") == "1"
 
 
+@pytest.mark.slow
 def test_last_applied(kubectl: Kubectl, tmp_path: Path, editor: dict[str, str]) -> None:
     """The annotation of client-side apply is shown, set and edited."""
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
@@ -182,6 +184,7 @@ def test_edit(kubectl: Kubectl, editor: dict[str, str]) -> None:
     assert "is invalid" in refused
 
 
+@pytest.mark.slow
 def test_replace(kubectl: Kubectl, tmp_path: Path) -> None:
     """replace puts an object in another's place; with --force, after deleting that."""
     kubectl("create", "-f", "-", stdin=DEPLOYMENT)

@@ -49,6 +49,7 @@ def is_newest(kubectl: Kubectl) -> bool:
     return "--subresource" in kubectl("patch", "--help")
 
 
+@pytest.mark.slow
 def test_generators(server: Server, kubectl: Kubectl, namespace: str) -> None:
     """create makes every kind of object that it has a generator for."""
     newest = is_newest(kubectl)
@@ -99,6 +100,7 @@ def request_of_jane() -> str:
     return base64.b64encode(request.public_bytes(serialization.Encoding.PEM)).decode()
 
 
+@pytest.mark.slow
 def test_certificates(kubectl: Kubectl, namespace: str, request_of_jane: str) -> None:
     """A request for a certificate is approved, and cannot be denied after that."""
     manifest = {

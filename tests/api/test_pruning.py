@@ -91,6 +91,14 @@ def test_pruning(name):
     assert prune(value, schema) == (expected, unknown)
 
 
+def test_what_is_told_of_unknown_fields_is_bounded():
+    """All unknown fields are dropped; a hundred or so are named."""
+    many = {str(number): number for number in range(5000)}
+    pruned, unknown = prune({"s": [{"b": {}}, many, many], "t": many}, obj(s={"type": "array"}))
+    assert pruned == {"s": [{}, {}, {}]}
+    assert 100 <= len(unknown) <= 400
+
+
 def default(value, schema):
     filled = copy.deepcopy(value)
     schema_defaults.apply(filled, structural.compile(schema))

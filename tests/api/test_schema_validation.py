@@ -242,6 +242,19 @@ def test_deep_schemas_are_gone_through_once(junction):
     assert len(calls) < 100_000
 
 
+def test_what_is_told_is_bounded():
+    """A long list of wrong items is not answered by a longer list of errors."""
+    for schema, value in (
+        ({"type": "array", "items": STRING}, [1] * 10_000),
+        ({"type": "array", "items": INT, "x-kubernetes-list-type": "set"}, [*range(5000)] * 2),
+        (
+            {"type": "object", "additionalProperties": STRING},
+            dict.fromkeys(map(str, range(10_000)), 1),
+        ),
+    ):
+        assert 1000 <= len(check(value, schema)) <= 1010
+
+
 def test_hostile_patterns_end():
     """A pattern that would take exponential time elsewhere takes time linear in the text."""
     assert check("a" * 100_000 + "!", {**STRING, "pattern": "^(a+)+$"})

@@ -16,7 +16,7 @@ from kapiserver.api.apiextensions.cel import has_rules
 from kapiserver.api.apiextensions.cel_kinds import kind_of
 from kapiserver.api.apiextensions.cel_paths import WrongPath, field_path
 from kapiserver.api.apiextensions.ratcheting import ABSENT, Correlated, same
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural
 from kapiserver.api.cel.kinds import Kind, optional_of
 from kapiserver.api.cel.program import Program, Result, Uncompilable, compile_expression
 from kapiserver.api.cel.values import NONE, Optional
@@ -50,7 +50,7 @@ def validate(
     budget = _Budget(OBJECT_LIMIT)
     for error in _walk(obj, structural, place, budget, is_root=True):
         found.append(error)
-        if budget.left < 0:
+        if budget.left < 0 or len(found) > MAX_FINDINGS:
             break
     return found
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 
 import orjson
 
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid
 from kapiserver.api.types import Tree, Value
 
@@ -78,6 +78,8 @@ def _duplicates(values: list[Value], shown: list[Value], path: Path) -> list[Fie
         times[key] = times.get(key, 0) + 1
         if times[key] == 2:
             found.append(duplicate(path[index], shown[index]))
+            if len(found) > MAX_FINDINGS:
+                break
     return found
 
 

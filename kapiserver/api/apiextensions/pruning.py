@@ -10,6 +10,8 @@ from kapiserver.api.apiextensions.structural import Structural
 from kapiserver.api.types import Tree, Value
 
 _META = frozenset(("apiVersion", "kind", "metadata"))
+_TOLD = 100
+"""How many unknown fields of one object are named."""
 _NONE: frozenset[str] = frozenset()
 
 
@@ -59,13 +61,13 @@ def _map(value: Tree, node: Structural, kept: frozenset[str]) -> list[str] | Non
         kind = type(one)
         if kind is dict or kind is list:
             below = _prune(one, child)
-            if below:
+            if below and (found is None or len(found) < _TOLD):
                 found = (found or []) + _below(name, below)
     if dropped is None:
         return found
     for name in dropped:
         del value[name]
-    return (found or []) + dropped
+    return (found or []) + dropped[:_TOLD]
 
 
 def _skip(value: Tree, node: Structural, kept: frozenset[str]) -> list[str] | None:
@@ -76,7 +78,9 @@ def _skip(value: Tree, node: Structural, kept: frozenset[str]) -> list[str] | No
             continue
         child = node.properties.get(name)
         if child is not None or node.open:
-            found += _below(name, _prune(one, child or node.values) or [])
+            below = _prune(one, child or node.values)
+            if below and len(found) < _TOLD:
+                found += _below(name, below)
     return found
 
 
@@ -91,7 +95,8 @@ def _skip_list(value: list[Value], node: Structural) -> list[str] | None:
             below = _skip(one, items, _META if items.embedded else frozenset())
         elif isinstance(one, list):
             below = _skip_list(one, items)
-        found += _below(f"[{index}]", below or [])
+        if below and len(found) < _TOLD:
+            found += _below(f"[{index}]", below)
     return found
 
 
@@ -101,16 +106,16 @@ def _list(value: list[Value], items: Structural | None) -> list[str] | None:
         kind = type(one)
         if kind is dict or kind is list:
             below = _prune(one, items)
-            if below:
+            if below and (found is None or len(found) < _TOLD):
                 found = (found or []) + _below(f"[{index}]", below)
     return found
 
 
 def _empty(value: Tree) -> list[str]:
-    names = list(value)
+    names = list(value)[:_TOLD]
     value.clear()
     return names
 
 
 def _below(step: str, paths: list[str]) -> list[str]:
-    return [step + path if path.startswith("[") else f"{step}.{path}" for path in paths]
+    return [step + path if path.startswith("[") else f"{step}.{path}" for path in paths[:_TOLD]]

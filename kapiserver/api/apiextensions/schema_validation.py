@@ -17,7 +17,7 @@ from kapiserver.api.apiextensions import (
 )
 from kapiserver.api.apiextensions.ratcheting import ABSENT, Correlated, same
 from kapiserver.api.apiextensions.schema_plan import Finding, Plan, Step
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural
 from kapiserver.api.errors import ErrorType, FieldError, Path
 from kapiserver.api.types import Tree, Value
 
@@ -241,6 +241,8 @@ def _items_step(node: Structural) -> Step | None:
                     below = plan.check(one, was)
                     if below:
                         found += _below(f"[{index}]", below)
+                        if len(found) > MAX_FINDINGS:
+                            break
         if least is not None and len(value) < least:
             found.append(Finding("invalid", f"should have at least {least} items", len(value)))
         if most is not None and len(value) > most:
@@ -288,7 +290,10 @@ def _object_step(node: Structural) -> Step | None:
             else:
                 below = plan.check(one, was)
             if below:
-                found = (found or []) + _below(f".{name}", below)
+                found = found or []
+                found += _below(f".{name}", below)
+                if len(found) > MAX_FINDINGS:
+                    break
         for name in required:
             if name not in value:
                 found = found or []

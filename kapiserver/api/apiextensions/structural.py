@@ -14,6 +14,9 @@ from typing import Any
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.types import Tree, Value
 
+MAX_FINDINGS = 1000
+"""How much that is wrong with one list or object is told: enough to see what it is."""
+
 
 class Structural:
     """One field's schema. Every attribute is read from the tree when first used, then kept."""

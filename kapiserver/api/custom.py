@@ -130,6 +130,7 @@ class CustomVersion:
         self.head = head
         self.name: str = head["name"]
         self.served: bool = head["served"]
+        self._like: dict[str, bool] = {}
 
     @property
     def group_version(self) -> GroupVersion:
@@ -211,6 +212,13 @@ class CustomVersion:
         """The schema as it was written."""
         schema: Tree = (self.spec.get("schema") or {}).get("openAPIV3Schema") or {}
         return schema
+
+    def looks_like(self, other: CustomVersion) -> bool:
+        """Whether another version of the definition has the same schema."""
+        known = self._like.get(other.name)
+        if known is None:
+            known = self._like[other.name] = self.schema == other.schema
+        return known
 
     @functools.cached_property
     def preserves_all(self) -> bool:

@@ -19,6 +19,9 @@ def renamed(obj: Tree, version: CustomVersion) -> Tree:
     """
     if version.definition.asks_webhook:
         raise ConversionFailed(f"{version.definition.name}: only its webhook converts")
+    source = version.definition.versions.get(obj["apiVersion"].rpartition("/")[2])
+    if source is not None and version.looks_like(source):
+        return {**obj, "apiVersion": str(version.group_version)}
     found: Tree = copied({**obj, "apiVersion": str(version.group_version)})
     if not version.preserves_all:
         prune(found, version.structural, [])

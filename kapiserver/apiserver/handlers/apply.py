@@ -20,7 +20,7 @@ from kapiserver.api.managed_fields import (
     managed_fields_of,
 )
 from kapiserver.api.merge_schema import schema_of
-from kapiserver.api.objects import uid_of
+from kapiserver.api.objects import annotations_of, uid_of
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.accept import wanted
 from kapiserver.apiserver.admission import admission
@@ -103,7 +103,8 @@ async def apply(server: Server, request: Request, target: Target, media: str) ->
             raise _no_such_uid(target, uid_of(config))
         ours = config if target.view is None else target.view.configuration(live or {}, config)
         merged, entries = _applied(fields, live, ours, manager, now, options.get("force") is True)
-        if target.view is None and manager == last_applied.MANAGER:
+        is_kubectl = target.view is None and manager == last_applied.MANAGER
+        if is_kubectl and last_applied.ANNOTATION in annotations_of(merged):
             noted = copy.deepcopy(merged)
             last_applied.note(noted, ours)
             merged = merged if noted == merged else noted

@@ -104,16 +104,11 @@ def _walk(
     if isinstance(value, dict):
         before = place.old if isinstance(place.old, dict) else {}
         correlated = place.correlated if isinstance(place.correlated, dict) else {}
-        for name, one in value.items():
-            child = node.properties.get(name)
-            at = place.path / name if child is not None else place.path[name]
-            child = child or node.values
-            if child is None or not has_rules(child):
-                continue
+        for name, child, at in _parts(value, node, place.path):
             below = place.below(
                 at, before.get(name, ABSENT), correlated.get(name, ABSENT), value, node
             )
-            yield from _walk(one, child, below, budget, is_root=child.embedded)
+            yield from _walk(value[name], child, below, budget, is_root=child.embedded)
     elif isinstance(value, list) and node.items is not None and has_rules(node.items):
         known = Correlated(place.old if node.list_type == "map" else ABSENT, node)
         alike = Correlated(place.correlated, node)
@@ -122,6 +117,21 @@ def _walk(
                 place.path[index], known.item(index, one), alike.item(index, one), value, node
             )
             yield from _walk(one, node.items, below, budget, is_root=node.items.embedded)
+
+
+def _parts(value: Tree, node: Structural, path: Path) -> Iterator[tuple[str, Structural, Path]]:
+    # The fields and entries of an object in which there are rules.
+    fields: tuple[tuple[str, Structural], ...] | None = node.compiled.get("rule fields")
+    if fields is None:
+        fields = tuple((name, one) for name, one in node.properties.items() if has_rules(one))
+        node.compiled["rule fields"] = fields
+    for name, child in fields:
+        if name in value:
+            yield name, child, path / name
+    if node.values is not None and has_rules(node.values):
+        for name in value:
+            if name not in node.properties:
+                yield name, node.values, path[name]
 
 
 @dataclass(frozen=True, slots=True)

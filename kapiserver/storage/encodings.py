@@ -81,20 +81,26 @@ class ObjectCodec:
         self._fields: Extractor = scheme.fields(resource)
         self._stored_kind = self.stored_version.with_kind(resource.kind)
         self.is_custom = bool(resource.definition)
-        stored_type = scheme.type_of(self._stored_kind)
-        as_stored = self.hub == self.stored_version and not self.is_custom
-        # Selectable fields are read in the hub; where that is another version, from the tree.
-        self._glance = (
-            decoder(projection(stored_type, (*SELECTED, *resource.selectable_fields)))
-            if as_stored
-            else None
-        )
-        # Where the hub is the stored version, nothing is converted. As with spliced protobuf, what
-        # a server wrote that did not know a field yet goes out without that field's default.
-        self._transcode = transcoder(stored_type) if as_stored else None
+        self._as_stored = self.hub == self.stored_version and not self.is_custom
         self._prefixes: dict[GroupVersion, bytes] = {}
         # All that stands before the length of the message in the values stored here.
         self._head = envelope_head(self._stored_kind, 0)[:-1]
+
+    # What is compiled when first needed: readers of messages of the stored version.
+
+    @functools.cached_property
+    def _glance(self) -> Callable[[bytes], Tree] | None:
+        # Selectable fields are read in the hub; where that is another version, from the tree.
+        if not self._as_stored:
+            return None
+        type_ = self._scheme.type_of(self._stored_kind)
+        return decoder(projection(type_, (*SELECTED, *self.resource.selectable_fields)))
+
+    @functools.cached_property
+    def _transcode(self) -> Callable[[bytes], bytes] | None:
+        # Where the hub is the stored version, nothing is converted. As with spliced protobuf, what
+        # a server wrote that did not know a field yet goes out without that field's default.
+        return transcoder(self._scheme.type_of(self._stored_kind)) if self._as_stored else None
 
     # Keys.
 

@@ -246,6 +246,14 @@ BUDGET = (
     "maps, and strings are declared)"
 )
 REFUSED = {
+    "parts of a text are not longer than it": (
+        obj("self.b.split(',').map(x, x.trim()).all(x, x.upperAscii() != '')", b=STRING),
+        [],
+    ),
+    "a binding is as large as its value": (
+        obj("cel.bind(x, self.b + self.b, x.matches('a+'))", b=STRING),
+        [],
+    ),
     "fine": (obj("self.a > 0 && self.b.startsWith('x')", a=INT, b=STRING), []),
     "problem": (
         obj("self.x > 0", a=INT),

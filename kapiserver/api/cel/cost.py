@@ -8,12 +8,13 @@ simple, never far below.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from kapiserver.api.cel import syntax as s
 from kapiserver.api.cel.functions import flat
-from kapiserver.api.cel.kinds import UNBOUNDED
+from kapiserver.api.cel.kinds import UNBOUNDED, Kind
 
 _LIST_COST = 10
 _MAP_COST = 30
@@ -23,73 +24,97 @@ MOST = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The most a node can cost, and the most characters, items or entries of its value."""
+    """The most a node can cost, the most characters, items or entries of its value, and the most
+    of each of its items."""
 
     cost: int
     size: int
+    item: int = UNBOUNDED
+
+
+Scope: TypeAlias = Mapping[str, Estimate]
+"""What is known of the variables of loops and bindings."""
 
 
 def estimate(node: s.Node) -> int:
     """The most that an expression can cost."""
-    return min(_estimate(node).cost, MOST)
+    return min(_estimate(node, {}).cost, MOST)
 
 
-def _estimate(node: s.Node) -> Estimate:
+def _estimate(node: s.Node, scope: Scope) -> Estimate:
     if isinstance(node, s.Literal):
         return Estimate(0, node.kind.size)
     if isinstance(node, s.Ident):
-        return Estimate(1, node.kind.size)
-    if isinstance(node, s.Select) and node.operand.kind is None:
-        return Estimate(1, 1)  # the name of a type
+        return scope.get(node.name) or _of_kind(1, node.kind)
     if isinstance(node, s.Select):
-        inner = _estimate(node.operand)
-        return Estimate(inner.cost + (not node.is_test), _bounded(node.kind.size, inner.size))
+        if node.operand.kind is None:
+            return Estimate(1, 1)  # the name of a type
+        inner = _estimate(node.operand, scope)
+        return _of_kind(inner.cost + (not node.is_test), node.kind, inner.item)
     if isinstance(node, s.Call):
-        return _estimate_call(node)
+        return _estimate_call(node, scope)
     if isinstance(node, s.ListNode):
-        return Estimate(_LIST_COST + _sum(node.items), len(node.items))
+        below = [_estimate(one, scope) for one in node.items]
+        most = max((one.size for one in below), default=0)
+        return Estimate(_LIST_COST + sum(one.cost for one in below), len(below), most)
     if isinstance(node, s.MapNode):
-        parts = [one for entry in node.entries for one in entry]
-        return Estimate(_MAP_COST + _sum(parts), len(node.entries))
+        parts = [_estimate(one, scope) for entry in node.entries for one in entry]
+        most = max((one.size for one in parts), default=0)
+        return Estimate(_MAP_COST + sum(one.cost for one in parts), len(node.entries), most)
     if isinstance(node, s.Loop):
-        return _estimate_loop(node)
+        return _estimate_loop(node, scope)
     assert isinstance(node, s.Bind)
-    value, body = _estimate(node.value), _estimate(node.body)
-    return Estimate(value.cost + body.cost + 1, body.size)
+    value = _estimate(node.value, scope)
+    known = Estimate(1, value.size, value.item)
+    body = _estimate(node.body, {**scope, node.variable: known})
+    return Estimate(value.cost + body.cost + 1, body.size, body.item)
 
 
-def _sum(nodes: list[s.Node]) -> int:
-    return sum(_estimate(node).cost for node in nodes)
+def _of_kind(cost: int, kind: Kind, most: int = UNBOUNDED) -> Estimate:
+    # `most` is what is known beside the kind.
+    items = kind.params[-1].size if kind.params else UNBOUNDED
+    return Estimate(cost, min(kind.size, most), items)
 
 
-def _bounded(size: int, whole: int) -> int:
-    # A part of a text or list is not larger than the whole.
-    return size if size < UNBOUNDED else whole
-
-
-def _estimate_call(node: s.Call) -> Estimate:
-    below = [_estimate(one) for one in node.operands]
+def _estimate_call(node: s.Call, scope: Scope) -> Estimate:
+    below = [_estimate(one, scope) for one in node.operands]
+    spent = sum(one.cost for one in below)
     if node.function == "_?_:_":
         condition, one, other = below
         cost = condition.cost + max(one.cost, other.cost) + 1
-        return Estimate(cost, max(one.size, other.size))
-    spent = sum(one.cost for one in below)
+        return Estimate(cost, max(one.size, other.size), max(one.item, other.item))
     if not node.overloads:
         return Estimate(spent + len(below) - 1, 1)
-    sizes = [one.size for one in below]
     if node.function in ("_[_]", "_[?_]"):
-        return Estimate(spent + 1, _bounded(node.kind.size, sizes[0]))
+        return _of_kind(spent + 1, node.kind, below[0].item)
+    sizes = [one.size for one in below]
     costs = [1 if overload.cost is flat else overload.cost(sizes) for overload in node.overloads]
     size = max(overload.size(sizes) for overload in node.overloads)
-    return Estimate(min(spent + max(costs), MOST), min(size, UNBOUNDED))
+    if node.function == "join":
+        size = sizes[0] * (below[0].item + (sizes[1] if len(sizes) > 1 else 0))
+    item = sizes[0] if node.function in _PARTED else max((one.item for one in below), default=0)
+    return Estimate(min(spent + max(costs), MOST), min(size, UNBOUNDED), item)
 
 
-def _estimate_loop(node: s.Loop) -> Estimate:
-    over, body = _estimate(node.range), _estimate(node.body)
-    kept = _estimate(node.filter).cost if node.filter is not None else 0
+_PARTED = ("split", "findAll")
+"""Functions whose result has parts of a text."""
+
+
+def _estimate_loop(node: s.Loop, scope: Scope) -> Estimate:
+    over = _estimate(node.range, scope)
+    inner = dict(scope)
+    # The last variable is an item, or a map's only one a key; the first of two is a place or key.
+    for name in node.variables:
+        inner.pop(name, None)
+    if node.range.kind.name == "list":
+        inner[node.variables[-1]] = _of_kind(1, node.range.kind.params[0], over.item)
+    body = _estimate(node.body, inner)
+    kept = _estimate(node.filter, inner).cost if node.filter is not None else 0
     each = body.cost + kept + (_LIST_COST + 1 if "map" in node.macro.lower() else 2)
     cost = min(over.cost + over.size * each + 1, MOST)
-    return Estimate(cost, over.size if node.kind.name in ("list", "map") else 1)
+    if node.kind.name not in ("list", "map"):
+        return Estimate(cost, 1)
+    return Estimate(cost, over.size, over.item if node.macro == "filter" else body.size)
 
 
 def _children(node: s.Node) -> Iterator[s.Node]:

@@ -9,13 +9,16 @@ k8s.io/apiserver.
 from __future__ import annotations
 
 from kapiserver.api.group import GroupVersion
+from kapiserver.api.objects import kind_of
 from kapiserver.api.types import Tree
 from kapiserver.codecs import cbor, json
 from kapiserver.codecs.codec import Codec, VersioningCodec
-from kapiserver.codecs.errors import Malformed
+from kapiserver.codecs.custom_objects import well_formed
+from kapiserver.codecs.errors import Malformed, WrongValue
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, MediaType
 from kapiserver.codecs.serializer import Serializer
+from kapiserver.codecs.shape import read_tree
 
 AT_REST = (PROTOBUF, CBOR, JSON)
 """What a stored value may be, by its first bytes."""
@@ -44,7 +47,24 @@ def decode_at_rest(codecs: CodecFactory, data: bytes) -> Tree:
 
     Raises CodecError.
     """
-    return _serializer_of(codecs, data).decode(data).object
+    try:
+        return _serializer_of(codecs, data).decode(data).object
+    except WrongValue:
+        mended = _mended(codecs, data)
+        if mended is None:
+            raise
+        return mended
+
+
+def _mended(codecs: CodecFactory, data: bytes) -> Tree | None:
+    """A custom object of an old server, which did not look at metadata, without what is none."""
+    if media_at_rest(codecs, data) is PROTOBUF:
+        return None
+    found = document_at_rest(codecs, data)
+    if not codecs.scheme.is_custom(found):
+        return None
+    found["metadata"] = well_formed(found.get("metadata"))
+    return read_tree(codecs.scheme.type_of(kind_of(found)), found, [])
 
 
 def document_at_rest(codecs: CodecFactory, data: bytes) -> Tree:

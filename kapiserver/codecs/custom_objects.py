@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kapiserver.api.apiextensions.pruning import prune
 from kapiserver.api.apiextensions.structural import Structural
-from kapiserver.api.custom import CustomKind
+from kapiserver.api.custom_kind import CustomKind
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.types import Tree, Value
 from kapiserver.codecs.bounds import MAX_REPORTED
@@ -35,6 +35,21 @@ def read_custom(type_: type[CustomKind], value: Value, unknown: list[str]) -> Tr
     metadata = value.get("metadata")
     value["metadata"] = reader(ObjectMeta)({} if metadata is None else metadata, place, unknown)
     return value
+
+
+def well_formed(metadata: Value) -> Tree:
+    """Of metadata the fields that are what ObjectMeta says."""
+    if not isinstance(metadata, dict):
+        return {}
+    return {name: value for name, value in metadata.items() if _fits({name: value})}
+
+
+def _fits(metadata: Tree) -> bool:
+    try:
+        reader(ObjectMeta)(metadata, None, [])
+    except WrongValue:
+        return False
+    return True
 
 
 def _read_embedded(value: Value, node: Structural, path: str, unknown: list[str]) -> None:

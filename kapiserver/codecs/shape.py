@@ -17,7 +17,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from kapiserver.api.custom import CustomKind
+from kapiserver.api.custom_kind import CustomKind
 from kapiserver.api.leaves import StringList
 from kapiserver.api.objects import copied
 from kapiserver.api.types import (

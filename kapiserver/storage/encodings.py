@@ -139,6 +139,8 @@ class ObjectCodec:
             found = decode_at_rest(self._codecs, entry.value)
             if not self._message_length(entry.value):
                 self._scheme.default(found)
+            if self.is_custom:  # old servers did not count
+                metadata_of(found).setdefault("generation", 1)
             return stamped(convert(self._scheme, found, self.hub), entry.revision)
         except (CodecError, NotRegistered) as error:
             raise Corrupt(f"{entry.path}: {error}") from error

@@ -60,6 +60,33 @@ def test_objects_are_stored_as_the_gate_says_and_both_are_read(
     assert stored(again, "stored.example.com/widgets/default/b").startswith(b"\xd9\xd9\xf7")
 
 
+def put(server: Server, key: str, value: bytes) -> None:
+    create = server._running.app.kv.create(f"/registry/{key}", value)
+    asyncio.run_coroutine_threadsafe(create, server._loop).result(20)
+
+
+def test_objects_of_old_servers_are_mended_as_they_are_read(own_server: Server) -> None:
+    """What was stored before anybody looked at metadata is listed without what is none of it."""
+    crd = definition(group="old.example.com")
+    path = establish(own_server.api, crd)
+    old = {"apiVersion": "old.example.com/v1", "kind": "Widget", "spec": {"gone": 1}}
+    metadata = {
+        "name": "a",
+        "namespace": "default",
+        "uid": "u",
+        "labels": {"a": 1},
+        "finalizers": 5,
+    }
+    value = json.dumps({**old, "metadata": metadata}).encode()
+    put(own_server, "old.example.com/widgets/default/a", value)
+    (found,) = own_server.api.get(path).json["items"]
+    assert found["metadata"].keys() == {
+        "generation", "name", "namespace", "resourceVersion", "uid",
+    }  # fmt: skip
+    assert found["spec"] == {"replicas": 3}
+    assert own_server.api.patch(f"{path}/a", {"spec": {"color": "red"}}).status == 200
+
+
 def test_definitions_are_served_after_a_restart(make_server: MakeServer, tmp_path: Path) -> None:
     """A server knows its custom kinds from its first request on."""
     storage = f"sqlite:{tmp_path / 'db'}"

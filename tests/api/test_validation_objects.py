@@ -259,8 +259,8 @@ NODES = [
     (
         {"spec": {"taints": [{"key": "a", "effect": "Never"}]}},
         [
-            'spec.taints[0].effect: Unsupported value: "Never": supported values: "NoExecute", '
-            '"NoSchedule", "PreferNoSchedule"'
+            'spec.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", '
+            '"PreferNoSchedule", "NoExecute"'
         ],
     ),
     (

@@ -21,13 +21,19 @@ NEVER_LEAVE = {
     "BrokenOff",  # storage/etcd.py words it as Unavailable
     "BadToken",  # storage/lists.py words it as a BadQuery
     "CannotOpen",  # the objects' codec words it as Undecryptable
+    "CostExceeded",  # the rules of custom resources word it as a FieldError
     "EtcdError",  # the etcd store words it as an error of the KV contract
+    "Failed",  # likewise: an expression that has no value
     "NotAllocated",  # allocation/services.py words it as an InvalidObject
     "PortNotAllocated",  # likewise
     "NotSent",  # storage/etcd.py asks another endpoint
     "NotHealthy",  # a failed check is told as failed
+    "SyntaxProblem",  # told where a definition of rules is checked
     "StrictErrors",  # body.py words them as a BadObject
     "TagError",  # ends `make generate`
+    "Uncompilable",  # told where a definition of rules is checked
+    "WrongPath",  # likewise, of a fieldPath
+    "WrongPattern",  # likewise, of a pattern
 }
 """Caught in the package that raises them."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kapiserver.api.conversion import Conversion, Functions
 from kapiserver.api.resource import v1, v1beta1
-from kapiserver.api.types import Tree
+from kapiserver.api.types import Tree, Value
 
 _EXACT = (
     "deviceClassName",
@@ -42,8 +42,13 @@ _from_basic = _PARTS.between(v1beta1.BasicDevice, v1.Device)
 _to_basic = _PARTS.between(v1.Device, v1beta1.BasicDevice)
 
 
+def _is_said(value: Value) -> bool:
+    # `adminAccess: false` says something: it is a pointer in Go.
+    return value is False or value not in (None, "", 0, [])
+
+
 def _request_from_v1beta1(source: Tree, target: Tree) -> None:
-    if any(source.get(name) not in (None, "", 0, []) for name in _EXACT):
+    if any(_is_said(source.get(name)) for name in _EXACT):
         target["exactly"] = _exactly(source)
 
 

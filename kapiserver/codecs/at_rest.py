@@ -38,6 +38,8 @@ def encode_at_rest(codecs: CodecFactory, obj: Tree) -> bytes:
     Raises NotEncodable.
     """
     if codecs.scheme.is_custom(obj):
+        if codecs.custom_at_rest is CBOR:
+            return cbor.SELF_DESCRIBED + cbor.write_document(obj)
         return codecs.serializer_for(codecs.custom_at_rest).encode(obj)
     return codecs.serializer_for(PROTOBUF).encode(obj)
 
@@ -69,7 +71,7 @@ def _mended(codecs: CodecFactory, data: bytes) -> Tree | None:
 
 def document_at_rest(codecs: CodecFactory, data: bytes) -> Tree:
     """The same in CBOR or JSON without looking at what its kind is. Raises CodecError."""
-    read = cbor.read_document if media_at_rest(codecs, data) is CBOR else json.read_document
+    read = cbor.read_quickly if media_at_rest(codecs, data) is CBOR else json.read_document
     found = read(data)
     if not isinstance(found, dict):
         raise Malformed("the stored value is no object")

@@ -1,10 +1,11 @@
 """CBOR as Kubernetes reads and writes it (KEP-4222, RFC 8949).
 
-Written: the self-described prefix, names and text as byte strings, keys in the order of their
-encoded bytes, the shortest float that is exact: equal trees give equal bytes, in answers and in
-the store. Read: text or byte strings alike; duplicate keys, invalid UTF-8 in text, integers
-beyond int64, NaN, infinities, undefined and other simple values are errors; no tag becomes
-anything but JSON-shaped values. Byte strings that are not UTF-8 go through documents
+Written: the self-described prefix, names and text as byte strings, declared bytes behind tag 22,
+the shortest float that is exact. What is stored has its keys in the order of their encoded bytes:
+equal trees give equal bytes. Answers have them in no order that anybody may rely on; sorting would
+double their cost. Read: text or byte strings alike; duplicate keys, invalid UTF-8 in text,
+integers beyond int64, NaN, infinities, undefined and other simple values are errors; no tag
+becomes anything but JSON-shaped values. Byte strings that are not UTF-8 go through documents
 unchanged (as lone surrogates), but not into an object. Knows no other format.
 """
 
@@ -22,6 +23,7 @@ from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
 from kapiserver.codecs.bounds import MAX_DEPTH, UNBOUNDED
+from kapiserver.codecs.cbor_bytes import with_bytes
 from kapiserver.codecs.cbor_items import ItemEnd
 from kapiserver.codecs.document import build, complete, kind_of_document
 from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
@@ -37,6 +39,9 @@ SELF_DESCRIBED = b"\xd9\xd9\xf7"
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _FALSE, _TRUE, _NULL = b"\xf4", b"\xf5", b"\xf6"
 _BYTES, _ARRAY, _MAP = 0x40, 0x80, 0xA0
+_LATER_BASE64 = b"\xd6"
+"""Tag 22: bytes that JSON shows in base64."""
+_NESTED = frozenset((dict, list))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -62,11 +67,22 @@ class CBORSerializer:
             error = WrongValue(_no_text(document))
             error.kind = complete(kind_of_document(document), defaults)
             raise error from None
+        if not self._is_custom(document):
+            document = _by_name(document)
         return build(self._scheme, document, defaults=defaults, source=data)
 
     def encode(self, obj: Tree) -> bytes:
-        """Write one object, deterministically. Raises NotEncodable."""
-        return SELF_DESCRIBED + write_document(obj)
+        """Write one object for a client, its keys in any order. Raises NotEncodable."""
+        return SELF_DESCRIBED + write_quickly(with_bytes(self._scheme, obj))
+
+    def _is_custom(self, document: Value) -> bool:
+        # Whether nothing depends on the order of its names: custom objects have none.
+        return (
+            isinstance(document, dict)
+            and isinstance(document.get("apiVersion"), str)
+            and isinstance(document.get("kind"), str)
+            and self._scheme.is_custom(document)
+        )
 
     def recognizes(self, data: bytes) -> bool:
         """Whether the data describes itself as CBOR."""
@@ -75,7 +91,25 @@ class CBORSerializer:
 
 def read_document(data: bytes) -> Value:
     """Read exactly one data item as a JSON-shaped value. Raises Malformed, WrongValue."""
+    return _by_name(read_quickly(data))
+
+
+def read_quickly(data: bytes) -> Value:
+    """The same, names in the order they came in."""
     return _plain(_read_item(data), "surrogateescape")
+
+
+def _by_name(value: Value) -> Value:
+    """The value with its keys sorted: free values keep the order they are read in, and Go reads
+    them into maps."""
+    if type(value) is dict:
+        return {
+            name: _by_name(item) if (item := value[name]).__class__ in _NESTED else item
+            for name in sorted(value)
+        }
+    if type(value) is list:
+        return [_by_name(item) if item.__class__ in _NESTED else item for item in value]
+    return value
 
 
 def _no_text(document: Value) -> str:
@@ -118,10 +152,22 @@ def _read_item(data: bytes) -> Any:
 
 
 def write_document(value: Value) -> bytes:
-    """Write one JSON-shaped value, without the prefix. Raises NotEncodable."""
+    """Write one JSON-shaped value, without the prefix; equal values give equal bytes.
+
+    Raises NotEncodable.
+    """
+    return _written(value, _write_sorted)
+
+
+def write_quickly(value: Value) -> bytes:
+    """The same with keys in the order in which the value has them; it may hold bytes."""
+    return _written(value, _write)
+
+
+def _written(value: Value, write: Callable[[Value, Callable[[bytes], None]], None]) -> bytes:
     parts: list[bytes] = []
     try:
-        _write(value, parts.append)
+        write(value, parts.append)
     except RecursionError:
         raise NotEncodable("cbor: exceeded max nested level") from None
     return b"".join(parts)
@@ -156,8 +202,7 @@ def _plain(value: Any, errors: str) -> Value:
         }
         if len(plain) != len(value):
             raise Malformed("cbor: found duplicate map key")
-        # Free values keep the order they are read in, and Go reads them into maps.
-        return dict(sorted(plain.items()))
+        return plain
     if kind is list:
         return [_plain(item, errors) for item in value]
     if kind is int:
@@ -291,9 +336,8 @@ def _write(value: Value, put: Callable[[bytes], None]) -> None:
         put(_text(value))
     elif kind is dict:
         put(_head(_MAP, len(value)))
-        # Names are unique, so that values are never compared.
-        for name, item in sorted([(_key(key), item) for key, item in value.items()]):
-            put(name)
+        for name, item in value.items():
+            put(_key(name))
             if type(item) is str:
                 put(_text(item))
             else:
@@ -304,6 +348,25 @@ def _write(value: Value, put: Callable[[bytes], None]) -> None:
             _write(item, put)
     else:
         put(_scalar(value))
+
+
+def _write_sorted(value: Value, put: Callable[[bytes], None]) -> None:
+    kind = type(value)
+    if kind is dict:
+        put(_head(_MAP, len(value)))
+        # Names are unique, so that values are never compared.
+        for name, item in sorted([(_key(key), item) for key, item in value.items()]):
+            put(name)
+            if type(item) is str:
+                put(_text(item))
+            else:
+                _write_sorted(item, put)
+    elif kind is list:
+        put(_head(_ARRAY, len(value)))
+        for item in value:
+            _write_sorted(item, put)
+    else:
+        _write(value, put)
 
 
 def _key(key: Any) -> bytes:
@@ -323,6 +386,8 @@ def _scalar(value: Value) -> bytes:
         return _head(0x00, value) if value >= 0 else _head(0x20, -1 - value)
     if isinstance(value, float):
         return _float(value)
+    if isinstance(value, bytes):
+        return _LATER_BASE64 + _head(_BYTES, len(value)) + value
     raise NotEncodable(f"cbor: unsupported value: {type(value).__name__}")
 
 

@@ -185,7 +185,7 @@ class Documents:
                 "items": [],
             },
         )
-        # Keys are sorted by length: kind, items, metadata, apiVersion.
+        # No text has such a byte behind its name.
         before, empty, after = head.partition(b"\x45items\x80")
         assert empty, "a list has an empty array of items"
         parts = [before, empty[:-1], _cbor_array(len(listing.entries))]

@@ -339,12 +339,14 @@ class ObjectCodec:
         return 0
 
     def _item_cbor(self, tree: Tree) -> bytes:
-        from kapiserver.codecs.cbor import write_document as write_cbor  # only for CBOR's clients
+        from kapiserver.codecs import cbor, cbor_bytes  # only for CBOR's clients
 
         if self.is_custom:
-            return write_cbor(tree)
-        item = {name: value for name, value in tree.items() if name not in ("kind", "apiVersion")}
-        return write_cbor(item).removeprefix(SELF_DESCRIBED)
+            return cbor.write_quickly(tree)
+        item = cbor_bytes.with_bytes(self._scheme, tree)
+        return cbor.write_quickly(
+            {name: value for name, value in item.items() if name not in ("kind", "apiVersion")}
+        )
 
     def _serialize(self, media: str, tree: Tree) -> bytes:
         for one in self._codecs.media_types:

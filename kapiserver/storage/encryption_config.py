@@ -104,7 +104,7 @@ _KIND = GroupVersion("apiserver.config.k8s.io", "v1").with_kind("EncryptionConfi
 class _ConfigScheme(Scheme):
     """Knows the one kind of the file."""
 
-    def type_of(self, kind: GroupVersionKind) -> type[Kind]:  # type: ignore[override] # no cache
+    def type_of(self, kind: GroupVersionKind) -> type[Kind]:
         if kind != _KIND:
             words = f'no kind "{kind.kind}" is registered for version "{kind.group_version}"'
             raise NotRegistered(words)

@@ -14,17 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage import etcd, etcd_store
+from kapiserver.storage import etcd_store
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.errors import (
     Compacted,
-    Corrupt,
     Refused,
-    StorageError,
     Unavailable,
     ValueTooLarge,
 )
-from kapiserver.storage.etcd_answers import Reader
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.etcd_store import EtcdStore, open_etcd
 from tests.storage.etcd_server import Member, free_port, program, shared_etcd
@@ -469,34 +466,3 @@ async def test_tls(tmp_path: Path, etcd_program: Path) -> None:
                 await open_etcd(EtcdConfig(endpoints=(member.url,), cafile=file))
     finally:
         member.remove()
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "kind", "words"),
-    [
-        (400, b'{"error":"boo","code":11,"message":"boo"}', etcd.EtcdError, "boo"),  # 3.5
-        (400, b'{"code":11,"message":"boo","details":[]}', etcd.EtcdError, "boo"),  # 3.6
-        (400, b'{"error":"boo","code":3}', etcd.EtcdError, "boo"),  # 3.4
-        (503, b'{"error":"no","code":14,"message":"no"}', Unavailable, "no"),
-        (503, b'{"error":{"grpc_code":14,"message":"closing"}}', Unavailable, "closing"),
-        (500, b"<html>", Unavailable, "500"),
-        (500, b"[]", Unavailable, "500"),
-        (500, b'"x"', Unavailable, "500"),
-        (500, b'{"code":"many"}', Unavailable, "500"),
-    ],
-)
-def test_refusals(status: int, body: bytes, kind: type[StorageError], words: str) -> None:
-    """Errors are read in the forms of all versions of etcd, and rubbish is Unavailable."""
-    error = etcd._refusal(status, body)
-    assert type(error) is kind
-    assert words in str(error)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [{}, {"header": {"revision": "x"}}, {"header": {"revision": "1"}, "kvs": [{}]}, {"kvs": 3}],
-)
-def test_answers_that_make_no_sense(answer: dict[str, object]) -> None:
-    """A malformed answer is Corrupt."""
-    with pytest.raises(Corrupt):
-        Reader("").range(answer)

@@ -1,6 +1,7 @@
 """Every kind that is served, from outside: the operations that Kubernetes' conformance tests ask
 of each ("should support ... API operations"), and the same object in every encoding."""
 
+import base64
 import copy
 import json
 import struct
@@ -307,6 +308,9 @@ class _Text(yaml.SafeLoader):
 def _text(value: object) -> object:
     if isinstance(value, bytes):
         return value.decode()
+    if isinstance(value, cbor2.CBORTag):
+        assert value.tag == 22, "bytes that JSON shows in base64"
+        return base64.b64encode(value.value).decode()
     if hasattr(value, "items"):
         return {_text(key): _text(one) for key, one in value.items()}
     return [_text(one) for one in value] if isinstance(value, list | tuple) else value

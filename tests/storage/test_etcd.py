@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage import etcd_store
+from kapiserver.storage import etcd, etcd_store
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.errors import (
     Compacted,

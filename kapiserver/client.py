@@ -40,6 +40,10 @@ Expired: TypeAlias = Literal["raise", "restart", "continue"]
 _STREAMS = {one.stream_type.partition(";")[0]: one for one in (JSON, PROTOBUF, CBOR)}
 _GONE = 410
 _UNSUPPORTED = 415
+_APPLY = {
+    CBOR.name: "application/apply-patch+cbor",
+    JSON.name: "application/apply-patch+yaml",
+}
 _BUSY = (429, 500, 502, 503, 504)
 _TOO_NEW = "Too large resource version"
 
@@ -138,7 +142,8 @@ class Client:
         content_type: str = "",
     ) -> Tree:
         """One request and the object that answers it. Bytes are sent as `content_type`, objects in
-        the preferred encoding. Raises StatusError, aiohttp.ClientError."""
+        the preferred encoding; with a `content_type`, as a configuration of apply in that encoding.
+        Raises StatusError, aiohttp.ClientError."""
         while True:
             media = self._media_for(method, resource)
             async with self._request(
@@ -177,8 +182,10 @@ class Client:
         headers = {"Accept": self._accepted(stream=stream)}
         data: bytes | None = None
         if isinstance(body, dict):
+            # Configurations of apply come in two encodings.
+            media = JSON if content_type and media is PROTOBUF else media
             data = self.codecs.serializer_for(media).encode(body)
-            headers["Content-Type"] = media.name
+            headers["Content-Type"] = _APPLY[media.name] if content_type else media.name
         elif body is not None:
             data = body
             headers["Content-Type"] = content_type
@@ -291,13 +298,11 @@ class Resource:
         self, obj: Tree, *, manager: str, subresource: str = "", **parameters: str | int
     ) -> Tree:
         """Apply a configuration; it is sent as CBOR where requests are. Raises StatusError."""
-        config = self._named(obj)
-        cbor = self._client.gates.allow_cbor and self._client.gates.prefer_cbor
-        type_ = "application/apply-patch+cbor" if cbor else "application/apply-patch+yaml"
-        body = self._client.codecs.serializer_for(CBOR if cbor else JSON).encode(config)
-        name = obj["metadata"]["name"]
+        name, config = obj["metadata"]["name"], self._named(obj)
         options = {"fieldManager": manager, **parameters}
-        return await self._call("PATCH", name, subresource, options, body, content_type=type_)
+        return await self._call(
+            "PATCH", name, subresource, options, config, content_type=_APPLY[JSON.name]
+        )
 
     async def delete(self, name: str, options: Tree | None = None, **parameters: str | int) -> Tree:
         """Delete an object; `options` is a DeleteOptions. Raises StatusError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -188,12 +189,12 @@ async def json_only() -> AsyncIterator[tuple[str, list[str]]]:
 
     async def answer(request: web.Request) -> web.Response:
         sent.append(request.content_type)
-        if request.content_type != "application/json":
+        if "cbor" in request.content_type:
             return web.json_response({"kind": "Status", "code": 415}, status=415)
-        return web.json_response(await request.json())
+        return web.json_response(json.loads(await request.read()))
 
     app = web.Application()
-    app.router.add_route("POST", "/{tail:.*}", answer)
+    app.router.add_route("*", "/{tail:.*}", answer)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -213,7 +214,41 @@ def test_fallback() -> None:
             assert await config_maps(client).create(obj) == obj
             await config_maps(client).create(obj)
             await client.resource("v1", "secrets", namespace="default").create(obj)
-            cbor, json = "application/cbor", "application/json"
-            assert sent == [cbor, json, json, cbor, json]
+            cbor, plain = "application/cbor", "application/json"
+            assert sent == [cbor, plain, plain, cbor, plain]
+            sent.clear()
+            await config_maps(client).update(obj)
+            for _ in range(2):
+                await config_maps(client).apply(obj, manager="me")
+            apply = "application/apply-patch"
+            assert sent == [cbor, plain, f"{apply}+cbor", f"{apply}+yaml", f"{apply}+yaml"]
+
+    asyncio.run(run())
+
+
+GATED = [
+    ({}, "json", "yaml"),
+    ({"prefer": "cbor"}, "cbor", "cbor"),
+    ({"gates": Gates(prefer_cbor=True)}, "cbor", "cbor"),
+    ({"prefer": "cbor", "gates": Gates(allow_cbor=False)}, "json", "yaml"),
+    ({"prefer": "cbor", "gates": Gates(allow_cbor=False, prefer_cbor=True)}, "json", "yaml"),
+]
+
+
+@pytest.mark.parametrize(("options", "body", "apply"), GATED, ids=str)
+def test_gates(options: dict[str, Any], body: str, apply: str) -> None:
+    """The gates, set by a program, say what is asked for and what bodies and patches are sent in,
+    whatever else is configured."""
+
+    async def run() -> None:
+        obj = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}
+        async with json_only() as (url, sent), Client(url, **options) as client:
+            await config_maps(client).create(obj)
+            await config_maps(client).apply(obj, manager="me")
+            assert (sent[0], sent[-2 if apply == "cbor" else -1]) == (
+                f"application/{body}",
+                f"application/apply-patch+{apply}",
+            )
+            assert client._accepted(stream=False).startswith(f"application/{body}")
 
     asyncio.run(run())

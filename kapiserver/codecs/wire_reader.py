@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from kapiserver.api.leaves import StringList
+from kapiserver.api.leaves import RawExtension, StringList
 from kapiserver.api.types import (
     Field,
     Leaf,
@@ -37,6 +37,9 @@ from kapiserver.codecs.varint import BYTES, VARINT, read_varint, skip
 from kapiserver.codecs.wire_writer import WIRE_TYPES
 
 _CACHED = 4096
+_RAW_CBOR = "2dn3"
+"""How CBOR that says what it is begins, in base64: the form of bytes in a tree. KEP-4222 lets
+extensions be in it within Protobuf."""
 _SHORT = 64
 
 _TAG = """
@@ -298,7 +301,13 @@ def leaf_reader(type_: type[Type]) -> Callable[[bytes, Budget], Value]:
     leaf, read = type_, reader(type_)
 
     def read_value(data: bytes, budget: Budget) -> Value:
-        return leaf.from_message(read(data, budget))
+        message = read(data, budget)
+        raw = message.get("raw")
+        if raw and raw.startswith(_RAW_CBOR) and issubclass(leaf, RawExtension):
+            from kapiserver.codecs.cbor import read_document  # rare
+
+            return read_document(binascii.a2b_base64(raw))
+        return leaf.from_message(message)
 
     # What is made of raw bytes or lists may be changed by whom it is given to.
     kinds = {field.shape for field in type_.fields()}

@@ -1,0 +1,235 @@
+"""What KEP-4222's list of unit and fuzz tests asks and no other test of CBOR shows."""
+
+import contextlib
+import json
+import tracemalloc
+
+import cbor2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kapiserver.api.group import GroupVersionKind
+from kapiserver.api.scheme import Scheme
+from kapiserver.codecs import cbor
+from kapiserver.codecs.errors import CodecError, Malformed, WrongValue
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.json import read_document as read_json
+from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF
+from kapiserver.codecs.protobuf import write_envelope
+from kapiserver.codecs.varint import delimited
+from tests.trees import filled, kinds, objects
+
+SCHEME = Scheme()
+CODECS = CodecFactory(SCHEME)
+KINDS = sorted(kinds(SCHEME))
+CONFIG_MAP = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}
+REVISION = GroupVersionKind("apps", "v1", "ControllerRevision")
+
+# RFC 8949, appendix A: encoded, and the value; an error where JSON or Kubernetes has no such value.
+EXAMPLES = [
+    ("00", 0), ("0a", 10), ("17", 23), ("1818", 24), ("1903e8", 1000), ("1a000f4240", 1000000),
+    ("1b000000e8d4a51000", 1000000000000), ("1bffffffffffffffff", WrongValue),
+    ("c249010000000000000000", WrongValue), ("3bffffffffffffffff", WrongValue),
+    ("c349010000000000000000", WrongValue), ("20", -1), ("29", -10), ("3863", -100),
+    ("3903e7", -1000), ("f90000", 0.0), ("f98000", -0.0), ("f93c00", 1.0),
+    ("fb3ff199999999999a", 1.1), ("f93e00", 1.5), ("f97bff", 65504.0), ("fa47c35000", 100000.0),
+    ("fa7f7fffff", 3.4028234663852886e38), ("fb7e37e43c8800759c", 1.0e300),
+    ("f90001", 5.960464477539063e-8), ("f90400", 0.00006103515625), ("f9c400", -4.0),
+    ("fbc010666666666666", -4.1), ("f97c00", WrongValue), ("f97e00", WrongValue),
+    ("f9fc00", WrongValue), ("fa7f800000", WrongValue), ("fb7ff0000000000000", WrongValue),
+    ("f4", False), ("f5", True), ("f6", None), ("f7", WrongValue), ("f0", WrongValue),
+    ("f8ff", WrongValue), ("c074323031332d30332d32315432303a30343a30305a", "2013-03-21T20:04:00Z"),
+    ("c11a514b67b0", "2013-03-21T20:04:00Z"), ("c1fb41d452d9ed200000", "2013-03-21T20:04:04.5Z"),
+    ("d74401020304", "01020304"), ("d818456449455446", "dIETF"),
+    ("d82076687474703a2f2f7777772e6578616d706c652e636f6d", "http://www.example.com"),
+    ("40", ""), ("60", ""), ("6161", "a"), ("6449455446", "IETF"), ("62225c", '"\\'),
+    ("62c3bc", "\u00fc"), ("63e6b0b4", "\u6c34"), ("64f0908591", "\U00010151"), ("80", []),
+    ("83010203", [1, 2, 3]), ("8301820203820405", [1, [2, 3], [4, 5]]), ("a0", {}),
+    ("a201020304", Malformed), ("a26161016162820203", {"a": 1, "b": [2, 3]}),
+    ("826161a161626163", ["a", {"b": "c"}]), ("5f42010243030405ff", "\x01\x02\x03\x04\x05"),
+    ("7f657374726561646d696e67ff", "streaming"), ("9fff", []),
+    ("9f018202039f0405ffff", [1, [2, 3], [4, 5]]), ("83018202039f0405ff", [1, [2, 3], [4, 5]]),
+    ("bf61610161629f0203ffff", {"a": 1, "b": [2, 3]}),
+    ("bf6346756ef563416d7421ff", {"Amt": -2, "Fun": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "value"), EXAMPLES, ids=[data for data, _ in EXAMPLES])
+def test_examples_of_the_specification(data, value):
+    """RFC 8949's examples are read as it says; what JSON has no form for is refused."""
+    if isinstance(value, type):
+        with pytest.raises(value):
+            cbor.read_document(bytes.fromhex(data))
+        return
+    found = cbor.read_document(bytes.fromhex(data))
+    assert (found, type(found), str(found)) == (value, type(value), str(value))
+
+
+@pytest.mark.parametrize("part", [b"\xa2\x44data\xa0\x44data\xa0", b"\xa2\x44data\xa0\x64data\xa0"])
+def test_duplicate_fields_of_an_object(part):
+    """A field that comes twice is an error, not a strict one."""
+    with pytest.raises(Malformed, match=r"(?i)duplicate"):
+        CODECS.serializer_for(CBOR).decode(part, defaults=GroupVersionKind("", "v1", "ConfigMap"))
+
+
+def test_fields_differ_by_case():
+    """A name in other letters is no field: it is reported and not read."""
+    data = cbor.write_document({**CONFIG_MAP, "Data": {"a": "b"}, "DATA": {}})
+    decoded = CODECS.serializer_for(CBOR).decode(data)
+    assert decoded.object == CONFIG_MAP
+    assert set(decoded.strict_errors) == {'unknown field "Data"', 'unknown field "DATA"'}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=map(str, KINDS))
+def test_no_type_has_a_field_twice(kind):
+    """What is embedded and what embeds it share no name: no map is written with one twice."""
+    names = [flat.field.name for flat in SCHEME.type_of(kind).flat_fields()]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("value", [None, [], {}, {"a": None}, {"a": []}, {"a": {}}, [None, [], {}]])
+def test_absent_null_and_empty(value):
+    """They stay three things in free values."""
+    obj = {"kind": "ControllerRevision", "apiVersion": "apps/v1", "metadata": {"name": "x"}}
+    tree = {**obj, "data": {"value": value}, "revision": 1}
+    serializer = CODECS.serializer_for(CBOR)
+    assert serializer.decode(serializer.encode(tree)).object["data"] == {"value": value}
+    assert cbor.read_document(cbor.write_document({"a": value})) == {"a": value}
+
+
+def test_bytes_are_bytes():
+    """Declared bytes go out behind tag 22, unencoded; text in free values and labels does not.
+    They are read from the tag, from base64 in a byte string and in text."""
+    config = {**CONFIG_MAP, "data": {"t": "AAE="}, "binaryData": {"b": "AAH/"}}
+    serializer = CODECS.serializer_for(CBOR)
+    data = serializer.encode(config)
+    assert b"\x41b\xd6\x43\x00\x01\xff" in data
+    assert b"\x41t\x44AAE=" in data
+    assert serializer.decode(data).object == config
+    assert serializer.decode(cbor.write_document(config)).object == config
+    assert serializer.decode(cbor2.dumps(config)).object == config
+    rows = [{"cells": ["x"], "object": config}]
+    table = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
+             "columnDefinitions": [], "rows": rows}  # fmt: skip
+    assert b"\x41b\xd6\x43\x00\x01\xff" in serializer.encode(table)
+    listed = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": [config]}
+    assert b"\x41b\xd6\x43\x00\x01\xff" in serializer.encode(listed)
+    free = {"kind": REVISION.kind, "apiVersion": "apps/v1", "data": config, "revision": 1}
+    assert b"\x41b\x44AAH/" in serializer.encode(free)
+
+
+def test_answers_have_any_order():
+    """Equal objects may differ in their bytes in an answer, which nobody may rely on; what is
+    stored has an order."""
+    one = {**CONFIG_MAP, "data": {"bb": "1", "a": "2"}}
+    other = {"data": {"a": "2", "bb": "1"}, **CONFIG_MAP}
+    serializer = CODECS.serializer_for(CBOR)
+    assert serializer.encode(one) != serializer.encode(other)
+    assert serializer.decode(serializer.encode(one)) == serializer.decode(serializer.encode(other))
+    assert cbor.write_document(one) == cbor.write_document(other)
+
+
+RAW = {"a": [1, 1.5, None, {"b": "\u00e9"}]}
+FREE = {"kind": REVISION.kind, "apiVersion": "apps/v1", "metadata": {}, "data": RAW, "revision": 1}
+
+
+@pytest.mark.parametrize("outer", [JSON, CBOR, PROTOBUF], ids=lambda one: one.extension)
+@pytest.mark.parametrize("inner", [JSON, CBOR], ids=lambda one: one.extension)
+def test_extensions_in_the_encoding_around_them(outer, inner):
+    """Whatever an extension was read in, it is written as what is around it; in Protobuf JSON."""
+    raw = CODECS.serializer_for(inner)
+    first = cbor.SELF_DESCRIBED + cbor.write_document(RAW) if inner is CBOR else json.dumps(RAW)
+    if outer is PROTOBUF:
+        text = first if isinstance(first, bytes) else first.encode()
+        message = delimited(1, b"") + delimited(2, delimited(1, text)) + b"\x18\x01"
+        tree = CODECS.serializer_for(PROTOBUF).decode(write_envelope(REVISION, message)).object
+    else:
+        tree = raw.decode(raw.encode(FREE)).object
+    assert tree["data"] == RAW
+    written = CODECS.serializer_for(outer).encode(tree)
+    assert CODECS.serializer_for(outer).decode(written).object["data"] == RAW
+    if outer is PROTOBUF:
+        assert b'{"a":[1,1.5,null,{"b":"\xc3\xa9"}]}' in written
+
+
+def test_memory_is_given_back():
+    """Neither a large object nor its names are held on to once they were written and read."""
+    serializer = CODECS.serializer_for(CBOR)
+    serializer.decode(serializer.encode(CONFIG_MAP))
+    tracemalloc.start()
+    try:
+        large = {f"{number:04}{'n' * 1000}": "v" * 1000 for number in range(1000)}
+        serializer.decode(serializer.encode({**CONFIG_MAP, "data": large}))
+        del large
+        assert tracemalloc.get_traced_memory()[0] < 200_000
+    finally:
+        tracemalloc.stop()
+
+
+HOSTILE = {
+    "long array": b"\x9b\x00\x00\x00\x00\xff\xff\xff\xff",
+    "long map": b"\xbb\x00\x00\x00\x00\xff\xff\xff\xff",
+    "long text": b"\x7b\x00\x00\x00\x00\xff\xff\xff\xff",
+    "long bytes": b"\x5b\x00\x00\x00\x00\xff\xff\xff\xff",
+    "arrays": b"\x9a\x7f\xff\xff\xff" * 50,
+    "chunks": b"\x5f" + b"\x40" * 10_000,
+    "empty maps": b"\x99\x27\x10" + b"\xa0" * 10_000,
+    "tags": b"\xd9\xd9\xf7" * 10_000,
+}
+
+
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
+def test_memory_of_reading(data):
+    """What reading takes is bound by the length of what is read, not by the lengths it claims."""
+    with contextlib.suppress(CodecError):
+        cbor.read_document(b"\x80" if not data else data[:20])
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(CodecError):
+            cbor.read_document(data)
+        assert tracemalloc.get_traced_memory()[1] < 100_000 + 300 * len(data)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=map(str, KINDS))
+def test_json_and_cbor_say_the_same(kind):
+    """An object with every field set is the same free value by way of JSON and of CBOR."""
+    head = {"kind": kind.kind, "apiVersion": str(kind.group_version)}
+    _same({**head, **filled(SCHEME.type_of(kind))})
+
+
+SAMPLE = [GroupVersionKind("", "v1", "Pod"), GroupVersionKind("", "v1", "Secret"), REVISION]
+
+
+@settings(max_examples=20, deadline=None)
+@pytest.mark.parametrize("kind", SAMPLE, ids=map(str, SAMPLE))
+@given(data=st.data())
+def test_json_and_cbor_say_the_same_of_any_object(kind, data):
+    """So is a random one."""
+    _same(data.draw(objects(SCHEME, kind)))
+
+
+def _same(tree):
+    by_json = read_json(CODECS.serializer_for(JSON).encode(tree))
+    assert cbor.read_document(CODECS.serializer_for(CBOR).encode(tree)) == by_json
+
+
+def _plain_types(value):
+    if type(value) is dict:
+        return all(type(name) is str and _plain_types(one) for name, one in value.items())
+    if type(value) is list:
+        return all(map(_plain_types, value))
+    return value is None or type(value) in (bool, str, int, float)
+
+
+@settings(max_examples=200)
+@given(
+    st.integers(0, 300), st.binary(max_size=12), st.sampled_from([b"", b"\x82\x01", b"\xa1\x41a"])
+)
+def test_tags_make_plain_values(tag, data, before):
+    """Behind any tag there is a JSON-shaped value or an error: no time, number or set of Python."""
+    head = cbor2.dumps(cbor2.CBORTag(tag, 0))[:-1]
+    with contextlib.suppress(CodecError):
+        assert _plain_types(cbor.read_document(before + head + data))

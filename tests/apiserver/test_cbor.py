@@ -1,0 +1,204 @@
+"""CBOR over the wire (KEP-4222): every verb for built-in and custom kinds, patches, gate, bytes."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kapiserver.apiserver.feature_gates import parse_feature_gates
+from kapiserver.codecs import cbor, framing
+from tests.apiserver.conftest import Answer, Api
+from tests.apiserver.customkit import definition, establish, version, widget
+
+CBOR, JSON, PROTOBUF = (
+    "application/cbor",
+    "application/json",
+    "application/vnd.kubernetes.protobuf",
+)
+TEMPLATE = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {"containers": [{"name": "c", "image": "nginx"}]},
+}
+
+
+def written(tree: Any) -> bytes:
+    return cbor.SELF_DESCRIBED + cbor.write_document(tree)
+
+
+def read(answer: Answer) -> Any:
+    assert answer.headers["Content-Type"] == CBOR, answer.body
+    assert answer.body.startswith(cbor.SELF_DESCRIBED)
+    return cbor.read_document(answer.body)
+
+
+@pytest.fixture(params=["deployments", "widgets"])
+def case(request: Any, api: Api, apps: str) -> tuple[str, dict[str, Any], str]:
+    """A path, an object, and a field of its spec that is a number: of a built-in and of a custom
+    kind, both with a scale."""
+    if request.param == "deployments":
+        spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+        obj = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}}
+        return f"{apps}/deployments", {**obj, "spec": spec}, "replicas"
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    crd = definition(version(subresources={"status": {}, "scale": scale}))
+    return establish(api, crd), widget(crd, "x", spec={"replicas": 0}), "replicas"
+
+
+def test_every_verb(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
+    """create, get, list, watch, update, apply, scale, delete and deletecollection in CBOR do what
+    they do in JSON."""
+    path, obj, field = case
+    spoken = {"type": CBOR, "accept": CBOR}
+    created = api.post(path, written(obj), **spoken)
+    assert created.status == 201
+    tree = read(created)
+    assert tree == api.get(f"{path}/x").json == read(api.get(f"{path}/x", accept=CBOR))
+    listed = read(api.get(path, accept=CBOR))
+    assert listed["items"] == api.get(path).json["items"]
+    with api.watch(f"{path}?watch=1&timeoutSeconds=9", accept="application/cbor-seq") as stream:
+        assert stream.response.getheader("Content-Type") == "application/cbor-seq"
+        frames = framing.CBOR_SEQUENCE.reader()
+
+        def event() -> Any:
+            while True:
+                for body in frames.feed(stream.response.read1(65536)):
+                    return cbor.read_document(body)
+
+        assert event() == {"type": "ADDED", "object": tree}
+        tree["spec"][field] = 2
+        updated = read(api.put(f"{path}/x", written(tree), **spoken))
+        assert updated["spec"][field] == 2
+        assert event() == {"type": "MODIFIED", "object": updated}
+    config = {**obj, "spec": {**obj["spec"], field: 3}}
+    query = "fieldManager=me&force=true"
+    applied = api.patch(
+        f"{path}/x?{query}", written(config), "application/apply-patch+cbor", accept=CBOR
+    )
+    assert read(applied)["spec"][field] == 3
+    scale = read(api.get(f"{path}/x/scale", accept=CBOR))
+    assert (scale["kind"], scale["spec"]) == ("Scale", {"replicas": 3})
+    scale["spec"]["replicas"] = 4
+    assert read(api.put(f"{path}/x/scale", written(scale), **spoken))["spec"] == {"replicas": 4}
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]}
+    assert api.delete(f"{path}/x", written(options), **spoken).status == 200
+    assert api.get(f"{path}/x").status == 200
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "no"}}
+    refused = api.delete(f"{path}/x", written(options), **spoken)
+    assert (refused.status, read(refused)["reason"]) == (409, "Conflict")
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+    assert api.delete(path, written(options), **spoken).status == 200
+    gone = api.get(f"{path}/x", accept=CBOR)
+    assert (gone.status, read(gone)["kind"], read(gone)["code"]) == (404, "Status", 404)
+
+
+def test_tables(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
+    """Tables and metadata alone come in CBOR and say what they say in JSON."""
+    path, obj, _ = case
+    api.post(path, obj)
+    for form in ("Table;v=v1", "PartialObjectMetadataList;v=v1"):
+        told = api.get(path, accept=f"{CBOR};g=meta.k8s.io;as={form}")
+        plain = api.get(path, accept=f"{JSON};g=meta.k8s.io;as={form}").json
+        found = cbor.read_document(told.body)
+        assert found["kind"] == form.partition(";")[0]
+        for one in (found, plain):
+            for row in one.get("rows", ()):
+                row["cells"] = row["cells"][:1]  # ages go on
+        assert found == plain
+
+
+def test_patches_that_are_json(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
+    """JSON patches and merge patches have no form in CBOR; custom kinds no strategic patches."""
+    path, obj, _ = case
+    api.post(path, obj)
+    wrong = ["application/json-patch+cbor", "application/merge-patch+cbor", CBOR]
+    if obj["kind"] == "Widget":
+        wrong.append("application/strategic-merge-patch+cbor")
+    for type_ in wrong:
+        answer = api.patch(f"{path}/x", written({}), type_)
+        assert (answer.status, answer.json["reason"]) == (415, "UnsupportedMediaType")
+
+
+def test_bytes(api: Api, core: str) -> None:
+    """Fields of bytes are bytes, behind tag 22, wherever an object is; both forms are taken."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}
+    as_bytes = cbor.write_quickly({**secret, "data": {"key": b"\x00\x01\xff"}})
+    tagged = b"\x43key\xd6\x43\x00\x01\xff"
+    assert tagged in as_bytes
+    path = f"{core}/secrets"
+    created = api.post(path, as_bytes, type=CBOR, accept=CBOR)
+    assert tagged in created.body
+    assert api.get(f"{path}/x").json["data"] == {"key": "AAH/"}
+    table = f"{CBOR};as=Table;g=meta.k8s.io;v=v1"
+    for query, accept in (("", CBOR), ("?includeObject=Object", table)):
+        assert tagged in api.get(path + query, accept=accept).body
+    with api.watch(f"{path}?watch=1&timeoutSeconds=9", accept="application/cbor-seq") as stream:
+        assert tagged in stream.response.read1(65536)
+    text = {**secret, "metadata": {"name": "y"}, "data": {"key": "AAH/"}}
+    assert api.post(path, written(text), type=CBOR).json["data"] == text["data"]
+
+
+def test_values_with_two_forms(api: Api, core: str) -> None:
+    """Numbers stay numbers and text text where both may be; quantities become canonical."""
+    ports = [{"name": "a", "port": 1, "targetPort": 8}, {"name": "b", "port": 2, "targetPort": "h"}]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}}
+    sent = written({**service, "spec": {"ports": ports}})
+    made = read(api.post(f"{core}/services", sent, type=CBOR, accept=CBOR))
+    assert [port["targetPort"] for port in made["spec"]["ports"]] == [8, "h"]
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "x"}}
+    hard = {"cpu": 2, "memory": "1024Mi", "pods": "1e1"}
+    sent = written({**quota, "spec": {"hard": hard}})
+    made = read(api.post(f"{core}/resourcequotas", sent, type=CBOR, accept=CBOR))
+    assert made["spec"]["hard"] == {"cpu": "2", "memory": "1Gi", "pods": "10"}
+    assert made["metadata"]["creationTimestamp"].endswith("Z")
+
+
+def test_numbers(api: Api) -> None:
+    """Whole numbers and others stay apart in free values; what int64 cannot hold is refused."""
+    crd = definition()
+    path = establish(api, crd)
+    free = {"whole": 1, "other": 1.5, "low": -(1 << 63), "high": (1 << 63) - 1}
+    obj = widget(crd, "x", spec={"free": free})
+    assert api.post(path, written(obj), type=CBOR).json["spec"]["free"] == free
+    data = written(widget(crd, "y", spec={"free": {"n": 1}}))
+    for number in (b"\x1b\xff\xff\xff\xff\xff\xff\xff\xff", b"\xc2\x49\x01" + bytes(8), b"\xf9~\0"):
+        answer = api.post(path, data.replace(b"\x41n\x01", b"\x41n" + number), type=CBOR)
+        assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
+
+
+def test_text_that_is_not_utf8(api: Api, core: str) -> None:
+    """A byte string that is no text is refused in an object, and told where it is."""
+    data = written({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"},
+                    "data": {"k": "\udcff"}})  # fmt: skip
+    answer = api.post(f"{core}/configmaps", data, type=CBOR)
+    assert answer.status == 400
+    assert "data.k" in answer.message
+
+
+def test_preference(api: Api, core: str) -> None:
+    """A client gets what it likes best of what there is: Protobuf, CBOR, JSON."""
+    path = establish(api, definition())
+    accept = f"{PROTOBUF},{CBOR};q=0.9,{JSON};q=0.8"
+    for where, wanted in ((f"{core}/pods", PROTOBUF), (path, CBOR)):
+        assert api.get(where, accept=accept).headers["Content-Type"] == wanted
+    less = f"{CBOR};q=0.5,{JSON};q=0.8"
+    assert api.get(path, accept=less).headers["Content-Type"] == JSON
+    assert api.get(path, accept="*/*").headers["Content-Type"] == JSON
+
+
+def test_gate(make_server: Any) -> None:
+    """Without the gate CBOR is neither taken (415) nor given (406, or what else is accepted)."""
+    api = make_server(feature_gates=parse_feature_gates("CBORServingAndStorage=false")).api
+    path = "/api/v1/namespaces/default/configmaps"
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+    assert api.post(path, written(obj), type=CBOR).status == 415
+    assert api.post(path, json.dumps(obj).encode()).status == 201
+    for patch in ("apply-patch", "strategic-merge-patch"):
+        answer = api.patch(f"{path}/x?fieldManager=me", written(obj), f"application/{patch}+cbor")
+        assert answer.status == 415
+        assert "cbor" not in answer.message
+    assert api.get(path, accept=CBOR).status == 406
+    assert api.get(path, accept=f"{CBOR},{JSON};q=0.9").headers["Content-Type"] == JSON
+    watch = f"{path}?watch=1&timeoutSeconds=1"
+    assert api.get(watch, accept="application/cbor-seq").status == 406
+    options = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    assert api.delete(f"{path}/x", written(options), type=CBOR).status == 415

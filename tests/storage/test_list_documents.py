@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from kapiserver.api.types import Tree
+from kapiserver.codecs import cbor
+from kapiserver.storage.entry import Form
 from kapiserver.storage.query import ListQuery
 from tests.storage.objectkit import CBOR, JSON, PROTOBUF, House, config_map, fill, pod, run
 
@@ -80,7 +84,8 @@ def test_single_objects_in_each_encoding() -> None:
     run(test)
 
 
-def test_large_lists_come_in_slices() -> None:
+@pytest.mark.parametrize("form", [JSON, CBOR], ids=["json", "cbor"])
+def test_large_lists_come_in_slices(form: Form) -> None:
     """A list of several megabytes is made in parts of about 256 KB as they are asked for."""
 
     async def test(house: House) -> None:
@@ -88,8 +93,9 @@ def test_large_lists_come_in_slices() -> None:
         for number in range(20):
             await store.create(config_map(f"c{number}", data={"k": "v" * 100_000}))
         listing = await store.list(ListQuery())
-        slices = list(store.documents.list(listing, JSON))
+        slices = list(store.documents.list(listing, form))
         assert all(len(one) < 450_000 for one in slices)
-        assert len(json.loads(b"".join(slices))["items"]) == 20
+        read = json.loads if form is JSON else cbor.read_document
+        assert len(read(b"".join(slices))["items"]) == 20
 
     run(test)

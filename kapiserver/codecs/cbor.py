@@ -16,19 +16,22 @@ import functools
 import io
 import math
 import struct
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from kapiserver.api.custom_kind import CustomKind
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
 from kapiserver.codecs.bounds import MAX_DEPTH, UNBOUNDED
-from kapiserver.codecs.cbor_bytes import with_bytes
+from kapiserver.codecs.cbor_bytes import with_bytes, with_free_values
 from kapiserver.codecs.cbor_items import ItemEnd
 from kapiserver.codecs.document import build, complete, kind_of_document
 from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
 from kapiserver.codecs.go_text import valid_text
 from kapiserver.codecs.serializer import Decoded
+from kapiserver.codecs.shape import holds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,28 +64,23 @@ class CBORSerializer:
             ItemEnd(self._max_values).find(data)
         item = _read_item(data)
         try:
-            document = _plain(item, "strict")
+            document = _plain(item)
         except UnicodeDecodeError:
-            document = _plain(item, "surrogateescape")
+            document = _plain(_escaped(item))
             error = WrongValue(_no_text(document))
             error.kind = complete(kind_of_document(document), defaults)
             raise error from None
-        if not self._is_custom(document):
-            document = _by_name(document)
-        return build(self._scheme, document, defaults=defaults, source=data)
+        found = build(self._scheme, document, defaults=defaults, source=data)
+        type_ = self._scheme.type_of(found.kind)
+        if issubclass(type_, CustomKind):
+            return found  # whose names have no order
+        if holds_itself(type_):
+            return build(self._scheme, _by_name(document), defaults=defaults, source=data)
+        return replace(found, object=with_free_values(type_, found.object, _by_name))
 
     def encode(self, obj: Tree) -> bytes:
         """Write one object for a client, its keys in any order. Raises NotEncodable."""
         return SELF_DESCRIBED + write_quickly(with_bytes(self._scheme, obj))
-
-    def _is_custom(self, document: Value) -> bool:
-        # Whether nothing depends on the order of its names: custom objects have none.
-        return (
-            isinstance(document, dict)
-            and isinstance(document.get("apiVersion"), str)
-            and isinstance(document.get("kind"), str)
-            and self._scheme.is_custom(document)
-        )
 
     def recognizes(self, data: bytes) -> bool:
         """Whether the data describes itself as CBOR."""
@@ -96,7 +94,26 @@ def read_document(data: bytes) -> Value:
 
 def read_quickly(data: bytes) -> Value:
     """The same, names in the order they came in."""
-    return _plain(_read_item(data), "surrogateescape")
+    item = _read_item(data)
+    try:
+        return _plain(item)
+    except UnicodeDecodeError:
+        return _plain(_escaped(item))
+
+
+def _escaped(value: Any) -> Any:
+    """What the library read with text in place of byte strings, lone surrogates in it for what is
+    not UTF-8."""
+    if type(value) is bytes:
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, list | tuple):
+        return [_escaped(one) for one in value]
+    if hasattr(value, "items"):
+        found = {_escaped(name): _escaped(one) for name, one in value.items()}
+        if len(found) != len(value):
+            raise Malformed("cbor: found duplicate map key")
+        return found
+    return value
 
 
 def _by_name(value: Value) -> Value:
@@ -182,21 +199,21 @@ def _reading_error(error: BaseException) -> Malformed | WrongValue:
     return Malformed(f"cbor: {error}")
 
 
-def _plain(value: Any, errors: str) -> Value:
-    """The JSON-shaped form of what the library read; `errors` as of bytes.decode."""
+def _plain(value: Any) -> Value:
+    """The JSON-shaped form of what the library read. Raises UnicodeDecodeError."""
     kind = type(value)
     if kind is bytes:
-        return value.decode("utf-8", errors)
+        return value.decode()
     if kind is str or kind is bool or value is None:
         return value
     if kind is dict:
         plain = {
-            key.decode("utf-8", errors) if type(key) is bytes else key: (
+            key.decode() if type(key) is bytes else key: (
                 item
                 if type(item) is str
-                else item.decode("utf-8", errors)
+                else item.decode()
                 if type(item) is bytes
-                else _plain(item, errors)
+                else _plain(item)
             )
             for key, item in value.items()
         }
@@ -204,24 +221,24 @@ def _plain(value: Any, errors: str) -> Value:
             raise Malformed("cbor: found duplicate map key")
         return plain
     if kind is list:
-        return [_plain(item, errors) for item in value]
+        return [_plain(item) for item in value]
     if kind is int:
         if not _MIN_INT64 <= value <= _MAX_INT64:
             raise WrongValue(f"cbor: cannot unmarshal {value} into int64: integer overflow")
         return value
-    return _plain_rare(value, errors)
+    return _plain_rare(value)
 
 
-def _plain_rare(value: Any, errors: str) -> Value:
+def _plain_rare(value: Any) -> Value:
     if type(value) is float:
         if not math.isfinite(value):
             raise WrongValue(f"cbor: {value} is not allowed: JSON has no such number")
         return value
     # Inside tags the library hands out what cannot be changed.
     if isinstance(value, tuple) and type(value) is tuple:
-        return [_plain(item, errors) for item in value]
+        return [_plain(item) for item in value]
     if hasattr(value, "items"):
-        return _plain(dict(value.items()), errors)
+        return _plain(dict(value.items()))
     raise WrongValue(f"cbor: cannot unmarshal {type(value).__name__}: JSON has no such value")
 
 

@@ -1,31 +1,34 @@
-"""Which texts of a tree are bytes, for CBOR, which has a type of its own for them.
+"""Which parts of a tree CBOR looks at by their type: texts that are bytes, and free values.
 
 Trees hold the fields that are declared as bytes in base64, as JSON does; CBOR says the bytes
-themselves. Knows how to find those fields, and nothing of how they are written. Mirrors what
-reflection tells the CBOR codec of k8s.io/apimachinery about []byte.
+themselves. Free values out of CBOR come sorted. Knows how to find both, and nothing of how they
+are written. Mirrors what reflection tells the CBOR codec of k8s.io/apimachinery.
 """
 
 from __future__ import annotations
 
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from kapiserver.api.custom_kind import CustomKind
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion
+from kapiserver.api.leaves import FieldsV1, RawExtension
 from kapiserver.api.meta.v1 import Table
+from kapiserver.api.runtime import Unknown
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.types import Leaf, ListOf, MapOf, Message, Shape, Tree, Type
+from kapiserver.api.types import Leaf, ListOf, MapOf, Message, Scalar, Shape, Tree, Type
 from kapiserver.codecs.source import once_per_type
 
 _BYTES: Final = "bytes"
+_FREE: Final = "free"
 _OBJECT: Final = "object"
 _EACH: Final = "[]"
 Places: TypeAlias = "Mapping[str, Places] | str"
-"""Where bytes are in a value: it is bytes itself, it is an object of any kind, or by the name of a
-field, `[]` standing for every item and every value. Empty: nowhere."""
+"""Where what is looked for is in a value: it is it itself, it is an object of any kind, or by the
+name of a field, `[]` standing for every item and every value. Empty: nowhere."""
 
 _NOWHERE: Mapping[str, Places] = MappingProxyType({})
 
@@ -35,29 +38,40 @@ def with_bytes(scheme: Scheme, obj: Tree) -> Tree:
     such field. What is shared with it must not be changed."""
     try:
         kind = GroupVersion.parse(obj.get("apiVersion") or "").with_kind(obj.get("kind") or "")
-        places = _places(scheme.type_of(kind))
+        places = _bytes_in(scheme.type_of(kind))
     except (NotRegistered, ValueError):
         return obj
-    found: Tree = _replaced(scheme, obj, places) if places else obj
+
+    def change(value: Any, mark: str) -> Any:
+        if mark is _OBJECT:
+            return with_bytes(scheme, value) if isinstance(value, dict) else value
+        return _plain_bytes(value)
+
+    found: Tree = _changed(obj, places, change) if places else obj
     return found
 
 
-def _replaced(scheme: Scheme, value: Any, places: Places) -> Any:
+def with_free_values(type_: type[Type], tree: Tree, change: Callable[[Any], Any]) -> Tree:
+    """The tree with something else in place of its free values, which are all but in types that
+    hold themselves. What is shared with it must not be changed."""
+    found: Tree = _changed(tree, _free_in(type_), lambda value, _: change(value))
+    return found
+
+
+def _changed(value: Any, places: Places, change: Callable[[Any, str], Any]) -> Any:
     if isinstance(places, str):
-        if places is _BYTES:
-            return _plain_bytes(value)
-        return with_bytes(scheme, value) if isinstance(value, dict) else value
+        return change(value, places)
     if _EACH in places:
         inside = places[_EACH]
         if isinstance(value, list):
-            return [_replaced(scheme, one, inside) for one in value]
+            return [_changed(one, inside, change) for one in value]
         if isinstance(value, dict):
-            return {name: _replaced(scheme, one, inside) for name, one in value.items()}
+            return {name: _changed(one, inside, change) for name, one in value.items()}
         return value
     if not isinstance(value, dict):
         return value
     changed = {
-        name: _replaced(scheme, value[name], inside)
+        name: _changed(value[name], inside, change)
         for name, inside in places.items()
         if value.get(name)
     }
@@ -72,25 +86,42 @@ def _plain_bytes(value: Any) -> Any:
 
 
 @once_per_type
-def _places(type_: type[Type]) -> Mapping[str, Places]:
-    return _places_below(type_, frozenset())
+def _bytes_in(type_: type[Type]) -> Mapping[str, Places]:
+    return _places(type_, _is_bytes, frozenset())
 
 
-def _places_below(type_: type[Type], above: frozenset[type[Type]]) -> Mapping[str, Places]:
+@once_per_type
+def _free_in(type_: type[Type]) -> Mapping[str, Places]:
+    return _places(type_, _is_free, frozenset())
+
+
+def _is_bytes(shape: Scalar | Message) -> str:
+    return _BYTES if isinstance(shape, Scalar) and shape.name == "bytes" else ""
+
+
+def _is_free(shape: Scalar | Message) -> str:
+    if isinstance(shape, Scalar):
+        return _FREE if shape.name == "any" else ""
+    return _FREE if issubclass(shape.type, RawExtension | FieldsV1 | Unknown) else ""
+
+
+def _places(
+    type_: type[Type], mark: Callable[[Scalar | Message], str], above: frozenset[type[Type]]
+) -> Mapping[str, Places]:
     # No type that holds itself (schemas do) has bytes.
     if type_ in above or issubclass(type_, CustomKind | Leaf):
         return _NOWHERE
-    if type_ is Table:
+    if type_ is Table and mark is _is_bytes:
         return {"rows": {_EACH: {"object": _OBJECT}}}
-    inside = above | {type_}
-    found = {flat.field.name: _places_of(flat.field.shape, inside) for flat in type_.flat_fields()}
+
+    def places_of(shape: Shape) -> Places:
+        if isinstance(shape, ListOf | MapOf):
+            inside = places_of(shape.item if isinstance(shape, ListOf) else shape.value)
+            return {_EACH: inside} if inside else _NOWHERE
+        found = mark(shape)
+        if not found and isinstance(shape, Message):
+            return _places(shape.type, mark, above | {type_})
+        return found
+
+    found = {flat.field.name: places_of(flat.field.shape) for flat in type_.flat_fields()}
     return {name: places for name, places in found.items() if places}
-
-
-def _places_of(shape: Shape, above: frozenset[type[Type]]) -> Places:
-    if isinstance(shape, ListOf | MapOf):
-        inside = _places_of(shape.item if isinstance(shape, ListOf) else shape.value, above)
-        return {_EACH: inside} if inside else _NOWHERE
-    if isinstance(shape, Message):
-        return _places_below(shape.type, above)
-    return _BYTES if shape.name == "bytes" else _NOWHERE

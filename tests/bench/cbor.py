@@ -1,0 +1,83 @@
+"""What CBOR costs beside JSON, in this process and without HTTP: `python -m tests.bench.cbor`.
+
+CPU microseconds of one object, the least of some batches, for a pod and for a custom object of the
+same content; `stored` is what a custom object is written with.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import orjson
+
+from kapiserver.api.custom import CustomKinds, Definition
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree
+from kapiserver.codecs.at_rest import encode_at_rest
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.media_types import CBOR, JSON
+from tests.bench.apply import pod
+
+BATCHES, SIZE = 7, 100
+
+
+def cost(act: Callable[[], object]) -> float:
+    """CPU microseconds of one call."""
+    least = 1e9
+    for _ in range(BATCHES):
+        before = time.process_time()
+        for _ in range(SIZE):
+            act()
+        least = min(least, time.process_time() - before)
+    return least / SIZE * 1e6
+
+
+def custom_kinds() -> CustomKinds:
+    """One kind, whose objects have the fields of a pod in a schema of three levels."""
+    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    containers = {"type": "array", "items": free}
+    spec = {**free, "properties": {"containers": containers}}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    one = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    tree = {
+        "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 1},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [one]},
+        "status": {"acceptedNames": names},
+    }
+    return CustomKinds([Definition(tree, lambda: tree)])
+
+
+def main() -> None:
+    """Print the costs and what they are to those of JSON."""
+    scheme = Scheme()
+    scheme.custom = custom_kinds()
+    codecs = CodecFactory(scheme)
+    both = [codecs.serializer_for(media) for media in (JSON, CBOR)]
+    one = pod(1, 5)
+    widget = {**one, "apiVersion": "example.com/v1", "kind": "Widget"}
+    print(f"{'':24}{'JSON':>8}{'CBOR':>8}{'ratio':>8}")
+    tree: Tree = {}
+    for name, source in (("pod", one), ("custom object", widget)):
+        tree = codecs.serializer_for(JSON).decode(orjson.dumps(source)).object
+        encoded = [form.encode(tree) for form in both]
+        _print(f"{name}, encode", [cost(partial(form.encode, tree)) for form in both])
+        pairs = zip(both, encoded, strict=True)
+        _print(f"{name}, decode", [cost(partial(form.decode, data)) for form, data in pairs])
+        _print(f"{name}, bytes", [float(len(data)) for data in encoded])
+    costs = []
+    for codecs.custom_at_rest in (JSON, CBOR):
+        costs.append(cost(partial(encode_at_rest, codecs, tree)))
+    _print("custom object, stored", costs)
+
+
+def _print(name: str, costs: list[float]) -> None:
+    print(f"{name:24}{costs[0]:8.1f}{costs[1]:8.1f}{costs[1] / costs[0]:8.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -342,9 +342,9 @@ def _odd_text(value: str) -> bytes:
         return valid_text(value).encode()
 
 
-@functools.lru_cache(maxsize=4096)
-def _name(value: str) -> bytes:
-    return _text(value)
+_NAMES: dict[str, bytes] = {}
+"""Names as they are written, but for long ones; forgotten when there are too many."""
+_MAX_NAMES, _LONG_NAME = 4096, 64
 
 
 def _write(value: Value, put: Callable[[bytes], None]) -> None:
@@ -354,7 +354,7 @@ def _write(value: Value, put: Callable[[bytes], None]) -> None:
     elif kind is dict:
         put(_head(_MAP, len(value)))
         for name, item in value.items():
-            put(_key(name))
+            put(_NAMES.get(name) or _key(name))
             if type(item) is str:
                 put(_text(item))
             else:
@@ -372,7 +372,9 @@ def _write_sorted(value: Value, put: Callable[[bytes], None]) -> None:
     if kind is dict:
         put(_head(_MAP, len(value)))
         # Names are unique, so that values are never compared.
-        for name, item in sorted([(_key(key), item) for key, item in value.items()]):
+        for name, item in sorted(
+            [(_NAMES.get(key) or _key(key), item) for key, item in value.items()]
+        ):
             put(name)
             if type(item) is str:
                 put(_text(item))
@@ -389,7 +391,12 @@ def _write_sorted(value: Value, put: Callable[[bytes], None]) -> None:
 def _key(key: Any) -> bytes:
     if type(key) is not str:
         raise NotEncodable(f"cbor: map key {key!r} is no string")
-    return _name(key) if len(key) < 64 else _text(key)
+    found = _text(key)
+    if len(key) < _LONG_NAME:
+        if len(_NAMES) >= _MAX_NAMES:
+            _NAMES.clear()
+        _NAMES[key] = found
+    return found
 
 
 def _scalar(value: Value) -> bytes:

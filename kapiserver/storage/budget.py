@@ -13,7 +13,7 @@ from kapiserver.storage.entry import Entry
 
 BUDGET = 128 << 20
 """Bytes of trees and encodings kept, for all resources together."""
-OF_TREES = 16
+OF_TREES = 32
 """One part in so many is for trees."""
 TREE_COST = 8
 """Bytes of memory that a tree takes for each byte of its stored form, about."""

@@ -27,7 +27,7 @@ RECENT_SECONDS = 75.0
 RECENT_LEAST = 1024
 RECENT_MOST = 65536
 """Changes remembered whatever their age, and never more than."""
-RECENT_BYTES = 8 << 20
+RECENT_BYTES = 4 << 20
 """Bytes that remembering changes may take beside the present objects; and as many again for
 changes that were recalled from the store."""
 EVENT_COST = 500

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kapiserver.api.custom import Definition
@@ -51,6 +51,7 @@ class CustomResources:
         self._follows = False
         self._stopping = False
         self._beginning: asyncio.Task[None] | None = None
+        self._removing: set[asyncio.Task[None]] = set()
 
     @functools.cached_property
     def store(self) -> ResourceStore:
@@ -117,12 +118,27 @@ class CustomResources:
                 changes[name] = now
             if before and (now is None or before.shape != now.shape):
                 retired.append(name)
+        gone = [name for name, now in changes.items() if now is None]
+        if gone:
+            removing = asyncio.get_running_loop().create_task(self._remove(gone))
+            self._removing.add(removing)
+            removing.add_done_callback(self._removing.discard)
+        self._exchange({name: now for name, now in changes.items() if now is not None}, retired)
+        for told in self.followers:
+            told(list(entries))
+
+    async def _remove(self, names: list[str]) -> None:
+        """Forget kinds when their watches have told of the last objects, which none could write
+        any more without them; a kind that was defined anew meanwhile stays."""
+        await self._stores.delivered(names)
+        gone = [name for name in names if name not in self.heads]
+        self._exchange(dict.fromkeys(gone), gone)
+
+    def _exchange(self, changes: Mapping[str, Definition | None], retired: Sequence[str]) -> None:
         if changes:
             self._scheme.custom = self._scheme.custom.changed(changes)
             for name in retired:
                 self._stores.retire(name)
-        for told in self.followers:
-            told(list(entries))
 
     def _head(self, entry: Entry) -> Tree | None:
         try:

@@ -187,5 +187,7 @@ async def _drain(app: App, endpoints: list[_Endpoint]) -> None:
     app.server.stores.stop()
     for endpoint in endpoints:
         endpoint.sockets.close()
+    for _ in range(3):  # what was accepted just now becomes a connection, and is drained too
+        await asyncio.sleep(0)
     seconds = app.server.config.shutdown_timeout
     await asyncio.gather(*(endpoint.listener.drain(seconds) for endpoint in endpoints))

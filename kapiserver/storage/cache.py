@@ -127,6 +127,8 @@ class ResourceCache:
         """Wait until every write acknowledged before the call is here. Raises Unavailable."""
         await self.ready()
         current = await self._kv.current_revision()
+        # Who was stopped meanwhile has emptied itself, and fills itself once more.
+        await self.ready()
         if current > self.revision and not await self.reach(current):
             raise Unavailable(f"revision {current} has not come within {PATIENCE} seconds")
 

@@ -111,7 +111,7 @@ class ResourceStore:
         """Bodies of answers from entries."""
         self.reserve: Reserve | None = None
         """For kinds that hold something outside of their objects."""
-        self._codec = codec
+        self._codec = self.codec = codec
         self._kv = around.kv
         self._scheme = around.scheme
         self._clock = around.clock
@@ -174,13 +174,8 @@ class ResourceStore:
         return FormFramer(self.documents, form, status)
 
     @property
-    def codec(self) -> ObjectCodec:
-        """How the objects are stored."""
-        return self._codec
-
-    @property
     def cache(self) -> ResourceCache:
-        """All objects as they are, for who follows them more closely than by a watch."""
+        """All objects as they are, for who follows them closely."""
         return self._cache
 
     def ruled_by(self, resource: Resource) -> ResourceStore:
@@ -193,10 +188,14 @@ class ResourceStore:
         """End the cache's watch of the store, and all watches with it."""
         self._cache.stop()
 
+    async def delivered(self) -> None:
+        """Wait until watches have told what they know."""
+        await self._watchers.delivered()
+
     def retire(self) -> None:
         """The same, when clients have been told what has happened; and once more when the last
         requests that hold this store are over, which may have begun anew."""
-        self._retiring = asyncio.ensure_future(self._watchers.delivered())
+        self._retiring = asyncio.ensure_future(self.delivered())
         self._retiring.add_done_callback(lambda _: self.stop())
         self._clock.call_later(LAST_SECONDS, self.stop)
 

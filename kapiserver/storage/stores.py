@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -131,6 +131,12 @@ class Stores:
         when they have told what they know."""
         for store in self._custom.pop(definition, {}).values():
             store.retire()
+
+    async def delivered(self, definitions: Iterable[str]) -> None:
+        """Wait until the watches of these custom kinds have told what they know."""
+        for definition in definitions:
+            for store in list(self._custom.get(definition, {}).values()):
+                await store.delivered()
 
     def named(self, version: GroupVersion, name: str) -> ResourceStore:
         """The objects of the resource of that plural name, served or not. Raises NotRegistered."""

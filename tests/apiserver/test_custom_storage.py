@@ -116,5 +116,6 @@ def test_every_server_over_one_etcd_serves_a_definition_once_it_is_established(
     with one.api.watch(f"{path}?watch=1") as stream:
         assert stream.event()["type"] == "ADDED"
         other.api.delete(f"{CRDS}/{name}")
-        assert stream.event()["type"] == "DELETED"
+        event = stream.event()
+        assert event["type"] == "DELETED", event
         assert stream.event() is None

@@ -19,7 +19,6 @@ from kapiserver.api.fieldsets import (
     Fields,
     Step,
     children,
-    difference,
     field_step,
     is_member,
 )
@@ -31,7 +30,7 @@ from kapiserver.api.merge_schema import (
     ScalarNode,
     deduced,
 )
-from kapiserver.api.typed_values import NOTHING, fields_of, steps, with_named_fields
+from kapiserver.api.typed_values import NOTHING, steps
 from kapiserver.api.types import Value
 
 
@@ -303,9 +302,3 @@ def _kept(
             yield item, None
         elif not is_member(below):
             yield item, below
-
-
-def remove_except(node: Node, value: Value, keep: Fields) -> Value:
-    """The value without the fields that are not in the set."""
-    mine = with_named_fields(node, fields_of(node, value))
-    return remove(node, value, difference(mine, keep))

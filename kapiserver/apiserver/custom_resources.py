@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from kapiserver.api.custom import Definition
@@ -52,6 +52,8 @@ class CustomResources:
         self._stopping = False
         self._beginning: asyncio.Task[None] | None = None
         self._removing: set[asyncio.Task[None]] = set()
+        self._leaving: set[str] = set()
+        """Kinds that are forgotten as soon as their watches have told what they know."""
 
     @functools.cached_property
     def store(self) -> ResourceStore:
@@ -118,21 +120,25 @@ class CustomResources:
                 changes[name] = now
             if before and (now is None or before.shape != now.shape):
                 retired.append(name)
-        gone = [name for name, now in changes.items() if now is None]
+        there = {name: now for name, now in changes.items() if now is not None}
+        self._leaving.difference_update(there)
+        self._exchange(there, [name for name in retired if name in there or name not in changes])
+        gone = changes.keys() - there.keys() - self._leaving
         if gone:
+            self._leaving.update(gone)
             removing = asyncio.get_running_loop().create_task(self._remove(gone))
             self._removing.add(removing)
             removing.add_done_callback(self._removing.discard)
-        self._exchange({name: now for name, now in changes.items() if now is not None}, retired)
         for told in self.followers:
             told(list(entries))
 
-    async def _remove(self, names: list[str]) -> None:
+    async def _remove(self, names: Set[str]) -> None:
         """Forget kinds when their watches have told of the last objects, which none could write
-        any more without them; a kind that was defined anew meanwhile stays."""
+        any more without them; a kind that is served anew meanwhile stays."""
         await self._stores.delivered(names)
-        gone = [name for name in names if name not in self.heads]
-        self._exchange(dict.fromkeys(gone), gone)
+        gone = names & self._leaving
+        self._leaving -= gone
+        self._exchange(dict.fromkeys(gone), list(gone))
 
     def _exchange(self, changes: Mapping[str, Definition | None], retired: Sequence[str]) -> None:
         if changes:

@@ -30,10 +30,14 @@ def _namespace(name: str) -> Tree:
 async def create(server: Server, resource: str, tree: Tree) -> None:
     """Create an object of the core group, given as a client would write it; one that is there
     stays as it is. Raises StorageError."""
-    decoded = server.codecs.universal_decoder().decode(orjson.dumps(tree))
     store = server.stores.named(CORE, resource)
     namespace = tree["metadata"].get("namespace", "")
     try:
-        await store.create(decoded.object, namespace=namespace)
+        await store.create(decoded(server, tree), namespace=namespace)
     except AlreadyExists:
         return
+
+
+def decoded(server: Server, tree: Tree) -> Tree:
+    """A tree as a client would write it, in canonical form and defaulted."""
+    return server.codecs.universal_decoder().decode(orjson.dumps(tree)).object

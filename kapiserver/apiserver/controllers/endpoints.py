@@ -10,13 +10,11 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import orjson
-
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.objects import is_terminating, labels_of, metadata_of, name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.controllers.bootstrap import CORE
+from kapiserver.apiserver.controllers.bootstrap import CORE, decoded
 from kapiserver.apiserver.controllers.service_endpoints import (
     MANAGED_BY,
     SERVICE_NAME,
@@ -184,7 +182,7 @@ async def _keep_endpoints(server: Server, namespace: str, gone: frozenset[str]) 
 async def _put(server: Server, version: GroupVersion, resource: str, wanted: Tree) -> None:
     """Make an object what it should be; what others wrote into its metadata stays."""
     store = server.stores.named(version, resource)
-    fresh = server.codecs.universal_decoder().decode(orjson.dumps(wanted)).object
+    fresh = decoded(server, wanted)
     content = {key: value for key, value in fresh.items() if key != "metadata"}
     namespace = fresh["metadata"]["namespace"]
 

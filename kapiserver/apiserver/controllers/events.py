@@ -9,13 +9,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 
-import orjson
-
 from kapiserver.api.errors import APIError
 from kapiserver.api.objects import metadata_of, name_of, namespace_of, uid_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.controllers.bootstrap import CORE
+from kapiserver.apiserver.controllers.bootstrap import CORE, decoded
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, StorageError
 from kapiserver.storage.lifecycle import timestamp
@@ -64,9 +62,9 @@ class Recorder:
             "lastTimestamp": now,
         }
         store = self._server.stores.named(CORE, "events")
-        decoded = self._server.codecs.universal_decoder().decode(orjson.dumps(event)).object
+        made = decoded(self._server, event)
         try:
-            await store.create(decoded, namespace=namespace)
+            await store.create(made, namespace=namespace)
         except AlreadyExists:
             await store.update(ObjectKey(namespace, name), lambda old: _once_more(old, now))
 

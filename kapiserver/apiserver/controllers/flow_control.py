@@ -10,12 +10,11 @@ import asyncio
 import contextlib
 import logging
 
-import orjson
-
 from kapiserver.api.errors import APIError, NotRegistered
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.controllers.bootstrap import decoded
 from kapiserver.storage.errors import AlreadyExists, StorageError
 
 LATER_SECONDS = 5.0
@@ -134,9 +133,9 @@ class FlowControlDefaults:
         if self._stopping:
             return
         store = self._server.stores.named(_FLOWCONTROL, resource)
-        decoded = self._server.codecs.universal_decoder().decode(orjson.dumps(tree)).object
+        made = decoded(self._server, tree)
         with contextlib.suppress(AlreadyExists):
-            await store.create(decoded)
+            await store.create(made)
 
 
 def _object(kind: str, name: str, spec: Tree) -> Tree:

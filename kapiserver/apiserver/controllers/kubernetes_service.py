@@ -13,14 +13,12 @@ import logging
 import socket
 from dataclasses import dataclass
 
-import orjson
-
 from kapiserver.api.errors import APIError
 from kapiserver.api.objects import name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation.addresses import NETWORKING, first_address, service_ranges
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.controllers.bootstrap import CORE
+from kapiserver.apiserver.controllers.bootstrap import CORE, decoded
 from kapiserver.apiserver.controllers.endpoints_of import Place, endpoints, leased, slices
 from kapiserver.apiserver.controllers.priority_classes import create_priority_classes
 from kapiserver.apiserver.controllers.wake import Wakes
@@ -210,9 +208,9 @@ class KubernetesService:
             found = (await store.get(key)).tree()
         except NotFound:
             with contextlib.suppress(AlreadyExists):
-                await store.create(_decoded(self._server, wanted), namespace=NAMESPACE)
+                await store.create(decoded(self._server, wanted), namespace=NAMESPACE)
             return
-        wanted = _decoded(self._server, wanted)
+        wanted = decoded(self._server, wanted)
         if all(found.get(name) == wanted.get(name) for name in said):
             return
 
@@ -229,12 +227,7 @@ async def _create(
 ) -> None:
     tree = {"kind": kind, "apiVersion": str(version), "metadata": metadata, "spec": spec}
     with contextlib.suppress(AlreadyExists):
-        await store.create(_decoded(server, tree))
-
-
-def _decoded(server: Server, tree: Tree) -> Tree:
-    """A tree as a client would write it, in canonical form and defaulted."""
-    return server.codecs.universal_decoder().decode(orjson.dumps(tree)).object
+        await store.create(decoded(server, tree))
 
 
 @dataclass(frozen=True, slots=True)

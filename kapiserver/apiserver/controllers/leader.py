@@ -14,13 +14,12 @@ import uuid
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-import orjson
-
 from kapiserver.api.errors import APIError
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.controllers.bootstrap import decoded
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, NotFound, ObjectConflict, StorageError
 
@@ -111,8 +110,7 @@ class Leader:
                 "metadata": {"name": LEASE.name, "namespace": LEASE.namespace},
                 "spec": spec,
             }
-            decoded = self._server.codecs.universal_decoder().decode(orjson.dumps(tree)).object
-            await store.create(decoded, namespace=LEASE.namespace)
+            await store.create(decoded(self._server, tree), namespace=LEASE.namespace)
             return True
         holder = value_at(lease, "spec", "holderIdentity") or ""
         version = lease["metadata"]["resourceVersion"]

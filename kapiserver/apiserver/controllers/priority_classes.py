@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
-import orjson
-
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.controllers.bootstrap import decoded
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, NotFound
 
@@ -44,6 +43,5 @@ async def create_priority_classes(server: Server) -> None:
                     "value": value,
                     "description": description,
                 }
-                decoded = server.codecs.universal_decoder().decode(orjson.dumps(tree))
                 with contextlib.suppress(AlreadyExists):
-                    await store.create(decoded.object)
+                    await store.create(decoded(server, tree))

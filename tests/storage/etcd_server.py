@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
+import random
 import shutil
 import signal
 import socket
@@ -39,10 +40,27 @@ def version(etcd: Path) -> str:
     return said.stdout.split()[2]
 
 
+_claims: list[socket.socket] = []
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port for a server that starts later, and maybe again after it was killed: this process's
+    until it ends. Below the ports that systems give to outgoing connections (from 32768 on Linux,
+    49152 elsewhere), which would otherwise take it in between; a bound UDP socket of the same
+    number tells the other test processes that it is taken."""
+    for port in random.sample(range(16384, 32768), 1000):
+        claim = socket.socket(type=socket.SOCK_DGRAM)
+        try:
+            claim.bind(("127.0.0.1", port))
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            claim.close()
+        else:
+            _claims.append(claim)
+            return port
+    raise AssertionError("no port is free")
 
 
 class Member:

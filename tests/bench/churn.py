@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=200, help="writes a second")
     parser.add_argument("--objects", type=int, default=5000, help="held all the time")
     parser.add_argument("--every", type=float, default=30, help="seconds between two lines")
-    parser.add_argument("--server", nargs="*", default=[], help="more flags for `serve`")
+    parser.add_argument("--server", nargs=argparse.REMAINDER, default=[], help="flags for `serve`")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as scratch,

@@ -13,7 +13,7 @@ from kapiserver.api.managed_fields import FieldManager
 from kapiserver.api.merge_schema import Node
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.codecs.shape import read_tree
+from kapiserver.codecs.trees import read_tree
 
 SCHEME = Scheme()
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kapiserver.api.meta.v1 import list_type
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.types import Field, Kind, ListOf, MapOf, Message, Scalar, Shape, Type, list_type
+from kapiserver.api.types import Field, Kind, ListOf, MapOf, Message, Scalar, Shape, Type
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto

@@ -25,9 +25,10 @@ from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.fields import Extractor, extractor
 from kapiserver.api.group import HUB, Group, GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.groups import DECLARED_GROUPS, GROUPS, META
+from kapiserver.api.meta.v1 import list_type
 from kapiserver.api.objects import kind_of
 from kapiserver.api.strategy import StatusStrategy, Strategy, ordinary
-from kapiserver.api.types import Kind, Tree, list_type
+from kapiserver.api.types import Kind, Tree
 
 
 class Scheme:

@@ -192,21 +192,6 @@ class Kind(Type):
     """Whether there is a list kind of it; False for options, reviews and other single answers."""
 
 
-@functools.cache
-def list_type(item: Any) -> type[Kind]:
-    """The list kind of a kind (`PodList` of Pod): metadata and items, as every Kubernetes list."""
-    from kapiserver.api.meta.v1 import ListMeta  # meta is declared in this form itself
-
-    namespace = {
-        "__annotations__": {"metadata": ListMeta, "items": list[item]},
-        "__module__": item.__module__,
-        "__doc__": f"A list of {item.__name__} objects.",
-        "metadata": field(1),
-        "items": field(2, always=True, required=True),
-    }
-    return type(f"{item.__name__}List", (Kind,), namespace)
-
-
 @dataclass(frozen=True, slots=True)
 class Scalar:
     """A string, bool, int32, int64, double, bytes (base64 in the tree) or any (free JSON)."""

@@ -23,7 +23,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.tables import in_version
 from kapiserver.apiserver.target import Target
-from kapiserver.codecs.shape import read_tree
+from kapiserver.codecs.trees import read_tree
 from kapiserver.storage.lifecycle import timestamp
 
 _MANAGER_LENGTH = 128

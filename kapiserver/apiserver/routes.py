@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import TypeAlias
 
 from kapiserver.api.errors import NotRegistered
-from kapiserver.api.group import Resource, deprecation_of
+from kapiserver.api.group import deprecation_of
 from kapiserver.apiserver import discovery
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.documents import health, paths, version
@@ -18,6 +18,7 @@ from kapiserver.apiserver.handlers import handler_of_verb
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer, page_not_found
 from kapiserver.apiserver.subresources import handler_of
+from kapiserver.apiserver.target import resource_of
 
 VerbHandler: TypeAlias = Callable[[Server, Request], Awaitable[Answer]]
 
@@ -131,14 +132,6 @@ async def _knows(server: Server, request: Request) -> bool:
         # Another server may have established a definition just now.
         await server.custom_resources.look_up(group, info.resource)
     return scheme.has_group(group)
-
-
-def resource_of(server: Server, request: Request) -> Resource:
-    """The resource of a request. Raises UnknownResource."""
-    try:
-        return server.scheme.resource(request.info.version, request.info.resource)
-    except NotRegistered:
-        raise UnknownResource from None
 
 
 _OF_ITEMS = ("get", "update", "patch", "delete", "watch")

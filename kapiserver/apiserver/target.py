@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kapiserver.api.custom import version_behind
+from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.custom_scale import CustomScale
+from kapiserver.apiserver.errors import UnknownResource
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.routes import resource_of
 from kapiserver.apiserver.scale import Scale
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.objects import ResourceStore
@@ -60,6 +61,14 @@ class Target:
     def is_namespace(self) -> bool:
         """Whether it is about the namespaces themselves."""
         return self.resource.name == "namespaces" and not self.resource.group
+
+
+def resource_of(server: Server, request: Request) -> Resource:
+    """The resource of a request. Raises UnknownResource."""
+    try:
+        return server.scheme.resource(request.info.version, request.info.resource)
+    except NotRegistered:
+        raise UnknownResource from None
 
 
 def target_of(server: Server, request: Request) -> Target:

@@ -18,7 +18,7 @@ from kapiserver.codecs.errors import Malformed, WrongValue
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, MediaType
 from kapiserver.codecs.serializer import Serializer
-from kapiserver.codecs.shape import read_tree
+from kapiserver.codecs.trees import read_tree
 
 AT_REST = (PROTOBUF, CBOR, JSON)
 """What a stored value may be, by its first bytes."""

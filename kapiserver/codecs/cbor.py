@@ -31,7 +31,7 @@ from kapiserver.codecs.document import build, complete, kind_of_document
 from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
 from kapiserver.codecs.go_text import valid_text
 from kapiserver.codecs.serializer import Decoded
-from kapiserver.codecs.shape import holds_itself
+from kapiserver.codecs.trees import holds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,7 +15,7 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Kind, Value
 from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind, WrongValue
 from kapiserver.codecs.serializer import Decoded
-from kapiserver.codecs.shape import read_own_tree
+from kapiserver.codecs.trees import read_own_tree
 
 _HEAD = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '

@@ -17,12 +17,9 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from kapiserver.api.custom_kind import CustomKind
 from kapiserver.api.leaves import StringList
-from kapiserver.api.objects import copied
 from kapiserver.api.types import (
     FlatField,
-    Kind,
     Leaf,
     ListOf,
     MapOf,
@@ -34,69 +31,12 @@ from kapiserver.api.types import (
     Value,
     Variant,
 )
-from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
-from kapiserver.codecs.errors import Malformed, WrongValue
+from kapiserver.codecs.bounds import MAX_REPORTED
+from kapiserver.codecs.errors import WrongValue
 from kapiserver.codecs.source import Source, once_per_type
 
 Place: TypeAlias = tuple[Any, str, str, int | str | None] | None
 """Where a value stands: (place of the parent, its Go type, field, index or key); None: the root."""
-
-
-def read_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
-    """Read a value as a type; the paths of unknown fields (`spec.containers[0].foo`) are appended
-    to `unknown`, the first hundred of them. The tree of a kind begins with `kind` and
-    `apiVersion`, empty where they are not said.
-
-    The tree of a custom kind has copies of what it takes over, in no order of its own.
-
-    Raises WrongValue in the words of Go, Malformed when a type nests in itself too deep.
-    """
-    if issubclass(type_, CustomKind):
-        value = copied(value)
-    return read_own_tree(type_, value, unknown)
-
-
-def read_own_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
-    """The same of a value that nobody else holds: the tree may be made of its parts."""
-    if issubclass(type_, CustomKind):
-        from kapiserver.codecs.custom_objects import read_custom  # it needs this module
-
-        return read_custom(type_, value, unknown)
-    try:
-        tree: Tree = reader(type_)(value, None, unknown)
-    except RecursionError:
-        raise Malformed("exceeded max depth") from None
-    if holds_itself(type_):
-        check_depth(tree)
-    if issubclass(type_, Kind) and not ("kind" in tree and "apiVersion" in tree):
-        tree = {"kind": tree.pop("kind", ""), "apiVersion": tree.pop("apiVersion", ""), **tree}
-    return tree
-
-
-def check_depth(tree: Tree) -> None:
-    """Raise Malformed when a tree is nested deeper than MAX_DEPTH."""
-    level: list[Any] = [tree]
-    for _ in range(MAX_DEPTH):
-        below: list[Any] = []
-        for one in level:
-            below.extend(one.values() if isinstance(one, dict) else one)
-        level = [one for one in below if isinstance(one, dict | list)]
-        if not level:
-            return
-    raise Malformed("exceeded max depth")
-
-
-@once_per_type
-def holds_itself(type_: type[Type]) -> bool:
-    """Whether trees of the type can be of any depth."""
-    open_: list[Any] = [(type_, frozenset())]
-    while open_:
-        now, above = open_.pop()
-        if now in above:
-            return True
-        inner = {message_of(field.shape) for field in now.fields()} - {None}
-        open_.extend((one, above | {now}) for one in inner)
-    return False
 
 
 def message_of(shape: Shape) -> type[Type] | None:

@@ -15,8 +15,9 @@ from kapiserver.api.types import Tree, Type
 from kapiserver.codecs import wire_reader, wire_writer
 from kapiserver.codecs.bounds import MAX_DEPTH, UNBOUNDED
 from kapiserver.codecs.errors import Malformed, NotEncodable
-from kapiserver.codecs.shape import check_depth, go_type_of, holds_itself
+from kapiserver.codecs.shape import go_type_of
 from kapiserver.codecs.source import once_per_type
+from kapiserver.codecs.trees import check_depth, holds_itself
 from kapiserver.codecs.wire_reader import Budget
 
 _MANY_BRACKETS = MAX_DEPTH - 50

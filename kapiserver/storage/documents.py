@@ -17,7 +17,7 @@ from kapiserver.codecs.cbor import SELF_DESCRIBED
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.framing import LENGTH_PREFIXED
 from kapiserver.codecs.json import SORTED, write_document
-from kapiserver.codecs.shape import read_tree
+from kapiserver.codecs.trees import read_tree
 from kapiserver.storage.encodings import CBOR_ITEM, ObjectCodec
 from kapiserver.storage.entry import Entry, Form
 from kapiserver.storage.kv import Revision

@@ -15,7 +15,7 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Kind, Type, double, field, int32, int64
 from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
 from kapiserver.codecs.errors import CodecError, Malformed, WrongValue
-from kapiserver.codecs.shape import read_tree
+from kapiserver.codecs.trees import read_tree
 from tests import trees
 
 SCHEME = Scheme()

@@ -11,7 +11,7 @@ from kapiserver.api.authentication.v1 import ExtraValue
 from kapiserver.api.runtime import Unknown
 from kapiserver.api.types import Type, field
 from kapiserver.codecs.errors import WrongValue
-from kapiserver.codecs.shape import read_tree
+from kapiserver.codecs.trees import read_tree
 from kapiserver.codecs.wire import decoder, encoder
 
 

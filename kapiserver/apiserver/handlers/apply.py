@@ -37,7 +37,7 @@ from kapiserver.apiserver.target import Target
 from kapiserver.codecs import cbor, json, yaml
 from kapiserver.codecs.bounds import MAX_VALUES
 from kapiserver.codecs.errors import CodecError
-from kapiserver.codecs.shape import read_tree
+from kapiserver.codecs.trees import read_tree
 from kapiserver.storage.errors import ObjectConflict
 
 

@@ -38,7 +38,7 @@ from kapiserver.apiserver.target import Target, target_of
 from kapiserver.codecs import cbor, json
 from kapiserver.codecs.bounds import MAX_VALUES
 from kapiserver.codecs.errors import CodecError, UnsupportedMediaType
-from kapiserver.codecs.shape import read_tree
+from kapiserver.codecs.trees import read_tree
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def operations(draw):
     }[what]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(operations(), max_size=5))
 def test_as_trying_everything(history):
     """It says of every small history what trying all orders says."""

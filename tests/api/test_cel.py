@@ -272,7 +272,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(WORDS, max_size=25).map(" ".join) | st.text(max_size=40))
 def test_any_text_compiles_or_says_why_not(text):
     """No text is a fault of the server, nor is its evaluation."""

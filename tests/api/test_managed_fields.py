@@ -327,7 +327,7 @@ def _pods(draw: st.DrawFn, names: st.SearchStrategy[str] = _NAMES) -> Tree:
 
 
 @given(_pods(), _pods())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_apply_is_idempotent(first: Tree, second: Tree) -> None:
     """Applying the same configuration twice is applying it once."""
     obj = OwnedObject("v1", "Pod")
@@ -342,7 +342,7 @@ _MINE, _YOURS = st.sampled_from(["a", "b"]), st.sampled_from(["c", "d"])
 
 
 @given(_pods(_MINE), _pods(_YOURS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_disjoint_managers_never_conflict(mine: Tree, yours: Tree) -> None:
     """Managers who say nothing of each other's fields do not meet."""
     obj = OwnedObject("v1", "Pod")
@@ -355,7 +355,7 @@ def test_disjoint_managers_never_conflict(mine: Tree, yours: Tree) -> None:
 
 
 @given(_pods(_MINE), _pods(_YOURS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_leaving_restores_the_rest(mine: Tree, yours: Tree) -> None:
     """When a manager applies nothing any more, what is left is what the others said."""
     mine["metadata"]["annotations"] = {"mine": ""}
@@ -372,7 +372,7 @@ def test_leaving_restores_the_rest(mine: Tree, yours: Tree) -> None:
 
 
 @given(_pods(), _pods())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_comparison_leads_from_one_to_the_other(one: Tree, other: Tree) -> None:
     """What was removed, cut from the old, and what the new sets, laid over it, make the new."""
     node = merge_schema.schema_of(SCHEME.type_of(GroupVersionKind("", "v1", "Pod")))

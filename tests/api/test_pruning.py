@@ -186,7 +186,7 @@ def schemas():
 TREES = st.dictionaries(NAMES, VALUES, max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(schemas(), TREES)
 def test_pruning_twice_is_pruning_once(schema, value):
     """Nothing is left to prune in what was pruned."""
@@ -194,7 +194,7 @@ def test_pruning_twice_is_pruning_once(schema, value):
     assert prune(pruned, schema) == (pruned, [])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(schemas(), TREES)
 def test_defaulting_twice_is_defaulting_once(schema, value):
     """What has its defaults gets no others."""

@@ -210,7 +210,7 @@ def test_formats_never_raise(name, text):
     assert formats.matches(name, text) in (True, False)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(schemas(), TREES, TREES)
 def test_validating_never_raises(schema, value, old):
     """Any value can be held against any schema, and what did not change is not reported."""

@@ -148,7 +148,7 @@ def test_everything():
     assert EVERYTHING.matches({}, {})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text("ab=!(),><in \t-./\\", max_size=30), st.text("a.b=!,\\ ", max_size=20))
 def test_any_text(labels, fields):
     """Any text is a selection or a BadObject, and a selection's text is read back as itself."""

@@ -50,7 +50,7 @@ def _ordered(type_, tree):
 
 
 @pytest.mark.parametrize("one", RESOURCES, ids=lambda one: one.qualified_name)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_any_object(one, data):
     """Whatever a client sends: rules, warnings, cells and fields are computed, nothing raises,

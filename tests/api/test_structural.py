@@ -288,7 +288,7 @@ def test_schemas_that_are_not_structural(name):
     assert check(schema) == messages
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(schemas(), schemas())
 def test_any_schema_can_be_checked(schema, other):
     """Whatever a schema says, it is told what is wrong with it."""

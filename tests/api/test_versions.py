@@ -61,7 +61,7 @@ def _goes_round(tree: Tree, kind: GroupVersionKind) -> None:
 
 
 @pytest.mark.parametrize("kind", PAIRS, ids=str)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_any_object(kind: GroupVersionKind, data: st.DataObject) -> None:
     """Version to hub to version is the identity, to the order of keys."""

@@ -203,7 +203,7 @@ def test_json_and_cbor_say_the_same(kind):
 SAMPLE = [GroupVersionKind("", "v1", "Pod"), GroupVersionKind("", "v1", "Secret"), REVISION]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @pytest.mark.parametrize("kind", SAMPLE, ids=map(str, SAMPLE))
 @given(data=st.data())
 def test_json_and_cbor_say_the_same_of_any_object(kind, data):

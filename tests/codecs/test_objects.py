@@ -286,7 +286,7 @@ HEADS = [
 ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(HEADS), st.binary(max_size=60), st.sampled_from(MEDIA_TYPES))
 def test_any_bytes(head, data, media):
     """Whatever is sent, in whatever encoding, nothing but a CodecError comes of it."""

@@ -28,7 +28,7 @@ def by_tree(type_: type[Type], message: bytes) -> bytes:
     return write_document(decoder(type_)(message))
 
 
-@settings(max_examples=1, deadline=None)
+@settings(max_examples=1)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @given(data=st.data())
 def test_every_kind_has_the_text_of_its_tree(kind: GroupVersionKind, data: Any) -> None:

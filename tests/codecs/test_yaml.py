@@ -180,14 +180,14 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(VALUES)
 def test_round_trip(value):
     """What is written reads back as an equal value."""
     assert read_document(write_document({"a": value})) == {"a": value}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.one_of(st.binary(max_size=40), st.text("&*![]{}:,-?|>'\"%@`#<~ \n\tax1.", max_size=40)))
 def test_any_bytes(data):
     """Any bytes are a value or a CodecError."""

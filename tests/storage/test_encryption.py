@@ -64,7 +64,7 @@ BY_HAND: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(value=st.binary(max_size=100))
 def test_opens_what_it_sealed_and_so_does_another(name: str, value: bytes) -> None:
     """What is sealed opens again, and by the published format without our code."""

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api.errors import InvalidObject
@@ -351,7 +351,7 @@ _writes = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(before=_writes, after=_writes, limit=st.integers(1, 4), forget=st.booleans())
 def test_pages_show_one_state_while_writers_run(
     before: list[tuple[str, int, int]],

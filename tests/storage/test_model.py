@@ -218,5 +218,5 @@ class Model(RuleBasedStateMachine):
 @pytest.mark.parametrize("examples", [40, pytest.param(500, marks=pytest.mark.slow)])
 def test_store_is_its_model(examples: int) -> None:
     """Whatever is done in whatever order, the embedded store answers as the model does."""
-    chosen = settings(max_examples=examples, stateful_step_count=30, deadline=None)
+    chosen = settings(max_examples=examples, stateful_step_count=30)
     run_state_machine_as_test(Model, settings=chosen)

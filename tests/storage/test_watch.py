@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api.errors import InvalidObject
@@ -410,7 +410,7 @@ _writes = st.lists(
 _SELECTORS = ("", "n=1", "n!=1", "n in (0,2)", "!n")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(before=_writes, after=_writes, selector=st.sampled_from(_SELECTORS), late=st.booleans())
 def test_a_watch_replays_to_the_final_list(
     before: list[tuple[str, int, int]],

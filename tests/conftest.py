@@ -1,0 +1,10 @@
+"""Settings of every property test: no deadline for an example, a busy machine is no bug."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "busy", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("busy")

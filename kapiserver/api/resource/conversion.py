@@ -18,6 +18,7 @@ _EXACT = (
     "adminAccess",
     "tolerations",
     "capacity",
+    "derivedAttributes",
 )
 
 _ORIGINS = ("nodeName", "allNodes")

@@ -199,6 +199,16 @@ class DeviceCounterConsumption(Type):
 
     counterSet: str = field(1, always=True, required=True, doc="The set of counters, by name.")
     counters: dict[str, Counter] = field(2, required=True, doc="The counters, by name.")
+    compatibilityGroups: list[str] = field(
+        3, doc="Who may take of the set at the same time: those with a group in common."
+    )
+
+
+class DeviceDerivedAttribute(Type):
+    """An attribute that is computed of a device, for constraints."""
+
+    name: str = field(1, always=True, required=True, doc="What constraints call it.")
+    expression: str = field(2, always=True, required=True, doc="Its value, in CEL.")
 
 
 class DeviceRequest(Type):
@@ -215,6 +225,9 @@ class DeviceRequest(Type):
     )
     tolerations: list[DeviceToleration] = field(8, doc="Taints that are put up with.")
     capacity: CapacityRequirements | None = field(9, doc="How much there is.")
+    derivedAttributes: list[DeviceDerivedAttribute] = field(
+        10, doc="Attributes that are computed of each device, for constraints."
+    )
 
 
 class DeviceRequestAllocationResult(Type):
@@ -254,6 +267,9 @@ class DeviceSubRequest(Type):
     count: int64 = field(5, doc="How many.")
     tolerations: list[DeviceToleration] = field(7, doc="Taints that are put up with.")
     capacity: CapacityRequirements | None = field(8, doc="How much there is.")
+    derivedAttributes: list[DeviceDerivedAttribute] = field(
+        9, doc="Attributes that are computed of each device, for constraints."
+    )
 
 
 class DeviceTaint(Type):

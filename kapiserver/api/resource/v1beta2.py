@@ -193,6 +193,16 @@ class DeviceCounterConsumption(Type):
 
     counterSet: str = field(1, always=True, required=True, doc="The set of counters, by name.")
     counters: dict[str, Counter] = field(2, required=True, doc="The counters, by name.")
+    compatibilityGroups: list[str] = field(
+        3, doc="Who may take of the set at the same time: those with a group in common."
+    )
+
+
+class DeviceDerivedAttribute(Type):
+    """An attribute that is computed of a device, for constraints."""
+
+    name: str = field(1, always=True, required=True, doc="What constraints call it.")
+    expression: str = field(2, always=True, required=True, doc="Its value, in CEL.")
 
 
 class DeviceRequest(Type):
@@ -242,6 +252,9 @@ class DeviceSubRequest(Type):
     count: int64 = field(5, doc="How many.")
     tolerations: list[DeviceToleration] = field(6, doc="Taints that are put up with.")
     capacity: CapacityRequirements | None = field(7, doc="How much there is.")
+    derivedAttributes: list[DeviceDerivedAttribute] = field(
+        8, doc="Attributes that are computed of each device, for constraints."
+    )
 
 
 class DeviceTaint(Type):
@@ -316,6 +329,9 @@ class ExactDeviceRequest(Type):
     adminAccess: bool | None = field(5, doc="Whether it is for monitoring, beside other users.")
     tolerations: list[DeviceToleration] = field(6, doc="Taints that are put up with.")
     capacity: CapacityRequirements | None = field(7, doc="How much of each device.")
+    derivedAttributes: list[DeviceDerivedAttribute] = field(
+        8, doc="Attributes that are computed of each device, for constraints."
+    )
 
 
 class NetworkDeviceData(Type):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +19,8 @@ from kapiserver.apiserver.controllers.leader import (
     Leader,
 )
 from kapiserver.storage.errors import Unavailable
-from tests.clock import ManualClock
+from tests.clock import ManualClock, ManualTimer
+from tests.storage.etcd_server import Member
 
 TURNS_OF_THE_LOOP = 1_000_000
 """More than any candidate needs to take its turn."""
@@ -68,9 +69,17 @@ class Election:
 
     async def _rest(self) -> None:
         """Wait until all candidates wait for their next turn."""
-        turn = self.clock.time + RENEW_SECONDS
+        await self.until(lambda: len(self.waking(RENEW_SECONDS)) >= len(self.leaders))
+
+    def waking(self, seconds: float) -> list[ManualTimer]:
+        """The timers that go off so many seconds from now."""
+        at = self.clock.time + seconds
+        return [one for one in self.clock.timers if one.at == at and not one.cancelled]
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Let the loop turn until something holds."""
         for _ in range(TURNS_OF_THE_LOOP):
-            if sum(timer.at == turn for timer in self.clock.timers) >= len(self.leaders):
+            if holds():
                 return
             await asyncio.sleep(0)
         raise AssertionError("a candidate hangs")
@@ -82,10 +91,10 @@ class Election:
 
 
 @asynccontextmanager
-async def election() -> AsyncIterator[Election]:
-    """An election over a store in memory."""
+async def election(config: Config | None = None) -> AsyncIterator[Election]:
+    """An election over a store, by default one in memory."""
     clock = ManualClock()
-    app = await build_app(Config(), clock=clock)
+    app = await build_app(config or Config(), clock=clock)
     found = Election(app, clock)
     try:
         yield found
@@ -155,7 +164,7 @@ def test_a_store_that_does_not_answer(monkeypatch: Any) -> None:
 
             with monkeypatch.context() as broken:
                 broken.setattr(leader, "_acquire", fail)
-                await found.pass_time(GIVE_UP_SECONDS)
+                await found.pass_time(GIVE_UP_SECONDS - RENEW_SECONDS)
                 assert found.acts == ["one starts"]
                 await found.pass_time(RENEW_SECONDS)
                 assert found.acts == ["one starts", "one stops"]
@@ -164,3 +173,37 @@ def test_a_store_that_does_not_answer(monkeypatch: Any) -> None:
 
     assert GIVE_UP_SECONDS + RENEW_SECONDS < LEASE_SECONDS
     asyncio.run(run())
+
+
+def test_a_store_that_hangs() -> None:
+    """A leader stops in time though its renewal is neither answered nor refused, and leads again
+    when etcd goes on."""
+
+    async def run(member: Member) -> None:
+        async with election(Config(storage=f"etcd:{member.url}")) as found:
+            await found.stand("one")
+            member.hang()
+            try:
+                found.clock.advance(RENEW_SECONDS)
+                left = GIVE_UP_SECONDS - RENEW_SECONDS
+                await found.until(lambda: bool(found.waking(left)))
+                found.clock.advance(left - 0.5)
+                assert found.acts == ["one starts"]
+                found.clock.advance(0.5)
+                await found.until(lambda: len(found.acts) > 1)
+                assert found.acts == ["one starts", "one stops"]
+            finally:
+                member.resume()
+            for _ in range(10):  # it may refuse at first, having missed its own heartbeats
+                await found.pass_time(RENEW_SECONDS)
+                if len(found.acts) > 2:
+                    break
+            assert found.acts == ["one starts", "one stops", "one starts"]
+
+    member = Member()
+    member.start()
+    member.wait()
+    try:
+        asyncio.run(run(member))
+    finally:
+        member.remove()

@@ -44,7 +44,7 @@ class Controllers:
     leader: Leader | None
 
     async def stop(self) -> None:
-        """End them; what they are in the middle of finishes."""
+        """End them, wherever they are: who starts again looks again."""
         await self.definitions.stop()
         await self.flow_control.stop()
         await self.namespace_defaults.stop()

@@ -54,7 +54,7 @@ class Definitions:
         self._told(list(self._custom.heads))
 
     async def stop(self) -> None:
-        """End; what is being looked at finishes."""
+        """End; what is being looked at is broken off."""
         self._custom.followers.remove(self._told)
         await self._naming.stop()
         await self._ending.stop()

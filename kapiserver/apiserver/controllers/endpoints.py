@@ -69,7 +69,7 @@ class ServiceLoop:
         self._work: Work[str] = Work(self._look, server.clock, workers=WORKERS, name=kind.name)
 
     async def stop(self) -> None:
-        """End; what is being looked at finishes."""
+        """End; what is being looked at is broken off."""
         await self._work.stop()
 
     def begin(self) -> None:

@@ -23,7 +23,7 @@ class Loop(Reader, Protocol):
     """One of them."""
 
     async def stop(self) -> None:
-        """End; what is being done finishes."""
+        """End; what is being done is broken off."""
 
 
 class Everything:

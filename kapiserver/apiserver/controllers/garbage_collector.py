@@ -68,7 +68,7 @@ class GarbageCollector:
         self._work: Work[str] = Work(self._look, server.clock, workers=WORKERS, name=NAME)
 
     async def stop(self) -> None:
-        """End; what is being looked at finishes."""
+        """End; what is being looked at is broken off."""
         self._server.custom_resources.followers.remove(self._defined)
         await self._work.stop()
 

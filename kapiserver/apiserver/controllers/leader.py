@@ -27,7 +27,8 @@ LEASE = ObjectKey("kube-system", "kapiserver-controllers")
 LEASE_SECONDS = 15
 RENEW_SECONDS = 2.0
 GIVE_UP_SECONDS = 10.0
-"""Without a renewal for so long, the leader stops."""
+"""Without a renewal for so long, the leader stops, even if it is the store's answer that is not
+there yet. It counts from before a renewal was asked for; others count from when they see it."""
 
 _COORDINATION = GroupVersion("coordination.k8s.io", "v1")
 _log = logging.getLogger(__name__)
@@ -63,38 +64,61 @@ class Leader:
             await self._task
         if self._leads:
             await self._lose()
-            await self._try(self._release)
+            await self._try(self._release, seconds=RENEW_SECONDS)
 
     async def _run(self) -> None:
         while not self._stopping:
-            held = await self._try(self._acquire)
-            now = self._server.clock.now()
+            begun = self._server.clock.now()
+            held = await self._try(self._acquire, seconds=self._left())
             if held:
-                self._renewed = now
+                self._renewed = begun
                 if not self._leads:
                     self._leads = True
                     _log.info("%s leads", self._identity)
                     await self._start()
-            elif self._leads and (held is False or now - self._renewed > GIVE_UP_SECONDS):
+            elif self._leads and (held is False or self._left() <= 0):
                 await self._lose()
-            self._server.clock.call_later(RENEW_SECONDS, self._wake.set)
+            self._server.clock.call_later(min(RENEW_SECONDS, self._left()), self._wake.set)
             await self._wake.wait()
             self._wake.clear()
+
+    def _left(self) -> float:
+        """Seconds that a leader may go on without a renewal; that others may take for one."""
+        if not self._leads:
+            return GIVE_UP_SECONDS
+        return self._renewed + GIVE_UP_SECONDS - self._server.clock.now()
 
     async def _lose(self) -> None:
         self._leads = False
         _log.info("%s leads no more", self._identity)
         await self._stop()
 
-    async def _try(self, act: Callable[[], Awaitable[bool]]) -> bool | None:
-        """What became of it; None: the store did not answer."""
+    async def _try(self, act: Callable[[], Awaitable[bool]], *, seconds: float) -> bool | None:
+        """What became of it; None: the store did not answer, or not in time."""
+        if seconds <= 0:
+            return None
+        attempt = asyncio.ensure_future(act())
+
+        def give_up() -> None:
+            attempt.cancel()
+
+        timer = self._server.clock.call_later(seconds, give_up)
         try:
-            return await act()
+            await asyncio.wait([attempt])
+            return attempt.result()
         except (ObjectConflict, AlreadyExists):
             return False
         except (StorageError, APIError) as error:
             _log.info("leader election: %s", error)
             return None
+        except asyncio.CancelledError:
+            if not attempt.cancelled():
+                raise
+            _log.info("leader election: the store has not answered in %.1f s", seconds)
+            return None
+        finally:
+            timer.cancel()
+            attempt.cancel()
 
     async def _acquire(self) -> bool:
         """Take the lease where it is free, or renew it. Raises StorageError."""

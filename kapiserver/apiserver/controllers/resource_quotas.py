@@ -50,7 +50,7 @@ class ResourceQuotas:
         self._work: Work[ObjectKey] = Work(self._look, server.clock, workers=WORKERS, name=NAME)
 
     async def stop(self) -> None:
-        """End; what is being counted finishes."""
+        """End; what is being counted is broken off."""
         await self._work.stop()
 
     def begin(self) -> None:

@@ -42,7 +42,7 @@ class ServiceCIDRs:
         self._work: Work[ObjectKey] = Work(self._look, server.clock, workers=WORKERS, name=NAME)
 
     async def stop(self) -> None:
-        """End; what is being looked at finishes."""
+        """End; what is being looked at is broken off."""
         await self._work.stop()
 
     def begin(self) -> None:

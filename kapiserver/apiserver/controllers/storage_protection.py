@@ -58,7 +58,7 @@ class Protection:
         )
 
     async def stop(self) -> None:
-        """End; what is being looked at finishes."""
+        """End; what is being looked at is broken off."""
         await self._work.stop()
 
     def begin(self) -> None:

@@ -42,8 +42,10 @@ class Work(Generic[Item]):
 
     def put(self, item: Item) -> None:
         """Look at it soon, once more if it is being looked at."""
+        if self._stopping:
+            return
         self._due[item] = None
-        if len(self._tasks) < self._workers and not self._stopping:
+        if len(self._tasks) < self._workers:
             task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -58,10 +60,13 @@ class Work(Generic[Item]):
         self._failures.clear()
 
     async def stop(self) -> None:
-        """Look at nothing more; what is being looked at finishes."""
+        """Look at nothing more, and break off what is being looked at: a leader that is one no
+        more may not write on, and whoever comes next looks again."""
         self._stopping = True
         self.clear()
-        await asyncio.gather(*self._tasks)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _run(self) -> None:
         while True:

@@ -82,10 +82,10 @@ def test_cluster_info(kubectl: Kubectl) -> None:
     assert kubectl(*what) == "10.0.0.1"
 
 
-def test_token(server: Server, kubectl: Kubectl, namespace: str) -> None:
+def test_token(server: Server, newest: Kubectl, namespace: str) -> None:
     """A token of a service account is who it says, until the account is gone."""
-    kubectl("create", "serviceaccount", "robot")
-    token = kubectl("create", "token", "robot").strip()
+    newest("create", "serviceaccount", "robot")
+    token = newest("create", "token", "robot").strip()
 
     def whoami() -> tuple[int, Any]:
         context = ssl.create_default_context(cafile=str(server.ca_file))
@@ -103,7 +103,7 @@ def test_token(server: Server, kubectl: Kubectl, namespace: str) -> None:
     user = found["status"]["userInfo"]
     assert user["username"] == f"system:serviceaccount:{namespace}:robot"
     assert f"system:serviceaccounts:{namespace}" in user["groups"]
-    kubectl("delete", "serviceaccount", "robot")
+    newest("delete", "serviceaccount", "robot")
     assert whoami()[0] == 401
 
 
@@ -119,6 +119,6 @@ def test_drain(kubectl: Kubectl, namespace: str) -> None:
         },
     }  # fmt: skip
     kubectl("create", "-f", "-", stdin=json.dumps(pod))
-    assert f"node/{namespace} drained" in kubectl("drain", namespace, "--force", "--timeout=10s")
+    assert "pod/p evicted" in kubectl("drain", namespace, "--force", "--timeout=10s")
     assert kubectl("get", "pods", "-o", "name") == ""
     kubectl("delete", "node", namespace)

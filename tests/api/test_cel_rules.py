@@ -355,7 +355,7 @@ REFUSED = {
             (
                 f"{RULE}.rule",
                 "forbidden",
-                f"estimated rule cost exceeds budget by factor of 1.8x {BUDGET}",
+                f"estimated rule cost exceeds budget by factor of 2.0x {BUDGET}",
             )
         ],
     ),

@@ -1,7 +1,8 @@
 """What rules see of a schema: the kinds of its fields, and how large their values can be.
 
 Fields that no rule can name or type are left out. Sizes come from maxLength, maxItems and
-maxProperties, else from what fits into a request. Mirrors SchemaDeclType of
+maxProperties, else from what fits into a request; numbers, objects and the keys of maps have none,
+so that comparing them costs nothing. Mirrors SchemaDeclType of
 k8s.io/apiserver/pkg/cel/common and its escaping of names.
 """
 
@@ -26,6 +27,11 @@ _META: Tree = {
 _KEYWORDS = RESERVED | {"true", "false", "null", "in"}
 _ESCAPES = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 _IDENTIFIER = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
+_PLAIN = {
+    "boolean": replace(k.BOOL, size=0, min_size=4),
+    "integer": replace(k.INT, size=0),
+    "number": replace(k.DOUBLE, size=0),
+}
 _FORMATS = {
     # format: (kind, the most and the fewest bytes as JSON)
     "duration": (k.DURATION, 32, 4),
@@ -68,9 +74,7 @@ def _kind(node: Structural, *, is_root: bool) -> Kind | None:
         return _object_kind(node, is_root=is_root) if node.values is None else None
     if node.type == "string":
         return _string_kind(node)
-    return {"boolean": replace(k.BOOL, min_size=4), "integer": k.INT, "number": k.DOUBLE}.get(
-        node.type
-    )
+    return _PLAIN.get(node.type)
 
 
 def _list_kind(node: Structural) -> Kind | None:
@@ -89,7 +93,7 @@ def _map_kind(node: Structural) -> Kind | None:
         return None
     most = node.schema.get("maxProperties")
     size = (MAX_REQUEST - 2) // (values.min_size + 6) if most is None else max(most, 0)
-    return Kind("map", (replace(k.STRING, size=MAX_REQUEST), values), size, min_size=2)
+    return Kind("map", (replace(k.STRING, size=0), values), size, min_size=2)
 
 
 def _object_kind(node: Structural, *, is_root: bool) -> Kind:
@@ -113,7 +117,7 @@ def _object_kind(node: Structural, *, is_root: bool) -> Kind:
             names[shown] = name
         if name in required and child.default is None:
             smallest += len(name) + kind.min_size + 4
-    return Kind("object", (), 1, fields=fields, names=names, min_size=smallest)
+    return Kind("object", (), 0, fields=fields, names=names, min_size=smallest)
 
 
 def _string_kind(node: Structural) -> Kind:

@@ -2,8 +2,9 @@
 its parts are charged when they are evaluated.
 
 An upper bound: both branches of a condition of which the dearer counts, every loop over as many
-items as there can be. Mirrors github.com/google/cel-go/checker/cost.go; equal to it where rules are
-simple, never far below.
+items as there can be. Which definitions are accepted hangs on it, so it is what
+github.com/google/cel-go/checker/cost.go and k8s.io/apiserver/pkg/cel/library/cost.go come to:
+loops cost what the macros they stand for expand to.
 """
 
 from __future__ import annotations
@@ -18,6 +19,20 @@ from kapiserver.api.cel.kinds import UNBOUNDED, Kind
 
 _LIST_COST = 10
 _MAP_COST = 30
+_LOOPS = {
+    # macro: (once: what the result is begun with and read; each time, beside filter and body)
+    "all": (1, 3), "exists": (1, 4), "exists_one": (2, 2), "existsOne": (2, 2),
+    "map": (_LIST_COST + 1, _LIST_COST + 2), "filter": (_LIST_COST + 1, _LIST_COST + 3),
+    "transformList": (_LIST_COST + 1, _LIST_COST + 2), "transformMap": (_MAP_COST + 1, 3),
+    "transformMapEntry": (_MAP_COST + 1, 2),
+}  # fmt: skip
+_UNREAD = frozenset(
+    (
+        "ip", "isIP", "ip.isCanonical", "cidr", "isCIDR", "quantity", "isQuantity", "isURL",
+        "semver", "isSemver",
+    )
+)  # fmt: skip
+"""Functions that are estimated as if they did not read the text they are given."""
 MOST = 2**64 - 1
 """No estimate is higher, as with an unsigned integer of 64 bits."""
 
@@ -50,7 +65,8 @@ def _estimate(node: s.Node, scope: Scope) -> Estimate:
         if node.operand.kind is None:
             return Estimate(1, 1)  # the name of a type
         inner = _estimate(node.operand, scope)
-        return _of_kind(inner.cost + (not node.is_test), node.kind, inner.item)
+        counts = not node.is_test and node.operand.kind.name in ("object", "map")
+        return _of_kind(inner.cost + counts, node.kind, inner.item)
     if isinstance(node, s.Call):
         return _estimate_call(node, scope)
     if isinstance(node, s.ListNode):
@@ -67,7 +83,10 @@ def _estimate(node: s.Node, scope: Scope) -> Estimate:
     value = _estimate(node.value, scope)
     known = Estimate(1, value.size, value.item)
     body = _estimate(node.body, {**scope, node.variable: known})
-    return Estimate(value.cost + body.cost + 1, body.size, body.item)
+    cost = _LIST_COST + value.cost + body.cost  # a binding is a loop over an empty list
+    if node.macro != "bind":
+        cost += value.cost + 2 + (node.macro == "optMap")  # hasValue(), value() and optional.of()
+    return Estimate(cost, body.size, body.item)
 
 
 def _of_kind(cost: int, kind: Kind, most: int = UNBOUNDED) -> Estimate:
@@ -81,10 +100,12 @@ def _estimate_call(node: s.Call, scope: Scope) -> Estimate:
     spent = sum(one.cost for one in below)
     if node.function == "_?_:_":
         condition, one, other = below
-        cost = condition.cost + max(one.cost, other.cost) + 1
+        cost = condition.cost + max(one.cost, other.cost)
         return Estimate(cost, max(one.size, other.size), max(one.item, other.item))
-    if not node.overloads:
-        return Estimate(spent + len(below) - 1, 1)
+    if not node.overloads:  # && and ||
+        return Estimate(spent, 1)
+    if node.function in _UNREAD:
+        return Estimate(spent + 1, 1)
     if node.function in ("_[_]", "_[?_]"):
         return _of_kind(spent + 1, node.kind, below[0].item)
     sizes = [one.size for one in below]
@@ -102,16 +123,14 @@ _PARTED = ("split", "findAll")
 
 def _estimate_loop(node: s.Loop, scope: Scope) -> Estimate:
     over = _estimate(node.range, scope)
-    inner = dict(scope)
-    # The last variable is an item, or a map's only one a key; the first of two is a place or key.
-    for name in node.variables:
-        inner.pop(name, None)
+    inner = {name: known for name, known in scope.items() if name not in node.variables}
+    # The only variable is an item, of a map a key; of two the first is the place or the key.
     if node.range.kind.name == "list":
         inner[node.variables[-1]] = _of_kind(1, node.range.kind.params[0], over.item)
     body = _estimate(node.body, inner)
     kept = _estimate(node.filter, inner).cost if node.filter is not None else 0
-    each = body.cost + kept + (_LIST_COST + 1 if "map" in node.macro.lower() else 2)
-    cost = min(over.cost + over.size * each + 1, MOST)
+    once, each = _LOOPS[node.macro]
+    cost = min(over.cost + once + over.size * (kept + body.cost + each), MOST)
     if node.kind.name not in ("list", "map"):
         return Estimate(cost, 1)
     return Estimate(cost, over.size, over.item if node.macro == "filter" else body.size)

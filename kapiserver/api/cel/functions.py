@@ -76,7 +76,7 @@ def both(sizes: Sequence[int]) -> int:
 
 def smaller(sizes: Sequence[int]) -> int:
     """As much as both have is gone through."""
-    return max(1, tenth(min(sizes)))
+    return tenth(min(sizes))
 
 
 def product(sizes: Sequence[int]) -> int:

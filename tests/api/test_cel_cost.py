@@ -1,0 +1,85 @@
+"""What expressions can cost at most: the same as kube-apiserver tells, for it refuses by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kapiserver.api.apiextensions import cel, structural
+from kapiserver.api.apiextensions.cel_kinds import kind_of
+from kapiserver.api.cel.program import compile_expression
+from kapiserver.api.errors import Path
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "integer"},
+        "b": {"type": "string", "maxLength": 10},
+        "free": {"type": "string"},
+        "list": {"type": "array", "maxItems": 100, "items": {"type": "integer"}},
+        "map": {
+            "type": "object",
+            "maxProperties": 16,
+            "additionalProperties": {"type": "string", "maxLength": 4096},
+        },
+        "object": {"type": "object", "properties": {"a": {"type": "string"}}},
+    },
+}
+COSTS = {
+    # an expression: steps; names and fields are one each
+    "has(self.a)": 1,
+    "has(self.a) || has(self.b) || has(self.free)": 3,
+    "self.a > 1 ? self.a : 2": 2 + 1 + 2,
+    "self.a == 1": 2,
+    "self.object == self.object": 4,
+    "self.b == 'abcdefghijklmnop'": 2 + 2,
+    "self.list.all(x, true)": 2 + 1 + 100 * 3,
+    "self.list.exists(x, true)": 2 + 1 + 100 * 4,
+    "self.list.exists_one(x, true)": 2 + 2 + 100 * 2,
+    "size(self.list.map(x, x)) > 0": 2 + 11 + 100 * 13 + 2,
+    "size(self.list.map(x, true, x)) > 0": 2 + 11 + 100 * 13 + 2,
+    "size(self.list.filter(x, true)) > 0": 2 + 11 + 100 * 13 + 2,
+    "cel.bind(x, self.a, x > 1)": 10 + 2 + 2,
+    "isIP(self.free)": 3,
+    "quantity(self.free).isGreaterThan(quantity('1'))": 3 + 1 + 1,
+    "self.map.all(key, key.matches('abcdefgh'))": 2 + 1 + 16 * (3 + 1 + 2),
+    "self.map.all(key, key.split('/')[0].size() < 253)": 2 + 1 + 16 * (3 + 1 + 3),
+    "self.map.all(key, self.map[key].size() < 9)": 2 + 1 + 16 * (3 + 2 + 1 + 3),
+}
+
+
+@pytest.mark.parametrize("expression", COSTS)
+def test_the_most_that_it_can_cost(expression):
+    """Each node costs what cel-go says of it, with the largest sizes that the schema allows."""
+    kind = kind_of(structural.compile(SCHEMA), is_root=False)
+    assert compile_expression(expression, {"self": kind}).max_cost == COSTS[expression]
+
+
+OPTIONS = ("country", "region", "city", "asn", "isp", "anonymous")
+ACCEPTED = {
+    "an object among as many as fit into a request": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {name: {"type": "string"} for name in OPTIONS},
+            "x-kubernetes-validations": [
+                {"rule": " || ".join(f"has(self.{name})" for name in OPTIONS)}
+            ],
+        },
+    },
+    "the keys of a map": {
+        "type": "object",
+        "maxProperties": 16,
+        "additionalProperties": {"type": "string", "maxLength": 4096},
+        "x-kubernetes-validations": [
+            {"rule": "self.all(key, key.matches(r'^([a-z0-9.-]{1,253}/)?[A-Za-z0-9_.-]{1,63}$'))"},
+            {"rule": "self.all(key, key.split('/')[0].size() < 253)"},
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_rules_of_real_definitions_are_not_too_costly(name):
+    """Rules as they are common in Gateway API's and Envoy Gateway's definitions may be written."""
+    schema = {"type": "object", "properties": {"spec": ACCEPTED[name]}}
+    assert cel.check_rules(structural.compile(schema), Path("@")) == []

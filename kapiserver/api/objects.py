@@ -105,3 +105,22 @@ def copied(value: Any) -> Any:
         return orjson.loads(orjson.dumps(value))
     except (orjson.JSONEncodeError, orjson.JSONDecodeError):  # text that is none, too deep
         return copy.deepcopy(value)
+
+
+_TEXT_PART = 8
+
+
+def outweighs(value: Any, weight: int) -> bool:
+    """Whether a value has more parts than that; eight characters of text are one."""
+    open_ = [value]
+    while open_ and weight >= 0:
+        one = open_.pop()
+        weight -= 1
+        if isinstance(one, dict):
+            weight -= len(one)  # the names, however long
+            open_.extend(one.values())
+        elif isinstance(one, list):
+            open_.extend(one)
+        elif isinstance(one, str):
+            weight -= len(one) // _TEXT_PART
+    return weight < 0

@@ -5,6 +5,7 @@ random, no store. What needs those (uid, times, allocation) is done around it. T
 group's hub version. Mirrors rest.RESTCreateStrategy and its siblings in k8s.io/apiserver.
 
     Strategy         an ordinary kind without a status
+    TakesLong        what `validate` and `validate_update` raise rather than take long
     SpecStrategy     a kind with a spec and a status: writes of the object leave the status alone
     StatusStrategy   the `status` subresource of either
     ordinary         what a kind gets that has nothing to say
@@ -31,6 +32,15 @@ STATUS_METADATA = (
     "generation", "deletionTimestamp", "labels", "annotations", "ownerReferences", "finalizers",
 )  # fmt: skip
 """What writes of a newer kind's status leave alone too (meta/v1's ResetObjectMetaForStatus)."""
+
+
+class TakesLong(Exception):
+    """Checking an object takes longer than others can wait: nothing was found out. The same is to
+    be done by `unhurried`, where nobody waits."""
+
+    def __init__(self, unhurried: Strategy) -> None:
+        super().__init__()
+        self.unhurried = unhurried
 
 
 class Strategy:

@@ -23,6 +23,7 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 from kapiserver.storage import lifecycle
+from kapiserver.storage.aside import Aside
 from kapiserver.storage.cache import ResourceCache
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.documents import Documents, FormFramer
@@ -86,6 +87,7 @@ class Surroundings:
     clock: Clock
     names: Names
     tokens: LoadTokens
+    aside: Aside
 
 
 class ResourceStore:
@@ -105,8 +107,7 @@ class ResourceStore:
         *,
         ttl: int = 0,
     ) -> None:
-        self.resource = resource
-        self._ruled_by = resource
+        self.resource = self._ruled_by = resource
         self.documents = documents
         """Bodies of answers from entries."""
         self.reserve: Reserve | None = None
@@ -116,6 +117,7 @@ class ResourceStore:
         self._scheme = around.scheme
         self._clock = around.clock
         self._names = around.names
+        self._aside = around.aside
         self._ttl = ttl
         self._cache = ResourceCache(around.kv, codec.prefix, codec, around.clock)
         self._lists = Lists(around.kv, codec, self._cache, around.tokens)
@@ -250,7 +252,7 @@ class ResourceStore:
         self, obj: Tree, validate: Validate | None, dry_run: bool
     ) -> Written:
         strategy = self._scheme.strategy(self._ruled_by)
-        warnings = lifecycle.before_create(obj, self.resource, strategy)
+        warnings = await self._aside.by(strategy, lifecycle.before_create, obj, self.resource)
         if validate is not None:
             await validate()
         await self._cache.ready()
@@ -357,8 +359,8 @@ class ResourceStore:
         validate: Validate | None,
         dry_run: bool,
     ) -> Written:
-        old = entry.tree()
-        warnings = lifecycle.before_update(new, old, self.resource, strategy)
+        old, before = entry.tree(), lifecycle.before_update
+        warnings = await self._aside.by(strategy, before, new, old, self.resource)
         if validate is not None:
             await validate()
         if lifecycle.ends_with_update(new, old, strategy):
@@ -473,8 +475,6 @@ class ResourceStore:
             listing = replace(
                 listing, continue_token=page.continue_token, resource_version="", match=""
             )
-
-    # Helpers of more than one of these.
 
     async def _read(self, path: str) -> Entry | None:
         """The entry as the store has it now."""

@@ -18,6 +18,7 @@ from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.codecs.factory import CodecFactory
+from kapiserver.storage.aside import Aside
 from kapiserver.storage.budget import BUDGET, Budget
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.converting_store import ConvertingStore
@@ -91,12 +92,15 @@ class Stores:
         self._encryption = encryption
         self.budget = Budget(budget)
         """Of derived trees and encodings."""
+        self.aside = Aside()
+        """For what takes long."""
         self._around = Surroundings(
             kv=kv,
             scheme=scheme,
             clock=clock,
             names=names or RandomNames(),
             tokens=self._load_tokens,
+            aside=self.aside,
         )
         self.converter: Converter = _no_converter
         """Converts custom objects that only a webhook converts."""

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api.apiextensions import cel, structural
+from kapiserver.api.apiextensions.cel_evaluation import OutOfTime
 from kapiserver.api.apiextensions.cel_kinds import escaped
 from kapiserver.api.errors import Path
 from tests.api.test_pruning import TREES, schemas
@@ -39,6 +40,7 @@ def broken(schema, value, old=None):
 
 
 INT = {"type": "integer"}
+LIST = {"type": "array", "items": INT}
 KEYED = {
     "type": "array",
     "maxItems": 5,
@@ -223,11 +225,24 @@ def test_rules(name):
 
 def test_all_rules_of_an_object_share_a_budget():
     """Rules that are each within their limit end together."""
-    rule = "self.l.all(a, self.l.all(b, a + b >= 0))"
-    schema = obj(*[f"{rule} && {count} > 0" for count in range(1, 40)],
-                 l={"type": "array", "items": INT})  # fmt: skip
-    [message] = broken(schema, {"l": list(range(200))})
+    [message] = broken(LONG, {"t": "t" * (4 << 20)})
     assert message.endswith("no further validation rules will be run")
+
+
+LONG = obj(*[f"self.t == self.t && {count} > 0" for count in range(1, 40)], t={"type": "string"})
+
+
+def test_who_has_no_time_is_told_when_it_is_over():
+    """Rules are given up at the number of steps that there is time for, compiling them included,
+    whatever they may cost; who has time for all gets the same errors."""
+    node = structural.compile(LONG)
+    for steps in (0, 100, 100_000):
+        with pytest.raises(OutOfTime):
+            cel.validate({"t": "t" * (2 << 20)}, None, node, steps=steps)
+    assert cel.validate({"t": "t"}, None, node, steps=1000) == []
+    wrong = structural.compile(obj("self.l.all(a, self.l.all(b, a < b))", l=LIST))
+    value = {"l": list(range(500, 0, -1))}
+    assert cel.validate(value, None, wrong, steps=100_000) == cel.validate(value, None, wrong)
 
 
 def refused(schema):

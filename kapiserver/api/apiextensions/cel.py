@@ -24,14 +24,24 @@ def check_rules(structural: Structural, path: Path) -> list[FieldError]:
 
 
 def validate(
-    obj: Tree, old: Tree | None, structural: Structural, path: Path | None = None
+    obj: Tree,
+    old: Tree | None,
+    structural: Structural,
+    path: Path | None = None,
+    *,
+    steps: int | None = None,
 ) -> list[FieldError]:
-    """The rules that an object breaks. What is unchanged breaks none, but for its change."""
+    """The rules that an object breaks. What is unchanged breaks none, but for its change.
+
+    steps  how many there is time for, of 0.1 to 0.3 us; None for as many as rules may take
+
+    Raises cel_evaluation.OutOfTime.
+    """
     if not has_rules(structural):
         return []
     from kapiserver.api.apiextensions import cel_evaluation
 
-    return cel_evaluation.validate(obj, old, structural, path)
+    return cel_evaluation.validate(obj, old, structural, path, steps)
 
 
 def has_rules(node: Structural) -> bool:

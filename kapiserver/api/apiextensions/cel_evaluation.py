@@ -1,13 +1,14 @@
 """Rules, compiled and evaluated for the values of an object, each where it stands.
 
 Rules are compiled when a value first reaches their node. What an evaluation may cost is bounded,
-for one expression and for all of an object, so that no rule holds a server up: a step of cost
-takes 0.1 to 0.3 microseconds. Knows no language: that is `kapiserver.api.cel`. Mirrors
-k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
+for one expression and for all of an object: a step of cost takes 0.1 to 0.3 microseconds. Who has
+less time than that says so, and is told when it is over. Knows no language: that is
+`kapiserver.api.cel`. Mirrors k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,8 +26,12 @@ from kapiserver.api.types import Tree, Value
 
 CALL_LIMIT = 1_000_000
 """The most that one expression may cost."""
-OBJECT_LIMIT = 2_000_000
-"""The most that all rules of an object may cost; kube-apiserver's 10,000,000 would take seconds."""
+OBJECT_LIMIT = 10_000_000
+"""The most that all rules of an object may cost."""
+_EVALUATION = 10
+"""What it takes to begin the evaluation of an expression, in steps."""
+_CHARACTER = 10
+"""What it takes to compile a character of an expression, in steps."""
 MAX_MESSAGE = 5 * 1024
 """Bytes of a message that an expression makes."""
 _OUT_OF_BUDGET = (
@@ -40,14 +45,18 @@ _REASONS: Mapping[str, ErrorType] = {
 }
 
 
+class OutOfTime(Exception):
+    """There is more to evaluate than there is time for."""
+
+
 def validate(
-    obj: Tree, old: Tree | None, structural: Structural, path: Path | None
+    obj: Tree, old: Tree | None, structural: Structural, path: Path | None, steps: int | None
 ) -> list[FieldError]:
     """The rules that an object breaks. See `cel.validate`."""
     before = ABSENT if old is None else old
     place = _Place(path or Path(), before, before, ABSENT, ABSENT, structural)
     found: list[FieldError] = []
-    budget = _Budget(OBJECT_LIMIT)
+    budget = _Budget(OBJECT_LIMIT, sys.maxsize if steps is None else steps)
     for error in _walk(obj, structural, place, budget, is_root=True):
         found.append(error)
         if budget.left < 0 or len(found) > MAX_FINDINGS:
@@ -57,7 +66,27 @@ def validate(
 
 @dataclass(slots=True)
 class _Budget:
+    """What rules may still cost, and the steps there is still time for."""
+
     left: int
+    steps: int
+
+    def pay(self, steps: int) -> None:
+        """Take steps that are no cost of a rule. Raises OutOfTime."""
+        self.steps -= steps
+        if self.steps < 0:
+            raise OutOfTime
+
+    def evaluate(self, program: Program, variables: Mapping[str, Any]) -> Result:
+        """The value of an expression. Raises OutOfTime."""
+        self.pay(_EVALUATION)
+        limit = max(min(CALL_LIMIT, self.left), 0)
+        result = program.evaluate(variables, min(limit, self.steps))
+        if result.is_exceeded and self.steps < limit:
+            raise OutOfTime
+        self.left -= result.cost
+        self.steps -= result.cost
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +179,19 @@ class Rule:
         return str(self.source.get("message") or self.source.get("rule") or "").strip()
 
 
-def rules_of(node: Structural, *, is_root: bool) -> tuple[Rule, ...]:
-    """The compiled rules of a node, made once."""
+def _rules(node: Structural, budget: _Budget, *, is_root: bool) -> tuple[Rule, ...]:
+    """The compiled rules of a node, made once. Raises OutOfTime."""
     rules: tuple[Rule, ...] | None = node.compiled.get("rules")
     if rules is None:
+        budget.pay(_CHARACTER * sum(map(_length, node.rules)))
         kind = kind_of(node, is_root=is_root)
         rules = tuple(_compiled(rule, node, kind) for rule in node.rules)
         node.compiled["rules"] = rules
     return rules
+
+
+def _length(rule: Tree) -> int:
+    return len(rule.get("rule") or "") + len(rule.get("messageExpression") or "")
 
 
 def variables_of(rule: Tree, kind: Kind) -> dict[str, Kind]:
@@ -192,7 +226,7 @@ def _check(
     value: Value, node: Structural, place: _Place, budget: _Budget, *, is_root: bool
 ) -> Iterator[FieldError]:
     path = place.path if place.path.text else _NOWHERE
-    for rule in rules_of(node, is_root=is_root):
+    for rule in _rules(node, budget, is_root=is_root):
         if rule.program is None:
             if rule.failure:
                 yield invalid(path, node.type, f"rule compile error: {rule.failure}")
@@ -202,8 +236,7 @@ def _check(
         if uses_old and place.old is ABSENT and not is_optional:
             continue
         variables = _variables(value, place.old, is_optional=is_optional)
-        result = rule.program.evaluate(variables, min(CALL_LIMIT, budget.left))
-        budget.left -= result.cost
+        result = budget.evaluate(rule.program, variables)
         if result.failure is not None:
             yield invalid(path, node.type, _told(rule, result, budget))
             if result.is_exceeded:
@@ -244,8 +277,7 @@ def _message(rule: Rule, variables: Mapping[str, Any], budget: _Budget) -> str:
     plain = str(rule.source.get("message") or "").strip() or f"failed rule: {rule.words}"
     if rule.message is None:
         return plain
-    result = rule.message.evaluate(variables, max(min(CALL_LIMIT, budget.left), 0))
-    budget.left -= result.cost
+    result = budget.evaluate(rule.message, variables)
     if result.is_exceeded:
         budget.left = -1
         return (

@@ -6,6 +6,7 @@ and validator.go.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,11 +14,15 @@ from kapiserver.api.apiextensions import cel, schema_validation
 from kapiserver.api.custom import CustomVersion
 from kapiserver.api.errors import FieldError, Path, invalid
 from kapiserver.api.metadata import any_finalizers
-from kapiserver.api.objects import copied, generation_of, metadata_of, value_at
-from kapiserver.api.strategy import Strategy
+from kapiserver.api.objects import copied, generation_of, metadata_of, outweighs, value_at
+from kapiserver.api.strategy import Strategy, TakesLong
 from kapiserver.api.types import Tree
 
 MAX_INT32 = 2**31 - 1
+MOST_PARTS = 10_000
+"""Of an object that is checked at once: each takes about a microsecond."""
+MOST_STEPS = 100_000
+"""Of its rules that are evaluated at once, at 0.1 to 0.3 us each."""
 _STOP = ("not supported", "required", "too long", "too many", "type invalid")
 _NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; correct the existing "
@@ -26,13 +31,22 @@ _NOT_CHECKED = (
 
 
 class CustomStrategy(Strategy):
-    """Writes of the object itself."""
+    """Writes of the object itself.
+
+    hurried  raises TakesLong for what takes more than some 20 ms
+    """
 
     allow_unconditional_update = False
 
-    def __init__(self, version: CustomVersion) -> None:
+    def __init__(self, version: CustomVersion, *, hurried: bool = True) -> None:
         self._version = version
+        self._hurried = hurried
         self.reset_fields = {"f:status": {}} if version.has_status else {}
+
+    @functools.cached_property
+    def unhurried(self) -> CustomStrategy:
+        """The same, for when nobody waits."""
+        return CustomStrategy(self._version, hurried=False)
 
     def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
         return any_finalizers(finalizers)
@@ -58,6 +72,8 @@ class CustomStrategy(Strategy):
 
     def _check(self, new: Tree, old: Tree | None) -> list[FieldError]:
         version = self._version
+        if self._hurried and outweighs(new, MOST_PARTS):
+            raise TakesLong(self.unhurried)
         schema = version.structural
         found = schema_validation.validate(new, schema, old)
         if version.scale is not None:
@@ -65,7 +81,18 @@ class CustomStrategy(Strategy):
         if any(one.type in _STOP for one in found):
             blocked = [*found, FieldError("invalid", Path("<nil>"), _NOT_CHECKED, None)]
             return blocked if cel.has_rules(schema) else found
-        return [*found, *cel.validate(new, old, schema)]
+        if not cel.has_rules(schema):
+            return found
+        return [*found, *self._broken_rules(new, old)]
+
+    def _broken_rules(self, new: Tree, old: Tree | None) -> list[FieldError]:
+        from kapiserver.api.apiextensions.cel_evaluation import OutOfTime  # for kinds with rules
+
+        steps = MOST_STEPS if self._hurried else None
+        try:
+            return cel.validate(new, old, self._version.structural, steps=steps)
+        except OutOfTime:
+            raise TakesLong(self.unhurried) from None
 
 
 class CustomStatusStrategy(Strategy):
@@ -74,6 +101,7 @@ class CustomStatusStrategy(Strategy):
     allow_unconditional_update = False
 
     def __init__(self, version: CustomVersion, kind: CustomStrategy) -> None:
+        self._version = version
         self._kind = kind
         names = {"apiVersion", "kind", "metadata", "spec", *version.structural.properties}
         self.reset_fields: dict[str, Any] = {f"f:{one}": {} for one in names - {"status"}}
@@ -92,7 +120,10 @@ class CustomStatusStrategy(Strategy):
             metadata_of(new)["managedFields"] = managed
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return self._kind.validate_update(new, old)
+        try:
+            return self._kind.validate_update(new, old)
+        except TakesLong:
+            raise TakesLong(CustomStatusStrategy(self._version, self._kind.unhurried)) from None
 
 
 def strategies_of(version: CustomVersion) -> Mapping[str, Strategy]:

@@ -17,20 +17,36 @@ from kapiserver.api.apiextensions.validation.definitions import (
 from kapiserver.api.errors import FieldError
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.metadata import any_finalizers
-from kapiserver.api.objects import finalizers_of, generation_of, is_terminating, metadata_of
+from kapiserver.api.objects import (
+    finalizers_of,
+    generation_of,
+    is_terminating,
+    metadata_of,
+    outweighs,
+)
 from kapiserver.api.order import settle
-from kapiserver.api.strategy import StatusStrategy, Strategy, keep
+from kapiserver.api.strategy import StatusStrategy, Strategy, TakesLong, keep
 from kapiserver.api.types import Tree
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """Holds a definition until its objects are gone."""
 
 
+MOST_PARTS = 2_000
+"""Of a definition that is checked at once: rules take 16 us each eight characters."""
+
+
 class DefinitionStrategy(Strategy):
-    """Remembers in which versions objects were ever stored; goes after its objects."""
+    """Remembers in which versions objects were ever stored; goes after its objects.
+
+    hurried  raises TakesLong for what takes more than some 20 ms
+    """
 
     allow_unconditional_update = False
     reset_fields = {"f:status": {}}
+
+    def __init__(self, *, hurried: bool = True) -> None:
+        self._hurried = hurried
 
     def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
         return any_finalizers(finalizers)
@@ -51,10 +67,16 @@ class DefinitionStrategy(Strategy):
         _note_stored_version(new)
 
     def validate(self, obj: Tree) -> list[FieldError]:
+        self._look_at(obj)
         return list(definition(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        self._look_at(new)
         return list(changed_definition(new, old))
+
+    def _look_at(self, obj: Tree) -> None:
+        if self._hurried and outweighs(obj["spec"], MOST_PARTS):
+            raise TakesLong(_UNHURRIED)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return schema_warnings.warnings(new, old)
@@ -91,7 +113,7 @@ def _note_stored_version(obj: Tree) -> None:
             return
 
 
-_DEFINITION = DefinitionStrategy()
+_DEFINITION, _UNHURRIED = DefinitionStrategy(), DefinitionStrategy(hurried=False)
 
 STRATEGIES = {
     "customresourcedefinitions": _DEFINITION,

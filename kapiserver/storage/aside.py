@@ -1,0 +1,36 @@
+"""Work that would hold the event loop for long, done in a thread: one piece at a time.
+
+Others have their turn every few milliseconds meanwhile, as Python's threads do. What is worked on
+is nobody else's, or changed by nobody. Knows no object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from kapiserver.api.strategy import Strategy, TakesLong
+
+Result = TypeVar("Result")
+
+
+class Aside:
+    """The place of one server for such work: more threads would only share what one has."""
+
+    def __init__(self) -> None:
+        self._place = asyncio.Semaphore(1)
+
+    async def by(self, strategy: Strategy, work: Callable[..., Result], *args: Any) -> Result:
+        """What `work(*args, strategy)` returns or raises: at once, or begun again aside where the
+        strategy finds that it takes long."""
+        try:
+            return work(*args, strategy)
+        except TakesLong as error:
+            unhurried = error.unhurried
+        return await self.do(lambda: work(*args, unhurried))
+
+    async def do(self, work: Callable[[], Result]) -> Result:
+        """What `work` returns or raises."""
+        async with self._place:
+            return await asyncio.to_thread(work)

@@ -29,6 +29,7 @@ CLAIM = {
     "status": {},
 }
 OBJECTS = {
+    "deployments": DEPLOYMENT,
     "replicasets": _object("ReplicaSet"),
     "daemonsets": _object("DaemonSet", updateStrategy={}),
     "statefulsets": _object("StatefulSet", serviceName="s", updateStrategy={}),
@@ -48,6 +49,13 @@ OBJECTS = {
     },
 }
 RS, DS, STS, RC = "replicasets", "daemonsets", "statefulsets", "replicationcontrollers"
+DEPLOY = "deployments"
+BAD_LABEL = (
+    'spec.template.labels: Invalid value: "!": name part must consist of alphanumeric characters, '
+    "'-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or "
+    "'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
 UNSELECTED = (
     'spec.template.metadata.labels: Invalid value: {"a":"c"}: `selector` does not match template '
     "`labels`"
@@ -91,7 +99,7 @@ CASES = [
         "Odd",
         [
             'spec.updateStrategy: Unsupported value: {"Type":"Odd","RollingUpdate":null}: '
-            'supported values: "OnDelete", "RollingUpdate"'
+            'supported values: "RollingUpdate", "OnDelete"'
         ],
     ),
     (
@@ -160,7 +168,7 @@ CASES = [
         {"whenDeleted": "Keep"},
         [
             "spec.persistentVolumeClaimRetentionPolicy.whenDeleted: Unsupported value: "
-            '"Keep": supported values: "Delete", "Retain"'
+            '"Keep": supported values: "Retain", "Delete"'
         ],
     ),
     (
@@ -203,7 +211,39 @@ CASES = [
         [],
         ["template.spec.containers: Required value"],
     ),
+    (
+        DS,
+        "spec/updateStrategy",
+        {"type": "Odd", "rollingUpdate": {"maxSurge": "5%"}},
+        [
+            'spec.updateStrategy: Unsupported value: {"Type":"Odd","RollingUpdate":'
+            '{"MaxUnavailable":0,"MaxSurge":"5%"}}: supported values: "RollingUpdate", "OnDelete"'
+        ],
+    ),
+    (
+        DEPLOY,
+        "spec/strategy",
+        {"type": "Odd"},
+        [
+            'spec.strategy: Unsupported value: {"Type":"Odd","RollingUpdate":null}: supported '
+            'values: "Recreate", "RollingUpdate"'
+        ],
+    ),
+    (
+        STS,
+        "spec/template/metadata/labels/!",
+        "x",
+        [BAD_LABEL, BAD_LABEL],
+    ),
+    (STS, "spec/template/spec/hostname", "No Name", []),
+    (STS, "spec/template/spec/subdomain", "No Name", []),
     ("controllerrevisions", "data", GONE, ["data: Required value: data is mandatory"]),
+    (
+        "controllerrevisions",
+        "data",
+        [1],
+        ["data: Required value: data must be a valid JSON object"],
+    ),
     ("controllerrevisions", "revision", -1, [f"revision: Invalid value: -1: {NEGATIVE}"]),
 ]
 
@@ -217,14 +257,6 @@ def test_rules(name, path, value, messages):
     obj = defaulted(changed(base, path, value))
     strategy(name).prepare_for_create(obj)
     assert texts(strategy(name).validate(obj)) == messages
-
-
-def test_claims_are_mounted():
-    """Pods of a stateful set mount the claims that it has templates of."""
-    mounts = [{"name": "data", "mountPath": "/d"}]
-    obj = changed(OBJECTS[STS], "spec/template/spec/containers/0/volumeMounts", mounts)
-    obj = defaulted(changed(obj, "spec/volumeClaimTemplates", [CLAIM]))
-    assert texts(strategy(STS).validate(obj)) == []
 
 
 IMMUTABLE = 'spec.selector: Invalid value: {"matchLabels":{"c":"d"}}: field is immutable'
@@ -247,24 +279,6 @@ def test_selectors_stay(name, path, messages):
     new = changed(old, path, {"matchLabels": {"c": "d"}})
     new["spec"]["template"]["metadata"]["labels"] = {"c": "d"}
     assert texts(strategy(name).validate_update(new, old)) == messages
-
-
-def test_what_of_stateful_sets_may_change():
-    """Pods, their number and their replacement, and what was wrong before may stay."""
-    old = defaulted(OBJECTS[STS])
-    for path, value in (
-        ("spec/replicas", 3),
-        ("spec/template/spec/containers/0/image", "x:2"),
-        ("spec/ordinals", {"start": 1}),
-        ("spec/revisionHistoryLimit", 1),
-    ):
-        assert not strategy(STS).validate_update(changed(old, path, value), old)
-    for path, value in (("spec/serviceName", "t"), ("spec/podManagementPolicy", "Parallel")):
-        found = strategy(STS).validate_update(changed(old, path, value), old)
-        assert texts(found) == [FORBIDDEN]
-    wrong = changed(old, "spec/template/spec/containers/0/image", "")
-    assert not strategy(STS).validate_update(changed(wrong, "spec/replicas", 2), wrong)
-    assert strategy(STS).validate_update(wrong, old)
 
 
 def test_past_states_stay():
@@ -300,6 +314,16 @@ def test_counts_of_pods(name, status, names):
     new = {**old, "status": status}
     assert texts(strategy(f"{name}/status").validate_update(new, old)) == [
         f"status.{small}: Invalid value: 2: cannot be greater than {big}"
+    ]
+
+
+@pytest.mark.parametrize("name", [RS, DEPLOY])
+def test_ending_pods(name):
+    """Fewer than none cannot be ending."""
+    old = defaulted(OBJECTS[name])
+    new = {**old, "status": {"replicas": 0, "terminatingReplicas": -1}}
+    assert texts(strategy(f"{name}/status").validate_update(new, old)) == [
+        f"status.terminatingReplicas: Invalid value: -1: {NEGATIVE}"
     ]
 
 

@@ -143,10 +143,12 @@ class StatefulSetStrategy(TemplateStrategy):
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         found = super().warnings(new, old)
-        if old is None or generation_of(new) != generation_of(old):
-            for index, claim in enumerate(value_at(new, "spec", "volumeClaimTemplates") or ()):
-                at = (Path("spec") / "volumeClaimTemplates")[index] / "Spec"
-                found.extend(claim_warnings(claim.get("spec") or {}, at))
+        for index, claim in enumerate(value_at(new, "spec", "volumeClaimTemplates") or ()):
+            at = (Path("spec") / "volumeClaimTemplates")[index]
+            # The words of kube-apiserver's two strategies are not the same.
+            found.extend(
+                claim_warnings(claim.get("spec") or {}, at if old is None else at / "Spec")
+            )
         if (value_at(new, "spec", "revisionHistoryLimit") or 0) < 0:
             found.append(
                 "spec.revisionHistoryLimit: a negative value retains all historical revisions; a "

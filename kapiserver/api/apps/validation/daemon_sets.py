@@ -15,7 +15,7 @@ from kapiserver.api.core.validation.controllers import (
     unselected,
 )
 from kapiserver.api.core.validation.pods import pod_template
-from kapiserver.api.errors import BadObject, FieldError, Path, invalid, not_supported, required
+from kapiserver.api.errors import BadObject, FieldError, Path, invalid, not_among, required
 from kapiserver.api.label_selectors import (
     selection_of,
     selects_everything,
@@ -26,7 +26,7 @@ from kapiserver.api.objects import labels_of
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
-_STRATEGIES = ("OnDelete", "RollingUpdate")
+_STRATEGIES = ("RollingUpdate", "OnDelete")
 _COUNTS = (
     "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady",
     "observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable",
@@ -61,8 +61,12 @@ def _fits(selector: Tree | None, template: Tree) -> bool:
 def _update_strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
     type_, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
     if type_ not in _STRATEGIES:
-        # The field as Go spells it: the inner type has no names of its own.
-        yield not_supported(path, {"Type": type_, "RollingUpdate": rolling}, _STRATEGIES)
+        # Fields as Go spells them: the inner types have no names of their own.
+        shown = rolling and {
+            "MaxUnavailable": rolling.get("maxUnavailable") or 0,
+            "MaxSurge": rolling.get("maxSurge") or 0,
+        }
+        yield not_among(path, {"Type": type_, "RollingUpdate": shown}, _STRATEGIES)
     elif type_ == "RollingUpdate":
         if rolling is None:
             yield required(path / "rollingUpdate")
@@ -87,10 +91,10 @@ def changed_daemon_set(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed daemon set: its selector stays. The rules of a new one are told twice, as
     kube-apiserver does."""
     yield from daemon_set(new)
-    yield from daemon_set(new)
     selector = (new.get("spec") or {}).get("selector")
     before = (old.get("spec") or {}).get("selector")
     yield from immutable(selector, before, _SPEC / "selector")
+    yield from daemon_set(new)
 
 
 def changed_daemon_set_status(new: Tree, old: Tree) -> Iterator[FieldError]:

@@ -14,7 +14,7 @@ from kapiserver.api.core.validation.controllers import (
     is_nothing,
     not_decremented,
 )
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_among, required
 from kapiserver.api.metadata import immutable
 from kapiserver.api.types import Tree
 
@@ -48,7 +48,13 @@ def _strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
         else:
             yield from _rolling(rolling, path / "rollingUpdate")
     else:
-        yield not_supported(path / "type", type_, ("Recreate", "RollingUpdate"))
+        # Fields as Go spells them: the inner types have no names of their own.
+        shown = rolling and {
+            "MaxUnavailable": rolling.get("maxUnavailable") or 0,
+            "MaxSurge": rolling.get("maxSurge") or 0,
+        }
+        strategies = ("Recreate", "RollingUpdate")
+        yield not_among(path, {"Type": type_, "RollingUpdate": shown}, strategies)
 
 
 def _rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
@@ -71,7 +77,7 @@ def changed_deployment(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 _COUNTS = (
     "observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas",
-    "unavailableReplicas", "collisionCount",
+    "unavailableReplicas", "terminatingReplicas", "collisionCount",
 )  # fmt: skip
 
 

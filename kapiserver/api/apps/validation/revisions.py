@@ -12,12 +12,15 @@ from kapiserver.api.types import Tree
 
 def controller_revision(obj: Tree) -> Iterator[FieldError]:
     """A past state of a template."""
-    if obj.get("data") is None:
-        yield required(Path("data"), "data is mandatory")
     yield from not_negative(obj, "revision", Path())
+    data = obj.get("data")
+    if data is None:
+        yield required(Path("data"), "data is mandatory")
+    elif not isinstance(data, dict):
+        yield required(Path("data"), "data must be a valid JSON object")
 
 
 def changed_controller_revision(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What is past does not change."""
-    yield from controller_revision(new)
+    yield from not_negative(new, "revision", Path())
     yield from immutable(new.get("data"), old.get("data"), Path("data"))

@@ -18,6 +18,7 @@ from kapiserver.api.core.validation.controllers import (
     not_decremented,
     unselected,
 )
+from kapiserver.api.core.validation.pod_annotations import profile_annotations
 from kapiserver.api.core.validation.pods import pod_template
 from kapiserver.api.errors import (
     BadObject,
@@ -25,10 +26,11 @@ from kapiserver.api.errors import (
     Path,
     forbidden,
     invalid,
-    not_supported,
+    not_among,
     required,
 )
-from kapiserver.api.label_selectors import selection_of
+from kapiserver.api.label_selectors import selection_of, validate_labels
+from kapiserver.api.metadata import validate_annotations
 from kapiserver.api.objects import labels_of, name_of
 from kapiserver.api.types import Tree
 
@@ -45,14 +47,23 @@ _MUTABLE = (
 def stateful_set(obj: Tree) -> Iterator[FieldError]:
     """A new stateful set."""
     spec = obj.get("spec") or {}
-    yield from _spec(spec)
+    yield from _pods(spec)
+    yield from _claims(spec)
+    yield from _counts(spec)
     if spec.get("serviceName"):
         yield from checked(names.dns1123_label, spec["serviceName"], _SPEC / "serviceName")
+    yield from owning_selector(spec.get("selector"), "statefulset")
     yield from _template(spec)
-    yield from _claims(spec)
 
 
-def _spec(spec: Tree) -> Iterator[FieldError]:
+def _kept_stateful_set(spec: Tree) -> Iterator[FieldError]:
+    # The rules without those for what never changes and was perhaps once held to less.
+    yield from _pods(spec)
+    yield from _counts(spec)
+    yield from owning_selector(spec.get("selector"), "statefulset")
+
+
+def _pods(spec: Tree) -> Iterator[FieldError]:
     policy = spec.get("podManagementPolicy") or ""
     if not policy:
         yield required(_SPEC / "podManagementPolicy")
@@ -64,11 +75,13 @@ def _spec(spec: Tree) -> Iterator[FieldError]:
         for name in ("whenDeleted", "whenScaled"):
             if retention.get(name) not in ("Delete", "Retain"):
                 at = _SPEC / "persistentVolumeClaimRetentionPolicy" / name
-                yield not_supported(at, retention.get(name) or "", ("Delete", "Retain"))
+                yield not_among(at, retention.get(name) or "", ("Retain", "Delete"))
+
+
+def _counts(spec: Tree) -> Iterator[FieldError]:
     yield from not_negative(spec, "replicas", _SPEC)
     yield from not_negative(spec, "minReadySeconds", _SPEC)
     yield from not_negative(spec.get("ordinals") or {}, "start", _SPEC / "ordinals")
-    yield from owning_selector(spec.get("selector"), "statefulset")
 
 
 def _either(choices: tuple[str, str]) -> str:
@@ -106,7 +119,8 @@ def _rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
     yield from at_most_whole(missing, at)
 
 
-def _template(spec: Tree) -> Iterator[FieldError]:
+def _template(spec: Tree, *, known_bad: bool = False) -> Iterator[FieldError]:
+    """`known_bad`: the pods it describes are not looked at, what was wrong with them is stored."""
     template, selector = spec.get("template") or {}, spec.get("selector")
     try:
         selection = selection_of(selector)
@@ -115,19 +129,26 @@ def _template(spec: Tree) -> Iterator[FieldError]:
     else:
         if selection is None or not selection.matches(labels_of(template), {}):
             yield unselected(template, _TEMPLATE)
-        yield from pod_template(_with_claims(template, spec), _TEMPLATE)
+        if not known_bad:
+            yield from pod_template(_with_claims(template, spec), _TEMPLATE)
+        # Told twice where pods are looked at, as kube-apiserver does.
+        meta = template.get("metadata") or {}
+        yield from validate_labels(meta.get("labels"), _TEMPLATE / "labels")
+        yield from validate_annotations(meta.get("annotations"), _TEMPLATE / "annotations")
+        if meta.get("annotations"):
+            yield from profile_annotations(template, _TEMPLATE / "annotations")
     yield from lasting(template, _TEMPLATE, owner="StatefulSet")
 
 
 def _with_claims(template: Tree, spec: Tree) -> Tree:
-    # Each pod mounts its own claims as if they were volumes of the template.
-    claims = {name_of(claim) for claim in spec.get("volumeClaimTemplates") or ()}
-    pod = template.get("spec") or {}
-    volumes = [one for one in pod.get("volumes") or () if one.get("name") not in claims]
-    volumes.extend(
-        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in sorted(claims)
-    )
-    return {**template, "spec": {**pod, "volumes": volumes}}
+    # Each pod mounts its own claims as if they were volumes of the template, and is named anew.
+    claims = list(dict.fromkeys(map(name_of, spec.get("volumeClaimTemplates") or ())))
+    pod = {**(template.get("spec") or {}), "hostname": "", "subdomain": ""}
+    if claims:
+        own = [one for one in pod.get("volumes") or () if one.get("name") not in claims]
+        mounted = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims]
+        pod["volumes"] = mounted + own
+    return {**template, "spec": pod}
 
 
 def _claims(spec: Tree) -> Iterator[FieldError]:
@@ -139,9 +160,9 @@ def _claims(spec: Tree) -> Iterator[FieldError]:
 def changed_stateful_set(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed stateful set: little of it may change. What was wrong before may stay so."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
-    yield from _spec(spec)
-    if not any(_template(before)):
-        yield from _template(spec)
+    was_bad = any(_kept_stateful_set(before)) or any(_template(before))
+    yield from _kept_stateful_set(spec)
+    yield from _template(spec, known_bad=was_bad)
     if _rest(spec) != _rest(before):
         *most, last = (f"'{name}'" for name in _MUTABLE)
         detail = (

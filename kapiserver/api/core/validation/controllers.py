@@ -75,6 +75,7 @@ def not_decremented(status: Tree, before: Tree, name: str) -> Iterator[FieldErro
 
 _REPLICA_COUNTS = (
     "replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration",
+    "terminatingReplicas",
 )  # fmt: skip
 
 

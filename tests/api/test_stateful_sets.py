@@ -1,0 +1,56 @@
+"""Rules of stateful sets: what their pods mount, what may change, what comes first."""
+
+from tests.api.test_apps import CLAIM, FORBIDDEN, OBJECTS, STS, UNSELECTED
+from tests.objects import changed, defaulted, strategy, texts
+
+
+def test_claims_are_mounted():
+    """Pods of a stateful set mount the claims that it has templates of."""
+    mounts = [{"name": "data", "mountPath": "/d"}]
+    obj = changed(OBJECTS[STS], "spec/template/spec/containers/0/volumeMounts", mounts)
+    obj = defaulted(changed(obj, "spec/volumeClaimTemplates", [CLAIM]))
+    assert texts(strategy(STS).validate(obj)) == []
+
+
+def test_order_of_errors():
+    """What is wrong with a stateful set is told in the order of kube-apiserver."""
+    obj = changed(OBJECTS[STS], "spec/template/spec/restartPolicy", "Never")
+    obj["spec"] |= {
+        "serviceName": "No",
+        "replicas": -1,
+        "volumeClaimTemplates": [changed(CLAIM, "spec/accessModes", [])],
+        "updateStrategy": {"type": "Odd"},
+        "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Keep"},
+    }
+    found = [str(error.path) for error in strategy(STS).validate(defaulted(obj))]
+    assert found == [
+        "spec.updateStrategy",
+        "spec.persistentVolumeClaimRetentionPolicy.whenScaled",
+        "spec.volumeClaimTemplates[0].spec.accessModes",
+        "spec.replicas",
+        "spec.serviceName",
+        "spec.template.spec.restartPolicy",
+    ]
+
+
+def test_what_of_stateful_sets_may_change():
+    """Pods, their number and their replacement, and what was wrong before may stay."""
+    old = defaulted(OBJECTS[STS])
+    for path, value in (
+        ("spec/replicas", 3),
+        ("spec/template/spec/containers/0/image", "x:2"),
+        ("spec/ordinals", {"start": 1}),
+        ("spec/revisionHistoryLimit", 1),
+    ):
+        assert not strategy(STS).validate_update(changed(old, path, value), old)
+    for path, value in (("spec/serviceName", "t"), ("spec/podManagementPolicy", "Parallel")):
+        found = strategy(STS).validate_update(changed(old, path, value), old)
+        assert texts(found) == [FORBIDDEN]
+    wrong = changed(old, "spec/template/spec/containers/0/image", "")
+    assert not strategy(STS).validate_update(changed(wrong, "spec/replicas", 2), wrong)
+    assert strategy(STS).validate_update(wrong, old)
+    unfit = changed(wrong, "spec/template/metadata/labels/a", "c")
+    assert texts(strategy(STS).validate_update(unfit, wrong)) == [UNSELECTED]
+    odd = changed(old, "spec/serviceName", "No")
+    odd["spec"]["volumeClaimTemplates"] = [changed(CLAIM, "spec/accessModes", [])]
+    assert not strategy(STS).validate_update(changed(odd, "spec/replicas", 2), odd)

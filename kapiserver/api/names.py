@@ -49,14 +49,21 @@ _NOT_LABEL = _regex_message(
     "my-name",
     "123-abc",
 )
+_DOTS = "must not contain dots"
 _NOT_SUBDOMAIN = _regex_message(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' "
     "or '.', and must start and end with an alphanumeric character",
     _SUBDOMAIN_REGEX,
     "example.com",
 )
+_NOT_CASELESS = _regex_message(
+    "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start "
+    "and end with an alphanumeric character",
+    _SUBDOMAIN_REGEX,
+    "Example.com",
+)
 _NOT_SEARCH_DOMAIN = _regex_message(
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-', '_' "
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' "
     "or '.', and must start and end with an alphanumeric character",
     r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*",
     "example.com",
@@ -161,12 +168,19 @@ def _checked(value: str, limit: int, *, fits: bool, message: str) -> list[str]:
 
 def dns1123_label(value: str) -> list[str]:
     """One label of a DNS name: names of namespaces, containers, volumes."""
-    return _checked(value, LABEL_MAX, fits=_is_label(value), message=_NOT_LABEL)
+    message = "must not contain dots" if "." in value and _is_subdomain(value) else _NOT_LABEL
+    return _checked(value, LABEL_MAX, fits=_is_label(value), message=message)
 
 
 def dns1123_subdomain(value: str) -> list[str]:
     """Dotted labels: the name of most objects."""
     return _checked(value, SUBDOMAIN_MAX, fits=_is_subdomain(value), message=_NOT_SUBDOMAIN)
+
+
+def caseless_subdomain(value: str) -> list[str]:
+    """A subdomain in which capitals may stand: names of drivers."""
+    fits = value.isascii() and _is_subdomain(value.lower())
+    return _checked(value, SUBDOMAIN_MAX, fits=fits, message=_NOT_CASELESS)
 
 
 def search_domain(value: str) -> list[str]:
@@ -183,7 +197,7 @@ def wildcard_subdomain(value: str) -> list[str]:
 
 
 def dns1035_label(value: str) -> list[str]:
-    """A label that begins with a letter: names of services (before 1.34)."""
+    """A label that begins with a letter: versions and plural names of kinds."""
     fits = _spelled(value, _LOWER, _LABEL, _LOWER_OR_DIGIT)
     return _checked(value, LABEL_MAX, fits=fits, message=_NOT_DNS1035)
 
@@ -193,7 +207,7 @@ def qualified_name(value: str) -> list[str]:
     parts = value.split("/")
     if len(parts) > 2:
         return [
-            f"a qualified name {_NOT_QUALIFIED} with an optional DNS subdomain prefix and '/' "
+            f"a valid label key {_NOT_QUALIFIED} with an optional DNS subdomain prefix and '/' "
             "(e.g. 'example.com/MyName')"
         ]
     found: list[str] = []

@@ -76,6 +76,7 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
 
     health = Health()
     health.alive["storage"] = storage_answers
+    health.ready["storage-writes"] = kv.writable
     stores = Stores(
         kv,
         scheme,

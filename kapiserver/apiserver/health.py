@@ -36,11 +36,13 @@ class Health:
     """The checks of one server and its state.
 
     alive       probes of /livez and /healthz, by name
+    ready       more of them for /readyz
     started     bootstrap is done
     draining    shutdown has begun
     """
 
     alive: dict[str, Probe] = field(default_factory=lambda: {"ping": _ping})
+    ready: dict[str, Probe] = field(default_factory=dict)
     started: bool = False
     draining: bool = False
 
@@ -48,7 +50,7 @@ class Health:
         """The probes of one of PATHS."""
         if path != "readyz":
             return self.alive
-        return self.alive | {"bootstrap": self._bootstrap, "shutdown": self._shutdown}
+        return self.alive | self.ready | {"bootstrap": self._bootstrap, "shutdown": self._shutdown}
 
     async def _bootstrap(self) -> None:
         if not self.started:

@@ -49,6 +49,9 @@ class EncryptedStore(KV):
     async def current_revision(self) -> Revision:
         return await self._kv.current_revision()
 
+    async def writable(self) -> None:
+        await self._kv.writable()
+
     async def compact(self, revision: Revision) -> None:
         await self._kv.compact(revision)
 

@@ -170,6 +170,9 @@ class EtcdStore(KV):
             self._check_open()  # closed meanwhile: the read was cancelled, not the caller
             raise
 
+    async def writable(self) -> None:
+        pass  # etcd looks after its own disk
+
     async def compact(self, revision: Revision) -> None:
         self._check_open()
         with suppress(Compacted):  # already

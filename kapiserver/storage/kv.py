@@ -126,6 +126,10 @@ class KV(Protocol):
     async def current_revision(self) -> Revision:
         """The newest revision, linearizable: no write acknowledged before the call is newer."""
 
+    async def writable(self) -> None:
+        """Raise what a write would, where the store knows that writes fail though reads do not.
+        Raises Refused."""
+
     async def compact(self, revision: Revision) -> None:
         """Forget what only revisions before `revision` can see. Reading below it then raises
         Compacted; current values stay. Raises FutureRevision."""

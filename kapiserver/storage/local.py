@@ -22,9 +22,10 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from kapiserver.storage.clock import Clock, SystemClock, Timer
+from kapiserver.storage.counts import Counts
 from kapiserver.storage.errors import Conflict, Corrupt, FutureRevision, StorageError, Unavailable
 from kapiserver.storage.kv import KV, Event, Page, Read, Revision, Sink, Watch
-from kapiserver.storage.sqlite import Counts, Database, Lock, Write, lock
+from kapiserver.storage.sqlite import Database, Lock, Write, lock
 from kapiserver.storage.watching import Changes, StoreWatch, Watches
 
 T = TypeVar("T")
@@ -38,6 +39,8 @@ COMPACTION_STEP = 100
 VACUUM_STEP = 100
 """Pages given back to the file system between two batches of writes."""
 EXPIRY_STEP = 500
+EXPIRY_AGAIN = 10.0
+"""Seconds from a failure to delete what has run out to the next attempt."""
 LONGEST_TIMER = 3600.0
 """Seconds: a timer far ahead is set again on the way, in case the wall clock was moved."""
 
@@ -78,6 +81,8 @@ class LocalStore(KV):
         self._timer_at = float("inf")
         self._tasks: set[asyncio.Task[None]] = set()
         self._compacting = asyncio.Lock()
+        self._problem = ""
+        """Why the last writes failed; the writer's thread says so."""
         self._readers = _Readers(path) if path is not None else None
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._writer = threading.Thread(target=self._write_forever, name="store", daemon=True)
@@ -123,6 +128,10 @@ class LocalStore(KV):
         # A write is acknowledged on this loop after the revision moved here, so this is the newest.
         self._check_open()
         return self._revision
+
+    async def writable(self) -> None:
+        if self._problem:
+            await self._submit(Database.try_writing)
 
     async def compact(self, revision: Revision) -> None:
         self._check_open()
@@ -249,12 +258,19 @@ class LocalStore(KV):
                 self._spawn(self._expire())
 
     async def _expire(self) -> None:
-        """Delete what has run out, then wait for the next."""
+        """Delete what has run out, then wait for the next; where that fails, for a while."""
         now = self._clock.now()
-        due = await self._submit(lambda database: database.expiring(now, EXPIRY_STEP))
-        # A Conflict says that the key was written again meanwhile.
-        await asyncio.gather(*map(self._submit, due), return_exceptions=True)
-        self._arm(await self._submit(Database.next_expiry))
+        try:
+            due = await self._submit(lambda database: database.expiring(now, EXPIRY_STEP))
+            for outcome in await asyncio.gather(*map(self._submit, due), return_exceptions=True):
+                # A Conflict says that the key was written again meanwhile.
+                if isinstance(outcome, BaseException) and not isinstance(outcome, Conflict):
+                    raise outcome
+            at = await self._submit(Database.next_expiry)
+        except StorageError as error:
+            _log.info("what has run out cannot be deleted: %s", error)
+            at = self._clock.now() + EXPIRY_AGAIN
+        self._arm(at)
 
     # On the writer's thread.
 
@@ -265,10 +281,9 @@ class LocalStore(KV):
             held = lock(self._path) if self._path is not None else None
             database = Database(self._path)
             self._report([_Done(self._opened, (database.revision(), database.next_expiry()))])
-            problem = ""
             for jobs in self._batches():
                 done = _work(database, jobs)
-                problem = _noted(problem, done)
+                self._problem = _noted(self._problem, done, database)
                 self._report(done)
         except StorageError as error:
             self._report([_Done(self._opened, error)])
@@ -358,18 +373,22 @@ def _work(database: Database, jobs: Sequence[_Job]) -> list[_Done]:
     return done
 
 
-def _noted(problem: str, done: Sequence[_Done]) -> str:
+def _noted(problem: str, done: Sequence[_Done], database: Database) -> str:
     """What is wrong with the file, as the writes of a batch have found it; a change is logged."""
     outcomes = [each.outcome for each in done if isinstance(each.job.work, Write)]
-    if not outcomes:
-        return problem
     failed = [each for each in outcomes if isinstance(each, Unavailable | Corrupt)]
-    found = str(failed[0]) if failed else ""
-    if found and found != problem:
-        _log.error("writes fail: %s", found)
-    elif problem and not found:
-        _log.warning("writes succeed again")
-    return found
+    if not failed and not (problem and outcomes):
+        return problem
+    try:
+        if failed:
+            raise failed[0]
+        database.try_writing()  # a small write may find room where others do not
+    except StorageError as error:
+        if str(error) != problem:
+            _log.error("writes fail: %s", error)
+        return str(error)
+    _log.warning("writes succeed again")
+    return ""
 
 
 def _check_expected(key: str, expected: Revision) -> None:

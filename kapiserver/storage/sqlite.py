@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kapiserver.storage.counts import Counts
 from kapiserver.storage.errors import (
     Compacted,
     Conflict,
@@ -111,6 +112,10 @@ FROM log LEFT JOIN log AS before ON before.revision = log.previous
 WHERE log.revision > ? AND log.revision <= ? AND log.key >= ? AND log.key < ?
 ORDER BY log.revision LIMIT ?
 """
+_SOME_PAGES = """
+WITH RECURSIVE numbers (number) AS (VALUES (-1) UNION ALL SELECT number - 1 FROM numbers LIMIT 4000)
+INSERT INTO expiry SELECT number, 9e99 FROM numbers
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,28 +177,6 @@ def lock(path: Path) -> Lock:
         return Lock(path)
     except (OSError, sqlite3.Error) as error:
         raise Unavailable(f"cannot open {path}: {error}") from error
-
-
-class Counts:
-    """How many keys there are from a key on, as pages have found it: the next page of the same
-    revision need not count them all again, which would make reading a million keys in pages take
-    minutes. Shared by the threads that read a store."""
-
-    _MOST = 64
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str, Revision], int] = {}
-
-    def following(self, first: str, end: str, revision: Revision) -> int:
-        """The keys of [first, end) at a revision; -1: not known."""
-        return self._known.get((first, end, revision), -1)
-
-    def note(self, first: str, end: str, revision: Revision, count: int) -> None:
-        """Remember it, and forget the oldest."""
-        known = self._known
-        known[(first, end, revision)] = count
-        for oldest in tuple(known)[: -self._MOST]:
-            known.pop(oldest, None)
 
 
 class Database:
@@ -412,6 +395,14 @@ class Database:
         with self._transaction():
             self._sql.execute("INSERT INTO log VALUES (?, '', TRUE, 0, NULL)", (revision,))
 
+    def try_writing(self) -> None:
+        """Write some tens of pages and take them back. Raises Refused, Unavailable."""
+        # Of a table where nobody misses what does not belong to a revision, if this ends half way.
+        take_back = "DELETE FROM expiry WHERE revision < 0"
+        for statement in (take_back, _SOME_PAGES, take_back):
+            with self._transaction():
+                self._sql.execute(statement)
+
     def tidy(self) -> None:
         """Cut off a write-ahead log that readers have kept from starting over. A reader that goes
         on (a backup, say) is not waited for: after some more writes it is tried again."""
@@ -474,14 +465,18 @@ def _each_key_once(writes: Sequence[Write]) -> Iterator[Sequence[Write]]:
     yield tuple(some.values())
 
 
+_REFUSALS = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY))
+"""What SQLite says when the system does not let it write: no space, a quota or another limit, a
+broken disk, no permission."""
+
+
 @contextmanager
 def storage_errors(where: object = "sqlite") -> Iterator[None]:
-    """Raise what SQLite raises as Refused (no space), Unavailable or Corrupt, with a word on where
-    it was."""
+    """Raise what SQLite raises as Refused, Unavailable or Corrupt, with a word on where it was."""
     try:
         yield
     except sqlite3.OperationalError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSALS:
             raise Refused(f"{where}: {error}") from error
         raise Unavailable(f"{where}: {error}") from error
     except sqlite3.DatabaseError as error:

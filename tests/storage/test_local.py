@@ -17,8 +17,8 @@ import pytest
 from kapiserver.storage import local
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.errors import Compacted, Corrupt, Refused, StoreLocked, Unavailable
-from kapiserver.storage.kv import Event, Revision
-from kapiserver.storage.local import LocalStore, open_local
+from kapiserver.storage.kv import Event, KeyValue, Revision
+from kapiserver.storage.local import EXPIRY_AGAIN, LocalStore, open_local
 from kapiserver.storage.prefix import end_of
 from kapiserver.storage.sqlite import WAL_LIMIT
 from tests.clock import ManualClock
@@ -167,12 +167,64 @@ async def test_no_space(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
     ]
     assert len((await store.range("/")).items) == len(written)
     await limit_pages(store, 4000)
+    await store.writable()
     written.append(await store.create("/more", bytes(30_000)))
     assert caplog.records[-1].message == "writes succeed again"
     await store.close()
     check_file(path)
     store = await open_local(path)
     assert {each.revision for each in (await store.range("/")).items} == set(written)
+    await store.close()
+
+
+async def refuse_writes(store: LocalStore, refuse: bool) -> None:
+    """Have SQLite refuse all that would change the file, as it does on a broken disk."""
+    await store._submit(lambda db: db._sql.execute(f"PRAGMA query_only = {refuse}"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+async def test_files_may_not_grow(tmp_path: Path) -> None:
+    """Where the system lets no file grow, a write is refused and the store knows that it cannot
+    write; once it may, all goes on."""
+    import resource
+
+    store = await open_local(tmp_path / "store.db")
+    kept = await store.create("/kept", bytes(3000))
+    await store.writable()
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, unlimited[1]))
+    try:
+        with pytest.raises(Refused, match="disk I/O error"):
+            await store.create("/more", bytes(60_000))
+        with pytest.raises(Refused):
+            await store.update("/kept", bytes(60_000), expected=kept)
+        with pytest.raises(Refused):
+            await store.writable()
+        assert (await store.range("/")).items == [KeyValue("/kept", bytes(3000), kept)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    await store.writable()
+    await store.create("/more", bytes(30_000))
+    await store.writable()
+    await store.close()
+    check_file(tmp_path / "store.db")
+
+
+async def test_what_runs_out_on_a_full_disk(tmp_path: Path) -> None:
+    """Where there is no space to delete what has run out, that is tried again after a while, and
+    not all the time."""
+    clock = ManualClock()
+    store = await open_local(tmp_path / "store.db", clock=clock)
+    await store.create("/short", b"", ttl=60)
+    recorder = Recorder()
+    store.watch("/", after=await store.current_revision(), sink=recorder)
+    await refuse_writes(store, True)
+    clock.advance(61)
+    await asyncio.gather(*store._tasks)
+    assert not recorder.seen
+    await refuse_writes(store, False)
+    clock.advance(EXPIRY_AGAIN)
+    assert (await recorder.count(1))[0].key == "/short"
     await store.close()
 
 

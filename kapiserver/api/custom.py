@@ -109,6 +109,7 @@ class CustomVersion:
         self.head = head
         self.name: str = head["name"]
         self.served: bool = head["served"]
+        self.is_read = False
         self._like: dict[str, bool] = {}
 
     @property
@@ -179,6 +180,14 @@ class CustomVersion:
         return (self.head.get("subresources") or {}).get("status") is not None
 
     # Compiled when first needed.
+
+    def read(self) -> None:
+        """Compile what every request needs: that takes long for a large schema."""
+        from kapiserver.api.apiextensions import cel, structural
+
+        cel.has_rules(self.structural)
+        structural.holds_objects(self.structural)
+        self.is_read = True
 
     @functools.cached_property
     def spec(self) -> Tree:

@@ -21,7 +21,7 @@ from kapiserver.api import names
 from kapiserver.api.conversion import zero_tree
 from kapiserver.api.errors import FieldError
 from kapiserver.api.metadata import standard_finalizers
-from kapiserver.api.objects import finalizers_of, generation_of, metadata_of
+from kapiserver.api.objects import copied, finalizers_of, generation_of, metadata_of
 from kapiserver.api.types import Kind, Tree
 
 UpdateRule: TypeAlias = Callable[[Tree, Tree], Iterable[FieldError]]
@@ -174,7 +174,7 @@ class StatusStrategy(Strategy):
 def keep(new: Tree, old: Tree, part: str) -> None:
     """Give `new` the part of `old`, or none where `old` has none. `old` is not shared with it."""
     if part in old:
-        new[part] = copy.deepcopy(old[part])
+        new[part] = copied(old[part])
     else:
         new.pop(part, None)
 

@@ -92,6 +92,14 @@ class CustomResources:
             return False
         return True
 
+    async def read(self, version: GroupVersion, plural: str) -> None:
+        """Read the schema of a kind in that version, where there is one, before its first request:
+        it may be large."""
+        definition = self._scheme.custom.by_plural(version.group, plural)
+        found = None if definition is None else definition.versions.get(version.version)
+        if found is not None and not found.is_read:
+            await self._stores.aside.do(found.read)
+
     # What the store says.
 
     def _broken(self) -> None:
@@ -115,7 +123,7 @@ class CustomResources:
             else:
                 self.heads[name] = head
             before = self._scheme.custom.named(name)
-            now = _served(head, entry)
+            now = self._served(head, entry)
             if (before and before.identity) != (now and now.identity):
                 changes[name] = now
             if before and (now is None or before.shape != now.shape):
@@ -153,20 +161,21 @@ class CustomResources:
             _log.warning("a definition cannot be read, and its kind is not served: %s", error)
             return None
 
+    def _served(self, head: Tree | None, entry: Entry | None) -> Definition | None:
+        """The definition, where its kind is served."""
+        if head is None or entry is None or not value_at(head, "status", "acceptedNames", "plural"):
+            return None
+        established = any(
+            one["type"] == "Established" and one["status"] == "True"
+            for one in head["status"].get("conditions") or ()
+        )
+        # Read in a thread, perhaps: nothing of the entry's changes.
+        load = functools.partial(self.store.codec.tree, entry)
+        return Definition(head, load) if established else None
+
     @functools.cached_property
     def _decode_head(self) -> Decode:
         from kapiserver.api.apiextensions.heads import DefinitionHead
         from kapiserver.codecs.wire import decoder
 
         return decoder(DefinitionHead)
-
-
-def _served(head: Tree | None, entry: Entry | None) -> Definition | None:
-    """The definition, where its kind is served."""
-    if head is None or entry is None or not value_at(head, "status", "acceptedNames", "plural"):
-        return None
-    established = any(
-        one["type"] == "Established" and one["status"] == "True"
-        for one in head["status"].get("conditions") or ()
-    )
-    return Definition(head, entry.tree) if established else None

@@ -131,6 +131,7 @@ async def _knows(server: Server, request: Request) -> bool:
     except NotRegistered:
         # Another server may have established a definition just now.
         await server.custom_resources.look_up(group, info.resource)
+    await server.custom_resources.read(info.version, info.resource)
     return scheme.has_group(group)
 
 

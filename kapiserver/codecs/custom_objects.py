@@ -8,7 +8,7 @@ schema coercion of k8s.io/apiextensions-apiserver.
 from __future__ import annotations
 
 from kapiserver.api.apiextensions.pruning import prune
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.structural import Structural, holds_objects
 from kapiserver.api.custom_kind import CustomKind
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.types import Tree, Value
@@ -54,7 +54,7 @@ def _fits(metadata: Tree) -> bool:
 
 def _read_embedded(value: Value, node: Structural, path: str, unknown: list[str]) -> None:
     """Read the metadata of objects within a value, in place."""
-    if not _embeds(node):
+    if not holds_objects(node):
         return
     if isinstance(value, list) and node.items is not None:
         for index, one in enumerate(value):
@@ -78,13 +78,3 @@ def _read_object(value: Value, node: Structural, path: str, unknown: list[str]) 
                 {} if metadata is None else metadata, place, unknown
             )
     _read_embedded(value, node, path, unknown)
-
-
-def _embeds(node: Structural) -> bool:
-    """Whether there may be objects of the API below a node."""
-    found: bool | None = node.compiled.get("embeds")
-    if found is None:
-        below = [*node.properties.values(), node.items, node.values]
-        found = any(one is not None and (one.embedded or _embeds(one)) for one in below)
-        node.compiled["embeds"] = found
-    return found

@@ -11,8 +11,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kapiserver.api.strategy import Strategy, TakesLong
+from kapiserver.api.types import Tree
+from kapiserver.storage.entry import Entry
 
 Result = TypeVar("Result")
+
+
+LARGE = 256 << 10
+"""Bytes of an object with which nothing is done at once: reading it takes some 10 ms."""
 
 
 class Aside:
@@ -29,6 +35,18 @@ class Aside:
         except TakesLong as error:
             unhurried = error.unhurried
         return await self.do(lambda: work(*args, unhurried))
+
+    async def sized(self, size: int, work: Callable[..., Result], *args: Any) -> Result:
+        """What `work(*args)` with an object of so many bytes returns or raises."""
+        if size < LARGE:
+            return work(*args)
+        return await self.do(lambda: work(*args))
+
+    async def tree(self, entry: Entry) -> Tree:
+        """The tree of an entry, as `Entry.tree`."""
+        if entry.known_tree is None and len(entry.value) >= LARGE:
+            entry.keep_tree(await self.do(lambda: entry.origin.tree(entry)))
+        return entry.tree()
 
     async def do(self, work: Callable[[], Result]) -> Result:
         """What `work` returns or raises."""

@@ -179,11 +179,16 @@ class Entry:
         """The object in the hub version, with its resourceVersion. Shared: never change it."""
         found = self._tree
         if found is None:
-            found = self._tree = self.origin.tree(self)
-            self.origin.holds_tree(self)
+            found = self.origin.tree(self)
+            self.keep_tree(found)
         else:
             self.used = True
         return found
+
+    def keep_tree(self, tree: Tree) -> None:
+        """Keep what the origin read of it."""
+        self._tree = tree
+        self.origin.holds_tree(self)
 
     def encoded(self, form: Form) -> bytes:
         """The object in one form, as it stands in a list: JSON without a line end, a bare

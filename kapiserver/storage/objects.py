@@ -288,10 +288,10 @@ class ResourceStore:
         dry_run: bool = False,
         may_create: bool = False,
     ) -> Written:
-        """Change an object. PUT passes the body's uid as a precondition. `may_create` (apply)
-        creates what is not there, as the strategy may too. Raises NotFound, ObjectConflict."""
+        """Change an object. PUT passes the body's uid as a precondition. With `may_create` (apply,
+        and PUT of some kinds) `change` makes what is not there of None; without it is never given
+        None. Raises NotFound, ObjectConflict."""
         strategy = self._scheme.strategy(self._ruled_by, subresource)
-        may_create = may_create or strategy.allow_create_on_update
         path = self._codec.path(key)
         await self._cache.ready()
         entry = self._cache.get(path)
@@ -301,7 +301,7 @@ class ResourceStore:
                 entry, verified = await self._read(path), True
             try:
                 lifecycle.check_update_preconditions(
-                    None if entry is None else entry.tree(),
+                    None if entry is None else await self._aside.tree(entry),
                     preconditions,
                     resource=self.resource,
                     name=key.name,
@@ -343,7 +343,7 @@ class ResourceStore:
         subresource: str,
     ) -> Written:
         old = entry.tree()
-        new = change(copied(old))
+        new = await self._aside.sized(len(entry.value), change, copied(old))
         lifecycle.check_version(new, old, self.resource, strategy)
         validate = await admit(new, old) if admit is not None else None
         if self.reserve is None or subresource:
@@ -366,7 +366,7 @@ class ResourceStore:
         if lifecycle.ends_with_update(new, old, strategy):
             gone = await self._remove(entry, last=new, dry_run=dry_run)
             return Written(entry=gone, outcome="deleted", warnings=warnings)
-        value = self._codec.stored_value(new)
+        value = await self._aside.sized(len(entry.value), self._codec.stored_value, new)
         if value == entry.value and await self._stands(entry):
             return Written(entry=entry, outcome="unchanged", warnings=warnings)
         changed = await self._replace(entry, new, value, dry_run=dry_run)

@@ -87,3 +87,48 @@ def test_rules_are_not_asked_of_objects_with_wrong_types(api: Api) -> None:
     assert told[0] == ('Invalid value: "string": spec.a in body must be of type integer: "string"')
     assert told[1].endswith("correct the existing errors to complete validation")
     assert len(told) == 2
+
+
+LONG = {"rule": "self.list.all(a, self.list.exists(b, b <= a))", "message": "one is lower"}
+MANY = list(range(300, 0, -1))
+
+
+def test_rules_that_take_long(api: Api) -> None:
+    """What takes long to check ends as what does not: on create, update, of the status too."""
+    numbers = {"type": "array", "items": INT, "maxItems": 1000}
+    found = schema(LONG, list=numbers)
+    found["properties"]["status"] = found["properties"]["spec"]
+    crd = definition(version(schema=found, subresources={"status": {}}))
+    path = establish(api, crd)
+    assert api.post(path, widget(crd, "a", spec={"list": MANY})).status == 201
+    assert api.patch(f"{path}/a", {"spec": {"list": [*MANY, 0]}}).status == 200
+    assert api.patch(f"{path}/a/status", {"status": {"list": [*MANY, 0]}}).status == 200
+    too_long = api.patch(f"{path}/a/status", {"status": {"list": list(range(900, 0, -1))}})
+    assert too_long.status == 422
+    assert "call cost exceeds limit for rule: one is lower" in too_long.message
+
+
+def test_large_objects_and_definitions(api: Api) -> None:
+    """What is large is held to the same rules, and told the same."""
+    fields = {f"field{number}": {"type": "string", "maxLength": 5} for number in range(1500)}
+    found = schema({"rule": "self.field0 != self.field1", "message": "twins"}, **fields)
+    crd = definition(version(schema=found))
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "d" * 300_000
+    path = establish(api, crd)
+    spec = {f"field{number}": str(number) for number in range(1500)}
+    labels = {"annotations": {"a": "a" * 250_000}}
+    large = widget(crd, "a", spec=spec)
+    large["metadata"] |= labels
+    assert api.post(path, large).status == 201
+    assert api.patch(f"{path}/a", {"spec": {"field0": "0"}}).status == 200
+    for change, message in (
+        ({"field0": "1"}, "twins"),
+        ({"field1": "123456"}, "Too long: may not be more than 5 bytes"),
+    ):
+        refused = api.patch(f"{path}/a", {"spec": change})
+        assert refused.status == 422
+        assert message in refused.message
+    at = f"{CRDS}/{crd['metadata']['name']}"
+    wrong = {"spec": {"versions": [{**crd["spec"]["versions"][0], "served": False, "name": "V"}]}}
+    assert api.patch(at, wrong).status == 422
+    assert api.patch(at, {"metadata": {"labels": {"a": "b"}}}).json["metadata"]["generation"] == 1

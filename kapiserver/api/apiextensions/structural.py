@@ -105,6 +105,16 @@ class Structural:
         return self.properties.get(name) or self.values
 
 
+def holds_objects(node: Structural) -> bool:
+    """Whether there may be objects of the API below a node; found out once."""
+    found: bool | None = node.compiled.get("holds objects")
+    if found is None:
+        below = [*node.properties.values(), node.items, node.values]
+        found = any(one is not None and (one.embedded or holds_objects(one)) for one in below)
+        node.compiled["holds objects"] = found
+    return found
+
+
 def compile(schema: Tree) -> Structural:
     """The node of a schema; cheap, whatever the schema's size. Keep it as long as the schema."""
     return Structural(schema)

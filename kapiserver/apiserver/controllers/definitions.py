@@ -79,7 +79,7 @@ class Definitions:
         assert current is not None
         others = [
             head["status"]["acceptedNames"]
-            for name, head in self._custom.heads.items()
+            for name, head in list(self._custom.heads.items())  # perhaps in a thread
             if name != current["metadata"]["name"]
             and head["spec"]["group"] == current["spec"]["group"]
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kapiserver.api.types import Tree
 from kapiserver.apiserver.accept import wanted
 from kapiserver.apiserver.admission import admission
 from kapiserver.apiserver.body import (
@@ -28,9 +29,15 @@ async def create(server: Server, request: Request) -> Answer:
     form = wanted(server, request)
     body = await read_body(server, request)
     options = read_options(server, request, "CreateOptions")
-    obj = decode_object(server, target, body, field_validation(options), request.warnings)
-    place(target, obj)
-    follow(server, request, target, options, live=None, new=obj)
+    validation = field_validation(options)
+
+    def wanted_object() -> Tree:
+        obj = decode_object(server, target, body, validation, request.warnings)
+        place(target, obj)
+        follow(server, request, target, options, live=None, new=obj)
+        return obj
+
+    obj = await server.stores.aside.sized(len(body.data), wanted_object)
     dry_run = is_dry_run(options)
     written = await target.store.create(
         obj,

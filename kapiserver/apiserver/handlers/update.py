@@ -37,7 +37,7 @@ async def update(server: Server, request: Request) -> Answer:
         check_name(target, obj)
         return obj
 
-    first = wanted_object()
+    first = await server.stores.aside.sized(len(body.data), wanted_object)
     fresh = iter((first,))
 
     def change(current: Tree | None) -> Tree:
@@ -56,6 +56,9 @@ async def update(server: Server, request: Request) -> Answer:
         preconditions=Preconditions(uid=uid_of(first) or None),
         admit=admission(server, request, target, dry_run=dry_run),
         dry_run=dry_run,
+        may_create=server.scheme.strategy(
+            target.resource, target.subresource
+        ).allow_create_on_update,
     )
     for text in written.warnings:
         request.warnings.add(text)

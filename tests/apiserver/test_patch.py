@@ -1,10 +1,13 @@
 """PATCH: the three simple patches, over HTTP."""
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from kapiserver.codecs import cbor
+
+PATCHES = ("json", "merge", "strategic")
 
 
 @pytest.fixture
@@ -174,10 +177,10 @@ def test_unsupported(api, path):
 
 
 def test_missing(api, core):
-    """A patch of what is not there is 404."""
-    for kind in ("json", "merge", "strategic"):
-        answer = api.patch(f"{core}/configmaps/none", [] if kind == "json" else {}, kind)
-        assert answer.status == 404
+    """A patch of what is not there is 404, of a kind that a PUT creates too."""
+    for kind, plural in itertools.product(PATCHES, ("configmaps", "services", "events")):
+        answer = api.patch(f"{core}/{plural}/none", [] if kind == "json" else {}, kind)
+        assert (answer.status, answer.json["message"]) == (404, f'{plural} "none" not found')
 
 
 REFUSED = [

@@ -130,14 +130,19 @@ def not_among(path: Path, value: Any, allowed: Sequence[str]) -> FieldError:
     return FieldError("not supported", path, f"supported values: {names}", value)
 
 
+def counted(count: int, noun: str) -> str:
+    """So many of them: `1 item`, `2 items`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def too_long(path: Path, limit: int) -> FieldError:
     """A value has too many bytes."""
-    return FieldError("too long", path, f"may not be more than {limit} bytes")
+    return FieldError("too long", path, f"may not be more than {counted(limit, 'byte')}")
 
 
 def too_many(path: Path, count: int, limit: int) -> FieldError:
     """A list has too many items."""
-    return FieldError("too many", path, f"must have at most {limit} items", count)
+    return FieldError("too many", path, f"must have at most {counted(limit, 'item')}", count)
 
 
 def not_found(path: Path, value: Any) -> FieldError:

@@ -53,14 +53,23 @@ BROKEN = {
         obj(spec=obj("self.a < self.b", a=INT, b=INT)),
         {"spec": {"a": 2, "b": 1}},
         None,
-        ['spec: Invalid value: "object": failed rule: self.a < self.b'],
+        ['spec: Invalid value: failed rule: self.a < self.b'],
+    ),
+    "plain values, which are shown": (
+        obj(
+            a={**INT, "x-kubernetes-validations": [{"rule": "self > 9"}]},
+            s={**STRING, "x-kubernetes-validations": [{"rule": "self != ''", "message": "empty"}]},
+        ),
+        {"a": 5, "s": ""},
+        None,
+        ["a: Invalid value: 5: failed rule: self > 9", 's: Invalid value: "": empty'],
     ),
     "the whole": (
         obj("self.metadata.name == 'a' && self.kind == 'K'"),
         {"kind": "X", "metadata": {"name": "a"}},
         None,
         [
-            "<nil>: Invalid value: \"object\": failed rule: self.metadata.name == 'a' && "
+            "<nil>: Invalid value: failed rule: self.metadata.name == 'a' && "
             "self.kind == 'K'"
         ],
     ),
@@ -68,13 +77,13 @@ BROKEN = {
         obj(spec=obj({"rule": "false", "message": " told "}, a=INT)),
         {"spec": {}},
         None,
-        ['spec: Invalid value: "object": told'],
+        ['spec: Invalid value: told'],
     ),
     "message of an expression": (
         obj(spec=obj({"rule": "false", "messageExpression": "'a is ' + string(self.a)"}, a=INT)),
         {"spec": {"a": 5}},
         None,
-        ['spec: Invalid value: "object": a is 5'],
+        ['spec: Invalid value: a is 5'],
     ),
     "message of an expression that fails": (
         obj(
@@ -84,7 +93,7 @@ BROKEN = {
         ),
         {"spec": {}},
         None,
-        ['spec: Invalid value: "object": x'],
+        ['spec: Invalid value: x'],
     ),
     "reason and path": (
         obj(
@@ -129,15 +138,15 @@ BROKEN = {
         {"l": [{"a": 1}, {"a": 0}], "m": {"k": {"a": 0}}},
         None,
         [
-            'l[1]: Invalid value: "object": failed rule: self.a > 0',
-            'm[k]: Invalid value: "object": failed rule: self.a > 0',
+            'l[1]: Invalid value: failed rule: self.a > 0',
+            'm[k]: Invalid value: failed rule: self.a > 0',
         ],
     ),
     "a transition": (
         obj(spec=obj("self.a >= oldSelf.a", a=INT)),
         {"spec": {"a": 1}},
         {"spec": {"a": 2}},
-        ['spec: Invalid value: "object": failed rule: self.a >= oldSelf.a'],
+        ['spec: Invalid value: failed rule: self.a >= oldSelf.a'],
     ),
     "a transition from nothing": (
         obj(spec=obj("self.a >= oldSelf.a", a=INT)),
@@ -153,13 +162,13 @@ BROKEN = {
         ),
         {"spec": {"a": 1}},
         None,
-        ['spec: Invalid value: "object": failed rule: oldSelf.hasValue() || self.a == 0'],
+        ['spec: Invalid value: failed rule: oldSelf.hasValue() || self.a == 0'],
     ),
     "a transition of keyed items": (
         obj(l=KEYED),
         {"l": [{"k": "b", "v": 1}, {"k": "a", "v": 1}, {"k": "c", "v": 0}]},
         {"l": [{"k": "a", "v": 2}, {"k": "b", "v": 1}]},
-        ['l[1]: Invalid value: "object": failed rule: self.v >= oldSelf.v'],
+        ['l[1]: Invalid value: failed rule: self.v >= oldSelf.v'],
     ),
     "unchanged": (
         obj(spec=obj("false", a=INT), other=INT),
@@ -171,13 +180,13 @@ BROKEN = {
         obj(spec=obj("false", a=INT)),
         {"spec": {"a": 1}},
         {"spec": {"a": 2}},
-        ['spec: Invalid value: "object": failed rule: false'],
+        ['spec: Invalid value: failed rule: false'],
     ),
     "a transition that is unchanged": (
         obj(spec=obj("self.a > oldSelf.a", a=INT)),
         {"spec": {"a": 1}},
         {"spec": {"a": 1}},
-        ['spec: Invalid value: "object": failed rule: self.a > oldSelf.a'],
+        ['spec: Invalid value: failed rule: self.a > oldSelf.a'],
     ),
     "null": (obj(spec={**obj("false", a=INT), "nullable": True}), {"spec": None}, None, []),
     "sets": (

@@ -21,7 +21,7 @@ from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural
 from kapiserver.api.cel.kinds import Kind, optional_of
 from kapiserver.api.cel.program import Program, Result, Uncompilable, compile_expression
 from kapiserver.api.cel.values import NONE, Optional
-from kapiserver.api.errors import ErrorType, FieldError, Path, invalid
+from kapiserver.api.errors import OMITTED, ErrorType, FieldError, Path, invalid
 from kapiserver.api.types import Tree, Value
 
 CALL_LIMIT = 1_000_000
@@ -247,7 +247,8 @@ def _check(
             continue
         detail = _message(rule, variables, budget)
         if uses_old or not place.is_unchanged(value, node):
-            yield _error(rule, place.path, node.type, detail)
+            shown = OMITTED if node.type in ("object", "array") else value
+            yield _error(rule, place.path, shown, detail)
 
 
 def _variables(value: Value, old: Value, *, is_optional: bool) -> dict[str, Any]:
@@ -289,11 +290,11 @@ def _message(rule: Rule, variables: Mapping[str, Any], budget: _Budget) -> str:
     return text if fits else plain
 
 
-def _error(rule: Rule, path: Path, kind: str, detail: str) -> FieldError:
+def _error(rule: Rule, path: Path, value: Any, detail: str) -> FieldError:
     if rule.field is not None and rule.field.text:
         below = rule.field.text
         joined = below if not path.text or below.startswith("[") else f".{below}"
         path = Path(f"{path.text}{joined}")
     path = path if path.text else _NOWHERE
     form = _REASONS.get(rule.source.get("reason") or "", "invalid")
-    return FieldError(form, path, "" if form == "duplicate" else detail, kind)
+    return FieldError(form, path, "" if form == "duplicate" else detail, value)

@@ -142,6 +142,7 @@ class LocalStore(KV):
                 pass
             while await self._submit(lambda db: db.shrink(VACUUM_STEP)):
                 pass
+            await self._submit(Database.cut_log)
 
     async def close(self) -> None:
         if not self._closed:

@@ -209,6 +209,8 @@ class Database:
         if self._path is not None:
             if not layout:
                 run("PRAGMA auto_vacuum = INCREMENTAL")
+            # What is forgotten is overwritten; pages that become free go back to the file system.
+            run("PRAGMA secure_delete = FAST")
             run("PRAGMA journal_mode = WAL")
             run(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
             # The tables need no flush of their own: the first write's makes them durable too.
@@ -404,12 +406,15 @@ class Database:
                 self._sql.execute(statement)
 
     def tidy(self) -> None:
-        """Cut off a write-ahead log that readers have kept from starting over. A reader that goes
-        on (a backup, say) is not waited for: after some more writes it is tried again."""
+        """Cut off a write-ahead log that readers have kept from starting over; where that fails,
+        it is tried again after some more writes."""
+        if self._path is not None and os.stat(self._wal).st_size > max(WAL_LIMIT, self._uncut):
+            self.cut_log()
+
+    def cut_log(self) -> None:
+        """Copy the write-ahead log back and cut it off: what it held of what is forgotten now is
+        gone. A reader that goes on (a backup, say) is not waited for."""
         if self._path is None:
-            return
-        size = os.stat(self._wal).st_size
-        if size <= max(WAL_LIMIT, self._uncut):
             return
         with storage_errors():
             run = self._sql.execute

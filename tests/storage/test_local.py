@@ -177,6 +177,42 @@ async def test_no_space(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
     await store.close()
 
 
+def files_with(text: bytes, folder: Path) -> list[str]:
+    """The names of the files in a folder that have some bytes in them."""
+    return [each.name for each in folder.iterdir() if text in each.read_bytes()]
+
+
+async def test_what_is_forgotten_is_gone(tmp_path: Path) -> None:
+    """Once history is forgotten, values that were overwritten or deleted are nowhere in the files,
+    whatever their size; the others are."""
+    store = await open_local(tmp_path / "store.db")
+    sizes = (20, 300, 1500, 3000, 6000, 40_000)
+    kept, secret = b"kept-in-the-store", b"secret-of-yesterday"
+
+    def value(text: bytes, size: int) -> bytes:
+        return text * (size // len(text) + 1)
+
+    for turn in range(4):
+        made = await asyncio.gather(
+            *(
+                store.create(f"/{turn}/{number}", value(secret, sizes[number % len(sizes)]))
+                for number in range(60)
+            )
+        )
+        await asyncio.gather(
+            *(
+                store.update(f"/{turn}/{number}", value(kept, sizes[number % 5]), expected=revision)
+                if number % 3
+                else store.delete(f"/{turn}/{number}", expected=revision)
+                for number, revision in enumerate(made)
+            )
+        )
+        await store.compact(await store.current_revision())
+        assert "store.db" in files_with(kept, tmp_path)
+        assert files_with(secret, tmp_path) == []
+    await store.close()
+
+
 async def refuse_writes(store: LocalStore, refuse: bool) -> None:
     """Have SQLite refuse all that would change the file, as it does on a broken disk."""
     await store._submit(lambda db: db._sql.execute(f"PRAGMA query_only = {refuse}"))

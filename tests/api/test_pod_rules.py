@@ -40,7 +40,7 @@ CASES = [
     ]),
     ("spec/os", {"name": ""}, ["spec.os.name: Required value: cannot be empty"]),
     ("spec", POD["spec"] | {"os": {"name": "windows"}, "hostPID": True, "hostUsers": False}, [
-        "spec.HostPID: Forbidden: when `pod.Spec.HostUsers` is false",
+        "spec.HostPID: Forbidden: when `hostUsers` is false",
         "spec.hostUsers: Forbidden: cannot be set for a windows pod",
         "spec.hostPID: Forbidden: cannot be set for a windows pod",
     ]),
@@ -208,7 +208,7 @@ VOLUMES = [
     ]),
     ({"flocker": {}}, ["flocker: Required value: one of datasetName and datasetUUID is required"]),
     ({"gcePersistentDisk": {"pdName": "d", "partition": 256}}, [
-        "gcePersistentDisk.partition: Invalid value: 256: must be between 1 and 255, inclusive"
+        "persistentDisk.partition: Invalid value: 256: must be between 1 and 255, inclusive"
     ]),
     ({"iscsi": {"targetPortal": "p", "iqn": "iqn.x", "lun": 0, "chapAuthSession": True}}, [
         'iscsi.iqn: Invalid value: "iqn.x": must be valid format',
@@ -308,7 +308,7 @@ def test_difference():
     old = defaulted(POD)
     new = changed(old, "spec/nodeName", "n")
     (message,) = texts(strategy("pods").validate_update(new, old))
-    assert '\n-  "NodeName": "",\n+  "NodeName": "n",\n' in message
+    assert '\n- "NodeName": "",\n+ "NodeName": "n",\n' in message
 
 
 def test_own_labels():

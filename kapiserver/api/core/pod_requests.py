@@ -16,7 +16,7 @@ Amounts: TypeAlias = dict[str, Amount]
 Part: TypeAlias = Literal["requests", "limits"]
 
 _POD_LEVEL = ("cpu", "memory")
-_HUGE = "hugepages-"
+HUGE = "hugepages-"
 
 
 def amounts_of(quantities: Tree | None) -> Amounts:
@@ -39,8 +39,25 @@ def added(one: Amounts, other: Amounts) -> Amounts:
 
 
 def pod_resources(pod: Tree, part: Part) -> Amounts:
-    """Containers at once, or the hungriest of those that run before; with the overhead."""
+    """What all containers take together, or what the pod says of itself; with the overhead."""
     spec = pod.get("spec") or {}
+    total = container_resources(spec, part)
+    for name, amount in amounts_of(value_at(spec, "resources", part)).items():
+        if is_pod_level(name):
+            total[name] = amount
+    overhead = amounts_of(spec.get("overhead"))
+    if part == "limits":  # without a limit there is none with the overhead
+        overhead = {name: one for name, one in overhead.items() if name in total}
+    return added(total, overhead)
+
+
+def is_pod_level(name: str) -> bool:
+    """Whether a pod as a whole can have requests and limits of a resource."""
+    return name in _POD_LEVEL or name.startswith(HUGE)
+
+
+def container_resources(spec: Tree, part: Part) -> Amounts:
+    """Containers at once, or the hungriest of those that run before."""
     total: Amounts = {}
     for container in spec.get("containers") or ():
         total = added(total, amounts_of(value_at(container, "resources", part)))
@@ -54,14 +71,7 @@ def pod_resources(pod: Tree, part: Part) -> Amounts:
         else:
             own = added(own, sidecars)
         starting = _larger(starting, own)
-    total = _larger(total, starting)
-    for name, amount in amounts_of(value_at(spec, "resources", part)).items():
-        if name in _POD_LEVEL or name.startswith(_HUGE):
-            total[name] = amount
-    overhead = amounts_of(spec.get("overhead"))
-    if part == "limits":  # without a limit there is none with the overhead
-        overhead = {name: one for name, one in overhead.items() if name in total}
-    return added(total, overhead)
+    return _larger(total, starting)
 
 
 def _larger(one: Amounts, other: Amounts) -> Amounts:

@@ -18,7 +18,7 @@ from kapiserver.api.core.validation.controllers import (
     not_decremented,
     unselected,
 )
-from kapiserver.api.core.validation.pod_annotations import profile_annotations
+from kapiserver.api.core.validation.pod_annotations import pod_annotations
 from kapiserver.api.core.validation.pods import pod_template
 from kapiserver.api.errors import (
     BadObject,
@@ -136,7 +136,7 @@ def _template(spec: Tree, *, known_bad: bool = False) -> Iterator[FieldError]:
         yield from validate_labels(meta.get("labels"), _TEMPLATE / "labels")
         yield from validate_annotations(meta.get("annotations"), _TEMPLATE / "annotations")
         if meta.get("annotations"):
-            yield from profile_annotations(template, _TEMPLATE / "annotations")
+            yield from pod_annotations(template, _TEMPLATE / "annotations")
     yield from lasting(template, _TEMPLATE, owner="StatefulSet")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from typing import Any
 
 from kapiserver.api import names
@@ -18,9 +18,11 @@ _HTTP_PATH = frozenset(string.ascii_letters + string.digits + "/-._~%!$&'()*+,;=
 _BAD_HTTP_PATH = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')"
 
 
-def checked(check: names.Check, value: str, path: Path) -> Iterator[FieldError]:
-    """A value that must pass a check."""
-    return (invalid(path, value, message) for message in check(value))
+def checked(
+    check: names.Check, value: str, path: Path, *, known: Container[str] = ()
+) -> Iterator[FieldError]:
+    """A value that must pass a check; those that were there before, under other rules, do."""
+    return (invalid(path, value, message) for message in (() if value in known else check(value)))
 
 
 def checked_name(check: names.Check, value: str | None, path: Path) -> Iterator[FieldError]:
@@ -40,12 +42,26 @@ def needed(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
 def chosen(
     value: str | None, allowed: Sequence[str], path: Path, *, optional: bool = False
 ) -> Iterator[FieldError]:
-    """One of the values allowed."""
-    if not value:
-        if not optional:
-            yield required(path)
+    """One of the values allowed; an optional one may be missing, but not be empty."""
+    if value is None and optional:
+        return
+    if not value and not optional:
+        yield required(path)
     elif value not in allowed:
         yield not_supported(path, value, allowed)
+
+
+def supported(value: str | None, allowed: Sequence[str], path: Path) -> Iterator[FieldError]:
+    """One of the values allowed, where one is given, be it empty."""
+    if value is not None and value not in allowed:
+        yield not_supported(path, value, allowed)
+
+
+def all_containers(spec: Tree, path: Path) -> Iterator[tuple[Tree, Path]]:
+    """The containers of every kind of the pod's spec at `path`, in kube-apiserver's order."""
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(kind) or ()):
+            yield container, (path / kind)[index]
 
 
 def not_negative(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:

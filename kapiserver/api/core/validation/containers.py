@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from kapiserver.api import names
 from kapiserver.api.core.v1 import PodResourceClaim
@@ -13,14 +12,13 @@ from kapiserver.api.core.validation.common import (
     checked,
     checked_name,
     chosen,
-    descending,
     needed,
-    no_backsteps,
 )
 from kapiserver.api.core.validation.difference import as_go
 from kapiserver.api.core.validation.environment import env, env_from
+from kapiserver.api.core.validation.mounts import Volumes, devices, mounts
 from kapiserver.api.core.validation.probes import probes
-from kapiserver.api.core.validation.resources import requirements
+from kapiserver.api.core.validation.resources import claim_names, requirements
 from kapiserver.api.core.validation.security import container_security
 from kapiserver.api.errors import (
     FieldError,
@@ -32,11 +30,12 @@ from kapiserver.api.errors import (
     not_found,
     not_supported,
     required,
-    too_many,
+    too_long,
 )
 from kapiserver.api.types import Tree
 
 _NOT_EPHEMERAL = (
+    # in the order in which the type declares them
     "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe",
     "readinessProbe", "startupProbe", "lifecycle",
 )  # fmt: skip
@@ -46,9 +45,6 @@ _RULES_MAX = 20
 _CODES_MAX = 255
 _MESSAGES = ("File", "FallbackToLogsOnError")
 _SIDECARS_ONLY = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
-
-Volumes: TypeAlias = Mapping[str, Tree]
-"""The volumes of a pod that can be mounted, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +57,7 @@ class _Around:
 
 
 def _around(spec: Tree, volumes: Volumes) -> _Around:
-    claims = (claim.get("name") for claim in spec.get("resourceClaims") or ())
-    return _Around(spec, volumes, frozenset(name for name in claims if name))
+    return _Around(spec, volumes, claim_names(spec))
 
 
 def containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
@@ -119,15 +114,16 @@ def ephemeral_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[F
         here, name = at[index], container.get("name") or ""
         yield from _common(container, around, here)
         yield from padded_image(container, here)
-        for field in _NOT_EPHEMERAL:
-            if container.get(field):
-                yield forbidden(here / field, "cannot be set for an Ephemeral Container")
         if name in seen:
             yield duplicate(here / "name", name)
         seen.add(name)
         target = container.get("targetContainerName")
         if target and target not in others:
             yield not_found(here / "targetContainerName", target)
+        for field in _NOT_EPHEMERAL:
+            given = container.get(field)
+            if given or (given is not None and field != "resources"):
+                yield forbidden(here / field, "cannot be set for an Ephemeral Container")
         for number, mount in enumerate(container.get("volumeMounts") or ()):
             for field in ("subPath", "subPathExpr"):
                 if mount.get(field):
@@ -147,7 +143,7 @@ def restart_rules(container: Tree, path: Path) -> Iterator[FieldError]:
         yield not_supported(path / "restartPolicy", policy, _RESTARTS)
     at = path / "restartPolicyRules"
     if len(rules) > _RULES_MAX:
-        yield too_many(at, len(rules), _RULES_MAX)
+        yield too_long(at, _RULES_MAX)
     for index, rule in enumerate(rules):
         action, codes = rule.get("action") or "", rule.get("exitCodes")
         if action not in _ACTIONS:
@@ -159,9 +155,8 @@ def restart_rules(container: Tree, path: Path) -> Iterator[FieldError]:
         if operator not in ("In", "NotIn"):
             where = at[index] / "exitCodes" / "operator"
             yield not_supported(where, operator, ("In", "NotIn"))
-        count = len(codes.get("values") or ())
-        if count > _CODES_MAX:
-            yield too_many(at[index] / "exitCodes" / "values", count, _CODES_MAX)
+        if len(codes.get("values") or ()) > _CODES_MAX:
+            yield too_long(at[index] / "exitCodes" / "values", _CODES_MAX)
 
 
 def padded_image(container: Tree, path: Path) -> Iterator[FieldError]:
@@ -183,37 +178,18 @@ def _common(container: Tree, around: _Around, path: Path) -> Iterator[FieldError
     yield from _ports(container.get("ports"), path / "ports")
     yield from env(container.get("env"), path / "env")
     yield from env_from(container.get("envFrom"), path / "envFrom")
-    yield from _mounts(container, volumes, path / "volumeMounts")
-    yield from _devices(container, volumes, path / "volumeDevices")
+    yield from mounts(container, volumes, path / "volumeMounts")
+    yield from devices(container, volumes, path / "volumeDevices")
     yield from chosen(
         container.get("imagePullPolicy"),
         ("Always", "IfNotPresent", "Never"),
         path / "imagePullPolicy",
     )
-    resources = container.get("resources")
-    yield from requirements(resources, path / "resources")
-    if resources and resources.get("claims"):
-        yield from _claims(resources["claims"], around.claims, path / "resources" / "claims")
+    yield from requirements(container.get("resources"), path / "resources", around.claims)
     yield from _resize_policy(container, around.spec, path / "resizePolicy")
     own_users = around.spec.get("hostUsers") is False
     context = container.get("securityContext")
     yield from container_security(context, path / "securityContext", own_users=own_users)
-
-
-def _claims(claims: list[Tree], known: Collection[str], path: Path) -> Iterator[FieldError]:
-    seen: set[tuple[str, str]] = set()
-    for index, claim in enumerate(claims):
-        name, request = claim.get("name") or "", claim.get("request") or ""
-        if not name:
-            yield required(path[index])
-            continue
-        if (name, request) in seen:
-            yield duplicate(path[index], f"{name}/{request}" if request else name)
-        seen.add((name, request))
-        if name not in known:
-            listed = f": {', '.join(sorted(known))}" if known else " which is empty"
-            detail = f"must be one of the names in pod.spec.resourceClaims{listed}"
-            yield FieldError("not found", path[index], detail, name)
 
 
 def _resize_policy(container: Tree, spec: Tree, path: Path) -> Iterator[FieldError]:
@@ -266,104 +242,6 @@ def host_port_conflicts(found: list[Tree], path: Path) -> Iterator[FieldError]:
             seen.add(key)
 
 
-def _mounts(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
-    devices = container.get("volumeDevices") or ()
-    device_names = {device.get("name") for device in devices}
-    device_paths = {device.get("devicePath") for device in devices}
-    seen: set[str] = set()
-    for index, mount in enumerate(container.get("volumeMounts") or ()):
-        at = path[index]
-        name, where = mount.get("name") or "", mount.get("mountPath") or ""
-        yield from needed(mount, "name", at)
-        if name not in volumes:
-            yield not_found(at / "name", name)
-        yield from needed(mount, "mountPath", at)
-        if where in seen:
-            yield invalid(at / "mountPath", where, "must be unique")
-        seen.add(where)
-        if name in device_names:
-            yield invalid(at / "name", name, "must not already exist in volumeDevices")
-        if where in device_paths:
-            detail = "must not already exist as a path in volumeDevices"
-            yield invalid(at / "mountPath", where, detail)
-        yield from _sub_path(mount, at, path)
-        yield from _propagation(mount, container, path)
-        yield from _recursive(mount, path / "recursiveReadOnly")
-
-
-def _sub_path(mount: Tree, path: Path, mounts: Path) -> Iterator[FieldError]:
-    plain, expression = mount.get("subPath"), mount.get("subPathExpr")
-    if plain:
-        yield from descending(plain, mounts / "subPath")
-    if expression:
-        if plain:
-            detail = "subPathExpr and subPath are mutually exclusive"
-            yield invalid(path / "subPathExpr", expression, detail)
-        yield from descending(expression, mounts / "subPathExpr")
-
-
-def _propagation(mount: Tree, container: Tree, path: Path) -> Iterator[FieldError]:
-    found = mount.get("mountPropagation")
-    if found is None:
-        return
-    modes = ("Bidirectional", "HostToContainer", "None")
-    if found not in modes:
-        yield not_supported(path / "mountPropagation", found, modes)
-    privileged = (container.get("securityContext") or {}).get("privileged")
-    if found == "Bidirectional" and not privileged:
-        detail = "Bidirectional mount propagation is available only to privileged containers"
-        yield forbidden(path / "mountPropagation", detail)
-
-
-def _recursive(mount: Tree, path: Path) -> Iterator[FieldError]:
-    mode = mount.get("recursiveReadOnly")
-    if mode in ("Enabled", "IfPossible"):
-        if not mount.get("readOnly"):
-            yield forbidden(path, "may only be specified when readOnly is true")
-        if mount.get("mountPropagation") not in (None, "None"):
-            detail = "may only be specified when mountPropagation is None or not specified"
-            yield forbidden(path, detail)
-    elif mode not in (None, "Disabled"):
-        yield not_supported(path, mode, ("Disabled", "Enabled", "IfPossible"))
-
-
-def _devices(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
-    mounts = container.get("volumeMounts") or ()
-    mount_names = {mount.get("name") for mount in mounts}
-    mount_paths = {mount.get("mountPath") for mount in mounts}
-    seen_names: set[str] = set()
-    seen_paths: set[str] = set()
-    for index, device in enumerate(container.get("volumeDevices") or ()):
-        at = path[index]
-        name, where = device.get("name") or "", device.get("devicePath") or ""
-        volume = volumes.get(name)
-        yield from needed(device, "name", at)
-        if name in seen_names:
-            yield invalid(at / "name", name, "must be unique")
-        if volume is None:
-            yield not_found(at / "name", name)
-        elif not {"persistentVolumeClaim", "ephemeral"}.intersection(volume):
-            detail = (
-                "can only use volume source type of PersistentVolumeClaim or Ephemeral "
-                "for block mode"
-            )
-            yield invalid(at / "name", name, detail)
-        yield from needed(device, "devicePath", at)
-        if where in seen_paths:
-            yield invalid(at / "devicePath", where, "must be unique")
-        if any(no_backsteps(where, at)):
-            yield invalid(at / "devicePath", where, "can not contain backsteps ('..')")
-        else:
-            seen_paths.add(where)
-        if where in mount_paths:
-            detail = "must not already exist as a path in volumeMounts"
-            yield invalid(at / "devicePath", where, detail)
-        if name in mount_names:
-            yield invalid(at / "name", name, "must not already exist in volumeMounts")
-        if name:
-            seen_names.add(name)
-
-
 def host_network_ports(spec: Tree, path: Path, *, template: bool) -> Iterator[FieldError]:
     """On the node's network a container's port is the node's port; a template may leave it out."""
     if not spec.get("hostNetwork"):
@@ -377,10 +255,14 @@ def host_network_ports(spec: Tree, path: Path, *, template: bool) -> Iterator[Fi
                 yield invalid(at[number] / "hostPort", host, detail)
 
 
-def resource_claims(spec: Tree, path: Path) -> Iterator[FieldError]:
-    """Resource claims have names, each once, and are taken from one place."""
+def resource_claims(spec: Tree, path: Path, *, static: bool) -> Iterator[FieldError]:
+    """Resource claims have names, each once, and are taken from one place; `static`: the pod is
+    a node's own, which has none."""
     seen: set[str] = set()
     for index, claim in enumerate(spec.get("resourceClaims") or ()):
+        if static:
+            yield forbidden(Path("[]"), "static pods do not support resource claims")
+            continue
         at, name = (path / "resourceClaims")[index], claim.get("name") or ""
         if not name:
             yield required(at / "name")

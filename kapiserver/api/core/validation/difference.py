@@ -1,14 +1,17 @@
 """How messages show what an update changed: a unified diff of two values as Go's JSON prints them.
 
 The internal structs of kube-apiserver have no JSON names, so fields show by their Go names and
-none is left out. Knows no rule. Mirrors k8s.io/apimachinery/pkg/util/diff.
+none is left out; a few stand elsewhere than in v1. Knows no rule. Mirrors
+k8s.io/apimachinery/pkg/util/diff.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any
 
+from kapiserver.api.core import v1
 from kapiserver.api.meta import v1 as meta
 from kapiserver.api.types import FlatField, Leaf, ListOf, MapOf, Message, Scalar, Shape, Tree, Type
 
@@ -16,6 +19,25 @@ _CONTEXT = 3
 _LINES_MAX = 2000
 """Of either value; comparing takes the square of it at worst, so larger ones are not shown."""
 _ZEROS: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0}
+_NAMED_OTHERWISE: dict[type[Type], dict[str, str]] = {
+    v1.RBDVolumeSource: {
+        "monitors": "CephMonitors",
+        "image": "RBDImage",
+        "pool": "RBDPool",
+        "user": "RadosUser",
+    },
+}
+_PLACED_AFTER: dict[type[Type], dict[str, str]] = {
+    v1.PodSecurityContext: {"fsGroupChangePolicy": "fsGroup"},
+    v1.PodSpec: {
+        "setHostnameAsFQDN": "subdomain",
+        "preemptionPolicy": "priority",
+        "overhead": "runtimeClassName",
+    },
+    v1.Volume: {"quobyte": "rbd"},
+}
+_OF_THE_HOST = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
+"""Fields of a pod's spec that stand first in its security context."""
 _GO_NAMES = {
     "apiGroup": "APIGroup",
     "awsElasticBlockStore": "AWSElasticBlockStore",
@@ -72,20 +94,44 @@ def as_go(tree: Tree, type_: type[Type]) -> Tree:
 
 
 def _lines(tree: Tree, type_: type[Type]) -> list[str]:
-    return json.dumps(_struct(tree, type_), indent=2, ensure_ascii=False).split("\n")
+    text = json.dumps(_struct(tree, type_), indent=1, ensure_ascii=False)
+    return text.translate(_ESCAPED).split("\n")
+
+
+_ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def _struct(tree: Tree, type_: type[Type]) -> Tree:
-    return {_go_name(flat): _value(tree.get(flat.field.name), flat) for flat in _fields(type_)}
+    key: Any = type_
+    shown = {
+        _go_name(flat.field.name, type_): _value(tree.get(flat.field.name), flat)
+        for flat in _fields(key)
+    }
+    if type_ is v1.PodSpec:
+        del shown["ServiceAccount"]
+        host = {name: shown.pop(name) for name in map(_capital, _OF_THE_HOST)}
+        if shown["SecurityContext"] is not None:
+            shown["SecurityContext"] = {**host, **shown["SecurityContext"]}
+    return shown
 
 
+@functools.cache
 def _fields(type_: type[Type]) -> tuple[FlatField, ...]:
-    return type_.flat_fields()
+    fields = {flat.field.name: flat for flat in type_.flat_fields()}
+    order = list(fields)
+    for name, before in _PLACED_AFTER.get(type_, {}).items():
+        order.remove(name)
+        order.insert(order.index(before) + 1, name)
+    return tuple(fields[name] for name in order)
 
 
-def _go_name(flat: FlatField) -> str:
-    name = flat.field.name
-    return _GO_NAMES.get(name) or name[:1].upper() + name[1:]
+def _go_name(name: str, type_: type[Type]) -> str:
+    own = _NAMED_OTHERWISE.get(type_, {}).get(name)
+    return own or _GO_NAMES.get(name) or _capital(name)
+
+
+def _capital(name: str) -> str:
+    return name[:1].upper() + name[1:]
 
 
 def _value(value: Any, flat: FlatField) -> Any:

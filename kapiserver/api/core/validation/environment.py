@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked, checked_name, needed, not_reserved
+from kapiserver.api.core.validation.common import checked, checked_name, needed, no_backsteps
 from kapiserver.api.core.validation.resources import amount
-from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
+from kapiserver.api.errors import FieldError, Path, invalid, not_found, not_supported, required
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 
@@ -31,6 +31,10 @@ _HUGE = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_UNITS = (
     "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 )  # fmt: skip
+_BYTE_WORDS = {
+    "memory": "memory resource",
+    "ephemeral-storage": "local ephemeral storage resource",
+}
 _BYTE_DIVISOR = f"only divisor's values {', '.join(_BYTE_UNITS)} are supported with the "
 
 
@@ -50,8 +54,8 @@ def _value_from(variable: Tree, path: Path) -> Iterator[FieldError]:
         yield from _SOURCES[name](source[name], path / name)
     if not given:
         detail = (
-            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or "
-            "`secretKeyRef`"
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
+            "`secretKeyRef` or `fileKeyRef`"
         )
         yield invalid(path, "", detail)
     if variable.get("value"):
@@ -76,18 +80,19 @@ def field_selector(selector: Tree, allowed: Collection[str], path: Path) -> Iter
     problem = ""
     if version != "v1":
         problem = f"unsupported pod version: {version}"
-    elif name not in ("metadata.annotations", "metadata.labels") or subscript is None:
-        if text == "spec.host":
-            name = text = "spec.nodeName"
-        if text not in _KNOWN_FIELDS:
-            problem = f"field label not supported: {text}"
+    elif subscript is not None:
+        if name not in ("metadata.annotations", "metadata.labels"):
+            problem = f"field label does not support subscript: {text}"
+    elif text == "spec.host":  # what old clients call it
+        text = "spec.nodeName"
+    elif text not in _KNOWN_FIELDS:
+        problem = f"field label not supported: {text}"
     if problem:
         detail = f"error converting fieldPath: {problem}"
         yield invalid(path / "fieldPath", selector["fieldPath"], detail)
     elif subscript is not None:
         key = subscript.lower() if name == "metadata.annotations" else subscript
-        for message in names.qualified_name(key):
-            yield invalid(path, subscript, message)
+        yield from checked(names.qualified_name, key, path)
     elif text not in allowed:
         yield not_supported(path / "fieldPath", text, sorted(allowed))
 
@@ -95,7 +100,7 @@ def field_selector(selector: Tree, allowed: Collection[str], path: Path) -> Iter
 def _subscripted(text: str) -> tuple[str, str | None]:
     if text.endswith("']"):
         name, found, subscript = text[:-2].partition("['")
-        if found:
+        if found and name:
             return name, subscript
     return text, None
 
@@ -120,22 +125,21 @@ def volume_resource_selector(selector: Tree, path: Path) -> Iterator[FieldError]
         yield from resource_selector(selector, path)
     else:
         yield required(path / "containerName")
+        name = selector.get("resource") or ""
+        yield from _divisor(name, selector.get("divisor"), path / "divisor")
 
 
 def _divisor(resource: str, divisor: str | None, path: Path) -> Iterator[FieldError]:
-    if not divisor or not amount(divisor):
+    known = resource in _RESOURCES or resource.startswith(_HUGE)
+    if not known or not divisor or not amount(divisor):
         return
     value, kind = parse(divisor), resource.partition(".")[2]
     if kind == "cpu":
         if value.decimal not in (amount("1m"), amount("1")):
             detail = "only divisor's values 1m and 1 are supported with the cpu resource"
             yield invalid(path, resource, detail)
-        return
-    words = {
-        "memory": "memory resource",
-        "ephemeral-storage": "local ephemeral storage resource",
-    }.get(kind, "hugepages resource" if kind.startswith("hugepages-") else "")
-    if words and divisor not in _BYTE_UNITS:
+    elif divisor not in _BYTE_UNITS:
+        words = _BYTE_WORDS.get(kind, "hugepages resource")
         yield invalid(path, resource, _BYTE_DIVISOR + words)
 
 
@@ -146,9 +150,10 @@ def _key_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
 
 def _file_key(selector: Tree, path: Path) -> Iterator[FieldError]:
     yield from checked_name(names.env_name, selector.get("key"), path / "key")
-    yield from needed(selector, "volumeName", path)
+    volume = selector.get("volumeName")
+    yield from checked_name(names.dns1123_label, volume, path / "volumeName")
     yield from needed(selector, "path", path)
-    yield from not_reserved(selector.get("path") or "", path / "path")
+    yield from no_backsteps(selector.get("path") or "", path / "path")
 
 
 _SOURCES: dict[str, Callable[[Tree, Path], Iterator[FieldError]]] = {
@@ -160,6 +165,10 @@ _SOURCES: dict[str, Callable[[Tree, Path], Iterator[FieldError]]] = {
 }
 
 
+_PREFIX = names.without_generate_suffix(names.dns1123_subdomain)
+"""A whole source may be named by what could be the beginning of a name."""
+
+
 def env_from(sources: list[Tree] | None, path: Path) -> Iterator[FieldError]:
     """The `envFrom` of a container."""
     for index, source in enumerate(sources or ()):
@@ -169,8 +178,27 @@ def env_from(sources: list[Tree] | None, path: Path) -> Iterator[FieldError]:
         given = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
         for name in given:
             reference = source[name].get("name")
-            yield from checked_name(names.dns1123_subdomain, reference, at / name / "name")
+            yield from checked_name(_PREFIX, reference, at / name / "name")
         if not given:  # of the list, not of the item
             yield invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
         elif len(given) > 1:
             yield invalid(path, "", "may not have more than one field specified at a time")
+
+
+def env_files(
+    containers: Iterable[tuple[Tree, Path]], volumes: Iterable[Tree]
+) -> Iterator[FieldError]:
+    """Files that variables are taken from are in empty directories of the pod."""
+    sources: dict[str, Tree] = {}
+    for container, path in containers:
+        for index, variable in enumerate(container.get("env") or ()):
+            reference = (variable.get("valueFrom") or {}).get("fileKeyRef")
+            if reference is None:
+                continue
+            sources = sources or {volume.get("name") or "": volume for volume in volumes}
+            name = reference.get("volumeName") or ""
+            at = (path / "env")[index] / "valueFrom" / "fileKeyRef" / "volumeName"
+            if name not in sources:
+                yield not_found(at, name)
+            elif sources[name].get("emptyDir") is None:
+                yield invalid(at, name, "referenced volume must be of type emptyDir")

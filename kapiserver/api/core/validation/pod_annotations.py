@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kapiserver.api.core.validation.common import descending
+from kapiserver.api.core.validation.common import all_containers, descending
+from kapiserver.api.core.validation.scheduling import tolerations
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid
 from kapiserver.api.objects import annotations_of
 from kapiserver.api.types import Tree
@@ -14,33 +15,76 @@ MIRROR = "kubernetes.io/config.mirror"
 _COST = "controller.kubernetes.io/pod-deletion-cost"
 _SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
-_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
-_KINDS = ("initContainers", "containers", "ephemeralContainers")
+APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
 _DIGITS = re.compile(r"-?(0|[1-9][0-9]{0,9})")
 
 
-def pod_annotations(pod: Tree) -> Iterator[FieldError]:
-    """The annotations of a pod that mean something to Kubernetes."""
-    annotations = annotations_of(pod)
-    if annotations:  # most pods have none
-        path = Path("metadata") / "annotations"
-        yield from profile_annotations(pod, path)
-
-
-def profile_annotations(pod: Tree, path: Path) -> Iterator[FieldError]:
-    """The same of a pod or a template, whose annotations are at `path`."""
+def pod_annotations(pod: Tree, path: Path) -> Iterator[FieldError]:
+    """The annotations of a pod or a template that mean something to Kubernetes; `path` is
+    theirs."""
     annotations, spec = annotations_of(pod), pod.get("spec") or {}
+    if not annotations:  # most pods have none
+        return
     if MIRROR in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
         yield invalid(path[MIRROR], annotations[MIRROR], detail)
+    if annotations.get(_TOLERATIONS):
+        yield from _tolerations(annotations[_TOLERATIONS], path)
     cost = annotations.get(_COST)
     if cost is not None and not (_DIGITS.fullmatch(cost) and -(2**31) <= int(cost) < 2**31):
         yield invalid(path[_COST], cost, "must be a 32bit integer")
+    if _SECCOMP_POD in annotations:
+        yield from _seccomp(annotations[_SECCOMP_POD], path / _SECCOMP_POD)
     for key, value in annotations.items():
-        if key == _SECCOMP_POD or key.startswith(_SECCOMP):
+        if key.startswith(_SECCOMP):
             yield from _seccomp(value, path / key)
-        elif key.startswith(_APP_ARMOR):
+    for key, value in annotations.items():
+        if key.startswith(APP_ARMOR):
             yield from _app_armor(spec, key, value, path[key])
+
+
+def changed_annotations(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """Annotations of a pod that is changed: some are there from the beginning or never."""
+    path = Path("metadata") / "annotations"
+    annotations, before = annotations_of(new), annotations_of(old)
+    for key, value in before.items():
+        if annotations.get(key) != value:
+            if key.startswith(APP_ARMOR):
+                yield forbidden(path[key], "may not remove or update AppArmor annotations")
+            if key == MIRROR:
+                yield forbidden(path[key], "may not remove or update mirror pod annotation")
+    for key in annotations:
+        if key not in before:
+            if key.startswith(APP_ARMOR):
+                yield forbidden(path[key], "may not add AppArmor annotations")
+            if key == MIRROR:
+                yield forbidden(path[key], "may not add mirror pod annotation")
+    yield from pod_annotations(new, path)
+
+
+def _tolerations(text: str, path: Path) -> Iterator[FieldError]:
+    """What pods said in an annotation before there was a field."""
+    import json  # hardly a pod has it
+
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        yield invalid(path, _TOLERATIONS, "unexpected end of JSON input")
+        return
+    if not found and (found is None or isinstance(found, list)):
+        return
+    if isinstance(found, list) and all(isinstance(one, dict) for one in found):
+        # The text is read by the names of Go's fields, in any case.
+        named = [{_lower_first(key): value for key, value in one.items()} for one in found]
+        yield from tolerations(named, path / _TOLERATIONS)
+    else:
+        detail = "json: cannot unmarshal into Go value of type []core.Toleration"
+        yield invalid(path, _TOLERATIONS, detail)
+
+
+def _lower_first(name: str) -> str:
+    return name[:1].lower() + name[1:]
 
 
 def _seccomp(value: str, path: Path) -> Iterator[FieldError]:
@@ -53,29 +97,31 @@ def _seccomp(value: str, path: Path) -> Iterator[FieldError]:
 
 
 def _app_armor(spec: Tree, key: str, value: str, path: Path) -> Iterator[FieldError]:
-    name = key.removeprefix(_APP_ARMOR)
-    if all(one.get("name") != name for kind in _KINDS for one in spec.get(kind) or ()):
+    name = key.removeprefix(APP_ARMOR)
+    if all(one.get("name") != name for one, _ in all_containers(spec, path)):
         yield invalid(path, name, "container not found")
     known = value in ("", "runtime/default", "unconfined") or value.startswith("localhost/")
     if not known:
         yield invalid(path, value, f'invalid AppArmor profile name: "{value}"')
 
 
-def matching_profiles(pod: Tree) -> Iterator[FieldError]:
-    """What both an annotation and a field of a new pod say is the same."""
+def matching_profiles(pod: Tree, path: Path) -> Iterator[FieldError]:
+    """What both an annotation and a field of a new pod or a template say is the same; `path` is
+    that of its spec."""
     if annotations_of(pod):
-        spec = Path("spec")
-        yield from matching_seccomp(pod, spec)
+        yield from _matching_seccomp(pod, path)
         if ((pod.get("spec") or {}).get("os") or {}).get("name") != "windows":
-            yield from _matching_app_armor(pod, spec)
+            yield from _matching_app_armor(pod, path)
 
 
-def matching_seccomp(pod: Tree, path: Path) -> Iterator[FieldError]:
-    """The same of seccomp profiles alone, for templates too; `path` is that of the spec."""
+def _matching_seccomp(pod: Tree, path: Path) -> Iterator[FieldError]:
     annotations, spec = annotations_of(pod), pod.get("spec") or {}
     for holder, at, key in (
         (spec, path, _SECCOMP_POD),
-        *((one, where, _SECCOMP + (one.get("name") or "")) for one, where in _all(spec, path)),
+        *(
+            (one, where, _SECCOMP + (one.get("name") or ""))
+            for one, where in all_containers(spec, path)
+        ),
     ):
         profile = (holder.get("securityContext") or {}).get("seccompProfile")
         if profile is not None and key in annotations:
@@ -87,18 +133,12 @@ def matching_seccomp(pod: Tree, path: Path) -> Iterator[FieldError]:
 def _matching_app_armor(pod: Tree, path: Path) -> Iterator[FieldError]:
     annotations, spec = annotations_of(pod), pod.get("spec") or {}
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
-    for container, at in _all(spec, path):
+    for container, at in all_containers(spec, path):
         profile = (container.get("securityContext") or {}).get("appArmorProfile") or of_pod
-        key = _APP_ARMOR + (container.get("name") or "")
+        key = APP_ARMOR + (container.get("name") or "")
         if profile is not None and key in annotations:
             where = at / "securityContext" / "appArmorProfile"
             yield from _match(annotations[key], profile, where, "apparmor", ("runtime/default",))
-
-
-def _all(spec: Tree, path: Path) -> Iterator[tuple[Tree, Path]]:
-    for kind in _KINDS:
-        for index, container in enumerate(spec.get(kind) or ()):
-            yield container, (path / kind)[index]
 
 
 def _match(

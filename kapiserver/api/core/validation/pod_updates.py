@@ -5,15 +5,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 
-from kapiserver.api.core.v1 import NodeSelectorTerm, PodSpec
+from kapiserver.api.core.v1 import EphemeralContainer, NodeSelectorTerm, PodSpec
 from kapiserver.api.core.validation.common import INT32_MAX
-from kapiserver.api.core.validation.containers import ephemeral_containers, padded_image
+from kapiserver.api.core.validation.containers import padded_image
 from kapiserver.api.core.validation.difference import as_go, difference
+from kapiserver.api.core.validation.pod_annotations import MIRROR, changed_annotations
 from kapiserver.api.core.validation.pods import pod_itself
 from kapiserver.api.core.validation.scheduling import tolerations
-from kapiserver.api.core.validation.volumes import usable
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
-from kapiserver.api.objects import value_at
+from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
@@ -31,6 +31,7 @@ def changed_pod(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A pod that is to be changed: little of one may be."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     yield from pod_itself(new)
+    yield from changed_annotations(new, old)
     for kind in ("containers", "initContainers"):
         if len(spec.get(kind) or ()) != len(before.get(kind) or ()):
             yield forbidden(_SPEC / kind, "pod updates may not add or remove containers")
@@ -153,13 +154,19 @@ def _take(found: Tree, before: Tree, name: str) -> None:
 
 def changed_ephemeral_containers(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Ephemeral containers are added, never changed or removed."""
+    if MIRROR in annotations_of(old):
+        yield forbidden(Path("[]"), "static pods do not support ephemeral containers")
+        return
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     path = _SPEC / "ephemeralContainers"
-    yield from ephemeral_containers(spec, usable(spec, (), _SPEC), _SPEC)
+    yield from pod_itself(new)
+    yield from changed_annotations(new, old)
     found = {one.get("name"): one for one in spec.get("ephemeralContainers") or ()}
     for one in before.get("ephemeralContainers") or ():
         name = one.get("name")
+        words = f'existing ephemeral containers "{name}" may not be'
         if name not in found:
-            yield forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n')
+            yield forbidden(path, f"{words} removed\n")
         elif found[name] != one:
-            yield forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n')
+            shown = difference(one, found[name], EphemeralContainer)
+            yield forbidden(path, f"{words} changed\n{shown}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api import names
-from kapiserver.api.core.validation.common import INT32_MAX, checked, in_range
+from kapiserver.api import addresses, names
+from kapiserver.api.core.validation.common import INT32_MAX, all_containers, checked, in_range
 from kapiserver.api.core.validation.containers import (
     containers,
     ephemeral_containers,
@@ -14,11 +14,11 @@ from kapiserver.api.core.validation.containers import (
     padded_image,
     resource_claims,
 )
+from kapiserver.api.core.validation.environment import env_files
 from kapiserver.api.core.validation.pod_annotations import (
+    MIRROR,
     matching_profiles,
-    matching_seccomp,
     pod_annotations,
-    profile_annotations,
 )
 from kapiserver.api.core.validation.resources import pod_level_resources, requirements
 from kapiserver.api.core.validation.scheduling import (
@@ -29,16 +29,25 @@ from kapiserver.api.core.validation.scheduling import (
     topology_spread,
 )
 from kapiserver.api.core.validation.security import host_users, pod_security
-from kapiserver.api.core.validation.volumes import usable, volumes
+from kapiserver.api.core.validation.volumes import volumes
 from kapiserver.api.core.validation.windows import host_processes, operating_system
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_among, required
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    forbidden,
+    invalid,
+    not_among,
+    required,
+    too_long,
+)
 from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.metadata import validate_annotations
-from kapiserver.api.objects import name_of
+from kapiserver.api.objects import annotations_of, name_of
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_HOST_NAME_MAX = 64
 _NAMESERVERS_MAX = 3
 _SEARCHES_MAX = 32
 _SEARCH_CHARACTERS_MAX = 2048
@@ -53,23 +62,14 @@ def new_pod(pod: Tree) -> Iterator[FieldError]:
     if spec.get("nodeName") and spec.get("schedulingGates"):
         detail = "cannot be set until all schedulingGates have been cleared"
         yield forbidden(_SPEC / "nodeName", detail)
-    yield from matching_profiles(pod)
+    yield from matching_profiles(pod, _SPEC)
 
 
 def pod_itself(pod: Tree) -> Iterator[FieldError]:
     """The annotations and the spec of a pod; templates are held to less."""
     spec = pod.get("spec") or {}
-    yield from pod_annotations(pod)
-    yield from pod_spec(spec, _SPEC, template=False)
-    for index, volume in enumerate(spec.get("volumes") or ()):
-        name, own = volume.get("name"), name_of(pod)
-        if volume.get("ephemeral") is not None and name and own:
-            for message in names.dns1123_subdomain(f"{own}-{name}"):
-                at = (_SPEC / "volumes")[index] / "name"
-                yield invalid(at, name, f'PVC name "{own}-{name}": {message}')
-        image = volume.get("image")
-        if image is not None and not image.get("reference"):
-            yield required((_SPEC / "volumes")[index] / "image" / "reference")
+    yield from pod_annotations(pod, Path("metadata") / "annotations")
+    yield from pod_spec(spec, _SPEC, pod)
     yield from _tokens_without_account(spec)
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
@@ -94,29 +94,28 @@ def pod_template(template: Tree, path: Path) -> Iterator[FieldError]:
     yield from validate_labels(meta.get("labels"), path / "labels")
     if meta.get("annotations"):
         yield from validate_annotations(meta["annotations"], path / "annotations")
-        yield from profile_annotations(template, path / "annotations")
-    yield from pod_spec(spec, path / "spec", template=True)
-    if meta.get("annotations"):
-        yield from matching_seccomp(template, path / "spec")
+        yield from pod_annotations(template, path / "annotations")
+    yield from pod_spec(spec, path / "spec")
+    yield from matching_profiles(template, path / "spec")
     if spec.get("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
         yield forbidden(path / "spec" / "ephemeralContainers", detail)
 
 
-def pod_spec(spec: Tree, path: Path, *, template: bool) -> Iterator[FieldError]:
-    """What pods and templates share."""
+def pod_spec(spec: Tree, path: Path, pod: Tree | None = None) -> Iterator[FieldError]:
+    """What pods and templates share; `pod`: whose spec it is, if it is one's."""
     if spec.get("terminationGracePeriodSeconds") is None:
         yield required(path / "terminationGracePeriodSeconds")
-    errors = list(volumes(spec, path))
-    mountable = usable(spec, errors, path)
+    mountable, errors = volumes(spec, path, None if pod is None else name_of(pod))
     yield from errors
-    yield from resource_claims(spec, path)
+    static = pod is not None and MIRROR in annotations_of(pod)
+    yield from resource_claims(spec, path, static=static)
     yield from containers(spec, mountable, path)
     yield from init_containers(spec, mountable, path)
     yield from ephemeral_containers(spec, mountable, path)
     if spec.get("resources") is not None:
         yield from pod_level_resources(spec, path / "resources")
-    yield from host_network_ports(spec, path, template=template)
+    yield from host_network_ports(spec, path, template=pod is None)
     yield from _listed(spec, "restartPolicy", _RESTARTS, path)
     yield from _listed(spec, "dnsPolicy", _DNS_POLICIES, path)
     yield from validate_labels(spec.get("nodeSelector"), path / "nodeSelector")
@@ -129,20 +128,24 @@ def pod_spec(spec: Tree, path: Path, *, template: bool) -> Iterator[FieldError]:
     yield from topology_spread(spec.get(spread), path / spread)
     yield from host_processes(spec, path)
     yield from host_users(spec, path)
+    yield from _host_name(spec, path / "hostnameOverride")
     yield from _names(spec, path, ("serviceAccountName", "nodeName"), names.dns1123_subdomain)
     deadline = spec.get("activeDeadlineSeconds")
     yield from in_range(deadline, 1, INT32_MAX, path / "activeDeadlineSeconds")
     yield from _names(spec, path, ("hostname", "subdomain"), names.dns1123_label)
     yield from tolerations(spec.get("tolerations"), path / "tolerations")
     yield from _host_aliases(spec, path / "hostAliases")
-    classes = ("priorityClassName", "runtimeClassName")
-    yield from _names(spec, path, classes, names.dns1123_subdomain)
+    yield from _names(spec, path, ("priorityClassName",), names.dns1123_subdomain)
+    if spec.get("runtimeClassName") is not None:
+        runtime = spec["runtimeClassName"]
+        yield from checked(names.dns1123_subdomain, runtime, path / "runtimeClassName")
     if spec.get("preemptionPolicy") is not None:
         yield from _listed(spec, "preemptionPolicy", _PREEMPTIONS, path)
     if spec.get("overhead") is not None:
         yield from requirements({"limits": spec["overhead"]}, path / "overhead")
     if spec.get("os") is not None:
         yield from operating_system(spec, path)
+    yield from env_files(all_containers(spec, path), spec.get("volumes") or ())
 
 
 _RESTARTS = ("Always", "OnFailure", "Never")
@@ -165,6 +168,18 @@ def _names(
             yield from checked(check, spec[name], path / name)
 
 
+def _host_name(spec: Tree, path: Path) -> Iterator[FieldError]:
+    name = spec.get("hostnameOverride")
+    if name is None:
+        return
+    for other in ("setHostnameAsFQDN", "hostNetwork"):
+        if spec.get(other):
+            yield forbidden(path, f"may not be specified when {other} is true")
+    if len(name.encode()) > _HOST_NAME_MAX:
+        yield too_long(path, _HOST_NAME_MAX)
+    yield from checked(names.dns1123_subdomain, name, path)
+
+
 def _dns_config(spec: Tree, path: Path) -> Iterator[FieldError]:
     config = spec.get("dnsConfig")
     servers = (config or {}).get("nameservers") or ()
@@ -181,7 +196,7 @@ def _dns_config(spec: Tree, path: Path) -> Iterator[FieldError]:
         detail = f"must not have more than {_NAMESERVERS_MAX} nameservers"
         yield invalid(path / "nameservers", list(servers), detail)
     for index, server in enumerate(servers):
-        yield from checked(names.ip, server, (path / "nameservers")[index])
+        yield from checked(addresses.ip, server, (path / "nameservers")[index])
     searches = config.get("searches") or ()
     if len(searches) > _SEARCHES_MAX:
         detail = f"must not have more than {_SEARCHES_MAX} search paths"
@@ -203,7 +218,7 @@ def _dns_config(spec: Tree, path: Path) -> Iterator[FieldError]:
 
 def _host_aliases(spec: Tree, path: Path) -> Iterator[FieldError]:
     for index, alias in enumerate(spec.get("hostAliases") or ()):
-        yield from checked(names.ip, alias.get("ip") or "", path[index] / "ip")
+        yield from checked(addresses.ip, alias.get("ip") or "", path[index] / "ip")
         for number, hostname in enumerate(alias.get("hostnames") or ()):
             at = (path[index] / "hostnames")[number]
             yield from checked(names.dns1123_subdomain, hostname, at)

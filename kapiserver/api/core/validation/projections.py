@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from kapiserver.api.core.v1 import ClusterTrustBundleProjection
 from kapiserver.api.core.validation.common import mode, needed, not_reserved
@@ -24,70 +25,84 @@ _OWN_EXPIRES_MAX = 24 * _HOUR
 _CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
 
 
+@dataclass(frozen=True, slots=True)
+class _Volume:
+    """A projected volume: the path of its source, and the files that its sources write."""
+
+    path: Path
+    files: set[str]
+
+    def write(self, file: str, shown: str) -> Iterator[FieldError]:
+        """No two sources may write the same file."""
+        if file in self.files:
+            yield invalid(self.path, shown, "conflicting duplicate paths")
+        self.files.add(file)
+
+
 def projections(source: Tree, path: Path) -> Iterator[FieldError]:
-    """The sources of a projected volume; no two may write the same file."""
-    seen: set[str] = set()
+    """The sources of a projected volume."""
+    volume = _Volume(path, set())
     for index, one in enumerate(source.get("sources") or ()):
         at = (path / "sources")[index]
         given = [name for name in _PROJECTIONS if one.get(name) is not None]
         for name in given:
-            yield from _PROJECTIONS[name](one[name], at / name, path)
-            for where in _paths(name, one[name]):
-                if where in seen:
-                    shown = one[name].get("name") or "" if name in _OBJECTS else where
-                    yield invalid(path, shown, "conflicting duplicate paths")
-                seen.add(where)
+            yield from _PROJECTIONS[name](one[name], at / name, volume)
         if len(given) > 1:
             yield forbidden(at, "may not specify more than 1 volume type per source")
-
-
-def _paths(name: str, projection: Tree) -> list[str]:
-    if name == "clusterTrustBundle":
-        return [projection.get("path") or ""]
-    if name == "podCertificate":
-        return [projection[one] for one in _CERTIFICATE_PATHS if projection.get(one)]
-    items = [item.get("path") or "" for item in projection.get("items") or ()]
-    return [one for one in items if one]
 
 
 def items(source: Tree, path: Path) -> Iterator[FieldError]:
     """Keys of a secret or a config map, and the files that they become."""
     for index, item in enumerate(source.get("items") or ()):
-        at = (path / "items")[index]
-        yield from needed(item, "key", at)
-        yield from needed(item, "path", at)
-        yield from not_reserved(item.get("path") or "", at / "path")
-        yield from mode(item, "mode", at)
+        yield from _item(item, (path / "items")[index])
+
+
+def _item(item: Tree, path: Path) -> Iterator[FieldError]:
+    yield from needed(item, "key", path)
+    yield from needed(item, "path", path)
+    yield from not_reserved(item.get("path") or "", path / "path")
+    yield from mode(item, "mode", path)
 
 
 def downward_files(source: Tree, path: Path) -> Iterator[FieldError]:
     """Fields of the pod, and the files that they become."""
     for item in source.get("items") or ():
-        yield from needed(item, "path", path)
-        yield from not_reserved(item.get("path") or "", path / "path")
-        field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
-        if field is not None:
-            yield from field_selector(field, VOLUME_FIELDS, path / "fieldRef")
-            if resource is not None:
-                detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
-                yield invalid(path, "resource", detail)
-        elif resource is not None:
-            yield from volume_resource_selector(resource, path / "resourceFieldRef")
-        else:
-            yield required(path, "one of fieldRef and resourceFieldRef is required")
-        yield from mode(item, "mode", path)
+        yield from _downward_file(item, path)
 
 
-def _object(projection: Tree, path: Path, _: Path) -> Iterator[FieldError]:
+def _downward_file(item: Tree, path: Path) -> Iterator[FieldError]:
+    # Messages about one file are all at the path of the source.
+    yield from needed(item, "path", path)
+    yield from not_reserved(item.get("path") or "", path / "path")
+    field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
+    if field is not None:
+        yield from field_selector(field, VOLUME_FIELDS, path / "fieldRef")
+        if resource is not None:
+            detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            yield invalid(path, "resource", detail)
+    elif resource is not None:
+        yield from volume_resource_selector(resource, path / "resourceFieldRef")
+    else:
+        yield required(path, "one of fieldRef and resourceFieldRef is required")
+    yield from mode(item, "mode", path)
+
+
+def _object(projection: Tree, path: Path, volume: _Volume) -> Iterator[FieldError]:
     yield from needed(projection, "name", path)
-    yield from items(projection, path)
+    for index, item in enumerate(projection.get("items") or ()):
+        yield from _item(item, (path / "items")[index])
+        if item.get("path"):
+            yield from volume.write(item["path"], projection.get("name") or "")
 
 
-def _downward(projection: Tree, path: Path, _: Path) -> Iterator[FieldError]:
-    return downward_files(projection, path)
+def _downward(projection: Tree, path: Path, volume: _Volume) -> Iterator[FieldError]:
+    for item in projection.get("items") or ():
+        yield from _downward_file(item, path)
+        if item.get("path"):
+            yield from volume.write(item["path"], item["path"])
 
 
-def _token(projection: Tree, path: Path, volume: Path) -> Iterator[FieldError]:
+def _token(projection: Tree, path: Path, volume: _Volume) -> Iterator[FieldError]:
     seconds = projection.get("expirationSeconds") or 0
     if seconds < 10 * 60:
         detail = "may not specify a duration less than 10 minutes"
@@ -96,12 +111,12 @@ def _token(projection: Tree, path: Path, volume: Path) -> Iterator[FieldError]:
         detail = "may not specify a duration larger than 2^32 seconds"
         yield invalid(path / "expirationSeconds", seconds, detail)
     if not projection.get("path"):
-        yield required(volume / "path")
+        yield required(volume.path / "path")
     else:
-        yield from not_reserved(projection["path"], volume / "path")
+        yield from not_reserved(projection["path"], volume.path / "path")
 
 
-def _bundle(projection: Tree, path: Path, _: Path) -> Iterator[FieldError]:
+def _bundle(projection: Tree, path: Path, volume: _Volume) -> Iterator[FieldError]:
     name, signer = projection.get("name"), projection.get("signerName")
     selector = projection.get("labelSelector")
     if name is not None and signer is not None:
@@ -122,8 +137,10 @@ def _bundle(projection: Tree, path: Path, _: Path) -> Iterator[FieldError]:
         yield from validate_label_selector(selector, path / "labelSelector")
     else:
         yield required(path, "either name or signerName must be specified")
+    file = projection.get("path") or ""
     yield from needed(projection, "path", path)
-    yield from not_reserved(projection.get("path") or "", path / "path")
+    yield from not_reserved(file, path / "path")
+    yield from volume.write(file, file)
 
 
 def _signer_in(name: str) -> str:
@@ -131,7 +148,7 @@ def _signer_in(name: str) -> str:
     return f"{domain}/{rest.partition(':')[0]}" if colon and ":" in rest else ""
 
 
-def _certificate(projection: Tree, path: Path, _: Path) -> Iterator[FieldError]:
+def _certificate(projection: Tree, path: Path, volume: _Volume) -> Iterator[FieldError]:
     signer, key_type = projection.get("signerName") or "", projection.get("keyType") or ""
     yield from signer_name(signer, path / "signerName")
     if key_type not in _KEY_TYPES:
@@ -147,13 +164,13 @@ def _certificate(projection: Tree, path: Path, _: Path) -> Iterator[FieldError]:
     for name in _CERTIFICATE_PATHS:
         if projection.get(name):
             yield from not_reserved(projection[name], path / name)
+            yield from volume.write(projection[name], projection[name])
     if not any(projection.get(name) for name in _CERTIFICATE_PATHS):
         detail = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
         yield required(path, detail)
 
 
-_OBJECTS = ("secret", "configMap")
-_PROJECTIONS: dict[str, Callable[[Tree, Path, Path], Iterator[FieldError]]] = {
+_PROJECTIONS: dict[str, Callable[[Tree, Path, _Volume], Iterator[FieldError]]] = {
     "secret": _object,
     "configMap": _object,
     "downwardAPI": _downward,
@@ -161,4 +178,3 @@ _PROJECTIONS: dict[str, Callable[[Tree, Path, Path], Iterator[FieldError]]] = {
     "clusterTrustBundle": _bundle,
     "podCertificate": _certificate,
 }
-"""Each is given its own path and that of the volume's source."""

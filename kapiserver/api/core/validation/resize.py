@@ -1,16 +1,13 @@
-"""Rules for `pods/resize`: which resources of running containers may change, and how.
+"""Rules for `pods/resize`: which resources of a pod may change while it runs, and how.
 
 Mirrors ValidatePodResize of pkg/apis/core/validation.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 
-from kapiserver.api.core import v1
 from kapiserver.api.core.quality_of_service import quality_of_service
-from kapiserver.api.core.validation.difference import difference
 from kapiserver.api.core.validation.pod_annotations import MIRROR
 from kapiserver.api.core.validation.pods import pod_itself
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid
@@ -18,51 +15,147 @@ from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
+_WHOLE = Path("[]")
+_PARTS = ("requests", "limits")
 _RESIZED = ("cpu", "memory")
+_ONLY = "only cpu and memory resources"
 
 
 def resized_pod(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A pod whose containers are to have more or less."""
-    yield from pod_itself(new)
     if MIRROR in annotations_of(old):
-        yield forbidden(Path(), "static pods cannot be resized")
+        yield forbidden(_WHOLE, "static pods cannot be resized")
         return
     if value_at(old, "spec", "os", "name") == "windows":
-        yield forbidden(Path(), "windows pods cannot be resized")
+        yield forbidden(_WHOLE, "windows pods cannot be resized")
         return
-    before = value_at(old, "status", "qosClass") or quality_of_service(old)
-    if quality_of_service(new) != before:
+    spec, before = new["spec"], old["spec"]
+    errors = [*pod_itself(new), *_as_a_whole(new, old)]
+    unlike = list(_other_containers(spec, before))
+    if not unlike:
+        errors += _containers(spec, before)
+    yield from errors
+    yield from unlike
+    if not errors and not unlike and _without_resized(spec, before) != before:
+        yield forbidden(_SPEC, f"{_ONLY} are mutable")
+
+
+def _as_a_whole(new: Tree, old: Tree) -> Iterator[FieldError]:
+    status, spec, before = old.get("status") or {}, new["spec"], old["spec"]
+    if quality_of_service(new) != (status.get("qosClass") or quality_of_service(old)):
         shown = value_at(new, "status", "qosClass") or ""
         yield invalid(_SPEC, shown, "Pod QOS Class may not change as a result of resizing")
-    yield from _containers(new["spec"], old["spec"])
-    if _without_resized(new["spec"]) != _without_resized(old["spec"]):
-        shown = difference(old["spec"], new["spec"], v1.PodSpec)
-        yield forbidden(_SPEC, f"only cpu and memory resources are mutable\n{shown}")
+    if not _node_resizes(status):
+        yield forbidden(_SPEC, "Pod running on node without support for resize")
+    if any(value_at(one, "resources", part) for one in (spec, before) for part in _PARTS):
+        yield from _pod_level(spec.get("resources"), before.get("resources"))
+    if status.get("nodeAllocatableResourceClaimStatuses"):
+        detail = "pods with node allocatable resource claims cannot be resized"
+        yield forbidden(_SPEC, detail)
+
+
+def _node_resizes(status: Tree) -> bool:
+    """Whether the node tells what a running container has; without one, it is taken to."""
+    for one in status.get("containerStatuses") or ():
+        if value_at(one, "state", "running") is not None:
+            return one.get("resources") is not None
+    return True
+
+
+def _pod_level(resources: Tree | None, before: Tree | None) -> Iterator[FieldError]:
+    path = _SPEC / "resources"
+    if before is not None and resources is None:
+        yield forbidden(path, "pod-level resources cannot be removed")
+        return
+    yield from _removed(resources, before, path, "pod-level resource")
+    if _unresized(resources, before) != (before or {}):
+        yield forbidden(_SPEC, f"{_ONLY} are mutable at pod-level")
+
+
+def _other_containers(spec: Tree, before: Tree) -> Iterator[FieldError]:
+    """Containers that are not those that were there, in their order."""
+    for kind in ("containers", "initContainers"):
+        containers, were = spec.get(kind) or (), before.get(kind) or ()
+        if len(containers) != len(were):
+            yield forbidden(_SPEC / kind, f"{kind} may not be added or removed on resize")
+            continue
+        for index, (one, old) in enumerate(zip(containers, were, strict=True)):
+            if one.get("name") != old.get("name"):
+                detail = f"{kind} may not be renamed or reordered on resize"
+                yield forbidden((_SPEC / kind)[index] / "name", detail)
 
 
 def _containers(spec: Tree, before: Tree) -> Iterator[FieldError]:
-    for kind in ("containers", "initContainers"):
-        pairs = zip(spec.get(kind) or (), before.get(kind) or (), strict=False)
-        for index, (container, old) in enumerate(pairs):
-            path = (_SPEC / kind)[index] / "resources"
-            for part, word in (("requests", "requests"), ("limits", "limits")):
-                had = value_at(old, "resources", part) or {}
-                has = value_at(container, "resources", part) or {}
-                if any(name in had and name not in has for name in _RESIZED):
-                    yield forbidden(path / part, f"resource {word} cannot be removed")
-            sidecar = kind == "containers" or old.get("restartPolicy") == "Always"
-            if not sidecar and container.get("resources") != old.get("resources"):
-                detail = "only cpu and memory resources for sidecar containers are mutable"
-                yield forbidden(_SPEC, detail)
+    pairs = {
+        kind: list(zip(spec.get(kind) or (), before.get(kind) or (), strict=True))
+        for kind in ("initContainers", "containers")
+    }
+    for kind, found in pairs.items():
+        for index, (one, old) in enumerate(found):
+            at = (_SPEC / kind)[index] / "resources"
+            yield from _removed(one.get("resources"), old.get("resources"), at, "resource")
+    for one, old in pairs["containers"]:
+        if _but_resized(one, old) != _plain(old):
+            yield forbidden(_SPEC, f"{_ONLY} are mutable")
+    for index, (one, old) in enumerate(pairs["initContainers"]):
+        at = (_SPEC / "initContainers")[index]
+        if _but_resized(one, old) != _plain(old):
+            yield forbidden(at, f"{_ONLY} for init or sidecar containers are mutable")
+        restarts = any(
+            policy.get("restartPolicy") == "RestartContainer"
+            for policy in one.get("resizePolicy") or ()
+        )
+        if one != old and restarts and one.get("restartPolicy") != "Always":
+            detail = (
+                "non-sidecar init containers with a resize policy of RestartContainer cannot be "
+                "resized"
+            )
+            yield forbidden(at, detail)
 
 
-def _without_resized(spec: Tree) -> Tree:
-    found = copy.deepcopy(spec)
+def _removed(
+    resources: Tree | None, before: Tree | None, path: Path, what: str
+) -> Iterator[FieldError]:
+    for part in _PARTS:
+        if ((before or {}).get(part) or {}).keys() - ((resources or {}).get(part) or {}).keys():
+            yield forbidden(path / part, f"{what} {part} cannot be removed")
+
+
+def _but_resized(container: Tree, old: Tree) -> Tree:
+    """The container with what it had of what may be resized."""
+    return {**container, "resources": _unresized(container.get("resources"), old.get("resources"))}
+
+
+def _plain(container: Tree) -> Tree:
+    return {**container, "resources": container.get("resources") or {}}
+
+
+def _unresized(resources: Tree | None, before: Tree | None) -> Tree:
+    found = dict(resources or {})
+    for part in _PARTS:
+        had = ((before or {}).get(part)) or {}
+        asked = found.get(part) or {}
+        rest = {name: text for name, text in asked.items() if name not in _RESIZED}
+        rest.update({name: had[name] for name in _RESIZED if name in had})
+        if rest:
+            found[part] = rest
+        else:
+            found.pop(part, None)
+    return found
+
+
+def _without_resized(spec: Tree, before: Tree) -> Tree:
+    """The new spec with all that may be resized as it was."""
+    found = dict(spec)
     for kind in ("containers", "initContainers"):
-        for container in found.get(kind) or ():
-            resources = container.get("resources") or {}
-            for part in ("requests", "limits"):
-                rest = {k: v for k, v in (resources.get(part) or {}).items() if k not in _RESIZED}
-                resources[part] = rest
-            container["resources"] = resources
+        if kind in found:
+            pairs = zip(found[kind], before[kind], strict=True)
+            found[kind] = [
+                {**one, "resources": old["resources"]} if "resources" in old else one
+                for one, old in pairs
+            ]
+    if "resources" in before:
+        found["resources"] = before["resources"]
+    else:
+        found.pop("resources", None)
     return found

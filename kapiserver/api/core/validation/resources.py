@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from decimal import Decimal
+from collections.abc import Callable, Collection, Iterator, Sequence
+from decimal import ROUND_CEILING, Decimal
+from typing import TypeAlias
 
 from kapiserver.api import names
-from kapiserver.api.core.pod_requests import pod_resources
+from kapiserver.api.core.pod_requests import container_resources
 from kapiserver.api.core.validation.common import checked
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 
@@ -28,6 +37,7 @@ _STANDARD = frozenset(
     )
 )
 _HUGE = "hugepages-"
+_NameRule: TypeAlias = Callable[[str, Path], Iterator[FieldError]]
 NOT_INTEGER = "must be an integer"
 NEGATIVE = "must be greater than or equal to 0"
 
@@ -94,53 +104,108 @@ def quantity(name: str, text: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, text, NOT_INTEGER)
 
 
-def requirements(obj: Tree | None, path: Path) -> Iterator[FieldError]:
-    """Requests and limits of a container."""
-    if not obj:
-        return
+def requirements(
+    obj: Tree | None, path: Path, claims: Collection[str] = ()
+) -> Iterator[FieldError]:
+    """Requests and limits of a container, and which of the pod's resource claims it uses."""
+    if obj:
+        yield from _requirements(obj, path, claims, container_resource_name)
+
+
+def claim_names(spec: Tree) -> frozenset[str]:
+    """The names of a pod's resource claims."""
+    found = (claim.get("name") for claim in spec.get("resourceClaims") or ())
+    return frozenset(name for name in found if name)
+
+
+def _requirements(
+    obj: Tree, path: Path, claims: Collection[str], named: _NameRule
+) -> Iterator[FieldError]:
     limits, requests = obj.get("limits") or {}, obj.get("requests") or {}
     for name, text in limits.items():
         at = (path / "limits")[name]
-        yield from container_resource_name(name, at)
+        yield from named(name, at)
         yield from quantity(name, text, at)
+        yield from _whole_pages(name, text, at)
     for name, text in requests.items():
         at = (path / "requests")[name]
-        yield from container_resource_name(name, at)
+        yield from named(name, at)
         yield from quantity(name, text, at)
         yield from _against_limit(name, text, limits.get(name), path)
+        yield from _whole_pages(name, text, at)
     given = {*limits, *requests}
     if any(map(_is_huge, given)) and not given.intersection(_COMPUTE):
         yield forbidden(path, "HugePages require cpu or memory")
+    yield from _claims(obj.get("claims") or (), claims, path / "claims")
+
+
+def _whole_pages(name: str, text: str, path: Path) -> Iterator[FieldError]:
+    if not _is_huge(name):
+        return
+    try:
+        size = amount(name.removeprefix(_HUGE))
+    except ValueError:
+        size = Decimal(0)
+    if size <= 0 or size % 1 or amount(text).to_integral_value(ROUND_CEILING) % size:
+        yield invalid(path, text, f"{text} is not positive integer multiple of {name}")
+
+
+def _claims(claims: Sequence[Tree], known: Collection[str], path: Path) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, claim in enumerate(claims):
+        name, request = claim.get("name") or "", claim.get("request") or ""
+        if not name:
+            yield required(path[index])
+            continue
+        if name in seen:  # all of its requests are used
+            yield duplicate(path[index], name)
+        else:
+            key = f"{name}/{request}" if request else name
+            if request:
+                yield from checked(names.dns1123_label, request, path[index] / "request")
+            if key in seen:
+                yield duplicate(path[index], key)
+            elif not request:
+                for _ in (one for one in seen if one.startswith(f"{name}/")):
+                    yield duplicate(path[index], name)
+            seen.add(key)
+        if name not in known:
+            listed = f": {', '.join(sorted(known))}" if known else " which is empty"
+            detail = f"must be one of the names in pod.spec.resourceClaims{listed}"
+            yield FieldError("not found", path[index], detail, name)
 
 
 def pod_level_resources(spec: Tree, path: Path) -> Iterator[FieldError]:
     """Requests and limits of a pod as a whole: no less than those of its containers."""
     own = spec["resources"]
-    if own.get("claims"):
-        yield forbidden(path / "claims", "claims cannot be set for Resources at pod-level")
+    if (spec.get("os") or {}).get("name") == "windows":
+        yield forbidden(path, "may not be set for a windows pod")
+        return
+    if own.get("claims") is not None:
+        yield forbidden(path / "claims", "claims may not be set for Resources at pod-level")
+    yield from _requirements(own, path, claim_names(spec), _pod_resource_name)
     limits, requests = own.get("limits") or {}, own.get("requests") or {}
-    for part, amounts in (("limits", limits), ("requests", requests)):
-        for name, text in amounts.items():
-            at = (path / part)[name]
-            yield from resource_name(name, at)
-            if name not in _COMPUTE and not _is_huge(name):
-                yield not_supported(at, name, (*_COMPUTE, _HUGE))
-            yield from quantity(name, text, at)
-            if part == "requests":
-                yield from _against_limit(name, text, limits.get(name), path)
-    total = pod_resources({"spec": {**spec, "resources": None, "overhead": None}}, "requests")
-    for name, found in total.items():
-        text = requests.get(name) or "0"
-        if (name in _COMPUTE or _is_huge(name)) and found.decimal > amount(text):
+    for name, found in container_resources(spec, "requests").items():
+        if name in requests and found.decimal > amount(requests[name]):
             detail = f"must be greater than or equal to aggregate container requests of {found}"
-            yield invalid((path / "requests")[name], text, detail)
+            yield invalid((path / "requests")[name], requests[name], detail)
+    for name, found in container_resources(spec, "limits").items():
+        if _is_huge(name) and name in limits and found.decimal > amount(limits[name]):
+            detail = f"must be greater than or equal to aggregate container limits of {found}"
+            yield invalid((path / "limits")[name], limits[name], detail)
     for index, container in enumerate(spec.get("containers") or ()):
         for name, text in ((container.get("resources") or {}).get("limits") or {}).items():
             if name in limits and amount(text) > amount(limits[name]):
                 at = (path / "containers")[index][name] / "limits"
-                yield invalid(
-                    at, text, f"must be less than or equal to pod limits of {limits[name]}"
-                )
+                detail = f"must be less than or equal to pod limits of {limits[name]}"
+                yield invalid(at, text, detail)
+
+
+def _pod_resource_name(name: str, path: Path) -> Iterator[FieldError]:
+    wrong = list(resource_name(name, path))
+    yield from wrong
+    if not wrong and name not in _COMPUTE and not _is_huge(name):
+        yield not_supported(path, name, (*_COMPUTE, _HUGE))
 
 
 def _against_limit(name: str, text: str, limit: str | None, path: Path) -> Iterator[FieldError]:

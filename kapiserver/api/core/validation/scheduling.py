@@ -131,7 +131,8 @@ def _pod_term(term: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def _label_keys(term: Tree, path: Path) -> Iterator[FieldError]:
-    """Keys of the pod's own labels, which become conditions of the selector."""
+    """Keys of the pod's own labels, which become conditions of the selector; of an affinity's
+    term or of a constraint to spread, which has no `mismatchLabelKeys`."""
     selector = term.get("labelSelector")
     matching, other = (term.get(name) or [] for name in ("matchLabelKeys", "mismatchLabelKeys"))
     for name, keys in (("matchLabelKeys", matching), ("mismatchLabelKeys", other)):
@@ -208,7 +209,7 @@ def topology_spread(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldE
                 yield invalid(at / "minDomains", domains, detail)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             yield from chosen(one.get(name), ("Honor", "Ignore"), at / name, optional=True)
-        yield from _spread_keys(one, at / "matchLabelKeys")
+        yield from _label_keys(one, at)
         yield from validate_label_selector(one.get("labelSelector"), at / "labelSelector")
 
 
@@ -217,20 +218,6 @@ _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 
 def _pair(one: Tree) -> str:
     return f"{{{one.get('topologyKey') or ''}, {one.get('whenUnsatisfiable') or ''}}}"
-
-
-def _spread_keys(one: Tree, path: Path) -> Iterator[FieldError]:
-    keys, selector = one.get("matchLabelKeys") or (), one.get("labelSelector")
-    if not keys:
-        return
-    if selector is None:
-        yield forbidden(path, "must not be specified when labelSelector is not set")
-    used = set((selector or {}).get("matchLabels") or ())
-    used.update(each.get("key") for each in (selector or {}).get("matchExpressions") or ())
-    for index, key in enumerate(keys):
-        yield from validate_label_key(key, path[index])
-        if key in used:
-            yield invalid(path[index], key, "exists in both matchLabelKeys and labelSelector")
 
 
 def scheduling_gates(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from kapiserver.api.core.v1 import SeccompProfile, SecurityContext
-from kapiserver.api.core.validation.common import INT32_MAX, descending, in_range
+from kapiserver.api.core.validation.common import INT32_MAX, all_containers, descending, in_range
 from kapiserver.api.core.validation.difference import as_go
 from kapiserver.api.core.validation.windows import windows_options
 from kapiserver.api.errors import (
@@ -130,13 +130,18 @@ def _choice(context: Tree, name: str, allowed: tuple[str, ...], path: Path) -> I
 
 
 def host_users(spec: Tree, path: Path) -> Iterator[FieldError]:
-    """A pod with users of its own has namespaces of its own."""
-    if spec.get("hostUsers") is False:
-        for name, shown in _NAMESPACES:
-            if spec.get(name):
-                yield forbidden(path / shown, "when `pod.Spec.HostUsers` is false")
+    """A pod with users of its own has namespaces of its own, and no raw devices."""
+    if spec.get("hostUsers") is not False:
+        return
+    for name, shown in _NAMESPACES:
+        if spec.get(name):
+            yield forbidden(path / shown, _OWN_USERS)
+    for container, at in all_containers(spec, path):
+        if container.get("volumeDevices"):
+            yield forbidden(at / "volumeDevices", _OWN_USERS)
 
 
+_OWN_USERS = "when `hostUsers` is false"
 _NAMESPACES = (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
 
 
@@ -151,12 +156,20 @@ def _sysctls(sysctls: list[Tree] | None, spec: Tree, path: Path) -> Iterator[Fie
             yield invalid(at, name, detail)
         elif name in seen:
             yield duplicate(at, name)
-        plain = name.replace("/", ".")
+        plain = _dotted(name)
         if spec.get("hostNetwork") and plain.startswith("net."):
             yield invalid(at, name, "may not be specified when 'hostNetwork' is true")
-        elif spec.get("hostIPC") and plain.startswith(_OF_IPC):
+        elif spec.get("hostIPC") and (plain == "kernel.sem" or plain.startswith(_OF_IPC)):
             yield invalid(at, name, "may not be specified when 'hostIPC' is true")
         seen.add(name)
 
 
-_OF_IPC = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
+_OF_IPC = ("kernel.shm", "kernel.msg", "fs.mqueue.")
+
+
+def _dotted(name: str) -> str:
+    # Whatever separates the first two parts separates all; the other one stands for itself.
+    dot, slash = name.find("."), name.find("/")
+    if slash < 0 or 0 <= dot < slash:
+        return name
+    return name.translate(str.maketrans("./", "/."))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.account_token import TOKEN_PROJECTION
@@ -30,6 +30,7 @@ from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.metadata import validate_annotations
 from kapiserver.api.types import Tree
 
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _HOST_PATH_TYPES = (
     "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate",
     "Socket",
@@ -43,50 +44,68 @@ _PORTAL_TOO_LONG = (
 )
 
 
-def volumes(spec: Tree, path: Path) -> Iterator[FieldError]:
-    """All volumes of a pod's spec at `path`."""
-    seen: set[str] = set()
-    for index, volume in enumerate(spec.get("volumes") or ()):
-        at = (path / "volumes")[index]
-        name = volume.get("name") or ""
-        found = list(_source(volume, at))
+def volumes(
+    spec: Tree, path: Path, pod_name: str | None = None
+) -> tuple[dict[str, Tree], list[FieldError]]:
+    """The volumes of a pod's spec at `path` that can be mounted, by name, and what is wrong with
+    the others; `pod_name` None: it is the spec of a template."""
+    usable: dict[str, Tree] = {}
+    errors: list[FieldError] = []
+    listed = spec.get("volumes") or ()
+    made = {f"{pod_name}-{one.get('name') or ''}" for one in listed if pod_name and _claims(one)}
+    for index, volume in enumerate(listed):
+        at, name = (path / "volumes")[index], volume.get("name") or ""
+        found = list(_source(volume, at, pod_name))
         if not name:
             found.append(required(at / "name"))
         else:
             found.extend(checked(names.dns1123_label, name, at / "name"))
-        if name in seen:
+        if name in usable:
             found.append(duplicate(at / "name", name))
         if not found:
-            seen.add(name)
-        yield from found
+            usable[name] = volume
+        errors.extend(found)
+        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName") or ""
+        if claim in made:
+            where = at / "persistentVolumeClaim" / "claimName"
+            detail = "must not reference a PVC that gets created for an ephemeral volume"
+            errors.append(invalid(where, claim, detail))
+    return usable, errors
 
 
-def usable(spec: Tree, errors: Sequence[FieldError], path: Path) -> dict[str, Tree]:
-    """The volumes by name, without those that errors were found in: they cannot be mounted."""
-    found: dict[str, Tree] = {}
-    for index, volume in enumerate(spec.get("volumes") or ()):
-        at = str((path / "volumes")[index])
-        if not any(str(error.path).startswith(at) for error in errors):
-            found[volume.get("name") or ""] = volume
-    return found
+def _claims(volume: Tree) -> bool:
+    return volume.get("ephemeral") is not None
 
 
-def _source(volume: Tree, path: Path) -> Iterator[FieldError]:
+def _source(volume: Tree, path: Path, pod_name: str | None) -> Iterator[FieldError]:
     if volume.get("projected") == TOKEN_PROJECTION and volume.keys() == {"name", "projected"}:
         return  # nearly every pod has it: looking at it each time is a tenth of its validation
+    own = volume.get("name") or ""
     given = [name for name in SOURCES if volume.get(name) is not None]
     for position, name in enumerate(given):
         if position:
             where = path / _MISNAMED.get(name, name)
             yield forbidden(where, "may not specify more than 1 volume type")
         else:
-            yield from SOURCES[name](volume[name], path / name)
+            yield from SOURCES[name](volume[name], path / _NAMED_OTHERWISE.get(name, name))
+            yield from _of_pod(volume, name, path, pod_name)
         if name == "iscsi" and volume[name].get("initiatorName") is not None:
-            own = volume.get("name") or ""
-            if len(f"{own}:{volume[name].get('targetPortal') or ''}") > _PORTAL_MAX:
+            session = f"{own}:{volume[name].get('targetPortal') or ''}"
+            if len(session.encode()) > _PORTAL_MAX:
                 yield invalid(path / "name", own, _PORTAL_TOO_LONG)
     if not given:
         yield required(path, "must specify a volume type")
+
+
+def _of_pod(volume: Tree, source: str, path: Path, pod_name: str | None) -> Iterator[FieldError]:
+    """What only a pod's volumes must be, not those of a template."""
+    own = volume.get("name") or ""
+    if source == "image" and pod_name is not None:
+        yield from needed(volume["image"], "reference", path / "image")
+    if source == "ephemeral" and pod_name and own:
+        claim = f"{pod_name}-{own}"
+        for message in names.dns1123_subdomain(claim):
+            yield invalid(path / "name", own, f'PVC name "{claim}": {message}')
 
 
 def _empty_dir(source: Tree, path: Path) -> Iterator[FieldError]:
@@ -136,9 +155,7 @@ def _projected(source: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def _image(source: Tree, path: Path) -> Iterator[FieldError]:
-    # That a pod's has a reference is looked at with the pod.
-    policies = ("Always", "IfNotPresent", "Never")
-    yield from chosen(source.get("pullPolicy"), policies, path / "pullPolicy", optional=True)
+    yield from chosen(source.get("pullPolicy"), _PULL_POLICIES, path / "pullPolicy")
 
 
 def _ephemeral(source: Tree, path: Path) -> Iterator[FieldError]:
@@ -189,3 +206,5 @@ SOURCES: dict[str, Rule] = {
 }
 _MISNAMED = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 """Fields that a message about a second source calls otherwise."""
+_NAMED_OTHERWISE = {"gcePersistentDisk": "persistentDisk"}
+"""Fields that messages about what is in them call otherwise."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from kapiserver.api import names
+from kapiserver.api.core.validation.common import all_containers
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.types import Tree
 
@@ -81,12 +82,6 @@ def _wrong_with_user(text: str) -> Iterator[str]:
             )
 
 
-def _containers(spec: Tree, path: Path) -> Iterator[tuple[Tree, Path]]:
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for index, container in enumerate(spec.get(kind) or ()):
-            yield container, (path / kind)[index]
-
-
 def _host_process(holder: Tree) -> bool | None:
     options = (holder.get("securityContext") or {}).get("windowsOptions") or {}
     found: bool | None = options.get("hostProcess")
@@ -96,7 +91,7 @@ def _host_process(holder: Tree) -> bool | None:
 def host_processes(spec: Tree, path: Path) -> Iterator[FieldError]:
     """Either all containers are processes of the node, on its network, or none is."""
     of_pod, hosted, count = _host_process(spec), 0, 0
-    for container, at in _containers(spec, path):
+    for container, at in all_containers(spec, path):
         own = _host_process(container)
         if of_pod is not None and own is not None and own != of_pod:
             shown = str(of_pod).lower()
@@ -126,7 +121,7 @@ def operating_system(spec: Tree, path: Path) -> Iterator[FieldError]:
         yield not_supported(path / "os", name, _SYSTEMS)
     elif name == "linux":
         detail = "windows options cannot be set for a linux pod"
-        for holder, at in ((spec, path), *_containers(spec, path)):
+        for holder, at in ((spec, path), *all_containers(spec, path)):
             if (holder.get("securityContext") or {}).get("windowsOptions") is not None:
                 yield forbidden(at / "securityContext" / "windowsOptions", detail)
     else:
@@ -140,7 +135,7 @@ def _windows(spec: Tree, path: Path) -> Iterator[FieldError]:
         value = holder.get(name)
         if value or (value is not None and name not in _PLAIN):
             yield forbidden(path / part / name if part else path / name, detail)
-    for container, at in _containers(spec, path):
+    for container, at in all_containers(spec, path):
         context = container.get("securityContext") or {}
         for name in _CONTAINER_FIELDS:
             if context.get(name) is not None:

@@ -7,29 +7,23 @@ webhook_converter.go of k8s.io/apiextensions-apiserver.
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import ssl
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import aiohttp
-
 from kapiserver.api.custom import Definition
-from kapiserver.api.group import GroupVersion, GroupVersionKind
-from kapiserver.api.objects import copied, kind_of, value_at
+from kapiserver.api.errors import FieldError, Path
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.label_selectors import validate_labels
+from kapiserver.api.metadata import validate_annotations
+from kapiserver.api.objects import copied, kind_of
 from kapiserver.api.types import Tree
-from kapiserver.codecs.errors import CodecError
-from kapiserver.codecs.json import SORTED, read_document, write_document
-from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.errors import ConversionRefused, NotFound
+from kapiserver.api.wording import go_type
+from kapiserver.apiserver.webhook_client import WebhookFailed, ask
+from kapiserver.codecs.json import write_document
+from kapiserver.storage.errors import ConversionRefused
 from kapiserver.storage.stores import Stores
 
-TIMEOUT = 30.0
-"""Seconds for one answer."""
-MOST_BYTES = 64 << 20
-"""Of one answer."""
 _SPOKEN = ("v1", "v1beta1")
 
 
@@ -60,149 +54,106 @@ class ConversionWebhooks:
         }
         kind = kind_of(objects[0])
         try:
-            answer = await self._ask(webhook.get("clientConfig") or {}, review)
+            answer = await ask(self._stores, webhook.get("clientConfig") or {}, review)
             found = _converted(answer, version_spoken, uid)
-        except (_Failed, CodecError) as error:
+        except WebhookFailed as error:
             raise ConversionRefused(f"conversion webhook for {kind} failed: {error}") from None
         if len(found) != len(objects):
             raise ConversionRefused(
                 f"conversion webhook for {kind} returned {len(found)} objects, "
                 f"expected {len(objects)}"
             )
-        pairs = enumerate(zip(objects, found, strict=True))
-        return [_checked(one, other, version, kind, index) for index, (one, other) in pairs]
-
-    async def _ask(self, config: Tree, review: Tree) -> Any:
-        url, name = await self._address(config)
-        context = _context(config.get("caBundle") or "")
-        body = write_document(review, option=SORTED)
-        wait = aiohttp.ClientTimeout(total=TIMEOUT)
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        try:
-            async with (
-                aiohttp.ClientSession(timeout=wait) as session,
-                session.post(
-                    f"{url}?timeout={TIMEOUT:g}s",
-                    data=body,
-                    headers=headers,
-                    ssl=context,
-                    server_hostname=name,
-                    allow_redirects=False,
-                ) as answer,
-            ):
-                data = await answer.content.read(MOST_BYTES)
-                if not 200 <= answer.status < 300:
-                    raise _Failed(_refusal(answer.status, data))
-        except TimeoutError:
-            raise _Failed(f'Post "{url}?timeout={TIMEOUT:g}s": context deadline exceeded') from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise _Failed(f'Post "{url}?timeout={TIMEOUT:g}s": {error}') from None
-        return await asyncio.to_thread(read_document, data)
-
-    async def _address(self, config: Tree) -> tuple[str, str | None]:
-        """Where the webhook is, and the name in its certificate where that is another."""
-        if config.get("url"):
-            return config["url"], None
-        service = config.get("service") or {}
-        name, namespace = service.get("name") or "", service.get("namespace") or ""
-        port, path = service.get("port") or 443, service.get("path") or "/"
-        services = self._stores.named(GroupVersion("", "v1"), "services")
-        try:
-            found = (await services.get(ObjectKey(namespace, name))).tree()
-        except NotFound as error:
-            raise _Failed(str(error)) from None
-        host = value_at(found, "spec", "externalName") or value_at(found, "spec", "clusterIP")
-        if not host or host == "None":
-            raise _Failed(f'service "{name}" has no address')
-        host = f"[{host}]" if ":" in host else host
-        return f"https://{host}:{port}{path}", f"{name}.{namespace}.svc"
-
-
-class _Failed(Exception):
-    """Why there is no answer, or a bad one."""
-
-
-def _context(bundle: str) -> ssl.SSLContext:
-    try:
-        text = base64.b64decode(bundle).decode() if bundle else None
-        return ssl.create_default_context(cadata=text)
-    except (ValueError, ssl.SSLError) as error:
-        raise _Failed(f"unable to load root certificates: {error}") from None
-
-
-def _refusal(status: int, data: bytes) -> str:
-    try:
-        message = read_document(data).get("message")
-    except (CodecError, AttributeError):
-        message = None
-    return message or f"the server responded with the status code {status}"
+        where = f"conversion webhook for {kind} returned invalid"
+        return [_checked(*pair, version, where) for pair in zip(objects, found, strict=True)]
 
 
 def _converted(answer: Any, version: str, uid: str) -> Sequence[Any]:
-    """The objects in an answer. Raises _Failed."""
+    """The objects in an answer. Raises WebhookFailed."""
     if not isinstance(answer, dict):
-        raise _Failed("the answer is no ConversionReview")
+        raise WebhookFailed("the answer is no ConversionReview")
     strict = version.endswith("/v1")
-    if strict and (answer.get("apiVersion"), answer.get("kind")) != (version, "ConversionReview"):
-        group, _, name = (answer.get("apiVersion") or "").rpartition("/")
-        got = f"{group}/{name}, Kind={answer.get('kind') or ''}"
-        raise _Failed(f"expected webhook response of {version}, Kind=ConversionReview, got {got}")
+    got, wanted = (
+        f"{one.get('apiVersion') or '/'}, Kind={one.get('kind') or ''}"
+        for one in (answer, {"apiVersion": version, "kind": "ConversionReview"})
+    )
+    if strict and got != wanted:
+        raise WebhookFailed(f"expected webhook response of {wanted}, got {got}")
     response = answer.get("response")
     if not isinstance(response, dict):
-        raise _Failed("no response provided")
+        raise WebhookFailed("no response provided")
     if strict and response.get("uid") != uid:
-        raise _Failed(f'expected response.uid="{uid}", got "{response.get("uid") or ""}"')
+        raise WebhookFailed(f'expected response.uid="{uid}", got "{response.get("uid") or ""}"')
     result = response.get("result")
     result = result if isinstance(result, dict) else {}
     if result.get("status") != "Success":
         status = result.get("status") or ""
-        raise _Failed(
+        raise WebhookFailed(
             result.get("message") or f"response.result.status was '{status}', not 'Success'"
         )
     found = response.get("convertedObjects") or []
     return found if isinstance(found, list) else []
 
 
-def _checked(
-    before: Tree, after: Any, version: GroupVersion, kind: GroupVersionKind, index: int
-) -> Tree:
+def _checked(before: Tree, after: Any, version: GroupVersion, where: str) -> Tree:
     """The converted object with the metadata that no webhook changes. Raises
     ConversionRefused."""
-    where = f"conversion webhook for {kind} returned invalid converted object at index {index}"
-    if not isinstance(after, dict):
-        raise ConversionRefused(f"{where}: Object 'Kind' is missing in '{after}'")
-    if after.get("apiVersion") != str(version):
-        raise ConversionRefused(
-            f"{where}: invalid groupVersion (expected {version}, "
-            f"received {after.get('apiVersion') or ''})"
-        )
-    if after.get("kind") != before["kind"]:
-        raise ConversionRefused(
-            f"{where}: invalid kind (expected {before['kind']}, received {after.get('kind') or ''})"
-        )
-    metadata, changed = before.get("metadata") or {}, after.get("metadata")
+    kind = after.get("kind") if isinstance(after, dict) else None
+    if not isinstance(kind, str) or not kind:
+        raise ConversionRefused(f"Object 'Kind' is missing in '{write_document(after).decode()}'")
+    got = after.get("apiVersion") or ""
+    if got != str(version):
+        words = f"invalid groupVersion (expected {version}, received {got})"
+        raise ConversionRefused(f"{where} object at index 0: {words}")
+    if kind != before["kind"]:
+        words = f"invalid kind (expected {before['kind']}, received {kind})"
+        raise ConversionRefused(f"{where} object at index 0: {words}")
+    if "metadata" not in after:
+        raise ConversionRefused(f"{where} metadata: missing metadata in converted object")
+    metadata, changed = before.get("metadata") or {}, after["metadata"]
     if not isinstance(changed, dict):
-        raise ConversionRefused(
-            f"conversion webhook for {kind} returned invalid metadata in object at index {index}: "
-            "metadata is no object"
-        )
+        words = f"invalid metadata of type {_go(changed)} in converted object"
+        raise ConversionRefused(f"{where} metadata: {words}")
     for name, word in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
         one, other = metadata.get(name) or "", changed.get(name) or ""
         if one != other:
-            raise ConversionRefused(f"{where}: must have the same {word}: {one} != {other}")
-    kept = {name: copied(one) for name, one in metadata.items() if name not in _CHANGEABLE}
-    for name in _CHANGEABLE:
+            raise ConversionRefused(f"{where} object: must have the same {word}: {one} != {other}")
+    kept = {name: copied(one) for name, one in metadata.items() if name not in _RULES}
+    for name, rule in _RULES.items():
         value = changed.get(name)
         if value is None:
             continue
-        if not isinstance(value, dict) or any(not isinstance(one, str) for one in value.values()):
-            raise ConversionRefused(
-                f"conversion webhook for {kind} returned invalid metadata in object at index "
-                f"{index}: metadata.{name}: must be a map of strings"
-            )
+        # Go's name of the path is another one.
+        path = Path("metadata.annotation" if name == "annotations" else f"metadata.{name}")
+        problem = _problem(name, value)
+        if not problem and value != metadata.get(name):
+            problem = _broken(rule(value, path))
+        if problem:
+            raise ConversionRefused(f"{where} metadata: {problem}")
         if value:
             kept[name] = value
     return {**after, "metadata": kept}
 
 
-_CHANGEABLE = ("labels", "annotations")
+_RULES: Mapping[str, Callable[[dict[str, str], Path], Sequence[FieldError]]] = {
+    "labels": validate_labels,
+    "annotations": validate_annotations,
+}
+"""What a webhook may change of the metadata."""
+
+
+def _problem(name: str, value: Any) -> str:
+    if not isinstance(value, dict):
+        return f"invalid metadata.{name} of type {_go(value)} in converted object"
+    for key, one in value.items():
+        if not isinstance(one, str):
+            return f"metadata.{name}[{key}] must be a string, but is {_go(one)} in converted object"
+    return ""
+
+
+def _broken(errors: Sequence[FieldError]) -> str:
+    told = [str(error) for error in errors]
+    return told[0] if len(told) == 1 else f"[{', '.join(told)}]" if told else ""
+
+
+def _go(value: Any) -> str:
+    return "<nil>" if value is None else go_type(value)

@@ -19,7 +19,7 @@ from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.encryption import SEALED
-from kapiserver.storage.errors import StorageError, Unavailable
+from kapiserver.storage.errors import ConversionRefused, StorageError, Unavailable
 from kapiserver.storage.kv import KV, Event, KeyValue, Page, Read, Revision, Sink, Watch
 
 MOST_PENDING = 10_000
@@ -105,8 +105,11 @@ class ConvertingStore(KV):
                 other[index] = tree
         if other:
             trees = await self._convert(list(other.values()), version)
-            for index, tree in zip(other, trees, strict=True):
-                found[index] = encode_at_rest(self._codecs, tree)
+            try:
+                for index, tree in zip(other, trees, strict=True):
+                    found[index] = encode_at_rest(self._codecs, tree)
+            except CodecError as error:
+                raise ConversionRefused(f"the converted object cannot be stored: {error}") from None
         return found
 
     async def events(self, batch: Sequence[Event]) -> list[Event]:

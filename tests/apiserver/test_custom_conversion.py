@@ -1,15 +1,18 @@
 """Custom objects that a webhook converts: a real HTTPS server answers."""
 
 import base64
+import contextlib
 import http.server
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kapiserver.apiserver import webhook_client
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.tls import Credentials, credentials
 from tests.apiserver.conftest import Api, Server
@@ -19,6 +22,16 @@ FREE = {"type": "object", "properties": {"spec": {
     "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}  # fmt: skip
 
 Behave = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class Raw:
+    """An answer that is no review."""
+
+    body: bytes
+    status: int = 200
+    type: str = "application/json"
+    lacking: int = 0
 
 
 def split(obj: Any, wanted: str) -> Any:
@@ -46,6 +59,8 @@ class Webhook:
     def __init__(self, made: Credentials) -> None:
         self.behave: Behave = good
         self.asked = 0
+        self.hosts: set[tuple[str, str]] = set()
+        self.over = threading.Event()
         webhook = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -54,13 +69,19 @@ class Webhook:
             def do_POST(self) -> None:
                 webhook.asked += 1
                 review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                response = webhook.behave(review["request"], review)
-                kind = {"apiVersion": review["apiVersion"], "kind": review["kind"]}
-                body = json.dumps({**kind, "response": response}).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
+                webhook.hosts.add((self.headers["Host"], self.path))
+                raw = webhook.behave(review["request"], review)
+                if not isinstance(raw, Raw):
+                    kind = {"apiVersion": review["apiVersion"], "kind": review["kind"]}
+                    raw = Raw(json.dumps({**kind, "response": raw}).encode())
+                self.send_response(raw.status)
+                self.send_header("Content-Type", raw.type)
+                self.send_header("Content-Length", str(len(raw.body) + raw.lacking))
                 self.end_headers()
-                self.wfile.write(body)
+                with contextlib.suppress(OSError):
+                    self.wfile.write(raw.body)
+                if raw.lacking:
+                    webhook.over.wait(20)
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -68,7 +89,8 @@ class Webhook:
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         context = made.server_context()
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self.url = f"https://127.0.0.1:{self._server.server_address[1]}/convert"
+        self.port = self._server.server_address[1]
+        self.url = f"https://127.0.0.1:{self.port}/convert"
         self.bundle = base64.b64encode(made.ca.read_bytes()).decode()
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -78,6 +100,7 @@ class Webhook:
         return {"strategy": "Webhook", "webhook": webhook}
 
     def end(self) -> None:
+        self.over.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -92,7 +115,8 @@ def api() -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
-    return credentials(Config(), Path(tmp_path_factory.mktemp("webhook")))
+    config = Config(bind_address="hook.default.svc")
+    return credentials(config, Path(tmp_path_factory.mktemp("webhook")))
 
 
 @pytest.fixture
@@ -140,34 +164,110 @@ def unlike(change: Callable[[Any], None]) -> Behave:
     return behave
 
 
-def rename(response: Any) -> None:
-    response["convertedObjects"][0]["metadata"]["name"] = "other"
+def metadata(**changes: Any) -> Behave:
+    def change(response: Any) -> None:
+        response["convertedObjects"][0]["metadata"].update(changes)
+
+    return unlike(change)
 
 
-@pytest.mark.parametrize(
-    ("behave", "message"),
-    [
-        (
-            unlike(lambda one: one.update(uid="other")),
-            'failed: expected response.uid="',
-        ),
-        (
-            unlike(lambda one: one.update(result={"status": "Failure", "message": "no way"})),
-            "failed: no way",
-        ),
-        (
-            unlike(lambda one: one.update(result={})),
-            "failed: response.result.status was '', not 'Success'",
-        ),
-        (unlike(lambda one: one["convertedObjects"].clear()), "returned 0 objects, expected 1"),
-        (
-            unlike(lambda one: one["convertedObjects"][0].update(apiVersion="a.b/v7")),
-            "invalid groupVersion (expected ",
-        ),
-        (unlike(rename), "must have the same name: a != other"),
-        (lambda *_: None, "failed: no response provided"),
-    ],
-)
+def object_(**changes: Any) -> Behave:
+    return unlike(lambda response: response["convertedObjects"][0].update(changes))
+
+
+def raw(body: bytes = b"", **more: Any) -> Behave:
+    return lambda *_: Raw(body, **more)
+
+
+def other_version(request: Any, review: Any) -> Any:
+    kind = {"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "ConversionReview"}
+    return Raw(json.dumps({**kind, "response": good(request, review)}).encode())
+
+
+STATUS = b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no, thanks"}'
+REVIEW = "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got "
+BAD: dict[str, tuple[Behave, str]] = {
+    "uid": (unlike(lambda one: one.update(uid="other")), ' failed: expected response.uid="'),
+    "failure": (
+        unlike(lambda one: one.update(result={"status": "Failure", "message": "no way"})),
+        " failed: no way",
+    ),
+    "no result": (
+        unlike(lambda one: one.update(result={})),
+        " failed: response.result.status was '', not 'Success'",
+    ),
+    "too few": (
+        unlike(lambda one: one["convertedObjects"].clear()),
+        " returned 0 objects, expected 1",
+    ),
+    "too many": (
+        unlike(lambda one: one["convertedObjects"].extend(one["convertedObjects"])),
+        " returned 2 objects, expected 1",
+    ),
+    "version": (
+        object_(apiVersion="a.b/v7"),
+        " returned invalid object at index 0: invalid groupVersion (expected ",
+    ),
+    "kind": (
+        object_(kind="Other"),
+        " returned invalid object at index 0: invalid kind (expected Widget, received Other)",
+    ),
+    "name": (
+        metadata(name="other"),
+        " returned invalid object: must have the same name: a != other",
+    ),
+    "namespace": (
+        metadata(namespace="kube-system"),
+        " returned invalid object: must have the same namespace: default != kube-system",
+    ),
+    "another uid": (metadata(uid="1"), " returned invalid object: must have the same UID: "),
+    "labels": (
+        metadata(labels={"a": 1}),
+        " returned invalid metadata: metadata.labels[a] must be a string, but is int64 in "
+        "converted object",
+    ),
+    "annotations": (
+        metadata(annotations=["a"]),
+        " returned invalid metadata: invalid metadata.annotations of type []interface {} in "
+        "converted object",
+    ),
+    "wrong labels": (
+        metadata(labels={"a": "b c"}),
+        ' returned invalid metadata: metadata.labels: Invalid value: "b c": a valid label must',
+    ),
+    "wrong annotations": (
+        metadata(annotations={"a b": "c"}),
+        ' returned invalid metadata: metadata.annotation: Invalid value: "a b": name part must',
+    ),
+    "metadata": (
+        object_(metadata=None),
+        " returned invalid metadata: invalid metadata of type <nil> in converted object",
+    ),
+    "no metadata": (
+        unlike(lambda one: one["convertedObjects"][0].pop("metadata")),
+        " returned invalid metadata: missing metadata in converted object",
+    ),
+    "no response": (lambda *_: None, " failed: no response provided"),
+    "another review": (other_version, f" failed: {REVIEW}apiextensions.k8s.io/v1beta1, Kind=Con"),
+    "no review": (raw(b"{}"), f" failed: {REVIEW}/, Kind="),
+    "no JSON": (raw(b"<html>"), " failed: "),
+    "nothing": (raw(b""), " failed: "),
+    "no object": (raw(b"[]"), " failed: "),
+    "status 500": (
+        raw(b"boom\n", status=500, type="text/plain"),
+        ' failed: an error on the server ("boom") has prevented the request from succeeding',
+    ),
+    "status 404": (
+        raw(b"", status=404),
+        " failed: the server could not find the requested resource",
+    ),
+    "status 403": (raw(b"go away", status=403, type="text/plain"), " failed: go away"),
+    "a redirection": (raw(status=302), " failed: the server responded with the status code 302"),
+    "a Status": (raw(STATUS, status=422), " failed: no, thanks"),
+}
+
+
+@pytest.mark.parametrize(("behave", "message"), BAD.values(), ids=BAD)
 def test_bad_answers_are_refused(api: Api, webhook: Webhook, behave: Behave, message: str) -> None:
     """What a webhook must not say is an error in kube-apiserver's words; the stored version goes
     on, and the other comes back when the webhook does."""
@@ -178,8 +278,7 @@ def test_bad_answers_are_refused(api: Api, webhook: Webhook, behave: Behave, mes
     answer = api.get(f"{beta}/a")
     assert answer.status == 500
     kind = f"conversion webhook for {crd['spec']['group']}/v1, Kind=Widget"
-    assert answer.message.startswith(kind)
-    assert message in answer.message
+    assert answer.message.startswith(kind + message)
     assert api.post(beta, widget(crd, "b", "v1beta1", spec={"name": "C D"})).status == 500
     assert api.get(f"{path}/a").status == 200
     webhook.behave = good
@@ -189,12 +288,150 @@ def test_bad_answers_are_refused(api: Api, webhook: Webhook, behave: Behave, mes
 def test_a_webhook_that_nobody_vouches_for_is_not_asked(api: Api, webhook: Webhook) -> None:
     """Without its CA bundle the certificate is not believed; nobody listens on the other port."""
     for config, words in (
-        ({"caBundle": ""}, "certificate verify failed"),
-        ({"url": "https://127.0.0.1:1/x"}, 'failed: Post "https://127.0.0.1:1/x?timeout=30s": '),
+        (
+            {"caBundle": ""},
+            f'failed: Post "{webhook.url}?timeout=30s": tls: failed to verify certificate: x509: '
+            "certificate signed by unknown authority",
+        ),
+        (
+            {"url": "https://127.0.0.1:1/x"},
+            'failed: Post "https://127.0.0.1:1/x?timeout=30s": dial tcp 127.0.0.1:1: connect: '
+            "connection refused",
+        ),
     ):
         crd = people(webhook, **config)
         path = establish(api, crd)
         api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
         answer = api.get(path_of(crd, "v1beta1"))
         assert answer.status == 500
-        assert words in answer.message
+        assert answer.message.endswith(words)
+
+
+def test_an_object_that_is_no_object(api: Api, webhook: Webhook) -> None:
+    """The answer shows it."""
+    crd = people(webhook)
+    path, beta = establish(api, crd), path_of(crd, "v1beta1")
+    api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
+    webhook.behave = unlike(lambda one: one.update(convertedObjects=[{"a": 1}]))
+    answer = api.get(f"{beta}/a")
+    assert (answer.status, answer.message) == (500, "Object 'Kind' is missing in '{\"a\":1}'")
+
+
+def test_an_old_review(api: Api, webhook: Webhook) -> None:
+    """A webhook that speaks v1beta1 alone is not held to say which review it answers."""
+    crd = people(webhook)
+    crd["spec"]["conversion"]["webhook"]["conversionReviewVersions"] = ["v7", "v1beta1"]
+    path, beta = establish(api, crd), path_of(crd, "v1beta1")
+    api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
+    asked: list[str] = []
+
+    def behave(request: Any, review: Any) -> Any:
+        asked.append(review["apiVersion"])
+        return Raw(json.dumps({"response": {**good(request, review), "uid": ""}}).encode())
+
+    webhook.behave = behave
+    assert api.get(f"{beta}/a").json["spec"] == {"name": "A B"}
+    assert asked == ["apiextensions.k8s.io/v1beta1"]
+
+
+def test_what_a_webhook_may_change_of_metadata(api: Api, webhook: Webhook) -> None:
+    """Labels and annotations are what it says; all else stays, whatever it says."""
+    crd = people(webhook)
+    path, beta = establish(api, crd), path_of(crd, "v1beta1")
+    created = api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"})).json["metadata"]
+    webhook.behave = metadata(
+        labels={"x": "y"}, annotations={"b": "c"}, finalizers=["a/b"], generation=7, other="x"
+    )
+    found = api.get(f"{beta}/a").json["metadata"]
+    assert found.pop("labels") == {"x": "y"}
+    assert found.pop("annotations") == {"b": "c"}
+    assert found == created
+
+
+def test_a_webhook_that_hangs(api: Api, webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time ends, be it before its answer or within."""
+    monkeypatch.setattr(webhook_client, "TIMEOUT", 0.2)
+    crd = people(webhook)
+    path, beta = establish(api, crd), path_of(crd, "v1beta1")
+    api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
+    told = f'failed: Post "{webhook.url}?timeout=0.2s": context deadline exceeded'
+    for behave in (raw(lacking=1), lambda *_: webhook.over.wait(20)):
+        webhook.behave = behave
+        answer = api.get(f"{beta}/a")
+        assert answer.status == 500
+        assert answer.message.endswith(told)
+    assert api.get(f"{path}/a").status == 200
+
+
+def test_a_huge_answer(api: Api, webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not more is read than a limit, whatever length is told; what is below comes whole."""
+    monkeypatch.setattr(webhook_client, "MOST_BYTES", 3 << 20)
+    crd = people(webhook)
+    path, beta = establish(api, crd), path_of(crd, "v1beta1")
+    name = "n" * (2 << 20)
+    api.post(path, widget(crd, "a", spec={"first": name, "last": "B"}))
+    webhook.behave = raw(b" " * (4 << 20), lacking=1)
+    answer = api.get(f"{beta}/a")
+    assert answer.status == 500
+    assert answer.message.endswith("failed: the answer is larger than 3145728 bytes")
+    webhook.behave = good
+    assert api.get(f"{beta}/a").json["spec"] == {"name": f"{name} B"}
+
+
+SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook"}}
+
+
+def test_a_webhook_behind_a_service(api: Api, webhook: Webhook) -> None:
+    """It is asked at the service's address, by the name <service>.<namespace>.svc, which its
+    certificate must have."""
+    service = {"name": "hook", "namespace": "default", "port": webhook.port, "path": "/convert"}
+    crd = people(webhook, url=None, service=service)
+    path, beta = establish(api, crd), path_of(crd, "v1beta1")
+    api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
+    at = f"hook.default.svc:{webhook.port}"
+    answer = api.get(beta)
+    told = f'failed: Post "https://{at}/convert?timeout=30s": service "hook" not found'
+    assert answer.message.endswith(told)
+    services = "/api/v1/namespaces/default/services"
+    spec = {"type": "ExternalName", "externalName": "localhost"}
+    assert api.post(services, {**SERVICE, "spec": spec}).status == 201
+    try:
+        assert api.get(f"{beta}/a").json["spec"] == {"name": "A B"}
+        assert webhook.hosts == {(at, "/convert?timeout=30s")}
+        other = people(webhook, url=None, service={**service, "name": "other"})
+        api.post(services, {**SERVICE, "metadata": {"name": "other"}, "spec": spec})
+        api.post(establish(api, other), widget(other, "a", spec={"first": "A", "last": "B"}))
+        answer = api.get(path_of(other, "v1beta1"))
+        assert "tls: failed to verify certificate: " in answer.message
+    finally:
+        api.delete(f"{services}/hook")
+        api.delete(f"{services}/other")
+
+
+PORTS = [{"name": "a", "port": 443}, {"name": "b", "port": 444}]
+READY = {"addresses": [{"ip": "10.1.0.1"}, {"ip": "fd00::1"}], "ports": [
+    {"name": "a", "port": 8443}, {"name": "b", "port": 8444}]}  # fmt: skip
+NOT_READY = {"notReadyAddresses": [{"ip": "10.1.0.2"}], "ports": [{"name": "a", "port": 8443}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "subsets", "port", "found"),
+    [
+        ({"ports": PORTS}, [NOT_READY, READY], 443, [("10.1.0.1", 8443), ("fd00::1", 8443)]),
+        ({"ports": PORTS}, [READY], 444, [("10.1.0.1", 8444), ("fd00::1", 8444)]),
+        ({"ports": PORTS}, [READY], 445, 'no service port 445 found for service "x"'),
+        ({"ports": PORTS}, [NOT_READY], 443, 'no endpoints available for service "x"'),
+        ({"ports": PORTS}, [], 443, 'no endpoints available for service "x"'),
+        ({"ports": [{"port": 443}]}, [READY], 443, 'no endpoints available for service "x"'),
+        ({"type": "ExternalName", "externalName": "a.b"}, [], 443, [("a.b", 443)]),
+    ],
+)
+def test_addresses_of_a_service(spec: Any, subsets: Any, port: int, found: Any) -> None:
+    """A service is reached at its ready endpoints, at the port of that name."""
+    service = {"metadata": {"name": "x"}, "spec": {"type": "ClusterIP", **spec}}
+    if isinstance(found, list):
+        assert webhook_client.addresses_of(service, {"subsets": subsets}, port) == found
+        return
+    with pytest.raises(webhook_client.WebhookFailed) as caught:
+        webhook_client.addresses_of(service, {"subsets": subsets}, port)
+    assert str(caught.value) == found

@@ -140,6 +140,11 @@ def too_long(path: Path, limit: int) -> FieldError:
     return FieldError("too long", path, f"may not be more than {counted(limit, 'byte')}")
 
 
+def too_many_characters(path: Path, limit: int) -> FieldError:
+    """A value has too many characters."""
+    return FieldError("too long", path, f"may not be more than {counted(limit, 'character')}")
+
+
 def too_many(path: Path, count: int, limit: int) -> FieldError:
     """A list has too many items."""
     return FieldError("too many", path, f"must have at most {counted(limit, 'item')}", count)

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from kapiserver.api.errors import FieldError
-from kapiserver.api.objects import generation_of, metadata_of
+from collections.abc import Iterable
+
+from kapiserver.api.errors import FieldError, Path
+from kapiserver.api.objects import generation_of, metadata_of, value_at
+from kapiserver.api.resource.features import drop_of_claim, drop_of_slice, drop_of_template
+from kapiserver.api.resource.validation.allocations import changed_claim_status, device_id
 from kapiserver.api.resource.validation.claims import (
-    changed_claim_status,
+    changed_device_class,
     claim,
     claim_template,
     device_class,
     kept_spec,
 )
-from kapiserver.api.resource.validation.slices import (
-    changed_conditions,
-    changed_resource_slice,
-    resource_slice,
+from kapiserver.api.resource.validation.slices import changed_resource_slice, resource_slice
+from kapiserver.api.resource.validation.taints import (
+    changed_request_status,
+    changed_rule_status,
+    changed_taint_rule,
     status_request,
     taint_rule,
 )
 from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
+
+
+def _capitals(config: Iterable[Tree], path: Path) -> list[str]:
+    found = ((value_at(one, "opaque", "driver") or "", path[index] / "opaque")
+             for index, one in enumerate(config))  # fmt: skip
+    return [text for driver, at in found for text in _capital(driver, at / "driver")]
+
+
+def _capital(driver: str, path: Path) -> list[str]:
+    if driver == driver.lower():
+        return []
+    words = "driver names should be lowercase"
+    return [f'{path}: {words}; "{driver}" contains uppercase characters']
 
 
 class _GenerationStrategy(Strategy):
@@ -40,11 +58,22 @@ class DeviceClassStrategy(_GenerationStrategy):
         return list(device_class(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(device_class(new))
+        return list(changed_device_class(new, old))
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return _capitals(value_at(new, "spec", "config") or (), Path("spec") / "config")
 
 
 class ResourceSliceStrategy(_GenerationStrategy):
     """Devices that a driver offers."""
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        super().prepare_for_create(obj)
+        drop_of_slice(obj, None)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        drop_of_slice(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(resource_slice(obj))
@@ -52,11 +81,22 @@ class ResourceSliceStrategy(_GenerationStrategy):
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(changed_resource_slice(new, old))
 
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return _capital(value_at(new, "spec", "driver") or "", Path("spec") / "driver")
+
 
 class ResourceClaimStrategy(SpecStrategy):
     """What is asked for does not change."""
 
     generations = False
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        super().prepare_for_create(obj)
+        drop_of_claim(obj, None)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        drop_of_claim(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(claim(obj))
@@ -64,9 +104,39 @@ class ResourceClaimStrategy(SpecStrategy):
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(kept_spec(new, old))
 
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        path = Path("spec") / "devices" / "config"
+        return _capitals(value_at(new, "spec", "devices", "config") or (), path)
+
+
+class ResourceClaimStatusStrategy(StatusStrategy):
+    """What is said of devices goes with them."""
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        gone = _allocated(old) - _allocated(new)
+        status = new.get("status") or {}
+        listed = status.get("devices") or ()
+        if any(device_id(one) in gone for one in listed):
+            status["devices"] = [one for one in listed if device_id(one) not in gone]
+            if not status["devices"]:
+                del status["devices"]
+        drop_of_claim(new, old)
+
+
+def _allocated(obj: Tree) -> set[tuple[str, ...]]:
+    found = value_at(obj, "status", "allocation", "devices", "results") or ()
+    return {device_id(one) for one in found}
+
 
 class ResourceClaimTemplateStrategy(Strategy):
     """What claims of pods ask for does not change."""
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        drop_of_template(obj, None)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        drop_of_template(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(claim_template(obj))
@@ -74,15 +144,21 @@ class ResourceClaimTemplateStrategy(Strategy):
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(kept_spec(new, old))
 
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        path = Path("spec") / "spec" / "devices" / "config"
+        return _capitals(value_at(new, "spec", "spec", "devices", "config") or (), path)
+
 
 class DeviceTaintRuleStrategy(SpecStrategy):
     """Puts a taint on devices."""
+
+    allow_unconditional_update = False  # in v1; older versions, which few serve, allow it
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(taint_rule(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(taint_rule(new))
+        return list(changed_taint_rule(new, old))
 
 
 class PoolStatusRequestStrategy(SpecStrategy):
@@ -109,16 +185,16 @@ STRATEGIES: dict[str, Strategy] = {
     "deviceclasses": DeviceClassStrategy(),
     "devicetaintrules": _RULE,
     "devicetaintrules/status": StatusStrategy(
-        _RULE, keeps_metadata=STATUS_METADATA, rule=changed_conditions
+        _RULE, keeps_metadata=STATUS_METADATA, rule=changed_rule_status
     ),
     "resourceclaims": _CLAIM,
-    "resourceclaims/status": StatusStrategy(
+    "resourceclaims/status": ResourceClaimStatusStrategy(
         _CLAIM, keeps_metadata=STATUS_METADATA, rule=changed_claim_status
     ),
     "resourceclaimtemplates": ResourceClaimTemplateStrategy(),
     "resourcepoolstatusrequests": _REQUEST,
     "resourcepoolstatusrequests/status": StatusStrategy(
-        _REQUEST, keeps_metadata=STATUS_METADATA, rule=changed_conditions
+        _REQUEST, keeps_metadata=STATUS_METADATA, rule=changed_request_status
     ),
     "resourceslices": ResourceSliceStrategy(),
 }

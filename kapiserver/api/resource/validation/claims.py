@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked, checked_name, chosen, needed
-from kapiserver.api.core.validation.conditions import conditions
-from kapiserver.api.core.validation.resources import is_native
-from kapiserver.api.core.validation.scheduling import node_selector
-from kapiserver.api.core.validation.volume_plugins import driver_name
+from kapiserver.api.core.validation.common import checked
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import is_terminating, value_at
+from kapiserver.api.label_selectors import validate_labels
+from kapiserver.api.metadata import immutable, validate_annotations
+from kapiserver.api.objects import value_at
 from kapiserver.api.resource.validation.common import (
     REQUESTS_MAX,
-    binding_conditions,
+    class_name,
     fully_qualified_name,
     items,
+    kept_settings,
     label,
     named,
-    pool_name,
-    selectors,
     settings,
-    toleration,
+    tolerations,
 )
+from kapiserver.api.resource.validation.expressions import Check, check_for, selectors, trusted
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
-_STATUS = Path("status")
 _ALTERNATIVES_MAX = 8
-_TOLERATIONS_MAX = 16
-_CONSUMERS_MAX = 256
-_DEVICES_MAX = 256
 _MODES = ("All", "ExactCount")
-_SOURCES = ("FromClaim", "FromClass")
 _ONE_OF = "exactly one of `exactly` or `firstAvailable` is required"
+_NO_ATTRIBUTE = (
+    'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are '
+    "set"
+)
 _NOT_A_REQUEST = (
     "must be the name of a request in the claim or the name of a request and a subrequest "
     "separated by '/'"
@@ -49,7 +45,14 @@ def claim(obj: Tree) -> Iterator[FieldError]:
 
 def claim_template(obj: Tree) -> Iterator[FieldError]:
     """A new template of claims."""
-    return _claim_spec(value_at(obj, "spec", "spec") or {}, _SPEC / "spec")
+    spec = obj.get("spec") or {}
+    metadata, at = spec.get("metadata") or {}, _SPEC / "metadata"
+    yield from validate_annotations(metadata.get("annotations"), at / "annotations")
+    yield from validate_labels(metadata.get("labels"), at / "labels")
+    for name, value in metadata.items():
+        if value and name not in ("annotations", "labels"):
+            yield forbidden(at / name, "cannot be set")
+    yield from _claim_spec(spec.get("spec") or {}, _SPEC / "spec")
 
 
 def kept_spec(new: Tree, old: Tree) -> Iterator[FieldError]:
@@ -59,27 +62,32 @@ def kept_spec(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 def _claim_spec(spec: Tree, path: Path) -> Iterator[FieldError]:
     devices, at = spec.get("devices") or {}, path / "devices"
-    known = _request_names(devices)
+    known = request_names(devices)
+    check = check_for(_all_selectors(devices))
+
+    def request(one: Tree, where: Path) -> Iterator[FieldError]:
+        return _request(one, check, where)
 
     def constraint(one: Tree, where: Path) -> Iterator[FieldError]:
-        yield from _references(one, known, where)
-        if one.get("matchAttribute") is not None:
-            yield from fully_qualified_name(one["matchAttribute"], where / "matchAttribute")
-        elif one.get("distinctAttribute") is not None:
-            yield from fully_qualified_name(one["distinctAttribute"], where / "distinctAttribute")
-        else:
-            yield required(where / "matchAttribute")
+        return _constraint(one, known, where)
 
     def config(one: Tree, where: Path) -> Iterator[FieldError]:
-        yield from _references(one, known, where)
+        yield from references(one, known, where)
         yield from settings(one, where)
 
-    yield from items(devices.get("requests"), REQUESTS_MAX, _request, at / "requests", key=named)
+    yield from items(devices.get("requests"), REQUESTS_MAX, request, at / "requests", key=named)
     yield from items(devices.get("constraints"), REQUESTS_MAX, constraint, at / "constraints")
     yield from items(devices.get("config"), REQUESTS_MAX, config, at / "config")
 
 
-def _request_names(devices: Tree) -> set[str]:
+def _all_selectors(devices: Tree) -> Iterable[Tree]:
+    for request in devices.get("requests") or ():
+        for one in (request.get("exactly") or {}, *(request.get("firstAvailable") or ())):
+            yield from one.get("selectors") or ()
+
+
+def request_names(devices: Tree) -> set[str]:
+    """What constraints, settings and results can refer to: requests, and their alternatives."""
     found = set()
     for request in devices.get("requests") or ():
         found.add(named(request))
@@ -89,46 +97,47 @@ def _request_names(devices: Tree) -> set[str]:
     return found
 
 
-def _references(holder: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
+def references(holder: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
+    """The requests that something is about."""
+
     def check(name: str, where: Path) -> Iterator[FieldError]:
-        return _reference(name, known, where)
+        return reference(name, known, where)
 
     found, at = holder.get("requests"), path / "requests"
-    yield from items(found, REQUESTS_MAX, check, at, key=lambda name: name)
+    yield from items(found, REQUESTS_MAX, check, at, key=str)
 
 
-def _reference(name: str, known: set[str], path: Path) -> Iterator[FieldError]:
+def reference(name: str, known: set[str], path: Path) -> Iterator[FieldError]:
+    """The name of a request, or of an alternative of one."""
     parts = name.split("/")
-    if len(parts) <= 2:
-        for part in parts:
-            yield from checked_name(names.dns1123_label, part, path)
+    for part in parts if len(parts) <= 2 else ():
+        yield from checked(names.dns1123_label, part, path)
     if name not in known:
         yield invalid(path, name, _NOT_A_REQUEST)
 
 
-def _request(request: Tree, path: Path) -> Iterator[FieldError]:
+def _request(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
     yield from label(request, "name", path)
     exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or ()
     if exactly is None and not alternatives:
         yield required(path, _ONE_OF)
     elif exactly is not None and alternatives:
-        yield invalid(path, None, f"{_ONE_OF}, but multiple fields are set")
+        yield invalid(path, "null", f"{_ONE_OF}, but multiple fields are set")
     elif exactly is not None:
-        yield from _exact(exactly, path / "exactly")
+        yield from _exact(exactly, check, path / "exactly")
     else:
+
+        def alternative(one: Tree, where: Path) -> Iterator[FieldError]:
+            yield from label(one, "name", where)
+            yield from _exact(one, check, where)
+
         at = path / "firstAvailable"
-        yield from items(alternatives, _ALTERNATIVES_MAX, _alternative, at, key=named)
+        yield from items(alternatives, _ALTERNATIVES_MAX, alternative, at, key=named)
 
 
-def _alternative(request: Tree, path: Path) -> Iterator[FieldError]:
-    yield from label(request, "name", path)
-    yield from _exact(request, path)
-
-
-def _exact(request: Tree, path: Path) -> Iterator[FieldError]:
-    at = path / "deviceClassName"
-    yield from checked_name(names.dns1123_subdomain, request.get("deviceClassName"), at)
-    yield from selectors(request.get("selectors"), path / "selectors")
+def _exact(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
+    yield from class_name(request, path)
+    yield from selectors(request.get("selectors"), check, path / "selectors")
     mode, count = request.get("allocationMode") or "", request.get("count") or 0
     if mode == "All" and count:
         detail = "must not be specified when allocationMode is 'All'"
@@ -137,86 +146,49 @@ def _exact(request: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "count", count, "must be greater than zero")
     elif mode not in _MODES:
         yield not_supported(path / "allocationMode", mode, _MODES)
-    borne, at = request.get("tolerations"), path / "tolerations"
-    yield from items(borne, _TOLERATIONS_MAX, toleration, at)
+    yield from tolerations(request.get("tolerations"), path / "tolerations")
 
 
-# What claims got.
-
-
-def changed_claim_status(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """What a claim got and who uses it: what it got stays until it is given back."""
-    status, before = new.get("status") or {}, old.get("status") or {}
-    at, consumers = _STATUS / "reservedFor", status.get("reservedFor") or []
-    yield from items(consumers, _CONSUMERS_MAX, _consumer, at, key=lambda one: one.get("uid"))
-    allocation, kept = status.get("allocation"), before.get("allocation")
-    given = {_device(one) for one in value_at(status, "allocation", "devices", "results") or ()}
-
-    def reported(one: Tree, where: Path) -> Iterator[FieldError]:
-        yield from driver_name(one.get("driver") or "", where / "driver")
-        yield from pool_name(one.get("pool") or "", where / "pool")
-        yield from label(one, "device", where)
-        if _device(one) not in given:
-            detail = "must be an allocated device in the claim"
-            yield invalid(where, "/".join(_device(one)[:3]), detail)
-        yield from conditions(one.get("conditions"), where / "conditions")
-
-    yield from items(status.get("devices"), _DEVICES_MAX, reported, _STATUS / "devices")
-    if consumers and allocation is None:
-        yield forbidden(at, "may not be specified when `allocated` is not set")
-    elif is_terminating(new):
-        users = before.get("reservedFor") or []
-        if any(one not in users for one in consumers):
-            detail = (
-                "new entries may not be added while `deallocationRequested` or "
-                "`deletionTimestamp` are set"
-            )
-            yield forbidden(at, detail)
-    if allocation is not None and kept is not None:
-        yield from immutable(allocation, kept, _STATUS / "allocation")
-    elif allocation is not None:
-        known = _request_names(value_at(new, "spec", "devices") or {})
-        yield from _allocation(allocation, known, _STATUS / "allocation")
-
-
-def _device(one: Tree) -> tuple[str, ...]:
-    return tuple(one.get(name) or "" for name in ("driver", "pool", "device", "shareID"))
-
-
-def _consumer(consumer: Tree, path: Path) -> Iterator[FieldError]:
-    for name in ("resource", "name", "uid"):
-        yield from needed(consumer, name, path)
-
-
-def _allocation(allocation: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
-    def result(one: Tree, where: Path) -> Iterator[FieldError]:
-        yield from _reference(one.get("request") or "", known, where / "request")
-        yield from driver_name(one.get("driver") or "", where / "driver")
-        yield from pool_name(one.get("pool") or "", where / "pool")
-        yield from label(one, "device", where)
-        yield from binding_conditions(one, where)
-
-    def config(one: Tree, where: Path) -> Iterator[FieldError]:
-        yield from chosen(one.get("source"), _SOURCES, where / "source")
-        yield from _references(one, known, where)
-        yield from settings(one, where)
-
-    devices, at = allocation.get("devices") or {}, path / "devices"
-    yield from items(devices.get("results"), REQUESTS_MAX, result, at / "results")
-    yield from items(devices.get("config"), 2 * REQUESTS_MAX, config, at / "config")
-    if allocation.get("nodeSelector") is not None:
-        yield from node_selector(allocation["nodeSelector"], path / "nodeSelector")
+def _constraint(constraint: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
+    yield from references(constraint, known, path)
+    fields = ("matchAttribute", "distinctAttribute")
+    given = [name for name in fields if constraint.get(name) is not None]
+    for name in given:
+        yield from fully_qualified_name(constraint[name], path / name)
+    if not given:
+        yield required(path, _NO_ATTRIBUTE)
 
 
 # Classes.
 
 
 def device_class(obj: Tree) -> Iterator[FieldError]:
-    """A class, new or changed."""
-    spec = obj.get("spec") or {}
-    yield from selectors(spec.get("selectors"), _SPEC / "selectors")
-    yield from items(spec.get("config"), REQUESTS_MAX, settings, _SPEC / "config")
-    name = spec.get("extendedResourceName")
-    if name is not None and (is_native(name) or any(checked(names.qualified_name, name, _SPEC))):
-        at = _SPEC / "extendedResourceName"
-        yield invalid(at, name, "must be a valid extended resource name")
+    """A new class."""
+    return changed_device_class(obj, {})
+
+
+def changed_device_class(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A class that is to be changed: selectors and settings that stay are trusted."""
+    spec, before = new.get("spec") or {}, old.get("spec")
+    found, config = spec.get("selectors"), spec.get("config")
+    check, rule = check_for(found or ()), settings
+    if before is not None and found == before.get("selectors"):
+        check = trusted
+    if before is not None and config == before.get("config"):
+        rule = kept_settings
+    yield from selectors(found, check, _SPEC / "selectors")
+    yield from items(config, REQUESTS_MAX, rule, _SPEC / "config")
+    name, kept = (value_at(one, "spec", "extendedResourceName") for one in (new, old))
+    if name is not None and name != kept:
+        for message in _wrong_with_extended_resource(name):
+            yield invalid(_SPEC / "extendedResourceName", name, message)
+
+
+def _wrong_with_extended_resource(name: str) -> Iterator[str]:
+    if "/" not in name:
+        yield "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
+    elif "kubernetes.io/" in name:
+        yield 'must not have "kubernetes.io/" domain'
+    if name.startswith("requests."):
+        yield 'must not have "requests." prefix'
+    yield from names.qualified_name(f"requests.{name}")

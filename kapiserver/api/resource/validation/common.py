@@ -1,31 +1,32 @@
-"""Rules that claims, classes and slices share: names, sets, selectors, settings, taints."""
+"""Rules that claims, classes and slices share: names, lists, settings, taints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import orjson
+
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, checked_name, chosen
-from kapiserver.api.core.validation.volume_plugins import driver_name
+from kapiserver.api.core.validation.volume_plugins import DRIVER_MAX, driver_name
+from kapiserver.api.declared import unique
 from kapiserver.api.errors import (
     FieldError,
     Path,
-    duplicate,
     invalid,
     required,
     too_long,
     too_many,
+    too_many_characters,
 )
 from kapiserver.api.label_selectors import validate_label_key
-from kapiserver.api.types import Tree
+from kapiserver.api.types import Tree, Value
 
 REQUESTS_MAX = 32
-_SELECTORS_MAX = 32
-_EXPRESSION_MAX = 10 * 1024
+SETTINGS_MAX = 10 * 1024
 _IDENTIFIER_MAX = 32
 _POOL_MAX = 253
-_CONDITIONS_MAX = 4
 _EFFECTS = ("NoExecute", "NoSchedule", "None")
 _OPERATORS = ("Equal", "Exists")
 
@@ -45,13 +46,8 @@ def items(
         return
     for index, item in enumerate(listed):
         yield from check(item, path[index])
-    seen: set[Any] = set()
-    for index, item in enumerate(listed):
-        if key is None:
-            return
-        if key(item) in seen:
-            yield duplicate(path[index], key(item))
-        seen.add(key(item))
+    if key is not None:
+        yield from unique(listed, key, path)
 
 
 def named(item: Tree) -> str:
@@ -60,8 +56,8 @@ def named(item: Tree) -> str:
 
 
 def label(item: Tree, name: str, path: Path) -> Iterator[FieldError]:
-    """A field that is a DNS label."""
-    return checked_name(names.dns1123_label, item.get(name), path / name)
+    """A field that is a DNS label; nothing is none."""
+    return checked(names.dns1123_label, item.get(name) or "", path / name)
 
 
 def pool_name(name: str, path: Path) -> Iterator[FieldError]:
@@ -72,77 +68,111 @@ def pool_name(name: str, path: Path) -> Iterator[FieldError]:
     if len(name) > _POOL_MAX:
         yield too_long(path, _POOL_MAX)
     for part in name.split("/"):
-        for message in names.dns1123_subdomain(part):
-            yield invalid(path, part, message)
+        yield from checked(names.dns1123_subdomain, part, path)
+
+
+def declared_pool_name(name: str, path: Path) -> Iterator[FieldError]:
+    """The same by the rules that types declare."""
+    if len(name) > _POOL_MAX:
+        yield too_long(path, _POOL_MAX)
+    for index, part in enumerate(name.split("/")):
+        if not part:
+            yield invalid(path, name, f"segment {index}: must not be empty")
+        for message in names.dns1123_subdomain(part) if part else ():
+            yield invalid(path, part, f"segment {index}: {message}")
+
+
+def declared_driver(name: str, path: Path) -> Iterator[FieldError]:
+    """The name of a driver by the rules that types declare."""
+    if not name:
+        yield required(path)
+        return
+    yield from checked(names.caseless_subdomain, name, path)
+    if len(name) > DRIVER_MAX:
+        yield too_many_characters(path, DRIVER_MAX)
 
 
 def qualified_name(name: str, path: Path) -> Iterator[FieldError]:
     """The name of an attribute or a capacity: an identifier, with a domain or not."""
     domain, slash, own = name.rpartition("/")
-    if not name:
-        yield required(path, "name required")
+    if "/" in domain:
+        yield invalid(path, name, "must not contain more than one slash")
         return
-    if slash:
-        if not domain:
-            yield required(path, "the domain must not be empty")
-        elif "/" in domain:
-            detail = "a qualified name must be of the form <domain>/<name> or <name>"
-            yield invalid(path, name, detail)
-            return
-        else:
-            yield from driver_name(domain, path)
-    if not own:
-        yield required(path, "the name must not be empty")
-        return
-    if len(own) > _IDENTIFIER_MAX:
-        yield too_long(path, _IDENTIFIER_MAX)
-    yield from checked(names.c_identifier, own, path)
+    if slash and not domain:
+        yield invalid(path, "", "the domain must not be empty")
+    elif slash:
+        yield from driver_name(domain, path)
+    if slash and not own:
+        yield invalid(path, "", "the name must not be empty")
+    else:
+        yield from _identifier(own, path)
 
 
 def fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
-    """The same with a domain."""
-    yield from qualified_name(name, path)
-    if name and "/" not in name:
+    """The name of an attribute with its domain, by the rules that types declare."""
+    domain, slash, own = name.rpartition("/")
+    if "/" in domain:
+        yield invalid(path, name, "must not contain more than one slash")
+        return
+    if not slash:
+        yield from _identifier(own, path)
         detail = "a fully qualified name must be a domain and a name separated by a slash"
         yield invalid(path, name, detail)
-
-
-def selectors(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
-    """Which devices fit. What expressions say is not looked into."""
-    return items(found, _SELECTORS_MAX, _selector, path)
-
-
-def _selector(selector: Tree, path: Path) -> Iterator[FieldError]:
-    cel = selector.get("cel")
-    if cel is None:
-        yield required(path / "cel")
         return
-    expression = cel.get("expression") or ""
-    if len(expression) > _EXPRESSION_MAX:
-        yield too_long(path / "cel" / "expression", _EXPRESSION_MAX)
-    if not expression.strip():
-        yield required(path / "cel" / "expression")
+    if not domain:
+        yield invalid(path, "", "prefix must not be empty")
+    elif len(domain) > DRIVER_MAX:
+        yield too_long(path, DRIVER_MAX)
+    for message in names.dns1123_subdomain(domain) if domain else ():
+        yield invalid(path, domain, f"prefix: {message}")
+    if not own:
+        yield invalid(path, "", "name must not be empty")
+    else:
+        yield from _identifier(own, path)
+
+
+def _identifier(name: str, path: Path) -> Iterator[FieldError]:
+    if len(name) > _IDENTIFIER_MAX:
+        yield too_long(path, _IDENTIFIER_MAX)
+    yield from checked(names.c_identifier, name, path)
 
 
 def settings(config: Tree, path: Path) -> Iterator[FieldError]:
     """Settings that only the driver understands."""
+    return _settings(config, path, SETTINGS_MAX)
+
+
+def kept_settings(config: Tree, path: Path) -> Iterator[FieldError]:
+    """Settings that were there before: they may be longer than new ones."""
+    return _settings(config, path, None)
+
+
+def _settings(config: Tree, path: Path, most: int | None) -> Iterator[FieldError]:
     opaque, at = config.get("opaque"), path / "opaque"
     if opaque is None:
         yield required(at)
         return
-    yield from driver_name(opaque.get("driver") or "", at / "driver")
-    parameters = opaque.get("parameters")
-    if parameters is None:
-        yield required(at / "parameters")
-    elif not isinstance(parameters, dict):
-        yield invalid(at / "parameters", "<value omitted>", "must be a valid JSON object")
+    yield from declared_driver(opaque.get("driver") or "", at / "driver")
+    yield from free_object(opaque.get("parameters"), most, at / "parameters")
 
 
-def taint(found: Tree, path: Path) -> Iterator[FieldError]:
-    """A mark that keeps claims off a device."""
+def free_object(value: Value, most: int | None, path: Path) -> Iterator[FieldError]:
+    """An object of any content, so many bytes long."""
+    if value is None:
+        yield required(path)
+    elif most is not None and len(orjson.dumps(value)) > most:
+        yield too_long(path, most)
+    elif not isinstance(value, dict):
+        yield invalid(path, "<value omitted>", "must be a valid JSON object")
+
+
+def taint(found: Tree, path: Path, *, effect_before: str | None = None) -> Iterator[FieldError]:
+    """A mark that keeps claims off a device. An effect that was there before may be any."""
     yield from validate_label_key(found.get("key") or "", path / "key")
     yield from checked(names.label_value, found.get("value") or "", path / "value")
-    yield from chosen(found.get("effect"), _EFFECTS, path / "effect")
+    effect = found.get("effect") or ""
+    if effect != effect_before:
+        yield from chosen(effect, _EFFECTS, path / "effect")
 
 
 def toleration(found: Tree, path: Path) -> Iterator[FieldError]:
@@ -160,17 +190,13 @@ def toleration(found: Tree, path: Path) -> Iterator[FieldError]:
     yield from chosen(found.get("effect"), _EFFECTS, path / "effect", optional=True)
 
 
-def binding_conditions(holder: Tree, path: Path) -> Iterator[FieldError]:
-    """Conditions that tell when a device is ready for its claim, and when it never will be."""
-    kinds = ("bindingConditions", "bindingFailureConditions")
-    for kind in kinds:
-        yield from items(holder.get(kind), _CONDITIONS_MAX, _condition, path / kind, key=str)
-    ready, at = holder.get(kinds[0]) or (), path / kinds[1]
-    for index, condition in enumerate(holder.get(kinds[1]) or ()):
-        if condition in ready:
-            detail = "bindingFailureConditions must not overlap with bindingConditions"
-            yield invalid(at[index], condition, detail)
+def tolerations(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+    """Taints that do not matter."""
+    for index, one in enumerate(found or ()):
+        yield from toleration(one, path[index])
 
 
-def _condition(condition: str, path: Path) -> Iterator[FieldError]:
-    yield from validate_label_key(condition, path)
+def class_name(holder: Tree, path: Path) -> Iterator[FieldError]:
+    """The class of the devices that are asked for."""
+    at = path / "deviceClassName"
+    yield from checked_name(names.dns1123_subdomain, holder.get("deviceClassName"), at)

@@ -1,20 +1,30 @@
-"""Rules for the devices that drivers offer, and for taints put on them."""
+"""Rules for the devices that drivers offer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked, in_range
-from kapiserver.api.core.validation.conditions import conditions
+from kapiserver.api.core.validation.common import checked
 from kapiserver.api.core.validation.scheduling import node_selector
 from kapiserver.api.core.validation.volume_plugins import driver_name
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long, too_many
+from kapiserver.api.declared import one_member, same_members, text
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    required,
+    too_long,
+    too_many,
+)
+from kapiserver.api.label_selectors import validate_label_key
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import value_at
+from kapiserver.api.resource.validation.capacities import request_policy
 from kapiserver.api.resource.validation.common import (
-    binding_conditions,
     items,
     label,
     named,
@@ -22,54 +32,62 @@ from kapiserver.api.resource.validation.common import (
     qualified_name,
     taint,
 )
-from kapiserver.api.types import Tree, Value
+from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
 _DEVICES_MAX = 128
 _DEVICES_WITH_MORE_MAX = 64
 _FACTS_MAX = 32
+_KEY_MAX = 63 + 1 + 32
+_VALUES_MAX = 48
 _TAINTS_MAX = 16
 _COUNTER_SETS_MAX = 8
+_CONSUMED_SETS_MAX = 2
 _COUNTERS_MAX = 32
+_CONDITIONS_MAX = 4
 _TEXT_MAX = 64
-_LIMIT_MAX = 1000
 _WHERE = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
-_VALUES = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
+_LISTS = ("ints", "bools", "strings", "versions")
+_VALUES = ("int", "bool", "string", "version", *_LISTS)
+_KINDS = ("bindingConditions", "bindingFailureConditions")
 _PRE = r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
 _VERSION = re.compile(
     rf"(0|[1-9]\d*)(\.(0|[1-9]\d*)){{2}}(-{_PRE}(\.{_PRE})*)?(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?",
     re.ASCII,
 )
+_NOT_VERSION = "must be a string compatible with semver.org spec 2.0.0"
+_EMPTY = "must not be empty if specified"
 
 
 def resource_slice(obj: Tree) -> Iterator[FieldError]:
     """A new slice."""
-    spec = obj.get("spec") or {}
+    return changed_resource_slice(obj, {})
+
+
+def changed_resource_slice(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A slice that is to be changed: it stays with its driver, pool and node."""
+    spec, before = new.get("spec") or {}, old.get("spec")
     yield from driver_name(spec.get("driver") or "", _SPEC / "driver")
     yield from _pool(spec.get("pool") or {}, _SPEC / "pool")
+    for path in (("pool", "name"), ("driver",), ("nodeName",)) if before is not None else ():
+        at = Path(".".join(("spec", *path)))
+        its, kept = value_at(spec, *path), value_at(before or {}, *path)
+        yield from immutable("null" if its is None else its, "null" if kept is None else kept, at)
     yield from _nodes(
         spec, _WHERE, _SPEC, empty="must be either unset or set to a non-empty string"
     )
-    given = [f"`{name}`" for name in _WHERE if spec.get(name)]
+    given = _given(spec, _WHERE)
     listed = ", ".join(f"`{name}`" for name in _WHERE)
     if not given:
         yield required(_SPEC, f"exactly one of {listed} is required")
     elif len(given) > 1:
         detail = f"exactly one of {listed} is required, but multiple fields are set"
         yield invalid(_SPEC, f"{{{', '.join(given)}}}", detail)
-    if spec.get("sharedCounters") and spec.get("devices"):
+    if spec.get("sharedCounters") is not None and spec.get("devices") is not None:
         yield invalid(_SPEC, "", "only one of `sharedCounters` or `devices` is allowed")
-    yield from _devices(spec)
+    yield from _devices(spec, before or {})
     counters, at = spec.get("sharedCounters"), _SPEC / "sharedCounters"
     yield from items(counters, _COUNTER_SETS_MAX, _counter_set, at, key=named)
-
-
-def changed_resource_slice(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A slice that is to be changed: it stays with its driver, pool and node."""
-    yield from resource_slice(new)
-    for path in (("pool", "name"), ("driver",), ("nodeName",)):
-        at = Path(".".join(("spec", *path)))
-        yield from immutable(value_at(new, "spec", *path), value_at(old, "spec", *path), at)
 
 
 def _pool(pool: Tree, path: Path) -> Iterator[FieldError]:
@@ -79,6 +97,11 @@ def _pool(pool: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "resourceSliceCount", count, "must be greater than zero")
     if generation < 0:
         yield invalid(path / "generation", generation, "must be greater than or equal to zero")
+
+
+def _given(holder: Tree, fields: tuple[str, ...]) -> list[str]:
+    unset: tuple[object, ...] = (None, "", False)
+    return [f"`{name}`" for name in fields if holder.get(name) not in unset]
 
 
 def _nodes(
@@ -91,8 +114,8 @@ def _nodes(
         yield from checked(names.dns1123_subdomain, name, path / "nodeName")
     if selector is not None:
         yield from node_selector(selector, path / "nodeSelector")
-        terms = selector.get("nodeSelectorTerms") or []
-        if path == _SPEC and len(terms) != 1:
+        terms = selector.get("nodeSelectorTerms")
+        if path == _SPEC and len(terms or ()) != 1:
             at = path / "nodeSelector" / "nodeSelectorTerms"
             yield invalid(at, terms, "must have exactly one node selector term")
     for field in fields[2:]:
@@ -100,60 +123,114 @@ def _nodes(
             yield invalid(path / field, False, "must be either unset or set to true")
 
 
-def _devices(spec: Tree) -> Iterator[FieldError]:
+def _devices(spec: Tree, before: Tree) -> Iterator[FieldError]:
     devices, at = spec.get("devices") or (), _SPEC / "devices"
-    more = any(one.get("taints") or one.get("consumesCounters") for one in devices)
+    most = _DEVICES_WITH_MORE_MAX if any(map(_has_more, devices)) else _DEVICES_MAX
+    if len(devices) > most:
+        yield too_many(at, len(devices), most)
+        return
     each = bool(spec.get("perDeviceNodeSelection"))
+    known: dict[str, Tree] = {}
+    for one in before.get("devices") or ():
+        known.setdefault(named(one), one)
+    for index, one in enumerate(devices):
+        yield from _device(one, known.get(named(one)), at[index])
+        yield from _device_nodes(one, at[index], each=each)
+        yield from binding_conditions(one, at[index])
+    yield from _repeated([named(one) for one in devices], at)
 
-    def device(one: Tree, where: Path) -> Iterator[FieldError]:
-        yield from _device(one, where)
-        yield from _device_nodes(one, where, each=each)
-        yield from binding_conditions(one, where)
 
-    most = _DEVICES_WITH_MORE_MAX if more else _DEVICES_MAX
-    yield from items(devices, most, device, at, key=named)
+def _has_more(device: Tree) -> bool:
+    # What makes a device dear to the scheduler.
+    if device.get("taints") or device.get("consumesCounters"):
+        return True
+    facts = (device.get("attributes") or {}).values()
+    return any(fact.get(name) is not None for fact in facts for name in _LISTS)
 
 
-def _device(device: Tree, path: Path) -> Iterator[FieldError]:
+def _repeated(found: list[str], path: Path) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, one in enumerate(found):
+        if one in seen:
+            yield duplicate(path[index], one)
+        seen.add(one)
+
+
+def _device(device: Tree, before: Tree | None, path: Path) -> Iterator[FieldError]:
     yield from label(device, "name", path)
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
     count = len(attributes) + len(capacity)
     if count > _FACTS_MAX:
         detail = f"the total number of attributes and capacities must not exceed {_FACTS_MAX}"
         yield invalid(path, count, detail)
+    count = sum(
+        sum(len(one.get(name) or ()) for name in _LISTS) or 1 for one in attributes.values()
+    )
+    if count > _VALUES_MAX:
+        detail = f"the total number of attribute values must not exceed {_VALUES_MAX}"
+        yield invalid(path, count, detail)
+    at, kept = path / "attributes", (before or {}).get("attributes") or {}
     for name, value in attributes.items():
-        at = (path / "attributes")[name]
         yield from qualified_name(name, at)
-        yield from _attribute(value, at)
-    for name, value in capacity.items():
-        at = (path / "capacity")[name]
-        yield from qualified_name(name, at)
-        if value.get("requestPolicy") and not device.get("allowMultipleAllocations"):
-            yield forbidden(at / "requestPolicy", "allowMultipleAllocations must be true")
-    yield from items(device.get("taints"), _TAINTS_MAX, taint, path / "taints")
+        yield from _attribute(value, kept.get(name), at[_shortened(name)])
+    if before is None or device.get("capacity") != before.get("capacity"):
+        yield from _capacities(device, path / "capacity")
+    if before is None or device.get("taints") != before.get("taints"):
+        yield from items(device.get("taints"), _TAINTS_MAX, taint, path / "taints")
     consumed, at = device.get("consumesCounters"), path / "consumesCounters"
     yield from items(
-        consumed, _COUNTER_SETS_MAX, _consumption, at, key=lambda one: one.get("counterSet") or ""
+        consumed, _CONSUMED_SETS_MAX, _consumption, at, key=lambda one: one.get("counterSet") or ""
     )
 
 
-def _attribute(value: Tree, path: Path) -> Iterator[FieldError]:
-    given = [name for name in _VALUES if value.get(name) is not None]
-    text, version = value.get("string"), value.get("version")
-    if text is not None and len(text) > _TEXT_MAX:
-        yield too_long(path / "string", _TEXT_MAX)
-    if version is not None:
-        yield from _version(version, path / "version")
-    if len(given) != 1:
-        shown: Value = value if given else ""
-        yield invalid(path, shown, "exactly one value must be specified")
+def _shortened(key: str) -> str:
+    # A key in a path, its middle left out where it is long.
+    if len(key) <= _KEY_MAX:
+        return key
+    left = _KEY_MAX - 3
+    return f"{key[: (left + 1) // 2]}...{key[len(key) - left // 2 :]}"
+
+
+def _capacities(device: Tree, path: Path) -> Iterator[FieldError]:
+    for name, value in (device.get("capacity") or {}).items():
+        yield from qualified_name(name, path)
+        policy, at = value.get("requestPolicy"), path[_shortened(name)] / "requestPolicy"
+        if policy is None:
+            continue
+        if device.get("allowMultipleAllocations"):
+            yield from request_policy(policy, value.get("value") or "0", at)
+        else:
+            yield forbidden(at, "allowMultipleAllocations must be true")
+
+
+def _attribute(value: Tree, before: Tree | None, path: Path) -> Iterator[FieldError]:
+    if value.get("string") is not None:
+        yield from _text(value["string"], path / "string")
+    if value.get("version") is not None:
+        yield from _version(value["version"], path / "version")
+    rules: tuple[tuple[str, Callable[[str, Path], Iterator[FieldError]]], ...] = (
+        ("strings", _text),
+        ("versions", _version),
+    )
+    for name in _LISTS:
+        if value.get(name) == []:
+            yield invalid(path / name, [], _EMPTY)
+    for name, rule in rules:
+        for index, one in enumerate(value.get(name) or ()):
+            yield from rule(one, (path / name)[index])
+    if before is None or not same_members(value, before, _VALUES):
+        yield from one_member(value, _VALUES, path)
+
+
+def _text(value: str, path: Path) -> Iterator[FieldError]:
+    if len(value.encode("utf-8", "surrogatepass")) > _TEXT_MAX:
+        yield too_long(path, _TEXT_MAX)
 
 
 def _version(version: str, path: Path) -> Iterator[FieldError]:
-    if len(version) > _TEXT_MAX:
-        yield too_long(path, _TEXT_MAX)
-    elif not _VERSION.fullmatch(version):
-        yield invalid(path, version, "must be a string compatible with semver.org spec 2.0.0")
+    if not _VERSION.fullmatch(version):
+        yield invalid(path, version, _NOT_VERSION)
+    yield from _text(version, path)
 
 
 def _device_nodes(device: Tree, path: Path, *, each: bool) -> Iterator[FieldError]:
@@ -164,10 +241,10 @@ def _device_nodes(device: Tree, path: Path, *, each: bool) -> Iterator[FieldErro
                 "`nodeName`, `nodeSelector` and `allNodes` can only be set if "
                 "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
             )
-            yield invalid(path, None, detail)
+            yield invalid(path, "null", detail)
         return
     yield from _nodes(device, fields, path, empty="must not be empty")
-    given = [f"`{name}`" for name in fields if device.get(name)]
+    given = _given(device, fields)
     detail = (
         "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when "
         "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
@@ -179,12 +256,12 @@ def _device_nodes(device: Tree, path: Path, *, each: bool) -> Iterator[FieldErro
 
 
 def _counter_set(counters: Tree, path: Path) -> Iterator[FieldError]:
-    yield from label(counters, "name", path)
+    yield from text(counters.get("name"), names.dns1123_label, path / "name")
     yield from _counters(counters, path)
 
 
 def _consumption(consumption: Tree, path: Path) -> Iterator[FieldError]:
-    yield from label(consumption, "counterSet", path)
+    yield from text(consumption.get("counterSet"), names.dns1123_label, path / "counterSet")
     yield from _counters(consumption, path)
 
 
@@ -195,31 +272,28 @@ def _counters(holder: Tree, path: Path) -> Iterator[FieldError]:
     if len(counters) > _COUNTERS_MAX:
         yield too_many(at, len(counters), _COUNTERS_MAX)
     for name in counters:
-        yield from checked(names.dns1123_label, name, at[name])
+        yield from checked(names.dns1123_label, name, at)
 
 
-def taint_rule(obj: Tree) -> Iterator[FieldError]:
-    """A rule that puts a taint on devices, new or changed."""
-    spec = obj.get("spec") or {}
-    selector, at = spec.get("deviceSelector") or {}, _SPEC / "deviceSelector"
-    if selector.get("driver") is not None:
-        yield from driver_name(selector["driver"], at / "driver")
-    if selector.get("pool") is not None:
-        yield from pool_name(selector["pool"], at / "pool")
-    if selector.get("device") is not None:
-        yield from label(selector, "device", at)
-    yield from taint(spec.get("taint") or {}, _SPEC / "taint")
+def binding_conditions(holder: Tree, path: Path) -> Iterator[FieldError]:
+    """Conditions that tell when a device is ready for its claim, and when it never will be."""
+    for kind in _KINDS:
+        yield from items(holder.get(kind), _CONDITIONS_MAX, _condition, path / kind)
+    ready, failed = (holder.get(kind) for kind in _KINDS)
+    at = path / _KINDS[1]
+    yield from _repeated(ready or [], path / _KINDS[0])
+    yield from _repeated(failed or [], at)
+    for index, condition in enumerate(failed or ()):
+        if condition in (ready or ()):
+            detail = "bindingFailureConditions must not overlap with bindingConditions"
+            yield invalid(at[index], condition, detail)
+    if failed and not ready:
+        detail = "bindingConditions are required to use bindingFailureConditions"
+        yield invalid(path / _KINDS[0], ready, detail)
+    if ready and not failed:
+        detail = "bindingFailureConditions are required to use bindingConditions"
+        yield invalid(at, failed, detail)
 
 
-def changed_conditions(new: Tree, _: Tree) -> Iterator[FieldError]:
-    """What is known of a rule or a request."""
-    yield from conditions(value_at(new, "status", "conditions"), Path("status") / "conditions")
-
-
-def status_request(obj: Tree) -> Iterator[FieldError]:
-    """Asks how much of a driver's pools is taken."""
-    spec = obj.get("spec") or {}
-    yield from driver_name(spec.get("driver") or "", _SPEC / "driver")
-    if spec.get("poolName") is not None:
-        yield from pool_name(spec["poolName"], _SPEC / "poolName")
-    yield from in_range(spec.get("limit"), 1, _LIMIT_MAX, _SPEC / "limit")
+def _condition(condition: str, path: Path) -> Iterator[FieldError]:
+    yield from validate_label_key(condition, path)

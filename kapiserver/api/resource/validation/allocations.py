@@ -1,0 +1,151 @@
+"""Rules for what claims got, who uses it, and what drivers say of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kapiserver.api.addresses import address_of
+from kapiserver.api.core.validation.common import chosen, needed
+from kapiserver.api.core.validation.conditions import conditions
+from kapiserver.api.core.validation.scheduling import node_selector
+from kapiserver.api.core.validation.volume_plugins import driver_name
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long, too_many
+from kapiserver.api.objects import is_terminating, value_at
+from kapiserver.api.resource.validation.claims import reference, references, request_names
+from kapiserver.api.resource.validation.common import (
+    REQUESTS_MAX,
+    SETTINGS_MAX,
+    declared_driver,
+    declared_pool_name,
+    free_object,
+    items,
+    label,
+    pool_name,
+    settings,
+    tolerations,
+)
+from kapiserver.api.resource.validation.slices import binding_conditions
+from kapiserver.api.types import Tree
+
+_STATUS = Path("status")
+_CONSUMERS_MAX = 256
+_CONDITIONS_MAX = 8
+_ADDRESSES_MAX = 16
+_TEXTS = (("interfaceName", 256), ("hardwareAddress", 128))
+_SOURCES = ("FromClaim", "FromClass")
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NO_ADDRESS = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
+_OPAQUE: Tree = {"Driver": {}, "Pool": {}, "Device": {}, "ShareID": {}}
+"""What a message shows of a device: kube-apiserver keeps names in a form that JSON has no word
+for."""
+
+
+def changed_claim_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """What a claim got and who uses it: what it got stays until it is given back."""
+    status, before = new.get("status") or {}, old.get("status") or {}
+    at, consumers = _STATUS / "reservedFor", status.get("reservedFor") or []
+    yield from items(consumers, _CONSUMERS_MAX, _consumer, at, key=lambda one: one.get("uid"))
+    allocation, kept = status.get("allocation"), before.get("allocation")
+    given = {device_id(one) for one in value_at(status, "allocation", "devices", "results") or ()}
+
+    def reported(one: Tree, where: Path) -> Iterator[FieldError]:
+        return _reported(one, given, where)
+
+    listed = status.get("devices") or []
+    yield from items(listed, len(listed), reported, _STATUS / "devices", key=device_id)
+    if consumers and allocation is None:
+        yield forbidden(at, "may not be specified when `allocated` is not set")
+    elif is_terminating(new):
+        users = before.get("reservedFor") or []
+        if any(one not in users for one in consumers):
+            detail = (
+                "new entries may not be added while `deallocationRequested` or "
+                "`deletionTimestamp` are set"
+            )
+            yield forbidden(at, detail)
+    if allocation is not None and kept is not None:
+        if allocation != kept:
+            yield invalid(_STATUS / "allocation", "null", "field cannot be modified once set")
+    elif allocation is not None:
+        known = request_names(value_at(new, "spec", "devices") or {})
+        yield from _allocation(allocation, known, _STATUS / "allocation")
+
+
+def device_id(one: Tree) -> tuple[str, ...]:
+    """Which device, or share of one: unique in the cluster."""
+    return tuple(one.get(name) or "" for name in ("driver", "pool", "device", "shareID"))
+
+
+def _consumer(consumer: Tree, path: Path) -> Iterator[FieldError]:
+    for name in ("resource", "name", "uid"):
+        yield from needed(consumer, name, path)
+
+
+def _reported(one: Tree, given: set[tuple[str, ...]], path: Path) -> Iterator[FieldError]:
+    yield from driver_name(one.get("driver") or "", path / "driver")
+    yield from pool_name(one.get("pool") or "", path / "pool")
+    yield from label(one, "device", path)
+    yield from _share(one, path)
+    if device_id(one) not in given:
+        yield invalid(path, _OPAQUE, "must be an allocated device in the claim")
+    known, at = one.get("conditions") or (), path / "conditions"
+    if len(known) > _CONDITIONS_MAX:
+        yield too_many(at, len(known), _CONDITIONS_MAX)
+    yield from conditions(known, at)
+    if "data" in one:
+        yield from free_object(one["data"], SETTINGS_MAX, path / "data")
+    yield from _network(one.get("networkData") or {}, path / "networkData")
+
+
+def _share(one: Tree, path: Path) -> Iterator[FieldError]:
+    share = one.get("shareID")
+    if share is not None and not _UUID.fullmatch(share):
+        yield invalid(path / "shareID", share, "must be a lowercase UUID in 8-4-4-4-12 format")
+
+
+def _network(data: Tree, path: Path) -> Iterator[FieldError]:
+    for name, most in _TEXTS:
+        if len((data.get(name) or "").encode("utf-8", "surrogatepass")) > most:
+            yield too_long(path / name, most)
+    yield from items(data.get("ips"), _ADDRESSES_MAX, _interface, path / "ips", key=str)
+
+
+def _interface(text: str, path: Path) -> Iterator[FieldError]:
+    address, slash, bits = text.rpartition("/")
+    found = address_of(address)
+    is_length = slash and bits.isascii() and bits.isdigit() and len(bits) <= 3
+    if found is None or not is_length or int(bits) > found.max_prefixlen:
+        yield invalid(path, text, _NO_ADDRESS)
+        return
+    mapped = getattr(found, "ipv4_mapped", None)
+    length = int(bits)
+    if mapped is not None and length >= 96:
+        found, length = mapped, length - 96
+    if text != f"{found}/{length}":
+        yield invalid(path, text, f'must be in canonical form ("{found}/{length}")')
+
+
+def _allocation(allocation: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
+    def result(one: Tree, where: Path) -> Iterator[FieldError]:
+        yield from reference(one.get("request") or "", known, where / "request")
+        yield from declared_driver(one.get("driver") or "", where / "driver")
+        if not one.get("pool"):
+            yield required(where / "pool")
+        else:
+            yield from declared_pool_name(one["pool"], where / "pool")
+        yield from label(one, "device", where)
+        yield from binding_conditions(one, where)
+        yield from tolerations(one.get("tolerations"), where / "tolerations")
+        yield from _share(one, where)
+
+    def config(one: Tree, where: Path) -> Iterator[FieldError]:
+        yield from chosen(one.get("source"), _SOURCES, where / "source")
+        yield from references(one, known, where)
+        yield from settings(one, where)
+
+    devices, at = allocation.get("devices") or {}, path / "devices"
+    yield from items(devices.get("results"), REQUESTS_MAX, result, at / "results")
+    yield from items(devices.get("config"), 2 * REQUESTS_MAX, config, at / "config")
+    if allocation.get("nodeSelector") is not None:
+        yield from node_selector(allocation["nodeSelector"], path / "nodeSelector")

@@ -1,0 +1,73 @@
+"""Rules for taints put on devices, and for questions about pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.api.core.validation.conditions import conditions
+from kapiserver.api.core.validation.volume_plugins import driver_name
+from kapiserver.api.errors import FieldError, Path, invalid, too_many
+from kapiserver.api.metadata import immutable
+from kapiserver.api.objects import value_at
+from kapiserver.api.resource.validation.common import (
+    declared_driver,
+    declared_pool_name,
+    label,
+    pool_name,
+    taint,
+)
+from kapiserver.api.types import Tree
+
+_SPEC = Path("spec")
+_STATUS = Path("status")
+_CONDITIONS_MAX = 8
+_LIMIT_MAX = 1000
+
+
+def taint_rule(obj: Tree) -> Iterator[FieldError]:
+    """A new rule that puts a taint on devices."""
+    return changed_taint_rule(obj, {})
+
+
+def changed_taint_rule(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A rule that is to be changed: its effect is not looked at again."""
+    spec = new.get("spec") or {}
+    selector, at = spec.get("deviceSelector") or {}, _SPEC / "deviceSelector"
+    if selector.get("driver") is not None:
+        yield from driver_name(selector["driver"], at / "driver")
+    if selector.get("pool") is not None:
+        yield from pool_name(selector["pool"], at / "pool")
+    if selector.get("device") is not None:
+        yield from label(selector, "device", at)
+    before = value_at(old, "spec", "taint", "effect")
+    yield from taint(spec.get("taint") or {}, _SPEC / "taint", effect_before=before)
+
+
+def changed_rule_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+    """What is known of a rule."""
+    found, at = value_at(new, "status", "conditions") or (), _STATUS / "conditions"
+    yield from conditions(found, at)
+    if len(found) > _CONDITIONS_MAX:
+        yield too_many(at, len(found), _CONDITIONS_MAX)
+
+
+def status_request(obj: Tree) -> Iterator[FieldError]:
+    """Asks how much of a driver's pools is taken."""
+    spec = obj.get("spec") or {}
+    yield from declared_driver(spec.get("driver") or "", _SPEC / "driver")
+    if spec.get("poolName") is not None:
+        yield from declared_pool_name(spec["poolName"], _SPEC / "poolName")
+    limit, at = spec.get("limit"), _SPEC / "limit"
+    if limit is not None and limit < 1:
+        yield invalid(at, limit, "must be greater than or equal to 1")
+    elif limit is not None and limit > _LIMIT_MAX:
+        yield invalid(at, limit, f"must be less than or equal to {_LIMIT_MAX}")
+
+
+def changed_request_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """The answer: it is given once."""
+    status, before = new.get("status"), old.get("status")
+    if before is not None:
+        yield from immutable(status, before, _STATUS)
+    elif status is not None:
+        yield from conditions(status.get("conditions"), _STATUS / "conditions")

@@ -1,0 +1,369 @@
+"""Claims of devices, templates of claims, classes, and what claims get: every rule."""
+
+import pytest
+
+from tests.api.test_devices import CLAIM, CLASS, GIVEN, REQUEST, USER
+from tests.objects import GONE, changed, defaulted, strategy, texts
+
+EXACTLY = "spec/devices/requests/0/exactly"
+AT = "spec.devices.requests[0].exactly"
+NOT_LABEL = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used "
+    "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+NOT_REQUEST = (
+    "must be the name of a request in the claim or the name of a request and a subrequest "
+    "separated by '/'"
+)
+OPAQUE = {"opaque": {"driver": "d.example.com", "parameters": {"a": 1}}}
+SUB = {"name": "s", "deviceClassName": "gpu"}
+
+
+def _selected(expression):
+    return [{"cel": {"expression": expression}}]
+
+
+VALID = [
+    ("spec/devices/requests", []),
+    (f"{EXACTLY}/allocationMode", "ExactCount"),
+    (f"{EXACTLY}/selectors", _selected("device.driver == 'x'")),
+    (f"{EXACTLY}/selectors", _selected("device.attributes['a.example.com'].b")),
+    (f"{EXACTLY}/selectors", _selected("device.capacity['a'].m.compareTo(quantity('1Gi')) > 0")),
+    (f"{EXACTLY}/selectors", _selected("device.attributes['a'].v.isLessThan(semver('1.0.0'))")),
+    (f"{EXACTLY}/selectors", _selected("cel.bind(d, device.attributes['a'], d.x && d.y)")),
+    (f"{EXACTLY}/selectors", _selected("device.allowMultipleAllocations == true")),
+    (f"{EXACTLY}/tolerations", [{"operator": "Exists"}] * 17),
+    (f"{EXACTLY}/tolerations", [{"key": "a/b", "operator": "Equal", "value": "c"}]),
+    ("spec/devices/requests/0", {"name": "r", "firstAvailable": [SUB]}),
+    ("spec/devices/constraints", [{"matchAttribute": "a.example.com/b"}]),
+    ("spec/devices/constraints", [{"distinctAttribute": "a/b", "requests": ["r"]}]),
+    ("spec/devices/config", [OPAQUE]),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), VALID)
+def test_valid_claims(path, value):
+    """What a claim may say."""
+    assert texts(strategy("resourceclaims").validate(defaulted(changed(CLAIM, path, value)))) == []
+
+
+BROKEN = [
+    ("spec/devices/requests/0/name", "", [
+        f'spec.devices.requests[0].name: Invalid value: "": {NOT_LABEL}',
+    ]),
+    ("spec/devices/requests/0/name", "a.b", [
+        'spec.devices.requests[0].name: Invalid value: "a.b": must not contain dots',
+    ]),
+    ("spec/devices/requests", [{**REQUEST, "name": f"r{i}"} for i in range(33)], [
+        "spec.devices.requests: Too many: 33: must have at most 32 items",
+    ]),
+    ("spec/devices/requests/0/firstAvailable", [SUB], [
+        'spec.devices.requests[0]: Invalid value: "null": exactly one of `exactly` or '
+        "`firstAvailable` is required, but multiple fields are set",
+    ]),
+    ("spec/devices/requests/0", {"name": "r", "firstAvailable": [SUB, SUB]}, [
+        'spec.devices.requests[0].firstAvailable[1]: Duplicate value: {"name":"s",'
+        '"deviceClassName":"gpu","allocationMode":"ExactCount","count":1}',
+    ]),
+    ("spec/devices/requests/0",
+     {"name": "r", "firstAvailable": [{**SUB, "name": f"s{i}"} for i in range(9)]}, [
+        "spec.devices.requests[0].firstAvailable: Too many: 9: must have at most 8 items",
+    ]),
+    (f"{EXACTLY}/selectors", [{}] * 33, [
+        f"{AT}.selectors: Too many: 33: must have at most 32 items",
+    ]),
+    (f"{EXACTLY}/selectors", _selected("device.speed"), [
+        f'{AT}.selectors[0].cel.expression: Invalid value: "device.speed": compilation failed: '
+        "ERROR: <input>:1:7: undefined field 'speed'\n | device.speed\n | ......^",
+    ]),
+    (f"{EXACTLY}/selectors", _selected("'a'"), [
+        f"{AT}.selectors[0].cel.expression: Invalid value: \"'a'\": must evaluate to bool or the "
+        "unknown type, not string",
+    ]),
+    (f"{EXACTLY}/selectors", _selected("x" * 10241), [
+        f"{AT}.selectors[0].cel.expression: Too long: may not be more than 10240 bytes",
+    ]),
+    (f"{EXACTLY}/selectors", _selected(
+        "device.attributes['a'].all(a, " * 3 + "true" + ")" * 3), []),
+    (f"{EXACTLY}/selectors", _selected(
+        "".join(f"device.attributes['a'].all(a{i}, " for i in range(4)) + "true" + ")" * 4), [
+        f"{AT}.selectors[0].cel.expression: Forbidden: too complex, exceeds cost limit",
+    ]),
+    (f"{EXACTLY}/allocationMode", "All", [
+        f"{AT}.count: Invalid value: 1: must not be specified when allocationMode is 'All'",
+    ]),
+    (f"{EXACTLY}/tolerations", [{"key": "a b", "operator": "Exists", "value": "c"}], [
+        f'{AT}.tolerations[0].key: Invalid value: "a b": name part must consist of alphanumeric '
+        "characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+        "'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+        "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        f'{AT}.tolerations[0].value: Invalid value: "c": must be empty for operator `Exists`',
+    ]),
+    (f"{EXACTLY}/tolerations", [{"operator": "Like", "effect": "PreferNoSchedule"}], [
+        f'{AT}.tolerations[0].operator: Unsupported value: "Like": supported values: "Equal", '
+        '"Exists"',
+        f'{AT}.tolerations[0].effect: Unsupported value: "PreferNoSchedule": supported values: '
+        '"NoExecute", "NoSchedule", "None"',
+    ]),
+    ("spec/devices/constraints", [{}], [
+        'spec.devices.constraints[0]: Required value: exactly one of "matchAttribute" or '
+        '"distinctAttribute" is required, but multiple fields are set',
+    ]),
+    ("spec/devices/constraints", [{"matchAttribute": "a/b/c"}, {"matchAttribute": "/b"}], [
+        'spec.devices.constraints[0].matchAttribute: Invalid value: "a/b/c": must not contain more '
+        "than one slash",
+        'spec.devices.constraints[1].matchAttribute: Invalid value: "": prefix must not be empty',
+    ]),
+    ("spec/devices/constraints", [{"matchAttribute": f"a/{'b' * 33}", "requests": ["r", "r"]}], [
+        'spec.devices.constraints[0].requests[1]: Duplicate value: "r"',
+        "spec.devices.constraints[0].matchAttribute: Too long: may not be more than 32 bytes",
+    ]),
+    ("spec/devices/constraints", [{"matchAttribute": "a/b", "requests": ["r/s/t"]}], [
+        f'spec.devices.constraints[0].requests[0]: Invalid value: "r/s/t": {NOT_REQUEST}',
+    ]),
+    ("spec/devices/config", [OPAQUE] * 33, [
+        "spec.devices.config: Too many: 33: must have at most 32 items",
+    ]),
+    ("spec/devices/config", [{"opaque": {"driver": "", "parameters": None}}], [
+        "spec.devices.config[0].opaque.driver: Required value",
+        "spec.devices.config[0].opaque.parameters: Required value",
+    ]),
+    ("spec/devices/config", [{"opaque": {"driver": "a_b", "parameters": 1}}], [
+        'spec.devices.config[0].opaque.driver: Invalid value: "a_b": an RFC 1123 subdomain must '
+        "consist of alphanumeric characters, '-' or '.', and must start and end with an "
+        "alphanumeric character (e.g. 'Example.com', regex used for validation is "
+        "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        'spec.devices.config[0].opaque.parameters: Invalid value: "<value omitted>": must be a '
+        "valid JSON object",
+    ]),
+    ("spec/devices/config", [{"opaque": {"driver": "a" * 64, "parameters": {"a": "x" * 10240}}}], [
+        "spec.devices.config[0].opaque.driver: Too long: may not be more than 63 characters",
+        "spec.devices.config[0].opaque.parameters: Too long: may not be more than 10240 bytes",
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value", "messages"), BROKEN)
+def test_broken_claims(path, value, messages):
+    """What a claim may not say."""
+    obj = changed(CLAIM, path, value)
+    if "allocationMode" not in path:
+        obj = defaulted(obj)
+    assert texts(strategy("resourceclaims").validate(obj)) == messages
+
+
+def test_many_expressions_are_refused():
+    """Expressions of an object are bounded together, unless they are the same."""
+    texts_of = [f"device.driver == '{str(i) * 9000}'" for i in range(10, 26)]
+    same = changed(CLAIM, f"{EXACTLY}/selectors", _selected("device.driver == 'x'") * 32)
+    assert strategy("resourceclaims").validate(same) == []
+    many = changed(CLAIM, f"{EXACTLY}/selectors", [_selected(one[:9000])[0] for one in texts_of])
+    found = texts(strategy("resourceclaims").validate(many))
+    assert len(found) == 16
+    assert all(one.endswith("Forbidden: too complex, exceeds cost limit") for one in found)
+
+
+TEMPLATE = {
+    "kind": "ResourceClaimTemplate",
+    "apiVersion": "resource.k8s.io/v1",
+    "metadata": {"name": "x", "namespace": "n"},
+    "spec": {"metadata": {"labels": {"a": "b"}}, "spec": CLAIM["spec"]},
+}
+
+
+def test_templates():
+    """A template keeps to the rules of claims, and of a claim's metadata sets labels alone."""
+    assert strategy("resourceclaimtemplates").validate(TEMPLATE) == []
+    new = changed(changed(TEMPLATE, "spec/metadata/name", "x"), "spec/metadata/labels/a", "b c")
+    new = changed(new, "spec/spec/devices/requests/0/exactly/deviceClassName", "")
+    found = texts(strategy("resourceclaimtemplates").validate(new))
+    assert [one.partition(": ")[0] for one in found] == [
+        "spec.metadata.labels",
+        "spec.metadata.name",
+        "spec.spec.devices.requests[0].exactly.deviceClassName",
+    ]
+    assert found[1] == "spec.metadata.name: Forbidden: cannot be set"
+    (kept,) = strategy("resourceclaimtemplates").validate_update(new, TEMPLATE)
+    assert (kept.path.text, kept.detail) == ("spec", "field is immutable")
+
+
+def test_what_classes_had_is_trusted():
+    """A class keeps expressions and settings that no new class could have."""
+    old = changed(CLASS, "spec/selectors", _selected("device.speed"))
+    long = {"opaque": {"driver": "d", "parameters": {"a": "x" * 20000}}}
+    old = changed(old, "spec/config", [long])
+    old = changed(old, "spec/extendedResourceName", "cpu")
+    assert strategy("deviceclasses").validate_update(old, old) == []
+    found = texts(strategy("deviceclasses").validate(old))
+    assert [one.partition(": ")[0] for one in found] == [
+        "spec.selectors[0].cel.expression",
+        "spec.config[0].opaque.parameters",
+        "spec.extendedResourceName",
+    ]
+    new = changed(old, "spec/selectors", _selected("device.speed") * 2)
+    assert len(strategy("deviceclasses").validate_update(new, old)) == 2
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("example.com/gpu", []),
+    ("a.kubernetes.io/gpu", ['must not have "kubernetes.io/" domain']),
+    ("requests.example.com/gpu", ['must not have "requests." prefix']),
+    ("gpu", ["a name must be a domain-prefixed path, such as 'example.com/my-prop'"]),
+])  # fmt: skip
+def test_extended_resources_of_classes(name, words):
+    """What pods can ask for instead of a claim."""
+    obj = changed(CLASS, "spec/extendedResourceName", name)
+    assert [one.detail for one in strategy("deviceclasses").validate(obj)] == words
+
+
+def test_features_that_are_off():
+    """Fields of features that 1.37 has off are dropped, unless the object had them."""
+    derived = [{"name": "a/b", "expression": "1"}]
+    new = changed(CLAIM, f"{EXACTLY}/derivedAttributes", derived)
+    strategy("resourceclaims").prepare_for_create(new)
+    assert new["spec"] == CLAIM["spec"]
+    old = changed(CLAIM, f"{EXACTLY}/derivedAttributes", derived)
+    new = changed(old)
+    strategy("resourceclaims").prepare_for_update(new, old)
+    assert new["spec"] == old["spec"]
+
+
+def test_capitals_in_names_of_drivers():
+    """A driver's name should have no capitals."""
+    opaque = {"opaque": {"driver": "GPU.example.com", "parameters": {}}}
+    new = changed(CLAIM, "spec/devices/config", [opaque])
+    assert strategy("resourceclaims").warnings(new, None) == [
+        "spec.devices.config[0].opaque.driver: driver names should be lowercase; "
+        '"GPU.example.com" contains uppercase characters'
+    ]
+    assert strategy("resourceclaims").warnings(CLAIM, None) == []
+
+
+DEVICE = {key: GIVEN[key] for key in ("driver", "pool", "device")} | {"conditions": None}
+ALLOCATED = changed(CLAIM, "status", {"allocation": {"devices": {"results": [GIVEN]}}})
+READY = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "R",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+
+
+def _reported(**fields):
+    new = changed(ALLOCATED, "status/devices", [{**DEVICE, **fields}])
+    return texts(strategy("resourceclaims/status").validate_update(new, ALLOCATED))
+
+
+DEVICES = [
+    ({}, []),
+    ({"conditions": [READY], "data": {"a": 1}}, []),
+    ({"networkData": {"interfaceName": "eth0", "ips": ["10.9.8.7/24", "2001:db8::5/64"]}}, []),
+    ({"device": "e"}, [
+        'status.devices[0]: Invalid value: {"Driver":{},"Pool":{},"Device":{},"ShareID":{}}: must '
+        "be an allocated device in the claim",
+    ]),
+    ({"shareID": "a"}, [
+        'status.devices[0].shareID: Invalid value: "a": must be a lowercase UUID in 8-4-4-4-12 '
+        "format",
+        'status.devices[0]: Invalid value: {"Driver":{},"Pool":{},"Device":{},"ShareID":{}}: must '
+        "be an allocated device in the claim",
+    ]),
+    ({"conditions": [{**READY, "type": f"T{i}"} for i in range(9)]}, [
+        "status.devices[0].conditions: Too many: 9: must have at most 8 items",
+    ]),
+    ({"data": None}, ["status.devices[0].data: Required value"]),
+    ({"data": [1]}, [
+        'status.devices[0].data: Invalid value: "<value omitted>": must be a valid JSON object',
+    ]),
+    ({"data": {"a": "x" * 10240}}, [
+        "status.devices[0].data: Too long: may not be more than 10240 bytes",
+    ]),
+    ({"networkData": {"interfaceName": "x" * 257, "hardwareAddress": "y" * 129}}, [
+        "status.devices[0].networkData.interfaceName: Too long: may not be more than 256 bytes",
+        "status.devices[0].networkData.hardwareAddress: Too long: may not be more than 128 bytes",
+    ]),
+    ({"networkData": {"ips": ["10.9.8.7", "10.9.8.7/33", "2001:DB8::5/64"]}}, [
+        f'status.devices[0].networkData.ips[{place}]: Invalid value: "{text}": must be {words}'
+        for place, text, words in (
+            (0, "10.9.8.7",
+             "a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"),
+            (1, "10.9.8.7/33",
+             "a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"),
+            (2, "2001:DB8::5/64", 'in canonical form ("2001:db8::5/64")'),
+        )
+    ]),
+    ({"networkData": {"ips": ["10.9.8.7/24"] * 2}}, [
+        'status.devices[0].networkData.ips[1]: Duplicate value: "10.9.8.7/24"',
+    ]),
+    ({"networkData": {"ips": [f"10.9.8.{i}/24" for i in range(17)]}}, [
+        "status.devices[0].networkData.ips: Too many: 17: must have at most 16 items",
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "messages"), DEVICES)
+def test_what_drivers_report(fields, messages):
+    """What a driver says of a device that a claim got."""
+    assert _reported(**fields) == messages
+
+
+def _allocated(**fields):
+    allocation = {"devices": {"results": [{**GIVEN, **fields}]}}
+    new = changed(CLAIM, "status", {"allocation": allocation})
+    return texts(strategy("resourceclaims/status").validate_update(new, CLAIM))
+
+
+RESULTS = [
+    ({}, []),
+    ({"shareID": "01234567-89ab-cdef-0123-456789abcdef"}, []),
+    ({"driver": "", "pool": "", "device": "d"}, [
+        "status.allocation.devices.results[0].driver: Required value",
+        "status.allocation.devices.results[0].pool: Required value",
+    ]),
+    ({"pool": "a//b"}, [
+        'status.allocation.devices.results[0].pool: Invalid value: "a//b": segment 1: must not be '
+        "empty",
+    ]),
+    ({"request": "r/s"}, [
+        f'status.allocation.devices.results[0].request: Invalid value: "r/s": {NOT_REQUEST}',
+    ]),
+    ({"bindingConditions": ["a"]}, [
+        "status.allocation.devices.results[0].bindingFailureConditions: Invalid value: null: "
+        "bindingFailureConditions are required to use bindingConditions",
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "messages"), RESULTS)
+def test_what_schedulers_choose(fields, messages):
+    """A device that a claim gets."""
+    assert _allocated(**fields) == messages
+
+
+def test_users_of_claims():
+    """A claim has users, each once; one that goes gets no more."""
+    new = changed(ALLOCATED, "status/reservedFor", [USER, USER])
+    assert texts(strategy("resourceclaims/status").validate_update(new, ALLOCATED)) == [
+        'status.reservedFor[1]: Duplicate value: {"resource":"pods","name":"p","uid":"1"}'
+    ]
+    many = [{**USER, "uid": str(i)} for i in range(257)]
+    new = changed(ALLOCATED, "status/reservedFor", many)
+    assert texts(strategy("resourceclaims/status").validate_update(new, ALLOCATED)) == [
+        "status.reservedFor: Too many: 257: must have at most 256 items"
+    ]
+    going = changed(ALLOCATED, "metadata/deletionTimestamp", "2026-01-01T00:00:00Z")
+    new = changed(going, "status/reservedFor", [USER])
+    assert texts(strategy("resourceclaims/status").validate_update(new, going)) == [
+        "status.reservedFor: Forbidden: new entries may not be added while `deallocationRequested` "
+        "or `deletionTimestamp` are set"
+    ]
+
+
+def test_reports_go_with_their_devices():
+    """A claim that gives its devices back loses what drivers said of them."""
+    old = changed(ALLOCATED, "status/devices", [DEVICE])
+    new = changed(old, "status/allocation", GONE)
+    strategy("resourceclaims/status").prepare_for_update(new, old)
+    assert new["status"] == {}
+    assert strategy("resourceclaims/status").validate_update(new, old) == []

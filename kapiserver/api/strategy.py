@@ -52,6 +52,8 @@ class Strategy:
     """PUT without a resourceVersion overwrites."""
     graceful = False
     """Deletion first marks the object with a grace period, even one of 0 seconds."""
+    orphans_dependents = False
+    """A deletion that does not say what becomes of dependents leaves them: kinds older than that."""
     reset_fields: dict[str, Any] = {}
     """Fields such a write leaves as they were, as a set of paths (FieldsV1): nobody owns them by
     it."""

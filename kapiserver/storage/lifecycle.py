@@ -285,7 +285,7 @@ def deletion(old: Tree, query: DeleteQuery, strategy: Strategy, *, now: float) -
     grace = _grace(new, asked, strategy, now)
     if grace == "pending":
         return Deletion(marked=None, removes=False)
-    changed = _set_policy_finalizers(new, query)
+    changed = _set_policy_finalizers(new, query, strategy)
     held = bool(strategy.pending_finalizers(new))
     if grace == "none":
         if not held and not changed:
@@ -337,12 +337,14 @@ def _next_generation(meta: Tree) -> None:
         meta["generation"] += 1
 
 
-def _set_policy_finalizers(new: Tree, query: DeleteQuery) -> bool:
+def _set_policy_finalizers(new: Tree, query: DeleteQuery, strategy: Strategy) -> bool:
     """Record the propagation policy as finalizers; whether that changed anything."""
     before = finalizers_of(new)
     policy = query.propagation_policy
-    if policy is None:  # what the object says itself holds
-        return False
+    if policy is None:
+        if not strategy.orphans_dependents or {ORPHAN, FOREGROUND} & set(before):
+            return False  # what the object says itself holds
+        policy = "Orphan"
     wanted = _POLICY_FINALIZERS.get(policy)
     after = [one for one in before if one not in (ORPHAN, FOREGROUND)]
     if wanted:

@@ -55,6 +55,20 @@ def test_labels_of_another_job():
     assert found.endswith(": must be 'j'")
 
 
+def test_older_jobs():
+    """A job from before the labels with a prefix needs none of them later, but those it had."""
+    old = created(JOB)
+    for key in ("batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"):
+        del old["spec"]["template"]["metadata"]["labels"][key]
+    old["spec"]["selector"] = {"matchLabels": {"controller-uid": "u"}}
+    assert updated("spec/parallelism", 2, old=old) == []
+    new = created(JOB)
+    del new["spec"]["template"]["metadata"]["labels"]["batch.kubernetes.io/job-name"]
+    assert texts(strategy("jobs").validate(new)) == [
+        "spec.template.metadata.labels[batch.kubernetes.io/job-name]: Required value: must be 'j'"
+    ]
+
+
 MANY = {**INDEXED, "completions": 200_000, "backoffLimitPerIndex": 1, "parallelism": 20_000}
 JOBS = [
     ({"parallelism": -1}, [f"spec.parallelism: Invalid value: -1: {NEGATIVE}"]),
@@ -62,8 +76,8 @@ JOBS = [
     (
         {"completionMode": "Odd"},
         [
-            'spec.completionMode: Unsupported value: "Odd": supported values: "Indexed", '
-            '"NonIndexed"'
+            'spec.completionMode: Unsupported value: "Odd": supported values: "NonIndexed", '
+            '"Indexed"'
         ],
     ),
     (
@@ -159,7 +173,7 @@ RESTARTS = [
     ("Never", {}, None),
     ("OnFailure", {}, None),
     ("Always", {}, 'Required value: valid values: "OnFailure", "Never"'),
-    ("Odd", {}, 'Unsupported value: "Odd": supported values: "Never", "OnFailure"'),
+    ("Odd", {}, 'Unsupported value: "Odd": supported values: "OnFailure", "Never"'),
     (
         "OnFailure",
         {"podFailurePolicy": {"rules": []}},
@@ -305,6 +319,9 @@ def test_templates_of_suspended_jobs(path, value, may):
     assert updated(path, value, old={**suspended, "status": started})
     resting = {**started, "conditions": [{"type": "Suspended", "status": "True"}]}
     assert bool(updated(path, value, old={**suspended, "status": resting})) is not may
+    if not may:
+        (message,) = updated(path, value, old=suspended)
+        assert message.startswith("spec.template.spec: Invalid value: ")
 
 
 def test_defaults():

@@ -70,7 +70,7 @@ CRON_JOBS = [
         True,
         [
             "spec.jobTemplate.spec.manualSelector: Unsupported value: true: supported values: "
-            '"false", "nil"'
+            '"nil", "false"'
         ],
     ),
     (
@@ -131,3 +131,11 @@ def test_schedules(text, message):
 def test_any_schedule(text):
     """Any text is a schedule or is told why not."""
     assert len(schedule(text)) <= 1
+
+
+def test_warnings_of_time_zones():
+    """A time zone within the schedule is warned of whatever else is changed, or nothing."""
+    old = created(changed(CRON_JOB, "spec/schedule", "TZ=UTC * * * * *"))
+    (warning,) = strategy("cronjobs").warnings(old, old)
+    assert warning.startswith("CRON_TZ or TZ used in spec.spec.schedule is not officially")
+    assert strategy("cronjobs").warnings(old, None) == [warning]

@@ -72,10 +72,7 @@ REPORTS = [
         {},
         {},
         {**DONE, "startTime": END, "completionTime": START},
-        [
-            f'status.completionTime: Invalid value: "{START}": completionTime cannot be set before '
-            "startTime"
-        ],
+        [f'status.completionTime: Invalid value: "{START}": must be equal to or after `startTime`'],
     ),
     (
         {},
@@ -83,8 +80,8 @@ REPORTS = [
         {**FAILED, "active": 1, "terminating": 1, "uncountedTerminatedPods": {"failed": ["a"]}},
         [
             "status.active: Invalid value: 1: active>0 is invalid for finished job",
-            'status.uncountedTerminatedPods: Invalid value: {"failed":["a"]}: '
-            "uncountedTerminatedPods needs to be empty for finished job",
+            'status.uncountedTerminatedPods: Invalid value: {"failed":["a"]}: must be empty for '
+            "finished job",
             "status.terminating: Invalid value: 1: terminating>0 is invalid for finished job",
         ],
     ),
@@ -152,7 +149,13 @@ REPORTS = [
         {},
         {"startTime": START},
         {},
-        ["status.startTime: Required value: startTime cannot be removed for unsuspended job"],
+        ["status.startTime: Invalid value: null: field is immutable for unsuspended job once set"],
+    ),
+    (
+        {},
+        DONE,
+        {**DONE, "completionTime": "2026-01-01T09:00:00Z"},
+        ['status.completionTime: Invalid value: "2026-01-01T09:00:00Z": field is immutable'],
     ),
     ({"suspend": True}, {"startTime": START}, {}, []),
 ]

@@ -1,5 +1,7 @@
 """What the server makes of jobs, sets and endpoints that come to it over HTTP."""
 
+import pytest
+
 POD = {
     "metadata": {"labels": {"a": "b"}},
     "spec": {"containers": [{"name": "c", "image": "busybox"}]},
@@ -92,3 +94,18 @@ def test_scale_of_a_controller(api, core, apps):
         assert answer.json["spec"] == {"replicas": 3}, path
         assert answer.json["status"] == {"replicas": 0, "selector": "a=b"}, path
         assert api.get(f"{path}/x").json["spec"]["replicas"] == 3
+
+
+@pytest.mark.parametrize("options", [None, {"propagationPolicy": "Background"}])
+def test_deleted_jobs(api, namespace, options):
+    """A deletion of a job that does not speak of its pods leaves them to nobody, as it did before
+    there was a choice."""
+    pod = {"spec": {**POD["spec"], "restartPolicy": "Never"}}
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    named = {"metadata": {"name": "j", "finalizers": ["x.io/y"]}, "spec": {"template": pod}}
+    assert api.post(path, named).status == 201
+    gone = api.delete(f"{path}/j", options)
+    assert gone.status == 200, gone.body
+    orphan = [] if options else ["orphan"]
+    assert gone.json["metadata"]["finalizers"] == ["x.io/y", *orphan]
+    api.patch(f"{path}/j", {"metadata": {"finalizers": None}})

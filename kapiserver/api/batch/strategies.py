@@ -27,6 +27,8 @@ _MANY_AT_ONCE = 10_000
 class JobStrategy(SpecStrategy):
     """The server makes a selector that no other job has, and labels that it selects."""
 
+    orphans_dependents = True
+
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
         spec = obj.setdefault("spec", {})
@@ -94,10 +96,10 @@ class CronJobStrategy(SpecStrategy):
         return list(changed_cron_job(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        if old is not None and generation_of(new) == generation_of(old):
-            return []
-        template = value_at(new, "spec", "jobTemplate", "spec") or {}
-        found = job_spec_warnings(template, Path("spec") / "jobTemplate" / "spec")
+        found = []
+        if old is None or generation_of(new) != generation_of(old):
+            template = value_at(new, "spec", "jobTemplate", "spec") or {}
+            found = job_spec_warnings(template, Path("spec") / "jobTemplate" / "spec")
         if "TZ" in (value_at(new, "spec", "schedule") or ""):
             found.append(
                 "CRON_TZ or TZ used in spec.spec.schedule is not officially supported, see "

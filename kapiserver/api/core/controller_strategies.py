@@ -38,6 +38,7 @@ class PodTemplateStrategy(Strategy):
 class ReplicationControllerStrategy(SpecStrategy):
     """Keeps a number of pods running."""
 
+    orphans_dependents = True
     empty_status = {"replicas": 0}
 
     def validate(self, obj: Tree) -> list[FieldError]:

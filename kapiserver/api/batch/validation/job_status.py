@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from kapiserver.api.batch.indexes import first_common, intervals
 from kapiserver.api.core.validation.common import not_negative
 from kapiserver.api.errors import OMITTED, FieldError, Path, duplicate, invalid, required
+from kapiserver.api.metadata import IMMUTABLE
 from kapiserver.api.types import Tree
 
 _STATUS = Path("status")
@@ -39,10 +40,13 @@ def changed_job_status(new: Tree, old: Tree) -> Iterator[FieldError]:
     for name in ("active", "succeeded", "failed", "ready", "terminating"):
         yield from not_negative(now.status, name, _STATUS)
     yield from _uncounted(now.status.get("uncountedTerminatedPods") or {})
-    yield from _conditions(now, before)
+    yield from _completion(now, before)
     yield from _times(now, before)
-    yield from _pods(now, before)
+    yield from _consequences(now, before)
+    yield from _pods_at_the_end(now, before)
     yield from _indexes(now, before)
+    yield from _pods(now, before)
+    yield from _success(now)
     yield from _goes_on(now, before)
 
 
@@ -58,43 +62,33 @@ def _uncounted(pods: Tree) -> Iterator[FieldError]:
             seen.add(uid)
 
 
-_CONTRADICTIONS: tuple[tuple[str, str, str], ...] = (
-    ("Complete", "Failed", "cannot set Complete=True and Failed=true conditions"),
-    ("Complete", "FailureTarget", "cannot set Complete=True and FailureTarget=true conditions"),
-    (
-        "SuccessCriteriaMet",
-        "Failed",
-        "cannot set SuccessCriteriaMet=True and Failed=true conditions",
-    ),
-    (
-        "SuccessCriteriaMet",
-        "FailureTarget",
-        "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions",
-    ),
-)
-_CONSEQUENCES: tuple[tuple[str, str, str], ...] = (
-    (
-        "Failed",
-        "FailureTarget",
-        "cannot set Failed=True condition without the FailureTarget=true condition",
-    ),
-    (
-        "Complete",
-        "SuccessCriteriaMet",
-        "cannot set Complete=True condition without the SuccessCriteriaMet=true condition",
-    ),
-)
+def _is_news(now: _Report, before: _Report, *types: str) -> bool:
+    return any((type_ in now.true) != (type_ in before.true) for type_ in types)
 
 
-def _conditions(now: _Report, before: _Report) -> Iterator[FieldError]:
-    def is_news(*types: str) -> bool:
-        return any((type_ in now.true) != (type_ in before.true) for type_ in types)
-
-    for one, other, detail in _CONTRADICTIONS:
-        if {one, other} <= now.true and is_news(one, other):
+def _completion(now: _Report, before: _Report) -> Iterator[FieldError]:
+    for other in ("Failed", "FailureTarget"):
+        if {"Complete", other} <= now.true and _is_news(now, before, "Complete", other):
+            detail = f"cannot set Complete=True and {other}=true conditions"
             yield invalid(_CONDITIONS, OMITTED, detail)
-    for end, cause, detail in _CONSEQUENCES:
-        if end in now.true and cause not in now.true and is_news(end, cause):
+
+
+def _consequences(now: _Report, before: _Report) -> Iterator[FieldError]:
+    failed = _is_news(now, before, "Failed") or _news(now, before)("failedIndexes")
+    complete = _is_news(now, before, "Complete", "SuccessCriteriaMet")
+    for news, end, cause in (
+        (failed, "Failed", "FailureTarget"),
+        (complete, "Complete", "SuccessCriteriaMet"),
+    ):
+        if news and end in now.true and cause not in now.true:
+            detail = f"cannot set {end}=True condition without the {cause}=true condition"
+            yield invalid(_CONDITIONS, OMITTED, detail)
+
+
+def _success(now: _Report) -> Iterator[FieldError]:
+    for other in ("Failed", "FailureTarget"):
+        if {"SuccessCriteriaMet", other} <= now.true:
+            detail = f"cannot set SuccessCriteriaMet=True and {other}=true conditions"
             yield invalid(_CONDITIONS, OMITTED, detail)
     is_unfounded = "Complete" in now.true and "SuccessCriteriaMet" not in now.true
     if is_unfounded and now.spec.get("successPolicy") is not None:
@@ -119,27 +113,33 @@ def _times(now: _Report, before: _Report) -> Iterator[FieldError]:
         if complete and not end:
             yield required(at, "completionTime is required for Complete jobs")
     if (is_news("startTime") or is_news("completionTime")) and start and end and end < start:
-        yield invalid(at, end, "completionTime cannot be set before startTime")
+        yield invalid(at, end, "must be equal to or after `startTime`")
+
+
+def _pods_at_the_end(now: _Report, before: _Report) -> Iterator[FieldError]:
+    if not now.is_finished:
+        return
+    is_news, status = _news(now, before), now.status
+    is_end = not before.is_finished
+    active = status.get("active") or 0
+    if active > 0 and (is_end or is_news("active")):
+        yield invalid(_STATUS / "active", active, "active>0 is invalid for finished job")
+    idle = bool(now.spec.get("suspend")) and now.completions == 0
+    if not status.get("startTime") and (is_end or is_news("startTime")) and not idle:
+        yield required(_STATUS / "startTime", "startTime is required for finished job")
+    name = "uncountedTerminatedPods"
+    if any((status.get(name) or {}).values()) and (is_end or is_news(name)):
+        yield invalid(_STATUS / name, status[name], "must be empty for finished job")
 
 
 def _pods(now: _Report, before: _Report) -> Iterator[FieldError]:
     is_news, status = _news(now, before), now.status
+    active, ready = status.get("active") or 0, status.get("ready")
+    terminating = status.get("terminating") or 0
     is_end = now.is_finished != before.is_finished
-    active, terminating = status.get("active") or 0, status.get("terminating") or 0
-    if now.is_finished:
-        if active > 0 and (is_end or is_news("active")):
-            yield invalid(_STATUS / "active", active, "active>0 is invalid for finished job")
-        idle = bool(now.spec.get("suspend")) and now.completions == 0
-        if not status.get("startTime") and (is_end or is_news("startTime")) and not idle:
-            yield required(_STATUS / "startTime", "startTime is required for finished job")
-        name = "uncountedTerminatedPods"
-        if any((status.get(name) or {}).values()) and (is_end or is_news(name)):
-            detail = f"{name} needs to be empty for finished job"
-            yield invalid(_STATUS / name, status[name], detail)
-        if terminating > 0 and (is_end or is_news("terminating")):
-            detail = "terminating>0 is invalid for finished job"
-            yield invalid(_STATUS / "terminating", terminating, detail)
-    ready = status.get("ready")
+    if now.is_finished and terminating > 0 and (is_end or is_news("terminating")):
+        detail = "terminating>0 is invalid for finished job"
+        yield invalid(_STATUS / "terminating", terminating, detail)
     if ready is not None and ready > active and (is_news("ready") or is_news("active")):
         yield invalid(_STATUS / "ready", ready, "cannot set more ready pods than active")
 
@@ -149,21 +149,20 @@ def _indexes(now: _Report, before: _Report) -> Iterator[FieldError]:
     done, failed = now.status.get("completedIndexes") or "", now.status.get("failedIndexes")
     by_index = now.spec.get("backoffLimitPerIndex") is not None
     at_done, at_failed = _STATUS / "completedIndexes", _STATUS / "failedIndexes"
-    if is_news("completedIndexes"):
-        if total is not None:
-            yield from _spelled(done, total, at_done)
-        if done and not now.is_indexed:
-            detail = "cannot set non-empty completedIndexes when non-indexed completion mode"
-            yield invalid(at_done, done, detail)
+    more_done, more_failed = is_news("completedIndexes"), is_news("failedIndexes")
+    if more_done and total is not None:
+        yield from _spelled(done, total, at_done)
+    if more_failed and total is not None and by_index and failed is not None:
+        yield from _spelled(failed, total, at_failed)
+    if more_done and done and not now.is_indexed:
+        detail = "cannot set non-empty completedIndexes when non-indexed completion mode"
+        yield invalid(at_done, done, detail)
     if failed is None:
         return
-    if is_news("failedIndexes"):
-        if total is not None and by_index:
-            yield from _spelled(failed, total, at_failed)
-        if not by_index:
-            detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
-            yield invalid(at_failed, failed, detail)
-    if total is not None and (is_news("failedIndexes") or is_news("completedIndexes")):
+    if more_failed and not by_index:
+        detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
+        yield invalid(at_failed, failed, detail)
+    if total is not None and (more_done or more_failed):
         try:
             both = first_common(intervals(done, total), intervals(failed, total))
         except ValueError:  # said above
@@ -195,11 +194,11 @@ def _goes_on(now: _Report, before: _Report) -> Iterator[FieldError]:
             yield invalid(_STATUS / name, count, f"cannot decrease the {name} counter")
     end = status.get("completionTime")
     if end and was.get("completionTime") not in (None, end):
-        yield invalid(_STATUS / "completionTime", end, "completionTime cannot be mutated")
+        yield invalid(_STATUS / "completionTime", end, IMMUTABLE)
     started = was.get("startTime")
     if started and started != status.get("startTime") and not now.spec.get("suspend"):
-        detail = "startTime cannot be removed for unsuspended job"
-        yield required(_STATUS / "startTime", detail)
+        detail = f"{IMMUTABLE} for unsuspended job once set"
+        yield invalid(_STATUS / "startTime", status.get("startTime"), detail)
     if "SuccessCriteriaMet" in before.true and "SuccessCriteriaMet" not in now.true:
         detail = "cannot disable the SuccessCriteriaMet=True condition"
         yield invalid(_CONDITIONS, OMITTED, detail)

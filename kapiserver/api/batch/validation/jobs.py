@@ -19,7 +19,7 @@ from kapiserver.api.errors import (
     FieldError,
     Path,
     invalid,
-    not_supported,
+    not_among,
     required,
     too_long,
 )
@@ -42,10 +42,13 @@ _COUNTS = (
 )  # fmt: skip
 
 
-def job(obj: Tree) -> Iterator[FieldError]:
-    """A job, new or changed."""
+def job(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
+    """A job, new or changed; one that is older than the labels of its pods with a prefix may go on
+    without."""
     spec = obj.get("spec") or {}
-    yield from _generated(obj)
+    kept = labels_of(value_at(old or {}, "spec", "template") or {})
+    prefixed = old is None or (CONTROLLER_LABELS[1] in kept and NAME_LABELS[1] in kept)
+    yield from _generated(obj, _labels(obj, slice(2 if prefixed else 1)))
     yield from _job_spec(spec)
     completions = spec.get("completions") or 0
     if spec.get("completionMode") == "Indexed" and completions > 0:
@@ -55,7 +58,16 @@ def job(obj: Tree) -> Iterator[FieldError]:
             yield invalid(Path("metadata") / "name", name_of(obj), detail)
 
 
-def _generated(obj: Tree) -> Iterator[FieldError]:
+def _labels(obj: Tree, forms: slice) -> dict[str, str]:
+    """The labels of a job's pods, in the old form or in both."""
+    return {
+        name: value
+        for names_ in zip(CONTROLLER_LABELS[forms], NAME_LABELS[forms], strict=True)
+        for name, value in zip(names_, (uid_of(obj), name_of(obj)), strict=True)
+    }
+
+
+def _generated(obj: Tree, wanted: dict[str, str]) -> Iterator[FieldError]:
     # The selector and the labels that the server made, unless they are the client's own.
     spec = obj.get("spec") or {}
     selector, template = spec.get("selector"), spec.get("template") or {}
@@ -63,12 +75,6 @@ def _generated(obj: Tree) -> Iterator[FieldError]:
         return
     if not uid_of(obj):
         yield required(Path("metadata") / "uid")
-    wanted = {
-        "controller-uid": uid_of(obj),
-        "job-name": name_of(obj),
-        "batch.kubernetes.io/controller-uid": uid_of(obj),
-        "batch.kubernetes.io/job-name": name_of(obj),
-    }
     found, at = labels_of(template), _SPEC / "template" / "metadata" / "labels"
     for key, value in wanted.items():
         if key not in found:
@@ -125,7 +131,7 @@ def job_spec(spec: Tree, path: Path) -> Iterator[FieldError]:
 def _completion(spec: Tree, path: Path) -> Iterator[FieldError]:
     mode = spec.get("completionMode")
     if mode not in (None, "Indexed", "NonIndexed"):
-        yield not_supported(path / "completionMode", mode, ("NonIndexed", "Indexed"))
+        yield not_among(path / "completionMode", mode, ("NonIndexed", "Indexed"))
     elif mode == "Indexed":
         yield from _indexed(spec, path)
     else:
@@ -167,7 +173,7 @@ def _restart(spec: Tree, path: Path) -> Iterator[FieldError]:
     if policy in ("", "Always"):
         yield required(path, 'valid values: "OnFailure", "Never"')
     elif policy not in ("Never", "OnFailure"):
-        yield not_supported(path, policy, ("OnFailure", "Never"))
+        yield not_among(path, policy, ("OnFailure", "Never"))
     elif policy != "Never" and spec.get("podFailurePolicy") is not None:
         detail = 'only "Never" is supported when podFailurePolicy is specified'
         yield invalid(path, policy, detail)
@@ -181,7 +187,7 @@ def job_template(template: Tree, path: Path) -> Iterator[FieldError]:
         detail = "`selector` will be auto-generated"
         yield invalid(path / "spec" / "selector", spec["selector"], detail)
     if spec.get("manualSelector"):
-        yield not_supported(path / "spec" / "manualSelector", True, ("nil", "false"))
+        yield not_among(path / "spec" / "manualSelector", True, ("nil", "false"))
 
 
 _IMMUTABLE = ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
@@ -191,14 +197,16 @@ def changed_job(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed job: what its pods look like stays. The rules of a spec are told twice, as
     kube-apiserver does."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
-    yield from job(new)
+    yield from job(new, old)
     yield from _job_spec(spec)
     yield from _completions(spec, before)
     yield from immutable(spec.get("selector"), before.get("selector"), _SPEC / "selector")
     template, kept = spec.get("template") or {}, before.get("template") or {}
     if _is_at_rest(old):
-        kept = _with_mutable(kept, template)
-    yield from immutable(template, kept, _SPEC / "template")
+        pod = template.get("spec") or {}
+        yield from immutable(pod, _with_mutable(kept, pod), _SPEC / "template" / "spec")
+    else:
+        yield from immutable(template, kept, _SPEC / "template")
     mode = "completionMode"
     yield from immutable(spec.get(mode), before.get(mode), _SPEC / mode)
     for name in _IMMUTABLE:
@@ -227,10 +235,9 @@ def _is_at_rest(old: Tree) -> bool:
     )
 
 
-def _with_mutable(kept: Tree, template: Tree) -> Tree:
-    """The old template, with the new one's parts that may change while the job is at rest."""
-    found = copy.deepcopy(kept)
-    spec, wanted = found.setdefault("spec", {}), template.get("spec") or {}
+def _with_mutable(kept: Tree, wanted: Tree) -> Tree:
+    """The old template's pod, with the new one's parts that may change while the job is at rest."""
+    spec: Tree = copy.deepcopy(kept.get("spec") or {})
     for name in ("nodeSelector", "tolerations", "schedulingGates"):
         _take(spec, wanted, name)
     affinity, wanted_affinity = spec.get("affinity"), wanted.get("affinity")
@@ -239,13 +246,10 @@ def _with_mutable(kept: Tree, template: Tree) -> Tree:
         _take(affinity, wanted_affinity or {}, "nodeAffinity")
         if wanted_affinity is None and not affinity:
             del spec["affinity"]
-    meta, wanted_meta = found.setdefault("metadata", {}), template.get("metadata") or {}
-    for name in ("annotations", "labels"):
-        _take(meta, wanted_meta, name)
     for kind in ("containers", "initContainers"):
         for one, other in zip(spec.get(kind) or (), wanted.get(kind) or (), strict=False):
             _take(one, other, "resources")
-    return found
+    return spec
 
 
 def _take(obj: Tree, other: Tree, name: str) -> None:

@@ -1,0 +1,106 @@
+"""Objects of every kind with values that nobody expects: refused or taken, never a 500."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.every_kind import APPLY, JSON, MERGE, STRATEGIC, Api, Served, discovered, objects
+from tests.e2e.programs import Server, start, stop
+
+TEXTS = [
+    "", "a", "A", "a" * 64, "a" * 254, "/", "..", "../x", "ÿ", "\0", "0", "-1", "1.5", "1e400",
+    "1Gi", "-1Gi", "10.0.0.1", "999.1.1.1", "::1", "10.0.0.0/8", "::/0", "fe80::1%eth0", "a.b/c",
+    "a b", "*", "Always", "TCP", "In", "Exists", "Gt", "kubernetes.io/x", "https://x", "http://[",
+    "true", "null", "{}", "[", "(", "$(x)", "a\nb", "x" * 5000, "2024-01-01T00:00:00Z",
+    "0 0 * * *", "TZ=UTC 0 0 * * *", "65536", "100%", "-5%", "self.x", "sha256:a", "1.2.3.4/33",
+    "system:masters", "Local", "ExternalName", "None",
+]  # fmt: skip
+NUMBERS = [0, 1, -1, 2, 100, 65535, 65536, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), 1.5]
+
+
+def values(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The path of each value below the head of an object."""
+    parts = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, value in parts:
+        if path or key not in ("kind", "apiVersion", "metadata"):
+            yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from values(value, (*path, key))
+
+
+def spoil(noise: random.Random, obj: Any) -> Any:
+    """A copy in which some values are gone, empty, twice there or of another sense."""
+    obj = copy.deepcopy(obj)
+    for _ in range(noise.choice((1, 1, 2, 3, 8))):
+        paths = list(values(obj))
+        if not paths:
+            break
+        *steps, last = noise.choice(paths)
+        at = obj
+        for step in steps:
+            at = at[step]
+        old = at[last]
+        if noise.random() < 0.25:
+            del at[last]
+        elif isinstance(old, bool):
+            at[last] = not old
+        elif isinstance(old, str):
+            at[last] = noise.choice(TEXTS)
+        elif isinstance(old, int | float):
+            at[last] = noise.choice(NUMBERS)
+        elif isinstance(old, list):
+            at[last] = noise.choice(([], old + old, old[::-1], None))
+        elif isinstance(old, dict):
+            at[last] = noise.choice(({}, None, {**old, noise.choice(TEXTS): "x"}))
+    return obj
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("hostile")
+    running = start(folder, "--runtime-config=api/all=true")
+    yield running
+    stop(running)
+
+
+@pytest.mark.parametrize(
+    ("seed", "count"), [(1, 1500), pytest.param(2, 30_000, marks=pytest.mark.slow)]
+)
+def test_never_an_error_of_the_server(server: Server, seed: int, count: int) -> None:
+    """Create, replace, patch and apply of spoilt objects, of what is there and of what is not."""
+    noise, api = random.Random(seed), Api(server)
+    kinds = discovered(api)
+    known = [(kinds[of], obj) for obj in objects() if (of := _kind(obj)) in kinds]
+    for kind, obj in known:
+        api.ask("POST", kind.path("default"), obj)
+    for _ in range(count):
+        kind, obj = noise.choice(known)
+        method, path, sent = _question(noise, kind, obj["metadata"]["name"])
+        body = spoil(noise, obj)
+        answer = api.ask(method, path + "dryRun=All&fieldManager=m", body, sent=sent)
+        assert answer.status < 500, (method, path, sent, body, answer.body)
+    api.close()
+
+
+def _kind(obj: Any) -> tuple[str, str]:
+    return obj["apiVersion"], obj["kind"]
+
+
+def _question(noise: random.Random, kind: Served, name: str) -> tuple[str, str, str]:
+    collection = kind.path("default")
+    status = "/status" if noise.random() < 0.2 and "status" in kind.subresources else ""
+    item = f"{collection}/{noise.choice((name, name, 'none'))}{status}?"
+    return noise.choice(
+        (
+            ("POST", f"{collection}?", JSON),
+            ("PUT", item, JSON),
+            ("PATCH", item, MERGE),
+            ("PATCH", item, STRATEGIC),
+            ("PATCH", f"{item}force=true&", APPLY),
+        )
+    )

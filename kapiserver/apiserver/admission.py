@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from kapiserver.api.objects import metadata_of, name_of
 from kapiserver.api.types import Tree
+from kapiserver.apiserver import device_access
 from kapiserver.apiserver.admission_plugins import chain, enabled
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import Forbidden
@@ -66,6 +67,8 @@ def admission(server: Server, request: Request, target: Target, *, dry_run: bool
             await look(server, attributes, new, old)
         if new is not None and resource in _STAMPED:
             _stamp(server, attributes, resource, new, old)
+        if new is not None and resource in _CLAIMS:
+            await device_access.check(server, target, new, old)
         if not found.validate:
             return None
 
@@ -78,6 +81,11 @@ def admission(server: Server, request: Request, target: Target, *, dry_run: bool
     return admit
 
 
+_CLAIMS = (
+    "resourceclaims.resource.k8s.io",
+    "resourceclaims.resource.k8s.io/status",
+    "resourceclaimtemplates.resource.k8s.io",
+)
 _CSR = "certificatesigningrequests.certificates.k8s.io"
 _STAMPED = (
     _CSR,

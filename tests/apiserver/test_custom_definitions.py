@@ -238,6 +238,24 @@ def test_a_changed_schema_holds_for_what_is_stored(api: Api) -> None:
     assert api.get(f"{path}/a").json["spec"] == {"size": 7}
 
 
+def test_a_status_has_its_defaults_from_the_beginning(api: Api) -> None:
+    """What a client says of the status is dropped when it creates an object, but what the schema
+    says is there at once, and remains when the object changes."""
+    status = {"type": "object", "default": {"phase": "Pending"},
+              "properties": {"phase": {"type": "string"}, "ready": {
+                  "type": "boolean", "default": False}}}  # fmt: skip
+    schema = {"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+        "status": status}}  # fmt: skip
+    crd = definition(versions=[version(schema=schema, subresources={"status": {}})])
+    path = establish(api, crd)
+    said = widget(crd, "a", spec={"size": 1}, status={"phase": "Done"})
+    expected = {"phase": "Pending", "ready": False}
+    assert api.post(path, said).json["status"] == expected
+    assert api.get(f"{path}/a").json["status"] == expected
+    assert api.patch(f"{path}/a", {"spec": {"size": 2}}).json["status"] == expected
+
+
 def test_custom_objects_have_owners_and_namespaces(api: Api) -> None:
     """The garbage collector and the end of a namespace see them."""
     crd = definition()

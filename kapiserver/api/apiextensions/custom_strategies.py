@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kapiserver.api.apiextensions import cel, schema_validation
+from kapiserver.api.apiextensions import cel, schema_defaults, schema_validation
 from kapiserver.api.custom import CustomVersion
 from kapiserver.api.errors import FieldError, Path, invalid
 from kapiserver.api.metadata import any_finalizers
@@ -54,6 +54,9 @@ class CustomStrategy(Strategy):
     def prepare_for_create(self, obj: Tree) -> None:
         if self._version.has_status:
             obj.pop("status", None)
+            schema = self._version.structural
+            if "status" in schema.properties and schema.properties["status"].default is not None:
+                schema_defaults.apply(obj, schema)  # as when it is read from the store
         metadata_of(obj)["generation"] = 1
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:

@@ -394,13 +394,18 @@ async def _respond(raw: web.BaseRequest, answer: Response) -> web.StreamResponse
     elif raw.version >= (1, 1):
         transport.write(_head(raw, answer, "Transfer-Encoding: chunked\r\n"))
         if not without_body:
-            await _write_slices(raw, (b"%x\r\n%b\r\n" % (len(s), s) for s in answer.body))
+            await _write_slices(raw, map(_chunk, answer.body))
             transport.write(_LAST_CHUNK)
     else:
         transport.write(_head(raw, answer, ""))
         await _write_slices(raw, answer.body)
         return _CLOSE
     return _KEEP if raw.keep_alive else _CLOSE
+
+
+def _chunk(piece: bytes) -> bytes:
+    # An empty one would end the body: a compressor keeps back what it was given.
+    return b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
 
 
 async def _write_slices(raw: web.BaseRequest, slices: Iterable[bytes]) -> None:

@@ -26,14 +26,12 @@ from kapiserver.codecs import list_text
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
 from kapiserver.storage.entry import Entry, form_of
 from kapiserver.storage.query import Listing
+from kapiserver.storage.turns import Turn
 
 SLICE = 256 * 1024
-"""Bytes of a list written at once."""
-TURN = 32
-"""Objects read for one slice: reading one that is not at hand takes up to 250 us, and the first two
-slices are made in one turn."""
-YAML_TURN = 4
-"""Objects of one slice of YAML, each of which takes milliseconds."""
+"""Bytes of a list written at once, at most."""
+SEVERAL = 32
+"""Objects of a list that is made in parts."""
 SPLICED = (JSON, PROTOBUF, CBOR)
 """Media types in which the store keeps the bytes of objects."""
 
@@ -86,9 +84,9 @@ async def answer_listing(
     if wanted.convert is None:
         if not wanted.pretty and wanted.media in SPLICED:
             form = form_of(target.version, wanted.media.extension)
-            return _sliced(wanted, target.store.documents.list(listing, form))
+            return await _sliced(wanted, target.store.documents.list(listing, form))
         if target.resource.definition:
-            return _custom_list(server, wanted, target, metadata, listing)
+            return await _custom_list(server, wanted, target, metadata, listing)
         head = _list_head(target.resource.list_kind_name, target.version, metadata)
         items = (_item(server, entry, target) for entry in listing.entries)
         return await _members(server, wanted, head, "items", items)
@@ -114,7 +112,7 @@ async def prepare_listing(wanted: Wanted, target: Target, listing: Listing) -> N
     if wanted.convert is None and not wanted.pretty and wanted.media in SPLICED:
         form = form_of(target.version, wanted.media.extension)
         await target.store.documents.prepare(listing, form)
-    elif len(listing.entries) > TURN:
+    elif len(listing.entries) > SEVERAL:
         await asyncio.to_thread(target.store.codec.tree, listing.entries[0])
 
 
@@ -158,13 +156,13 @@ def _list_head(kind: str, version: GroupVersion, metadata: Tree) -> Tree:
     return {"kind": kind, "apiVersion": str(version), "metadata": metadata, "items": []}
 
 
-def _custom_list(
+async def _custom_list(
     server: Server, wanted: Wanted, target: Target, metadata: Tree, listing: Listing
 ) -> Response:
     # The keys of these lists are sorted, and what is long is not the last of them.
     head = _list_head(target.resource.list_kind_name, target.version, {"continue": "", **metadata})
-    head["items"] = [_item(server, entry, target) for entry in listing.entries]
-    return answer_plain(server, wanted, head)
+    items = (_item(server, entry, target) for entry in listing.entries)
+    return await _whole(server, wanted, head, "items", items)
 
 
 def _item(server: Server, entry: Entry, target: Target) -> Tree:
@@ -181,38 +179,53 @@ async def _members(
     """A document whose last member is long: in slices where it is text, else made in turns."""
     if wanted.media is JSON:
         layout = list_text.INDENTED if wanted.pretty else list_text.COMPACT
-        return _sliced(wanted, _joined(list_text.json_pieces(head, items, layout), TURN))
+        return await _sliced(wanted, _joined(list_text.json_pieces(head, items, layout)))
     if wanted.media is YAML:
-        return _sliced(wanted, _joined(list_text.yaml_pieces(head, member, items), YAML_TURN))
+        return await _sliced(wanted, _joined(list_text.yaml_pieces(head, member, items)))
+    return await _whole(server, wanted, head, member, items)
+
+
+async def _whole(
+    server: Server, wanted: Wanted, head: Tree, member: str, items: Iterator[Tree]
+) -> Response:
+    """The same as one document, written aside of the event loop where it is long."""
+    turn = Turn()
     found = head[member] = []
     for item in items:
         found.append(item)
-        if len(found) % TURN == 0:
-            await asyncio.sleep(0)
-    if len(found) < TURN:
+        await turn.rest()
+    if len(found) < SEVERAL:
         return answer_plain(server, wanted, head)
     return await asyncio.to_thread(answer_plain, server, wanted, head)
 
 
-def _sliced(wanted: Wanted, pieces: Iterator[bytes]) -> Response:
-    slices = iter(pieces)
-    first = next(slices, b"")
-    second = next(slices, None)
-    body: bytes | Iterator[bytes] = first
-    if second is not None:
-        body = itertools.chain((first, second), slices)
+async def _sliced(wanted: Wanted, slices: Iterator[bytes]) -> Response:
+    """An answer whose length is known where that is at most SLICE, however long making it took."""
+    first: list[bytes] = []
+    size = 0
+    for piece in slices:
+        first.append(piece)
+        size += len(piece)
+        if size > SLICE:
+            body: bytes | Iterator[bytes] = itertools.chain(first, slices)
+            break
+        await asyncio.sleep(0)
+    else:
+        body = b"".join(first)
     return Response(media_type=wanted.media.name, body=body)
 
 
-def _joined(pieces: Iterable[bytes], turn: int) -> Iterator[bytes]:
-    """The pieces, one an object, joined to slices of about SLICE bytes and so many objects."""
+def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces, one an object, joined to slices of SLICE bytes at most, about, and of what was
+    made in one turn."""
     pending: list[bytes] = []
-    size = 0
+    size, turn = 0, Turn()
     for piece in pieces:
         pending.append(piece)
         size += len(piece)
-        if size >= SLICE or len(pending) >= turn:
+        if size >= SLICE or turn.over:
             yield b"".join(pending)
             pending, size = [], 0
+            turn.begin()
     if pending:
         yield b"".join(pending)

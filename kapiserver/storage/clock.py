@@ -1,7 +1,7 @@
 """Time as the layers above the codecs see it: injected, so that no test sleeps.
 
-`SystemClock` is the only place in this package that asks the machine for the time. A test passes
-its own `Clock` and moves it by hand.
+`SystemClock` is the only place in this package that asks the machine for the time of day. A test
+passes its own `Clock` and moves it by hand.
 """
 
 from __future__ import annotations

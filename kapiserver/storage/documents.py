@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
@@ -20,13 +21,13 @@ from kapiserver.codecs.json import SORTED, write_document
 from kapiserver.codecs.trees import read_tree
 from kapiserver.storage.encodings import CBOR_ITEM, ObjectCodec
 from kapiserver.storage.entry import Entry, Form
+from kapiserver.storage.errors import StorageError
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.query import EventType, Listing
+from kapiserver.storage.turns import Turn
 
 SLICE = 256 << 10
-"""Bytes of one part of a list, about."""
-TURN = 64
-"""Objects of one part that may have to be written first, at up to 300 us each."""
+"""Bytes of one part of a list, about; it has less when its objects have to be written first."""
 
 LONG = 50
 """Objects of a list whose client does not mind two milliseconds more."""
@@ -52,27 +53,33 @@ class Documents:
         self._list_kind = codec.resource.list_kind_name
 
     async def prepare(self, listing: Listing, form: Form) -> None:
-        """Do for a long list, giving others their turn, what must be done before its first part.
+        """Do for a long list, giving others their turn, what must be done before its first part: a
+        list in Protobuf begins with its length."""
+        if len(listing.entries) >= LONG:
+            if form not in self._ready:
+                await self.learn(listing.entries, form)
+            if form.media == "protobuf":
+                await self._measure(listing.entries, form)
 
-        The first of its kind has an object written aside of the event loop: that compiles what all
-        others need. A list in Protobuf begins with its length.
-        """
-        if len(listing.entries) < LONG:
-            return
-        if form not in self._ready:
-            await asyncio.to_thread(self._codec.encode, listing.entries[0], form)
+    def has_learnt(self, form: Form) -> bool:
+        """Whether an object was written in that form, which compiles what all others need."""
+        return form in self._ready
+
+    async def learn(self, entries: Sequence[Entry], form: Form) -> None:
+        """Write the first of many objects aside of the event loop, for nobody."""
+        if len(entries) >= LONG:
+            with suppress(StorageError):  # who asks for that object is told
+                await asyncio.to_thread(self._codec.encode, entries[0], form)
             self._ready.add(form)
-        if form.media == "protobuf":
-            await self._measure(listing.entries, form)
 
     async def _measure(self, entries: Sequence[Entry], form: Form) -> None:
         splices = form.version == self._codec.stored_version
         unknown = [one for one in entries if one.spliced is None] if splices else entries
-        for number, entry in enumerate(unknown, 1):
+        turn = Turn()
+        for entry in unknown:
             if not splices or self._codec.list_splice(entry) is None:
                 entry.encoded(form)
-            if number % TURN == 0:
-                await asyncio.sleep(0)
+            await turn.rest()
 
     def object(self, entry: Entry, form: Form) -> bytes:
         """The whole body of one object."""
@@ -130,16 +137,17 @@ class Documents:
         # objects are whole.
         brace = b"" if self._is_custom else b"{"
         parts, between = [before, b'"items":['], brace
-        size = len(head)
+        size, turn = len(head), Turn()
         for entry in listing.entries:
             body = entry.listed(form)
             parts.append(between)
             parts.append(body)
             between = b"," + brace
             size += len(body)
-            if size >= SLICE or len(parts) > 2 * TURN:
+            if size >= SLICE or turn.over:
                 yield b"".join(parts)
                 parts, size = [], 0
+                turn.begin()
         parts.append(b"]%b\n" % after)
         yield b"".join(parts)
 
@@ -189,14 +197,15 @@ class Documents:
         before, empty, after = head.partition(b"\x45items\x80")
         assert empty, "a list has an empty array of items"
         parts = [before, empty[:-1], _cbor_array(len(listing.entries))]
-        size = 0
+        size, turn = 0, Turn()
         for entry in listing.entries:
             body = entry.listed(item_form)
             parts.append(body)
             size += len(body)
-            if size >= SLICE or len(parts) > TURN:
+            if size >= SLICE or turn.over:
                 yield b"".join(parts)
                 parts, size = [], 0
+                turn.begin()
         parts.append(after)
         yield b"".join(parts)
 

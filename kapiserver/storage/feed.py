@@ -19,6 +19,7 @@ from kapiserver.storage.encodings import ObjectCodec
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import Compacted, Corrupt, Unavailable, Undecryptable
 from kapiserver.storage.kv import KV, Event, Revision, Watch
+from kapiserver.storage.turns import Turn
 
 PAGE = 500
 """Keys read at once when the feed begins."""
@@ -82,10 +83,12 @@ class Feed:
         self._reader.begin()
         start = ""
         revision: Revision | None = None
+        turn = Turn()
         while True:
             page = await self._kv.range(self._prefix, start=start, limit=PAGE, revision=revision)
             revision = page.revision
             for item in page.items:
+                await turn.rest()
                 self._put(item.key, item.value)
             if not page.remaining:
                 break

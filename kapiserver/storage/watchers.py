@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kapiserver.api.selectors import Selection
@@ -20,11 +20,12 @@ from kapiserver.storage.entry import Entry
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.query import EventType, Framer, WatchSink
+from kapiserver.storage.turns import Turn
 
 BACKLOG = 2 << 20
 """Bytes a client may be behind."""
 SLICE = 256 << 10
-"""Bytes written at once while a watcher catches up."""
+"""Bytes written at once while a watcher catches up, at most."""
 TURN = 100
 """Watchers served before others may run."""
 PENDING = 20_000
@@ -120,11 +121,12 @@ class Audience:
         """Whether the scope holds a key."""
         return path.startswith(self.scope) if self.scope.endswith("/") else path == self.scope
 
-    def frames(self, events: Sequence[CachedEvent]) -> list[bytes]:
-        """What the audience sees of changes in its scope."""
+    def frames(self, events: Iterable[CachedEvent]) -> Iterator[bytes]:
+        """What the audience sees of each change in its scope: nothing of some."""
         selection, frame = self.selection, self.framer.event
-        found = (seen(event, selection) for event in events)
-        return [frame(one.kind, one.entry) for one in found if one is not None]
+        for event in events:
+            one = seen(event, selection)
+            yield b"" if one is None else frame(one.kind, one.entry)
 
 
 class Watchers:
@@ -197,7 +199,7 @@ class Watchers:
                 if not missed:
                     break
                 watching.sent = missed[-1].revision
-                await self._write(watching, iter(audience.frames(missed)))
+                await self._write(watching, audience.frames(missed))
             watching.sent = max(watching.sent, self._cache.revision)
             self._join(watching)
         except asyncio.CancelledError:
@@ -207,15 +209,16 @@ class Watchers:
             watching.end(error)
 
     async def _write(self, watching: Watching, frames: Iterator[bytes]) -> None:
-        sink, waiting, size = watching.sink, [], 0
+        sink, waiting, size, turn = watching.sink, [], 0, Turn()
         for frame in frames:
-            waiting.append(frame)
-            size += len(frame)
-            if size >= SLICE:
+            if frame:
+                waiting.append(frame)
+                size += len(frame)
+            if size >= SLICE or (size and turn.over):
                 sink.write(b"".join(waiting))
                 waiting, size = [], 0
                 await sink.drained()
-                await asyncio.sleep(0)
+            await turn.rest()
         if waiting:
             sink.write(b"".join(waiting))
             await sink.drained()
@@ -284,15 +287,14 @@ class Watchers:
 
     async def _deliver(self, audience: Audience, events: list[CachedEvent]) -> None:
         try:
-            frames = audience.frames(events)
+            joined = b"".join(audience.frames(events))
         except Exception as error:
             _report("a change could not be framed", error)
             for watching in list(audience.watchers):
                 watching.end(error)
             return
-        if not frames:
+        if not joined:
             return
-        joined = b"".join(frames)
         first, last = events[0].revision, events[-1].revision
         for number, watching in enumerate(list(audience.watchers), 1):
             if watching.over or watching.sent >= last:
@@ -341,10 +343,10 @@ def _report(what: str, error: Exception) -> None:
 
 
 def _initial_frames(watching: Watching, initial: Sequence[Entry]) -> Iterator[bytes]:
+    """The frame of each object, nothing for those that are not selected."""
     selection, frame = watching.audience.selection, watching.framer.event
     for entry in initial:
-        if entry.is_selected(selection):
-            yield frame("ADDED", entry)
+        yield frame("ADDED", entry) if entry.is_selected(selection) else b""
 
 
 def _write_live(watching: Watching, frames: bytes) -> None:

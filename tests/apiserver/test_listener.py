@@ -45,7 +45,7 @@ def _large() -> Iterator[bytes]:
 
 async def _handle(request: Request) -> Answer:
     if request.path == "/slices":
-        return Response(body=iter([b"a" * 10, b"b" * 20]))
+        return Response(body=iter([b"a" * 10, b"", b"b" * 20]))
     if request.path == "/large":
         return Response(body=_large())
     if request.path == "/broken":

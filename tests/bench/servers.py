@@ -68,7 +68,7 @@ def server(folder: Path, below: Store, flags: list[str]) -> Iterator[tuple[Targe
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
-        _wait(process, lambda: _ready(port))
+        wait_ready(process, port)
         started = {
             "wall s": time.perf_counter() - begin,
             "server s": cpu_seconds([process.pid]),
@@ -93,6 +93,11 @@ def _wait(process, ready) -> None:
         if process.poll() is not None:
             raise SystemExit(f"{process.args[0]} ended with {process.returncode}")
         time.sleep(0.005)
+
+
+def wait_ready(process, port: int) -> None:
+    """Return when the server says that it is ready."""
+    _wait(process, lambda: _ready(port))
 
 
 def _ready(port: int) -> bool:

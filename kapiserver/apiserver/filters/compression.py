@@ -80,11 +80,9 @@ def compressed(answer: Response) -> Response:
 
 def _gzipped(first: Iterable[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-    # An empty piece would end a chunked body.
     for pieces in (first, rest):
         for piece in pieces:
-            if written := compressor.compress(piece):
-                yield written
+            yield compressor.compress(piece)
     yield compressor.flush()
 
 

@@ -15,7 +15,7 @@ from kapiserver.apiserver.respond import Answer, Running, Stream
 from kapiserver.apiserver.status import status
 from kapiserver.apiserver.target import Target, target_of
 from kapiserver.apiserver.watch_frames import MetadataFramer, TableFramer
-from kapiserver.storage.entry import Form
+from kapiserver.storage.entry import Form, form_of
 from kapiserver.storage.query import Framer, WatchQuery, WatchSink
 
 
@@ -36,9 +36,19 @@ async def watch(server: Server, request: Request) -> Answer:
     )
 
     async def open_(sink: WatchSink) -> Running:
+        if form.convert is None:
+            await _learn(target, form_of(target.version, form.media.extension))
         return await target.store.watch(query, sink)
 
     return Stream(media_type=form.media.stream_type, open=open_, timeout=_seconds(server, options))
+
+
+async def _learn(target: Target, form: Form) -> None:
+    """Do aside of the event loop what the first object of a kind needs."""
+    store = target.store
+    if not store.documents.has_learnt(form):
+        await store.cache.ready()
+        await store.documents.learn(store.cache.range(store.codec.prefix), form)
 
 
 def _seconds(server: Server, options: Tree) -> float:
@@ -53,7 +63,7 @@ def _framer(server: Server, request: Request, form: Wanted, target: Target) -> F
         found = status_of(error, request.info)
         return found or status(code=500, reason="InternalError", message="watch ended")
 
-    plain = target.store.framer(Form(target.version, form.media.extension), status_tree)
+    plain = target.store.framer(form_of(target.version, form.media.extension), status_tree)
     if form.convert is None:
         return plain
     if form.is_table:

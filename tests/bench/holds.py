@@ -1,0 +1,235 @@
+"""How long a server's event loop is held while it makes the first lists after a start.
+
+    python -m tests.bench.holds --storage etcd --objects 10000
+
+For each sort of list a server is started over the pods with a loop that counts: a callback that
+runs in every turn reads the loop's thread's CPU clock, so that a busy machine does not count. Says
+the longest turns of the start and of the list, and, with `--stacks`, what ran in those of more than
+`--over` milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import collections
+import contextlib
+import gc
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.bench import measures
+from tests.bench.client import JSON, PROTOBUF, Target, connections
+from tests.bench.objects import path
+from tests.bench.servers import STORES, TOKEN, Store, server, store, wait_ready
+from tests.storage.etcd_server import free_port
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+LISTS = (
+    ("JSON", JSON, "?"),
+    ("JSON, pages of 500", JSON, "?limit=500"),
+    ("JSON, by label", JSON, "?labelSelector=tier=backend"),
+    ("JSON, by a label that few have", JSON, "?labelSelector=app.kubernetes.io/name=app-07"),
+    ("JSON, by field", JSON, "?fieldSelector=spec.nodeName=node-007"),
+    ("JSON, gzip", JSON, "?"),
+    ("Protobuf", PROTOBUF, "?"),
+    ("Protobuf, pages of 500", PROTOBUF, "?limit=500"),
+    ("Table", TABLE, "?"),
+    ("YAML, 500", "application/yaml", "?limit=500"),
+    ("CBOR", "application/cbor", "?"),
+    ("watch with initial events", JSON, "?watch=1&sendInitialEvents=true&resourceVersionMatch="
+     "NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=3"),
+)  # fmt: skip
+
+
+class Turns:
+    """The turns of the running loop, the longest first."""
+
+    def __init__(self, over: float) -> None:
+        self.over = over
+        self.turns: list[tuple[float, float, int]] = []
+        self.stacks: dict[int, collections.Counter[str]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._main = threading.get_ident()
+        self._number = 0
+        self._wall = time.perf_counter()
+        self._cpu = time.thread_time()
+        self._collections: list[float] = []
+        self._tick()
+        gc.callbacks.append(self._collect)
+        threading.Thread(target=self._sample, daemon=True).start()
+
+    def _tick(self) -> None:
+        wall, cpu = time.perf_counter(), time.thread_time()
+        if cpu - self._cpu > 0.002 or wall - self._wall > 0.005:
+            self.turns.append((cpu - self._cpu, wall - self._wall, self._number))
+        self._number += 1
+        self._wall, self._cpu = time.perf_counter(), time.thread_time()
+        self._loop.call_soon(self._tick)
+
+    def _collect(self, phase: str, _info: dict[str, int]) -> None:
+        now = time.thread_time()
+        if phase == "start":
+            self._began = now
+        else:
+            self._collections.append(now - self._began)
+
+    def _sample(self) -> None:
+        while True:
+            time.sleep(0.001)
+            number = self._number
+            if time.perf_counter() - self._wall < self.over / 2:
+                continue
+            frame = sys._current_frames()[self._main]
+            lines = [
+                f"{Path(one.filename).name}:{one.lineno} {one.name}"
+                for one in traceback.extract_stack(frame)
+            ]
+            if number == self._number:
+                self.stacks.setdefault(number, collections.Counter())[
+                    " < ".join(lines[:-6:-1])
+                ] += 1
+
+    def take(self) -> dict:
+        """What has happened since the last time."""
+        turns, self.turns = sorted(self.turns, reverse=True), []
+        found: dict = {
+            "cpu ms": [round(cpu * 1e3, 1) for cpu, _, _ in turns[:5]],
+            "gc ms": [round(one * 1e3, 1) for one in sorted(self._collections)[-3:]],
+            "wall ms": sorted((round(wall * 1e3, 1) for _, wall, _ in turns), reverse=True)[:3],
+        }
+        found["stacks"] = [
+            (round(cpu * 1e3, 1), self.stacks.get(number, collections.Counter()).most_common(3))
+            for cpu, _, number in turns
+            if cpu > self.over
+        ]
+        self.stacks.clear()
+        self._collections.clear()
+        return found
+
+
+async def _serve(arguments: list[str], over: float) -> None:
+    """The server's side: runs until its input ends, and says at each line what its turns were."""
+    from kapiserver.apiserver import cli
+    from kapiserver.apiserver.filters import compression
+    from kapiserver.apiserver.garbage import tend
+    from kapiserver.apiserver.server import serve
+
+    compression.is_remote = lambda _: True  # the only client is on the loopback
+    turns = Turns(over)
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[str] = asyncio.Queue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            loop.call_soon_threadsafe(lines.put_nowait, line)
+        loop.call_soon_threadsafe(lines.put_nowait, "")
+
+    threading.Thread(target=read, daemon=True).start()
+    async with serve(cli.config_of(cli.parser().parse_args(arguments))):
+        tend()
+        while await lines.get():
+            print(json.dumps(turns.take()), flush=True)
+
+
+@contextlib.contextmanager
+def held(folder: Path, below: Store, over: float) -> Iterator[tuple[Target, Callable[[], dict]]]:
+    """A server that counts its turns, and what asks it for them."""
+    port = free_port()
+    (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
+    command = [
+        sys.executable, "-m", "tests.bench.holds", f"--over={over}", "serve",
+        "--bind-address", "127.0.0.1", "--secure-port", str(port),
+        "--data-dir", str(folder / "data"), "--cert-dir", str(folder / "certificates"),
+        "--token-auth-file", str(folder / "tokens.csv"),
+        "--kubeconfig-out", str(folder / "kubeconfig"), *below.flags,
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def take() -> dict:
+        process.stdin.write("\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+
+    try:
+        wait_ready(process, port)
+        ca_file = str(folder / "certificates" / "ca.crt")
+        yield (
+            Target(host="127.0.0.1", port=port, token=TOKEN, ca_file=ca_file, pids=[process.pid]),
+            take,
+        )
+    finally:
+        process.stdin.close()
+        process.wait(30)
+
+
+async def _list(target: Target, accept: str, query: str, headers: str) -> int:
+    async with connections(target, 1) as (connection,):
+        place, token, size = path("pods", namespace="bench-list") + query, "", 0
+        while True:
+            more = f"&continue={token}" if token else ""
+            answer = await connection.request("GET", place + more, accept=accept + headers)
+            assert answer.status == 200, answer.body[:300]
+            size += len(answer.body)
+            paged = "limit=" in query and accept in (JSON, PROTOBUF)
+            token = measures.continue_token(answer, accept) if paged else ""
+            if not token:
+                return size
+
+
+def _show(name: str, found: dict, size: float = 0.0) -> None:
+    longest = " ".join(f"{one:.0f}" for one in found["cpu ms"])
+    rest = f"{longest} | {found['gc ms']} | {found['wall ms']}"
+    print(f"| {name} | {size / 1e6:.1f} | {rest} |", flush=True)
+    for cpu, stacks in found["stacks"]:
+        print(f"    {cpu} ms")
+        for stack, count in stacks:
+            print(f"      {count:3d} {stack}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--storage", choices=STORES, default="sqlite")
+    parser.add_argument("--objects", type=int, default=10_000)
+    parser.add_argument("--over", type=float, default=0.02, help="seconds; whose stacks are shown")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--rest-seconds", type=float, default=2.0, help="before the list")
+    parser.add_argument("--again", action="store_true", help="each list twice")
+    parser.add_argument("rest", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    if options.rest:
+        import uvloop
+
+        gc.disable()
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(options.rest, options.over))
+        return
+    with tempfile.TemporaryDirectory() as scratch, store(options.storage, Path(scratch)) as below:
+        folder = Path(scratch)
+        with server(folder, below, []) as (target, _):
+            asyncio.run(measures.seed_pods(target, options.objects))
+        print("| list | MB | longest turns, CPU ms | collections | longest turns, wall ms |")
+        for name, accept, query in LISTS:
+            if options.only and options.only not in name:
+                continue
+            with held(folder, below, options.over) as (target, take):
+                take()  # the start itself, when nobody is served yet
+                time.sleep(options.rest_seconds)
+                _show("after the start", take())
+                headers = "\r\nAccept-Encoding: gzip" if "gzip" in name else ""
+                for _ in range(2 if options.again else 1):
+                    size = asyncio.run(_list(target, accept, query, headers))
+                    _show(name, take(), size)
+
+
+if __name__ == "__main__":
+    main()

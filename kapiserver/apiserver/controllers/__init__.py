@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from kapiserver.apiserver.chosen_controllers import chosen
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.controllers.api_services import APIServices
 from kapiserver.apiserver.controllers.bootstrap import create_system_namespaces
 from kapiserver.apiserver.controllers.definitions import Definitions
 from kapiserver.apiserver.controllers.disruption import Disruption
@@ -38,6 +39,7 @@ class Controllers:
     """All that run in one server."""
 
     definitions: Definitions
+    api_services: APIServices
     namespace_defaults: NamespaceDefaults
     flow_control: FlowControlDefaults
     everything: Everything | None
@@ -46,6 +48,7 @@ class Controllers:
     async def stop(self) -> None:
         """End them, wherever they are: who starts again looks again."""
         await self.definitions.stop()
+        await self.api_services.stop()
         await self.flow_control.stop()
         await self.namespace_defaults.stop()
         if self.leader is not None:
@@ -62,6 +65,8 @@ async def start_controllers(server: Server, *, ca_text: str) -> Controllers:
     on = chosen(server.config.controllers)
     definitions = Definitions(server)
     definitions.start()
+    api_services = APIServices(server)
+    api_services.start()
     await create_system_namespaces(server)
     namespace_defaults = NamespaceDefaults(
         server,
@@ -80,6 +85,7 @@ async def start_controllers(server: Server, *, ca_text: str) -> Controllers:
         await everything.start()
     return Controllers(
         definitions=definitions,
+        api_services=api_services,
         flow_control=flow_control,
         namespace_defaults=namespace_defaults,
         everything=everything,

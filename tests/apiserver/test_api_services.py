@@ -1,0 +1,148 @@
+"""APIServices of what the server answers for itself."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kapiserver.apiserver.controllers import api_services
+from kapiserver.apiserver.controllers.api_services import MANAGED
+from tests.apiserver.conftest import Api, Server
+from tests.apiserver.customkit import CRDS, definition, establish, gone, version
+from tests.apiserver.test_controllers import until
+
+PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[Api]:
+    """A server of these tests' own, which makes them at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api_services, "LATER_SECONDS", 0.0)
+        server = Server()
+        yield server.api
+        server.end()
+
+
+def there(api: Api, name: str) -> Any:
+    return until(api, PATH, name, lambda obj: obj is not None)
+
+
+def absent(api: Api, name: str) -> None:
+    until(api, PATH, name, lambda obj: obj is None)
+
+
+def test_each_group_version_has_one(api: Api) -> None:
+    """What discovery shows is there, but for the group of APIServices itself, local and
+    available."""
+    groups = api.get("/apis").json["groups"]
+    names = {f"{one['version']}.{group['name']}" for group in groups for one in group["versions"]}
+    names = {"v1.", *names} - {"v1.apiregistration.k8s.io"}
+    for name in names:
+        there(api, name)
+    found = {one["metadata"]["name"]: one for one in api.get(PATH).json["items"]}
+    assert names <= found.keys()
+    apps = found["v1.apps"]
+    assert apps["metadata"]["labels"] == {MANAGED: "onstart"}
+    assert apps["spec"] == {
+        "group": "apps",
+        "version": "v1",
+        "groupPriorityMinimum": 17800,
+        "versionPriority": 15,
+    }
+    [condition] = apps["status"]["conditions"]
+    assert condition.pop("lastTransitionTime")
+    assert condition == {
+        "type": "Available",
+        "status": "True",
+        "reason": "Local",
+        "message": "Local APIServices are always available",
+    }
+
+
+def test_they_come_and_go_with_custom_kinds(api: Api) -> None:
+    """A group-version has one as long as a definition serves it; it is made again when somebody
+    deletes or changes it."""
+    crd = definition(version("v1"), version("v1beta1", storage=False))
+    group = crd["spec"]["group"]
+    other = definition(version("v1"), group=group, names={"plural": "gadgets", "kind": "Gadget"})
+    establish(api, crd)
+    establish(api, other)
+    found = there(api, f"v1.{group}")
+    assert found["metadata"]["labels"] == {MANAGED: "true"}
+    assert found["spec"] == {
+        "group": group,
+        "version": "v1",
+        "groupPriorityMinimum": 1000,
+        "versionPriority": 100,
+    }
+    beta = there(api, f"v1beta1.{group}")
+    versions = crd["spec"]["versions"]
+    served = {"spec": {"versions": [versions[0], {**versions[1], "served": False}]}}
+    api.patch(f"{CRDS}/{crd['metadata']['name']}", served)
+    absent(api, f"v1beta1.{group}")
+    api.patch(f"{CRDS}/{crd['metadata']['name']}", {"spec": {"versions": versions}})
+    again = there(api, f"v1beta1.{group}")
+    assert again["metadata"]["uid"] != beta["metadata"]["uid"]
+    api.delete(f"{PATH}/v1beta1.{group}")
+    uid = again["metadata"]["uid"]
+    until(api, PATH, f"v1beta1.{group}", lambda obj: obj and obj["metadata"]["uid"] != uid)
+    api.patch(f"{PATH}/v1.{group}", {"spec": {"versionPriority": 7}})
+    until(api, PATH, f"v1.{group}", lambda obj: obj["spec"]["versionPriority"] == 100)
+    api.delete(f"{CRDS}/{crd['metadata']['name']}")
+    absent(api, f"v1beta1.{group}")
+    assert api.get(f"{PATH}/v1.{group}").status == 200
+    api.delete(f"{CRDS}/{other['metadata']['name']}")
+    absent(api, f"v1.{group}")
+    gone(api, other["metadata"]["name"])
+
+
+def test_those_of_others_are_left_alone(api: Api) -> None:
+    """Without the label, or with another value, it is somebody else's."""
+    crd = definition()
+    group = crd["spec"]["group"]
+    own = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": f"v1.{group}"},
+        "spec": {
+            "group": group,
+            "version": "v1",
+            "groupPriorityMinimum": 5,
+            "versionPriority": 5,
+            "service": {"name": "x", "namespace": "y"},
+        },
+    }
+    made = api.post(PATH, own)
+    assert made.status == 201, made.body
+    establish(api, crd)
+    second = definition()
+    establish(api, second)
+    there(api, f"v1.{second['spec']['group']}")  # by then the first was looked at
+    assert api.get(f"{PATH}/v1.{group}").json["spec"] == made.json["spec"]
+
+
+def test_what_is_left_of_a_definition_goes_at_the_start(tmp_path: Any) -> None:
+    """An APIService whose definition went while no server ran goes; one that is there stays as it
+    is, one that somebody deleted is made again."""
+    store = f"sqlite:{tmp_path / 'store'}"
+    stale = api_services.api_service(
+        api_services.GroupVersion("gone.example.com", "v1"), (1000, 100), "true"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api_services, "LATER_SECONDS", 0.0)
+        first = Server(storage=store)
+        before = there(first.api, "v1.apps")
+        there(first.api, "v1.batch")
+        first.end()
+        patch.setattr(api_services, "LATER_SECONDS", 1000.0)
+        idle = Server(storage=store)
+        assert idle.api.post(PATH, stale).status == 201
+        idle.api.delete(f"{PATH}/v1.batch")
+        idle.end()
+        patch.setattr(api_services, "LATER_SECONDS", 0.0)
+        second = Server(storage=store)
+        there(second.api, "v1.batch")
+        absent(second.api, "v1.gone.example.com")
+        assert there(second.api, "v1.apps") == before
+        second.end()

@@ -53,7 +53,7 @@ class Strategy:
     graceful = False
     """Deletion first marks the object with a grace period, even one of 0 seconds."""
     orphans_dependents = False
-    """A deletion that does not say what becomes of dependents leaves them: kinds older than that."""
+    """A deletion that does not say what becomes of dependents leaves them (kinds of old)."""
     reset_fields: dict[str, Any] = {}
     """Fields such a write leaves as they were, as a set of paths (FieldsV1): nobody owns them by
     it."""

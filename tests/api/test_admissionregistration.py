@@ -47,6 +47,12 @@ BINDING = _object(
     "ValidatingAdmissionPolicyBinding",
     spec={"policyName": "p", "validationActions": ["Deny"]},
 )
+EVERY_DELETION = {
+    "matchPolicy": "Exact",
+    "namespaceSelector": {},
+    "objectSelector": {},
+    "resourceRules": [{**RULE, "operations": ["DELETE"]}],
+}
 V, P, B = (
     "validatingwebhookconfigurations",
     "validatingadmissionpolicies",
@@ -122,11 +128,42 @@ NEW = [
         'spec.paramKind.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c'
     ]),
     (P, POLICY, "spec/variables", [{"name": "in", "expression": "1"}], [
-        'spec.variables[0].name: Invalid value: "in": name is not a valid CEL identifier'
+        'spec.variables[0].name: Invalid value: "in": must be a valid CEL identifier'
     ]),
     ("mutatingadmissionpolicies", CHANGING, "", GONE, []),
     ("mutatingadmissionpolicies", CHANGING, "spec/mutations", [], [
         "spec.mutations: Required value: mutations must contain at least one item"
+    ]),
+    ("mutatingadmissionpolicies", CHANGING, "spec/matchConstraints/resourceRules/0/operations", [
+        "CREATE", "DELETE"
+    ], [
+        'spec.matchConstraints.resourceRules.operations: Unsupported value: "DELETE": supported '
+        'values: "*", "CONNECT", "CREATE", "UPDATE"'
+    ]),
+    ("mutatingadmissionpolicies", CHANGING, "spec/mutations/0/applyConfiguration", {
+        "expression": "Object{}"
+    }, [
+        'spec.mutations[0].applyConfiguration: Invalid value: "{applyConfiguration}": must not be '
+        "specified when patchType is JSONPatch"
+    ]),
+    ("mutatingadmissionpolicies", CHANGING, "spec/mutations/0/jsonPatch", {"expression": ""}, [
+        "spec.mutations[0].jsonPatch.expression: Required value"
+    ]),
+    ("mutatingadmissionpolicybindings", BINDING, "spec/matchResources", EVERY_DELETION, [
+        'spec.matchResources.resourceRules.operations: Unsupported value: "DELETE": supported '
+        'values: "*", "CONNECT", "CREATE", "UPDATE"'
+    ]),
+    (P, POLICY, "spec/validations/0/message", " ", [
+        'spec.validations[0].message: Invalid value: " ": must be non-empty if specified'
+    ]),
+    (P, POLICY, "spec/validations/0/message", "a\nb", [
+        'spec.validations[0].message: Invalid value: "a\\nb": must not contain line breaks'
+    ]),
+    (V, VALIDATING, "webhooks/0/rules/0/resources", ["pods", "*"], []),
+    (B, BINDING, "spec/matchResources", EVERY_DELETION, []),
+    (B, BINDING, "spec/paramRef", {"name": "a", "parameterNotFoundAction": "Odd"}, [
+        'spec.paramRef.parameterNotFoundAction: Unsupported value: "Odd": supported values: '
+        '"Deny", "Allow"'
     ]),
     (B, BINDING, "", GONE, []),
     (B, BINDING, "spec/validationActions", [], [
@@ -149,10 +186,19 @@ def test_new(name, base, path, value, messages):
     assert texts(strategy(name).validate(changed(base, path, value))) == messages
 
 
-def test_old_effects_are_borne():
-    """A webhook with effects elsewhere, from before they were refused, can still be changed."""
-    old = changed(VALIDATING, "webhooks/0/sideEffects", "Some")
-    assert strategy(V).validate_update(changed(old), old) == []
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("webhooks/0/sideEffects", "Some"),
+        ("webhooks/0/admissionReviewVersions", ["v2"]),
+        ("webhooks/0/matchConditions", [{"name": "", "expression": ""}]),
+        ("webhooks", VALIDATING["webhooks"] * 2),
+    ],
+)
+def test_what_was_wrong_is_borne(path, value):
+    """What is wrong with webhooks from before it was refused does not keep them from changing."""
+    old = changed(VALIDATING, path, value)
+    assert strategy(V).validate_update(changed(old, "webhooks/0/timeoutSeconds", 5), old) == []
     assert strategy(V).validate_update(changed(old), VALIDATING)
 
 

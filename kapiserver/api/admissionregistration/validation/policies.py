@@ -20,6 +20,7 @@ from kapiserver.api.errors import (
     duplicate,
     forbidden,
     invalid,
+    not_among,
     not_supported,
     required,
 )
@@ -30,7 +31,8 @@ from kapiserver.api.types import Tree
 _SPEC = Path("spec")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _ACTIONS = ("Audit", "Deny", "Warn")
-_NOT_FOUND = ("Allow", "Deny")
+_NOT_FOUND = ("Deny", "Allow")
+_CHANGING = ("*", "CONNECT", "CREATE", "UPDATE")
 _ANNOTATIONS_MAX = 20
 _EXPRESSION_MAX = 5 * 1024
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
@@ -60,7 +62,7 @@ def validating_policy(obj: Tree) -> Iterator[FieldError]:
 def mutating_policy(obj: Tree) -> Iterator[FieldError]:
     """A policy that changes writes, new or changed."""
     spec = obj.get("spec") or {}
-    yield from _policy(spec)
+    yield from _policy(spec, changes=True)
     mutations, again = spec.get("mutations") or (), spec.get("reinvocationPolicy") or ""
     if not mutations:
         yield required(_SPEC / "mutations", "mutations must contain at least one item")
@@ -72,7 +74,8 @@ def mutating_policy(obj: Tree) -> Iterator[FieldError]:
         yield not_supported(_SPEC / "reinvocationPolicy", again, REINVOCATION_POLICIES)
 
 
-def _policy(spec: Tree) -> Iterator[FieldError]:
+def _policy(spec: Tree, *, changes: bool = False) -> Iterator[FieldError]:
+    """What both kinds of policy have; `changes` where it changes what is written."""
     failure, match = spec.get("failurePolicy"), spec.get("matchConstraints")
     if failure is None:
         yield required(_SPEC / "failurePolicy")
@@ -86,9 +89,19 @@ def _policy(spec: Tree) -> Iterator[FieldError]:
         yield from match_resources(match, _SPEC / "matchConstraints")
         if not match.get("resourceRules"):
             yield required(_SPEC / "matchConstraints" / "resourceRules")
+        if changes:
+            yield from _changed_by(match, _SPEC / "matchConstraints")
     yield from match_conditions(spec.get("matchConditions"), _SPEC / "matchConditions")
     for index, variable in enumerate(spec.get("variables") or ()):
         yield from _variable(variable, (_SPEC / "variables")[index])
+
+
+def _changed_by(match: Tree, path: Path) -> Iterator[FieldError]:
+    # What is deleted cannot be changed.
+    for rule in match.get("resourceRules") or ():
+        for operation in rule.get("operations") or ():
+            if operation not in _CHANGING:
+                yield not_supported(path / "resourceRules" / "operations", operation, _CHANGING)
 
 
 def _param_kind(kind: Tree, path: Path) -> Iterator[FieldError]:
@@ -118,7 +131,7 @@ def _variable(variable: Tree, path: Path) -> Iterator[FieldError]:
     if not name.strip():
         yield required(path / "name", "name is not specified")
     elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
-        yield invalid(path / "name", name, "name is not a valid CEL identifier")
+        yield invalid(path / "name", name, "must be a valid CEL identifier")
     yield from _expression(variable, path)
 
 
@@ -133,9 +146,9 @@ def _validation(validation: Tree, path: Path) -> Iterator[FieldError]:
     if computed and not computed.strip():
         yield invalid(path / "messageExpression", computed, "must be non-empty if specified")
     if message and not message.strip():
-        yield invalid(path / "message", message, "message must be non-empty if specified")
+        yield invalid(path / "message", message, "must be non-empty if specified")
     elif "\n" in message.strip() or "\r" in message.strip():
-        yield invalid(path / "message", message, "message must not contain line breaks")
+        yield invalid(path / "message", message, "must not contain line breaks")
     reason = validation.get("reason")
     if reason is not None and reason not in _REASONS:
         yield not_supported(path / "reason", reason, _REASONS)
@@ -180,9 +193,11 @@ def _mutation(mutation: Tree, path: Path) -> Iterator[FieldError]:
             if found is None:
                 yield required(path / name, f"must be specified when patchType is {type_}")
             else:
-                yield from _expression(found, path / name)
+                if not (found.get("expression") or "").strip():
+                    yield required(path / name / "expression")
         elif found is not None:
-            yield forbidden(path / name, f"must not be specified when patchType is {type_}")
+            detail = f"must not be specified when patchType is {type_}"
+            yield invalid(path / name, f"{{{name}}}", detail)
 
 
 def changed_policy_status(new: Tree, _: Tree) -> Iterator[FieldError]:
@@ -202,7 +217,7 @@ def changed_policy_status(new: Tree, _: Tree) -> Iterator[FieldError]:
 
 def validating_binding(obj: Tree) -> Iterator[FieldError]:
     """Where a policy that refuses writes works, and how."""
-    yield from mutating_binding(obj)
+    yield from _binding(obj)
     actions, at = value_at(obj, "spec", "validationActions") or [], _SPEC / "validationActions"
     for index, action in enumerate(actions):
         if action not in _ACTIONS:
@@ -220,6 +235,12 @@ def validating_binding(obj: Tree) -> Iterator[FieldError]:
 
 
 def mutating_binding(obj: Tree) -> Iterator[FieldError]:
+    """Where a policy that changes writes works."""
+    yield from _binding(obj)
+    yield from _changed_by(value_at(obj, "spec", "matchResources") or {}, _SPEC / "matchResources")
+
+
+def _binding(obj: Tree) -> Iterator[FieldError]:
     """Where a policy works, and with which parameters."""
     spec = obj.get("spec") or {}
     yield from checked_name(names.dns1123_subdomain, spec.get("policyName"), _SPEC / "policyName")
@@ -245,4 +266,4 @@ def _param_ref(reference: Tree, path: Path) -> Iterator[FieldError]:
     if not action:
         yield required(path / "parameterNotFoundAction")
     elif action not in _NOT_FOUND:
-        yield not_supported(path / "parameterNotFoundAction", action, _NOT_FOUND)
+        yield not_among(path / "parameterNotFoundAction", action, _NOT_FOUND)

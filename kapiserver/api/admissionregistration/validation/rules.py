@@ -78,7 +78,9 @@ def _resources(resources: Sequence[str], path: Path) -> Iterator[FieldError]:
         yield invalid(
             path, list(resources), "if '*/*' is present, must not specify other resources"
         )
-    if "*" in resources and any(one and one != "*" and "/" not in one for one in resources):
+    # Of those without a part only the last one is looked at.
+    bare = [one for one in resources if one and "/" not in one]
+    if "*" in bare and bare[-1] != "*":
         detail = "if '*' is present, must not specify other resources without subresources"
         yield invalid(path, list(resources), detail)
 

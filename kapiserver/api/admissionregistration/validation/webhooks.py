@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from kapiserver.api import names
 from kapiserver.api.admissionregistration.validation.rules import (
@@ -23,26 +24,59 @@ _REVIEWS = ("v1", "v1beta1")
 REINVOCATION_POLICIES = ("IfNeeded", "Never")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    """What webhooks are held to: all of it, or less where those before kept to less.
+
+    conditions   whether match conditions are looked at
+    """
+
+    effects: Sequence[str] = _HARMLESS
+    known_reviews: bool = True
+    unique_names: bool = True
+    conditions: bool = True
+
+
 def webhooks(obj: Tree) -> Iterator[FieldError]:
     """The webhooks of a new configuration."""
-    return _webhooks(obj, _HARMLESS)
+    return _webhooks(obj, _Rules())
 
 
 def changed_webhooks(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """Those of a changed one: effects that webhooks had before are borne."""
-    before = [one.get("sideEffects") for one in old.get("webhooks") or ()]
-    harmless = all(effects in _HARMLESS for effects in before)
-    return _webhooks(new, _HARMLESS if harmless else _EFFECTS)
+    """Those of a changed one: what was wrong with webhooks before is borne."""
+    before = old.get("webhooks") or ()
+    reviews = [one.get("admissionReviewVersions") or () for one in before]
+    names_ = [one.get("name") for one in before]
+    harmless = all(one.get("sideEffects") in _HARMLESS for one in before)
+    rules = _Rules(
+        effects=_HARMLESS if harmless else _EFFECTS,
+        known_reviews=all(not one or set(_REVIEWS) & set(one) for one in reviews),
+        unique_names=len(names_) == len(set(names_)),
+        conditions=_conditions(new) != _conditions(old),
+    )
+    return _webhooks(new, rules)
 
 
-def _webhooks(obj: Tree, effects: Sequence[str]) -> Iterator[FieldError]:
+def _conditions(obj: Tree) -> list[list[Tree]]:
+    return [one.get("matchConditions") or [] for one in obj.get("webhooks") or ()]
+
+
+def _webhooks(obj: Tree, rules: _Rules) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, webhook in enumerate(obj.get("webhooks") or ()):
         at, name = Path("webhooks")[index], webhook.get("name") or ""
-        yield from _webhook(webhook, effects, at)
-        reviews = webhook.get("admissionReviewVersions") or []
-        yield from _review_versions(reviews, at / "admissionReviewVersions")
-        if name and name in seen:
+        yield from _webhook(webhook, rules.effects, at)
+        if rules.conditions:
+            yield from match_conditions(webhook.get("matchConditions"), at / "matchConditions")
+        reviews, where = (
+            webhook.get("admissionReviewVersions") or [],
+            at / "admissionReviewVersions",
+        )
+        yield from _review_versions(reviews, where)
+        if reviews and rules.known_reviews and not set(_REVIEWS) & set(reviews):
+            detail = f"must include at least one of {', '.join(_REVIEWS)}"
+            yield invalid(where, list(reviews), detail)
+        if rules.unique_names and name and name in seen:
             yield duplicate(at / "name", name)
         seen.add(name)
 
@@ -69,7 +103,6 @@ def _webhook(webhook: Tree, effects: Sequence[str], path: Path) -> Iterator[Fiel
     if again is not None and again not in REINVOCATION_POLICIES:
         yield not_supported(path / "reinvocationPolicy", again, REINVOCATION_POLICIES)
     yield from client_config(webhook.get("clientConfig") or {}, path / "clientConfig")
-    yield from match_conditions(webhook.get("matchConditions"), path / "matchConditions")
 
 
 def _qualified(name: str, path: Path) -> Iterator[FieldError]:
@@ -83,10 +116,8 @@ def _qualified(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def _review_versions(versions: Sequence[str], path: Path) -> Iterator[FieldError]:
-    listed = ", ".join(_REVIEWS)
     if not versions:
-        yield required(path, f"must specify one of {listed}")
-        return
+        yield required(path, f"must specify one of {', '.join(_REVIEWS)}")
     seen: set[str] = set()
     for index, version in enumerate(versions):
         if version in seen:
@@ -94,5 +125,3 @@ def _review_versions(versions: Sequence[str], path: Path) -> Iterator[FieldError
             continue
         seen.add(version)
         yield from checked(names.dns1035_label, version, path[index])
-    if not seen.intersection(_REVIEWS):
-        yield invalid(path, list(versions), f"must include at least one of {listed}")

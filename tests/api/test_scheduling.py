@@ -28,6 +28,32 @@ WORKLOAD = {
     "spec": {"podGroupTemplates": [TEMPLATE]},
 }
 COMPOSITE = {"name": "c", "schedulingPolicy": {"basic": {}}}
+WHOLE = {
+    **WORKLOAD,
+    "spec": {
+        "podGroupTemplates": None,
+        "compositePodGroupTemplates": [{**COMPOSITE, "podGroupTemplates": [TEMPLATE]}],
+    },
+}
+GANGS = changed(WORKLOAD, "spec/podGroupTemplates/0/schedulingPolicy", {"gang": {"minCount": 1}})
+ODD_GROUP = changed(GROUP, "spec/preemptionPolicy", "Odd")
+CLAIM_OF_GROUP = {"name": "d", "resourceClaimName": "e"}
+COMPOSED = {
+    "kind": "CompositePodGroup",
+    "apiVersion": "scheduling.k8s.io/v1alpha3",
+    "metadata": {"name": "c", "namespace": "n"},
+    "spec": {
+        "workloadRef": {"workloadName": "w", "templateName": "t"},
+        "schedulingPolicy": {"gang": {"minGroupCount": 1}},
+    },
+    "status": {},
+}
+ONE_OF = "`podGroupTemplates`, `compositePodGroupTemplates`"
+NOT_SUBDOMAIN = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
 RUNTIME = {
     "kind": "RuntimeClass",
     "apiVersion": "node.k8s.io/v1",
@@ -59,19 +85,80 @@ NEW = [
         'spec.schedulingPolicy: Invalid value: "": must specify one of: `basic`, `gang`'
     ]),
     ("podgroups", GROUP, "spec/schedulingPolicy/gang/minCount", 0, [
-        "spec.schedulingPolicy.gang.minCount: Invalid value: 0: must be greater than or equal to 1"
+        "spec.schedulingPolicy.gang.minCount: Required value"
+    ]),
+    ("podgroups", GROUP, "spec/schedulingPolicy/gang/minCount", -1, [
+        "spec.schedulingPolicy.gang.minCount: Invalid value: -1: must be greater than or equal to 1"
+    ]),
+    ("podgroups", GROUP, "spec/schedulingPolicy/basic", {}, [
+        'spec.schedulingPolicy: Invalid value: "{basic, gang}": must specify exactly one of: '
+        "`basic`, `gang`"
+    ]),
+    ("podgroups", GROUP, "spec/workloadRef", {"workloadName": "a.b", "templateName": "a.b"}, [
+        'spec.workloadRef.templateName: Invalid value: "a.b": must not contain dots'
+    ]),
+    ("podgroups", GROUP, "spec/workloadRef", {"workloadName": "", "templateName": ""}, [
+        "spec.workloadRef.workloadName: Required value",
+        "spec.workloadRef.templateName: Required value",
+    ]),
+    ("podgroups", GROUP, "spec/disruptionMode", {}, [
+        'spec.disruptionMode: Invalid value: "": must specify one of: `single`, `all`'
+    ]),
+    ("podgroups", GROUP, "spec/priority", 1_000_000_001, [
+        "spec.priority: Invalid value: 1000000001: must be less than or equal to 1000000000"
+    ]),
+    ("podgroups", GROUP, "spec/preemptionPolicy", "Odd", [
+        'spec.preemptionPolicy: Unsupported value: "Odd": supported values: "Never", '
+        '"PreemptLowerPriority"'
+    ]),
+    ("podgroups", GROUP, "spec/schedulingConstraints", {"topology": [{"key": "a"}, {"key": "b"}]}, [
+        "spec.schedulingConstraints.topology: Too many: 2: must have at most 1 item"
+    ]),
+    ("podgroups", GROUP, "spec/resourceClaims", [{"name": "c"}, CLAIM_OF_GROUP, CLAIM_OF_GROUP], [
+        'spec.resourceClaims[2]: Duplicate value: {"name":"d","resourceClaimName":"e"}',
+        'spec.resourceClaims[0]: Invalid value: "": must specify one of: `resourceClaimName`, '
+        "`resourceClaimTemplateName`",
+    ]),
+    ("compositepodgroups", COMPOSED, "", GONE, []),
+    ("compositepodgroups", COMPOSED, "spec/workloadRef", GONE, [
+        "spec.workloadRef: Required value"
+    ]),
+    ("compositepodgroups", COMPOSED, "spec/schedulingPolicy/gang/minGroupCount", -1, [
+        "spec.schedulingPolicy.gang.minGroupCount: Invalid value: -1: must be greater than or "
+        "equal to 1"
     ]),
     ("workloads", WORKLOAD, "", GONE, []),
     ("workloads", WORKLOAD, "spec/podGroupTemplates", [TEMPLATE, TEMPLATE], [
-        'spec.podGroupTemplates[1]: Duplicate value: {"name":"t"}'
+        'spec.podGroupTemplates[1]: Duplicate value: {"name":"t","schedulingPolicy":{"basic":{}},'
+        '"schedulingConstraints":null}'
     ]),
-    ("workloads", WORKLOAD, "spec/compositePodGroupTemplates", [COMPOSITE], [
+    ("workloads", WORKLOAD, "spec/podGroupTemplates", [TEMPLATE] * 9, [
+        "spec.podGroupTemplates: Too many: 9: must have at most 8 items"
+    ]),
+    ("workloads", WORKLOAD, "spec/podGroupTemplates", None, [
+        f'spec: Invalid value: "": must specify one of: {ONE_OF}'
+    ]),
+    ("workloads", WORKLOAD, "spec/podGroupTemplates", [TEMPLATE, {**TEMPLATE, "name": "u",
+                                                                  "priority": 1}], [
+        'spec: Invalid value: "null": detected multiple priority configurations'
+    ]),
+    ("workloads", WORKLOAD, "spec/controllerRef", {"apiGroup": "a b", "kind": "a/b", "name": ""}, [
+        f'spec.controllerRef.apiGroup: Invalid value: "a b": {NOT_SUBDOMAIN}',
+        "spec.controllerRef.kind: Invalid value: \"a/b\": may not contain '/'",
+        "spec.controllerRef.name: Required value",
+    ]),
+    ("workloads", WHOLE, "spec/compositePodGroupTemplates", [COMPOSITE], [
         'spec.compositePodGroupTemplates[0]: Invalid value: "c": must have at least one child '
         "PodGroupTemplate or CompositePodGroupTemplate"
     ]),
+    ("workloads", WHOLE, "spec/compositePodGroupTemplates",
+     [{**COMPOSITE, "podGroupTemplates": [{**TEMPLATE, "name": "c"}]}], [
+        'spec.compositePodGroupTemplates[0].podGroupTemplates[0].name: Duplicate value: "c"'
+    ]),
     ("workloads", WORKLOAD, "spec/compositePodGroupTemplates",
-     [{**COMPOSITE, "podGroupTemplates": [TEMPLATE]}], [
-        'spec.compositePodGroupTemplates[0].podGroupTemplates[0].name: Duplicate value: "t"'
+     [{**COMPOSITE, "podGroupTemplates": [{**TEMPLATE, "name": "u"}]}], [
+        'spec: Invalid value: "{podGroupTemplates, compositePodGroupTemplates}": must specify '
+        f"exactly one of: {ONE_OF}"
     ]),
     ("runtimeclasses", RUNTIME, "", GONE, []),
     ("runtimeclasses", RUNTIME, "scheduling",
@@ -101,8 +188,35 @@ KEPT = [
     ("runtimeclasses", RUNTIME, "handler", "gvisor", [
         'handler: Invalid value: "gvisor": field is immutable'
     ]),
-    ("podgroups", GROUP, "spec/schedulingPolicy/gang/minCount", 3, [
-        'spec: Invalid value: {"schedulingPolicy":{"gang":{"minCount":3}}}: field is immutable'
+    ("podgroups", GROUP, "spec/schedulingPolicy/gang/minCount", 3, []),
+    ("podgroups", GROUP, "spec/schedulingPolicy/gang/minCount", 0, [
+        "spec.schedulingPolicy.gang.minCount: Required value"
+    ]),
+    ("podgroups", GROUP, "spec/schedulingPolicy", {"basic": {}}, [
+        "spec.schedulingPolicy.basic: Invalid value: {}: field is immutable",
+        'spec.schedulingPolicy.gang: Invalid value: "null": field cannot be cleared once set',
+    ]),
+    ("podgroups", GROUP, "spec/priorityClassName", "p", [
+        'spec.priorityClassName: Invalid value: "p": field is immutable'
+    ]),
+    ("podgroups", ODD_GROUP, "metadata/labels", {"a": "b"}, []),
+    ("workloads", WORKLOAD, "spec/controllerRef", {"kind": "Job", "name": "j"}, [
+        'spec.controllerRef: Invalid value: {"kind":"Job","name":"j"}: field is immutable'
+    ]),
+    ("workloads", WORKLOAD, "spec/podGroupTemplates", [{**TEMPLATE, "name": "u"}], [
+        "spec.podGroupTemplates[0]: Forbidden: item may not be added",
+        "spec.podGroupTemplates: Forbidden: item may not be removed",
+    ]),
+    ("workloads", WORKLOAD, "spec/podGroupTemplates/0/priority", 1, [
+        "spec.podGroupTemplates[0].priority: Invalid value: 1: field is immutable"
+    ]),
+    ("workloads", GANGS, "spec/podGroupTemplates/0/schedulingPolicy/gang/minCount", 2, []),
+    ("workloads", WHOLE,
+     "spec/compositePodGroupTemplates/0/podGroupTemplates/0/priorityClassName", "p", [
+        'spec: Invalid value: "null": all priority and priorityClassName values must be identical, '
+        "detected multiple values",
+        "spec.compositePodGroupTemplates[0].podGroupTemplates[0].priorityClassName: Invalid value: "
+        '"p": field is immutable',
     ]),
 ]  # fmt: skip
 
@@ -111,6 +225,34 @@ KEPT = [
 def test_changed(name, base, path, value, messages):
     """What cannot change does not, and the message says so."""
     assert texts(strategy(name).validate_update(changed(base, path, value), base)) == messages
+
+
+def test_depth_of_workloads():
+    """Templates lie in no more than three others."""
+    template = {**COMPOSITE, "name": "c0", "podGroupTemplates": [TEMPLATE]}
+    for level in range(1, 4):
+        obj = changed(WHOLE, "spec/compositePodGroupTemplates", [template])
+        assert texts(strategy("workloads").validate(obj)) == []
+        template = {
+            **COMPOSITE, "name": f"c{level}", "compositePodGroupTemplates": [template]
+        }  # fmt: skip
+    obj = changed(WHOLE, "spec/compositePodGroupTemplates", [template])
+    (error,) = strategy("workloads").validate(obj)
+    assert (error.path.text, error.detail) == (
+        "spec.compositePodGroupTemplates[0]", "maximum template hierarchy depth is 4"
+    )  # fmt: skip
+
+
+def test_claims_of_groups():
+    """A group's status names claims of its spec, each once."""
+    group = changed(GROUP, "spec/resourceClaims", [CLAIM_OF_GROUP])
+    new = changed(group, "status/resourceClaimStatuses", [{"name": "d"}, {"name": "d"},
+                                                          {"name": "x"}])  # fmt: skip
+    assert texts(strategy("podgroups/status").validate_update(new, group)) == [
+        'status.resourceClaimStatuses[2].name: Invalid value: "x": must match the name of an entry '
+        "in `spec.resourceClaims`",
+        'status.resourceClaimStatuses[1]: Duplicate value: {"name":"d"}',
+    ]
 
 
 def test_priority_preempts():

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from kapiserver.api.errors import FieldError
 from kapiserver.api.objects import metadata_of
-from kapiserver.api.scheduling.validation import (
+from kapiserver.api.scheduling.validation.pod_groups import (
     changed_pod_group,
     changed_pod_group_status,
-    changed_priority_class,
-    changed_workload,
     pod_group,
-    priority_class,
-    workload,
 )
+from kapiserver.api.scheduling.validation.priority_classes import (
+    changed_priority_class,
+    priority_class,
+)
+from kapiserver.api.scheduling.validation.workloads import changed_workload, workload
 from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 

@@ -1,0 +1,151 @@
+"""Rules for pods that are placed together, as their types declare them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.api import names
+from kapiserver.api.core.validation.conditions import conditions
+from kapiserver.api.declared import (
+    UNSET,
+    at_most,
+    neither_set_nor_cleared,
+    one_member,
+    optional_text,
+    positive,
+    same_members,
+    text,
+    unchanged,
+    unique,
+)
+from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
+from kapiserver.api.metadata import IMMUTABLE
+from kapiserver.api.scheduling.validation.priority_classes import PREEMPTION, USER_MAX
+from kapiserver.api.types import Tree
+
+_SPEC = Path("spec")
+_STATUS = Path("status")
+_CLAIMS_MAX = 4
+_POLICIES = ("basic", "gang")
+_MODES = ("single", "all")
+_CLAIMS = ("resourceClaimName", "resourceClaimTemplateName")
+_COUNTS = ("minCount", "minGroupCount")
+_KEPT = (
+    "parentCompositePodGroupName",
+    "workloadRef",
+    "schedulingConstraints",
+    "resourceClaims",
+    "disruptionMode",
+    "priorityClassName",
+    "priority",
+    "preemptionPolicy",
+)
+"""What groups, and templates of groups, keep."""
+
+
+def pod_group(obj: Tree) -> Iterator[FieldError]:
+    """A new group, of pods or of groups."""
+    spec = obj.get("spec") or {}
+    parent, origin = spec.get("parentCompositePodGroupName"), spec.get("workloadRef")
+    at = _SPEC / "workloadRef"
+    if parent is not None:
+        where = _SPEC / "parentCompositePodGroupName"
+        yield from _given_name(parent, where)
+    if origin is None and (obj.get("kind") == "CompositePodGroup" or parent is not None):
+        yield required(at)
+    elif origin is not None:
+        yield from text(origin.get("workloadName"), names.dns1123_subdomain, at / "workloadName")
+        yield from text(origin.get("templateName"), names.dns1123_label, at / "templateName")
+    yield from group(spec, _SPEC)
+
+
+def _given_name(name: str, path: Path) -> Iterator[FieldError]:
+    return (invalid(path, name, message) for message in names.dns1123_subdomain(name))
+
+
+def group(spec: Tree, path: Path) -> Iterator[FieldError]:
+    """What groups and templates of groups have in common, new."""
+    yield from policy(spec.get("schedulingPolicy") or {}, path / "schedulingPolicy")
+    topology = (spec.get("schedulingConstraints") or {}).get("topology") or ()
+    at = path / "schedulingConstraints" / "topology"
+    yield from at_most(topology, 1, at)
+    for index, one in enumerate(topology if len(topology) <= 1 else ()):
+        yield from text(one.get("key"), names.qualified_name, at[index] / "key")
+    yield from _claims(spec, path / "resourceClaims")
+    if spec.get("disruptionMode") is not None:
+        yield from one_member(spec["disruptionMode"], _MODES, path / "disruptionMode")
+    yield from optional_text(
+        spec.get("priorityClassName"), names.dns1123_subdomain, path / "priorityClassName"
+    )
+    priority, preemption = spec.get("priority") or 0, spec.get("preemptionPolicy")
+    if priority > USER_MAX:
+        detail = f"must be less than or equal to {USER_MAX}"
+        yield invalid(path / "priority", priority, detail)
+    if preemption is not None and preemption not in PREEMPTION:
+        yield not_supported(path / "preemptionPolicy", preemption, PREEMPTION)
+
+
+def _claims(spec: Tree, path: Path) -> Iterator[FieldError]:
+    claims = spec.get("resourceClaims") or ()
+    if len(claims) > _CLAIMS_MAX:
+        yield from at_most(claims, _CLAIMS_MAX, path)
+        return
+    yield from unique(claims, lambda one: one.get("name"), path)
+    for index, one in enumerate(claims):
+        yield from one_member(one, _CLAIMS, path[index])
+        yield from text(one.get("name"), names.dns1123_label, path[index] / "name")
+        for name in _CLAIMS:
+            if one.get(name) is not None:
+                yield from _given_name(one[name], path[index] / name)
+
+
+def policy(found: Tree, path: Path) -> Iterator[FieldError]:
+    """How a group is scheduled."""
+    yield from one_member(found, _POLICIES, path)
+    gang = found.get("gang")
+    if gang is not None:
+        yield from _least(gang, path / "gang")
+
+
+def _least(gang: Tree, path: Path) -> Iterator[FieldError]:
+    name = next((one for one in _COUNTS if one in gang), _COUNTS[0])
+    yield from positive(gang.get(name), path / name)
+
+
+def changed_pod_group(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A group that is to be changed: how many of it are needed may, and nothing else."""
+    yield from changed_group(new.get("spec") or {}, old.get("spec") or {}, _SPEC)
+
+
+def changed_group(new: Tree, old: Tree, path: Path) -> Iterator[FieldError]:
+    """A group, or a template of one, that is to be changed."""
+    its, before = new.get("schedulingPolicy") or {}, old.get("schedulingPolicy") or {}
+    at = path / "schedulingPolicy"
+    if not same_members(its, before, _POLICIES):
+        yield from one_member(its, _POLICIES, at)
+    basic, gang = its.get("basic"), its.get("gang")
+    if basic != before.get("basic"):
+        yield invalid(at / "basic", UNSET if basic is None else basic, IMMUTABLE)
+    yield from neither_set_nor_cleared(gang, before.get("gang"), at / "gang")
+    if gang is not None and gang != before.get("gang"):
+        yield from _least(gang, at / "gang")
+    yield from unchanged(new, old, _KEPT, path)
+
+
+def changed_pod_group_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+    """What is known of a group: claims only of those it names."""
+    status, spec = new.get("status") or {}, new.get("spec") or {}
+    yield from conditions(status.get("conditions"), _STATUS / "conditions")
+    claims = {one.get("name") for one in spec.get("resourceClaims") or ()}
+    found, at = status.get("resourceClaimStatuses") or (), _STATUS / "resourceClaimStatuses"
+    for index, one in enumerate(found):
+        if one.get("name") not in claims:
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            yield invalid(at[index] / "name", one.get("name") or "", detail)
+    if len(found) > _CLAIMS_MAX:
+        yield from at_most(found, _CLAIMS_MAX, at)
+        return
+    yield from unique(found, lambda one: one.get("name"), at)
+    for index, one in enumerate(found):
+        if one.get("resourceClaimName") is not None:
+            yield from _given_name(one["resourceClaimName"], at[index] / "resourceClaimName")

@@ -1,0 +1,55 @@
+"""Rules for priorities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kapiserver.api.errors import FieldError, Path, forbidden, not_supported, required
+from kapiserver.api.metadata import immutable
+from kapiserver.api.objects import name_of
+from kapiserver.api.types import Tree
+
+_SYSTEM = "system-"
+USER_MAX = 1_000_000_000
+SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+PREEMPTION = ("Never", "PreemptLowerPriority")
+
+
+def priority_class(obj: Tree) -> Iterator[FieldError]:
+    """A new class."""
+    name, value = name_of(obj), obj.get("value") or 0
+    if name.startswith(_SYSTEM):
+        wrong = _unlike_system(name, value, default=bool(obj.get("globalDefault")))
+        if wrong:
+            detail = (
+                f"priority class names with '{_SYSTEM}' prefix are reserved for system use only. "
+                f"error: {wrong}"
+            )
+            yield forbidden(Path("metadata") / "name", detail)
+    elif value > USER_MAX:
+        detail = f"maximum allowed value of a user defined priority is {USER_MAX}"
+        yield forbidden(Path("value"), detail)
+    policy, at = obj.get("preemptionPolicy"), Path("preemptionPolicy")
+    if policy == "":
+        yield required(at)
+    elif policy is not None and policy not in PREEMPTION:
+        yield not_supported(at, policy, PREEMPTION)
+
+
+def _unlike_system(name: str, value: int, *, default: bool) -> str:
+    wanted = SYSTEM_CLASSES.get(name)
+    if wanted is None:
+        return f"{name} is not a known system priority class"
+    if value != wanted:
+        return f"value of {name} PriorityClass must be {wanted}"
+    if default:
+        return f"globalDefault of {name} PriorityClass must be false"
+    return ""
+
+
+def changed_priority_class(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A class that is to be changed: pods have its priority already."""
+    if (new.get("value") or 0) != (old.get("value") or 0):
+        yield forbidden(Path("value"), "may not be changed in an update.")
+    name = "preemptionPolicy"
+    yield from immutable(new.get(name), old.get(name), Path(name))

@@ -1,0 +1,144 @@
+"""Rules for what an application's groups look like: templates of groups, and of their groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kapiserver.api import names
+from kapiserver.api.declared import (
+    at_most,
+    one_member,
+    optional_text,
+    same_members,
+    same_names,
+    text,
+    unchanged,
+    unique,
+)
+from kapiserver.api.errors import FieldError, Path, duplicate, invalid
+from kapiserver.api.scheduling.validation.pod_groups import changed_group, group
+from kapiserver.api.types import Tree
+
+_SPEC = Path("spec")
+_DEPTH_MAX = 4
+_TEMPLATES_MAX = 8
+_KINDS = ("podGroupTemplates", "compositePodGroupTemplates")
+
+
+def workload(obj: Tree) -> Iterator[FieldError]:
+    """A new workload."""
+    spec = obj.get("spec") or {}
+    yield from _hierarchy(spec)
+    yield from one_member(spec, _KINDS, _SPEC)
+    reference, at = spec.get("controllerRef"), _SPEC / "controllerRef"
+    if reference is not None:
+        yield from optional_text(
+            reference.get("apiGroup"), names.dns1123_subdomain, at / "apiGroup"
+        )
+        for name in ("kind", "name"):
+            yield from text(reference.get(name), names.path_segment, at / name)
+    for kind in _KINDS:
+        yield from _templates(spec.get(kind) or (), _SPEC / kind)
+
+
+def changed_workload(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A workload that is to be changed: of its templates, how many are needed may change."""
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    yield from _hierarchy(spec)
+    if not same_members(spec, before, _KINDS):
+        yield from one_member(spec, _KINDS, _SPEC)
+    yield from unchanged(spec, before, ("controllerRef",), _SPEC)
+    yield from _changed_templates(spec, before, _SPEC)
+
+
+def _templates(templates: Sequence[Tree], path: Path) -> Iterator[FieldError]:
+    if len(templates) > _TEMPLATES_MAX:
+        yield from at_most(templates, _TEMPLATES_MAX, path)
+        return
+    yield from unique(templates, _name, path)
+    for index, one in enumerate(templates):
+        yield from text(_name(one), names.dns1123_label, path[index] / "name")
+        yield from group(one, path[index])
+        for kind in _KINDS:
+            yield from _templates(one.get(kind) or (), path[index] / kind)
+
+
+def _name(template: Tree) -> str:
+    return template.get("name") or ""
+
+
+def _changed_templates(new: Tree, old: Tree, path: Path) -> Iterator[FieldError]:
+    for kind in _KINDS:
+        its, before, at = new.get(kind) or (), old.get(kind) or (), path / kind
+        yield from same_names(its, before, at)
+        known = {_name(one): one for one in before}
+        for index, one in enumerate(its):
+            kept = known.get(_name(one))
+            if kept is None:
+                yield from _templates([one], at)
+            else:
+                yield from changed_group(one, kept, at[index])
+                yield from _changed_templates(one, kept, at[index])
+
+
+# What is said of the templates together.
+
+
+def _hierarchy(spec: Tree) -> Iterator[FieldError]:
+    groups, composite = (spec.get(kind) or () for kind in _KINDS)
+    at = _SPEC / _KINDS[1]
+    yield from _names_across(composite, at, {_name(one) for one in groups})
+    for index, one in enumerate(composite):
+        if _depth(one) >= _DEPTH_MAX:
+            detail = f"maximum template hierarchy depth is {_DEPTH_MAX}"
+            yield invalid(at[index], one.get(_KINDS[1]), detail)
+    if len({_priority(one) for one in _all_templates(spec)}) > 1:
+        yield invalid(_SPEC, "null", _one_priority(groups))
+    for index, one in enumerate(composite):
+        yield from _childless(one, at[index])
+
+
+def _names_across(templates: Sequence[Tree], path: Path, seen: set[str]) -> Iterator[FieldError]:
+    # Within one list the declared rule speaks; here only of names in different ones.
+    yield from _taken(templates, path, seen)
+    for index, one in enumerate(templates):
+        yield from _taken(one.get(_KINDS[0]) or (), path[index] / _KINDS[0], seen)
+        yield from _names_across(one.get(_KINDS[1]) or (), path[index] / _KINDS[1], seen)
+
+
+def _taken(templates: Sequence[Tree], path: Path, seen: set[str]) -> Iterator[FieldError]:
+    own = [_name(one) for one in templates]
+    for index, name in enumerate(own):
+        if name in seen:
+            yield duplicate(path[index] / "name", name)
+    seen.update(own)
+
+
+def _depth(template: Tree) -> int:
+    return 1 + max((_depth(one) for one in template.get(_KINDS[1]) or ()), default=0)
+
+
+def _all_templates(holder: Tree) -> Iterator[Tree]:
+    yield from holder.get(_KINDS[0]) or ()
+    for one in holder.get(_KINDS[1]) or ():
+        yield one
+        yield from _all_templates(one)
+
+
+def _priority(template: Tree) -> tuple[str, int | None]:
+    return template.get("priorityClassName") or "", template.get("priority")
+
+
+def _one_priority(groups: Sequence[Tree]) -> str:
+    if len({_priority(one) for one in groups}) > 1:
+        return "detected multiple priority configurations"
+    return "all priority and priorityClassName values must be identical, detected multiple values"
+
+
+def _childless(template: Tree, path: Path) -> Iterator[FieldError]:
+    below = template.get(_KINDS[1]) or ()
+    if not below and not template.get(_KINDS[0]):
+        detail = "must have at least one child PodGroupTemplate or CompositePodGroupTemplate"
+        yield invalid(path, _name(template), detail)
+    for index, one in enumerate(below):
+        yield from _childless(one, (path / _KINDS[1])[index])

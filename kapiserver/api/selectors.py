@@ -66,8 +66,7 @@ class Selection:
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[FieldTerm, ...] = ()
-    words: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
-    """Texts that stand somewhere in everything selected: what lacks one need not be read."""
+    _hints: tuple[_Hint, ...] = field(init=False, repr=False, compare=False)
     _labels: _Match | None = field(init=False, repr=False, compare=False)
     _fields: _Match | None = field(init=False, repr=False, compare=False)
 
@@ -76,15 +75,25 @@ class Selection:
         field_tests = [_field_test(one) for one in self.fields]
         object.__setattr__(self, "_labels", _all(label_tests))
         object.__setattr__(self, "_fields", _all(field_tests))
-        found = [*map(_words_of_label, self.labels), *map(_words_of_field, self.fields)]
-        words = dict.fromkeys(word.encode() for words in found for word in words if word)
-        object.__setattr__(self, "words", tuple(words))
+        hints = (*map(_hint_of_label, self.labels), *map(_hint_of_field, self.fields))
+        object.__setattr__(self, "_hints", hints)
 
     def matches(self, labels: Mapping[str, str], fields: Mapping[str, str]) -> bool:
         """Whether an object with these labels and selectable fields is selected."""
         if self._labels is not None and not self._labels(labels):
             return False
         return self._fields is None or self._fields(fields)
+
+    def seen_in(self, value: bytes) -> bool | None:
+        """Whether an object is selected, as far as its bytes say that without being read, by the
+        texts that stand in them or do not; None: they do not say."""
+        found: bool | None = True
+        for hint in self._hints:
+            if hint.may_hold_in(value):
+                found = None
+            elif not hint.negated:
+                return False
+        return found
 
     @property
     def everything(self) -> bool:
@@ -121,18 +130,39 @@ class Selection:
         return "&".join(text for text in (self.label_text, self.field_text) if text)
 
 
-def _words_of_label(one: Requirement) -> tuple[str, ...]:
-    if one.operator in ("=", "==", "in") and len(one.values) == 1:
-        return one.key, one.values[0]
-    return (one.key,) if one.operator in ("=", "==", "in", "exists", "gt", "lt") else ()
+@dataclass(frozen=True, slots=True)
+class _Hint:
+    """Where a condition holds, all texts of one of these groups stand in the object's bytes; what
+    is asked for is that it holds, or (negated) that it does not."""
+
+    groups: tuple[tuple[bytes, ...], ...]
+    negated: bool
+
+    def may_hold_in(self, value: bytes) -> bool:
+        for group in self.groups:
+            for text in group:
+                if text not in value:
+                    break
+            else:
+                return True
+        return False
 
 
-def _words_of_field(term: FieldTerm) -> tuple[str, ...]:
+def _hint_of_label(one: Requirement) -> _Hint:
+    by_value = one.operator not in ("exists", "!", "gt", "lt")
+    groups = [_texts(one.key, value) for value in one.values] if by_value else [_texts(one.key)]
+    return _Hint(tuple(groups), one.operator in ("!=", "notin", "!"))
+
+
+def _hint_of_field(term: FieldTerm) -> _Hint:
     # Numbers and truths are stored in other words than they are selected by; a list apart.
-    as_text = (
-        term.equal and term.value not in ("true", "false") and not term.value.lstrip("-").isdigit()
-    )
-    return tuple(term.value.split(",")) if as_text else ()
+    as_text = term.value not in ("true", "false") and not term.value.lstrip("-").isdigit()
+    group = _texts(*term.value.split(",")) if as_text else ()
+    return _Hint((group,), not term.equal)
+
+
+def _texts(*texts: str) -> tuple[bytes, ...]:
+    return tuple(one.encode() for one in texts if one)
 
 
 def parse(label_text: str, field_text: str, resource: Resource | None = None) -> Selection:

@@ -184,12 +184,12 @@ class ObjectCodec:
         except CodecError as error:
             raise Corrupt(f"{entry.path}: {error}") from error
 
-    def lacks(self, entry: Entry, selection: Selection) -> bool:
-        """Whether a word that everything selected has is missing in a protobuf value."""
+    def seen(self, entry: Entry, selection: Selection) -> bool | None:
+        """Whether a selection has an entry, as far as the texts in a protobuf value say that."""
         value = entry.value
         if self._glance is None or not value.startswith(self._head):
-            return False
-        return not all(word in value for word in selection.words)
+            return None
+        return selection.seen_in(value)
 
     def metadata(self, path: str, value: bytes) -> Tree:
         """What a stored value says of its identity, its owners and its end; reads no more of a

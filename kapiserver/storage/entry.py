@@ -57,8 +57,8 @@ class Origin(Protocol):
     def selectable(self, entry: Entry) -> Selectable:
         """Extract what selectors see, without decoding the rest where that is possible."""
 
-    def lacks(self, entry: Entry, selection: Selection) -> bool:
-        """Whether it is seen without reading that a selection has not the entry."""
+    def seen(self, entry: Entry, selection: Selection) -> bool | None:
+        """Whether a selection has the entry, as far as that is seen without reading."""
 
     def splice(self, entry: Entry, form: Form) -> bytes | None:
         """A form that costs next to nothing: put together from stored bytes. None: it costs."""
@@ -166,8 +166,10 @@ class Entry:
             return False
         if selection.everything:
             return True
-        if self._selectable is None and self._tree is None and self.origin.lacks(self, selection):
-            return False
+        if self._selectable is None and self._tree is None:
+            seen = self.origin.seen(self, selection)
+            if seen is not None:
+                return seen
         return selection.matches(*self.selectable)
 
     @property

@@ -257,7 +257,7 @@ class Lists:
             entries = [self._known(item) for item in page.items]
             for number, entry in enumerate(entries, 1):
                 in_scope = scope.endswith("/") or entry.path == scope
-                if in_scope and selection.matches(*entry.selectable):
+                if in_scope and entry.is_selected(selection):
                     found.append(entry)
                     if len(found) == limit:
                         left = len(entries) - number + page.remaining

@@ -23,6 +23,7 @@ from kapiserver.apiserver.respond import Response
 from kapiserver.apiserver.tables import TableOf, in_version, include_of, metadata_alone
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs import list_text
+from kapiserver.codecs.json import SORTED
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
 from kapiserver.storage.entry import Entry, form_of
 from kapiserver.storage.query import Listing
@@ -86,7 +87,7 @@ async def answer_listing(
             form = form_of(target.version, wanted.media.extension)
             return await _sliced(wanted, target.store.documents.list(listing, form))
         if target.resource.definition:
-            return await _custom_list(server, wanted, target, metadata, listing)
+            metadata = {"continue": "", **metadata}
         head = _list_head(target.resource.list_kind_name, target.version, metadata)
         items = (_item(server, entry, target) for entry in listing.entries)
         return await _members(server, wanted, head, "items", items)
@@ -156,15 +157,6 @@ def _list_head(kind: str, version: GroupVersion, metadata: Tree) -> Tree:
     return {"kind": kind, "apiVersion": str(version), "metadata": metadata, "items": []}
 
 
-async def _custom_list(
-    server: Server, wanted: Wanted, target: Target, metadata: Tree, listing: Listing
-) -> Response:
-    # The keys of these lists are sorted, and what is long is not the last of them.
-    head = _list_head(target.resource.list_kind_name, target.version, {"continue": "", **metadata})
-    items = (_item(server, entry, target) for entry in listing.entries)
-    return await _whole(server, wanted, head, "items", items)
-
-
 def _item(server: Server, entry: Entry, target: Target) -> Tree:
     # Items of a typed list do not repeat what the list says.
     tree = in_version(server.scheme, entry.tree(), target.version)
@@ -176,10 +168,12 @@ def _item(server: Server, entry: Entry, target: Target) -> Tree:
 async def _members(
     server: Server, wanted: Wanted, head: Tree, member: str, items: Iterator[Tree]
 ) -> Response:
-    """A document whose last member is long: in slices where it is text, else made in turns."""
+    """A document with one long member: in slices where it is text, else made in turns."""
     if wanted.media is JSON:
         layout = list_text.INDENTED if wanted.pretty else list_text.COMPACT
-        return await _sliced(wanted, _joined(list_text.json_pieces(head, items, layout)))
+        order = SORTED if server.scheme.is_custom(head) else 0
+        pieces = list_text.json_pieces(head, member, items, layout, order=order)
+        return await _sliced(wanted, _joined(pieces))
     if wanted.media is YAML:
         return await _sliced(wanted, _joined(list_text.yaml_pieces(head, member, items)))
     return await _whole(server, wanted, head, member, items)

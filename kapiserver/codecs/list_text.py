@@ -18,47 +18,59 @@ from kapiserver.codecs import json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How a member that is a list stands at the end of a JSON document.
+    """How a member that is a list stands in a JSON document.
 
-    empty     how the document ends when there are no items
-    first     before the first item
-    between   before the others
-    end       behind the last one
-    newline   what a line within an item begins with
+    empty    the member when there are no items
+    open     what it begins with
+    first    before the first item
+    between  before the others
+    close    behind the last one
+    newline  what a line within an item begins with
+    end      of the document
     """
 
     option: int = 0
     empty: bytes
+    open: bytes
     first: bytes = b""
     between: bytes = b","
-    end: bytes
+    close: bytes = b"]"
     newline: bytes = b""
+    end: bytes = b""
 
 
-COMPACT = Layout(empty=b"]}\n", end=b"]}\n")
+COMPACT = Layout(empty=b'"%b":[]', open=b'"%b":[', end=b"\n")
 INDENTED = Layout(
     option=orjson.OPT_INDENT_2,
-    empty=b"]\n}",
+    empty=b'"%b": []',
+    open=b'"%b": [',
     first=b"\n    ",
     between=b",\n    ",
-    end=b"\n  ]\n}",
+    close=b"\n  ]",
     newline=b"\n    ",
 )
 
 _LINE = re.compile(rb"\n(?!\n|\Z)")
 
 
-def json_pieces(head: Tree, items: Iterable[Tree], layout: Layout) -> Iterator[bytes]:
-    """The document whose last member is an empty list, with these items. Raises NotEncodable."""
-    opening = json.write_document(head, option=layout.option)
-    yield opening.removesuffix(layout.empty.rstrip(b"\n"))
-    lead, end = layout.first, layout.empty
+def json_pieces(
+    head: Tree, member: str, items: Iterable[Tree], layout: Layout, *, order: int = 0
+) -> Iterator[bytes]:
+    """The document one of whose members is an empty list, with these items; `order` is 0 or
+    `json.SORTED`. Raises NotEncodable."""
+    option = layout.option | order
+    # Within text there is no such mark: quotes have a backslash there.
+    name = member.encode()
+    before, empty, after = json.write_document(head, option=option).partition(layout.empty % name)
+    assert empty, "a list has an empty array of items"
+    yield before
+    lead, end = layout.open % name + layout.first, empty
     for item in items:
-        text = json.write_document(item, option=layout.option)
+        text = json.write_document(item, option=option)
         # A new line within text is spelled otherwise.
         yield lead + (text.replace(b"\n", layout.newline) if layout.newline else text)
-        lead, end = layout.between, layout.end
-    yield end
+        lead, end = layout.between, layout.close
+    yield end + after + layout.end
 
 
 def yaml_pieces(head: Tree, member: str, items: Iterable[Tree]) -> Iterator[bytes]:

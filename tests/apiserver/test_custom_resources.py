@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kapiserver.codecs import cbor
+from kapiserver.codecs import cbor, yaml
 from tests.apiserver.conftest import Api, Server
 from tests.apiserver.customkit import (
     CRDS,
@@ -84,6 +84,39 @@ def test_objects_are_written_with_sorted_keys(api: Api) -> None:
     assert listed.endswith(tail)
     pretty = api.get(f"{path}?pretty=true").body
     assert list(json.loads(pretty)) == ["apiVersion", "items", "kind", "metadata"]
+
+
+@pytest.mark.parametrize("query", ["", "limit=6"])
+@pytest.mark.parametrize("form", ["json", "pretty", "yaml", "cbor"])
+def test_long_lists_come_in_slices(api: Api, form: str, query: str) -> None:
+    """In every form a long list has no length before it is made, and is what it would be at
+    once."""
+    crd = definition()
+    path = establish(api, crd)
+    for number in range(9):
+        text = f"{number}\n\u20ac<\n" * 10_000
+        api.post(path, widget(crd, f"w{number}", spec={"free": {"text": text, "list": [1, {}]}}))
+    plain = api.get(f"{path}?{query}").json
+    pretty = "&pretty=1" if form == "pretty" else ""
+    accept = f"application/{'json' if pretty else form}"
+    listed = api.get(f"{path}?{query}{pretty}", accept=accept)
+    assert listed.headers["Content-Length"] is None
+    read = {"yaml": yaml.read_document, "cbor": cbor.read_document}.get(form, json.loads)
+    found: Any = read(listed.body)
+    assert (found["metadata"].pop("continue") == "") == (not query)
+    for metadata in (plain["metadata"], found["metadata"]):
+        metadata.pop("continue", None)
+        metadata.pop("resourceVersion")  # of the store as a whole
+    assert found == plain
+    assert len(found["items"]) == (6 if query else 9)
+    if form == "pretty":
+        again = {**json.loads(listed.body)}
+        assert (
+            listed.body
+            == json.dumps(again, indent=2, sort_keys=True, ensure_ascii=False)
+            .replace("<", "\\u003c")
+            .encode()
+        )
 
 
 def _group(crd: Any) -> bytes:

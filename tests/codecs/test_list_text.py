@@ -11,7 +11,7 @@ from kapiserver.codecs.list_text import COMPACT, INDENTED, json_pieces, yaml_pie
 HEAD = {
     "kind": "ThingList",
     "apiVersion": "v1",
-    "metadata": {"resourceVersion": "7", "continue": "items: []\nrows: []\n"},
+    "metadata": {"resourceVersion": "7", "continue": 'items: []\nrows: []\n"items": []'},
     "items": [],
 }
 ITEMS = (
@@ -29,9 +29,11 @@ LISTS = [(), *((one,) for one in ITEMS), *itertools.permutations(ITEMS, 2), ITEM
 def test_pieces_make_the_document(items):
     """However a list is written, the bytes are the same."""
     whole = {**HEAD, "items": list(items)}
-    assert b"".join(json_pieces(HEAD, items, COMPACT)) == json.write_document(whole) + b"\n"
-    indented = json.write_document(whole, option=orjson.OPT_INDENT_2)
-    assert b"".join(json_pieces(HEAD, items, INDENTED)) == indented
+    for order in (0, json.SORTED):
+        plain = json.write_document(whole, option=order) + b"\n"
+        assert b"".join(json_pieces(HEAD, "items", items, COMPACT, order=order)) == plain
+        indented = json.write_document(whole, option=orjson.OPT_INDENT_2 | order)
+        assert b"".join(json_pieces(HEAD, "items", items, INDENTED, order=order)) == indented
     assert b"".join(yaml_pieces(HEAD, "items", items)) == yaml.write_document(whole)
 
 

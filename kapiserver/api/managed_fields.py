@@ -339,7 +339,7 @@ class FieldManager:
             first = self._updater(BEFORE_FIRST_APPLY)
             empty = _bare(self.schemas.empty(self.version))
             managers = self._updated(empty, bare, {}, first, now)
-        said = self._said(config)
+        said = self.said(config)
         applier = Manager(manager, APPLY, "", self.subresource)
         merged, taken = self._applied(bare, config, said, managers, applier, force=force)
         changed = live is None or (merged is not bare and merged != bare)
@@ -348,13 +348,13 @@ class FieldManager:
             taken[applier] = mine.with_time(now) if changed else mine
         return (merged if changed else current), write_managers(_capped(taken))
 
-    def _said(self, config: Tree) -> Fields:
+    def said(self, config: Tree) -> Fields:
         """The fields that the configuration sets. Raises BadObject where it does not fit."""
         try:
             return fields_said(self._node, config)
         except SchemaMismatch as error:
             raise BadObject(
-                f"failed to create typed patch object ({_named(config)}): {error}"
+                f"failed to create typed patch object ({named(config)}): {error}"
             ) from None
 
     def _applied(
@@ -454,7 +454,8 @@ def _bare(obj: Tree) -> Tree:
     return {**obj, "metadata": rest}
 
 
-def _named(config: Tree) -> str:
+def named(config: Tree) -> str:
+    """What messages call an object: `namespace/name; version, Kind=kind`."""
     metadata = config.get("metadata") or {}
     version = config.get("apiVersion") or ""
     return (

@@ -41,17 +41,22 @@ class SchemaMismatch(BadObject):
 # Steps.
 
 
+_NO_ITEM_OF_A_SET = {
+    type(None): "associative list without keys has an element that's an explicit null",
+    dict: "associative list without keys has an element that's a map type",
+    list: "not supported: associative list with lists as elements",
+}
+
+
 def _item_step(node: ListNode, item: Value, index: int) -> Step:
     """The step to an item of a list that is a set or a map. Raises SchemaMismatch."""
     if node.relation == "set":
-        if item is None:
-            raise SchemaMismatch("associative list without keys has an element that's a null")
-        if isinstance(item, dict | list):
-            raise SchemaMismatch("associative list without keys has an element that's not a scalar")
+        if type(item) in _NO_ITEM_OF_A_SET:
+            raise SchemaMismatch(f"element {index}: {_NO_ITEM_OF_A_SET[type(item)]}")
         return value_step(item)
     if not isinstance(item, dict):
-        what = "a null" if item is None else "not a map"
-        raise SchemaMismatch(f"associative list with keys may not have {what} element")
+        what = "a null element" if item is None else "non-map elements"
+        raise SchemaMismatch(f"element {index}: associative list with keys may not have {what}")
     if len(node.keys) == 1:
         value = item.get(node.keys[0])
         if isinstance(value, str):

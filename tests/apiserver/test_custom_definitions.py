@@ -170,7 +170,30 @@ def test_what_is_stored_may_not_fit_a_younger_schema(api: Api) -> None:
     labelled = widget(crd, "a")
     labelled["metadata"]["labels"] = {"x": "y"}
     answer = apply(api, f"{path}/a", labelled, "me")
-    assert (answer.status, answer.message[:35]) == (400, "failed to create typed live object:")
+    group = crd["spec"]["group"]
+    told = f"failed to create typed live object (default/a; {group}/v1, Kind=Widget): .spec.free: "
+    assert (answer.status, answer.message.startswith(told)) == (400, True), answer.message
+
+
+def test_a_set_of_objects_is_not_applied(api: Api) -> None:
+    """A definition may have one, which can be created and patched; of whom its items are nobody
+    can tell."""
+    items = {"type": "object", "x-kubernetes-map-type": "atomic",
+             "properties": {"cidr": {"type": "string"}}}  # fmt: skip
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "nets": {"type": "array", "x-kubernetes-list-type": "set", "items": items}}}}}  # fmt: skip
+    crd = definition(versions=[version(schema=schema)])
+    path = establish(api, crd)
+    net = widget(crd, "a", spec={"nets": [{"cidr": "10.0.0.0/8"}]})
+    assert api.post(path, net).status == 201
+    for name in "ab":
+        answer = apply(api, f"{path}/{name}", {**net, "metadata": {"name": name}}, "me")
+        assert (answer.status, answer.message) == (
+            400,
+            f"failed to create typed patch object (/{name}; {crd['spec']['group']}/v1, "
+            "Kind=Widget): .spec.nets: element 0: associative list without keys has an element "
+            "that's a map type",
+        )
 
 
 def test_stored_versions_hold_their_version(api: Api) -> None:

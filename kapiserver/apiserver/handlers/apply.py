@@ -18,6 +18,7 @@ from kapiserver.api.managed_fields import (
     Manager,
     conflicts_of,
     managed_fields_of,
+    named,
 )
 from kapiserver.api.merge_schema import schema_of
 from kapiserver.api.objects import annotations_of, uid_of
@@ -97,11 +98,11 @@ async def apply(server: Server, request: Request, target: Target, media: str) ->
 
     def change(current: Tree | None) -> Tree:
         live = None if current is None else in_version(server.scheme, current, target.version)
-        if live is not None and target.resource.definition:
-            _check_live(fields, live)
         if live is None and uid_of(config):
             raise _no_such_uid(target, uid_of(config))
         ours = config if target.view is None else target.view.configuration(live or {}, config)
+        if live is not None and target.resource.definition:
+            _check_live(fields, live, ours)
         merged, entries = _applied(fields, live, ours, manager, now, options.get("force") is True)
         is_kubectl = target.view is None and manager == last_applied.MANAGER
         if is_kubectl and last_applied.ANNOTATION in annotations_of(merged):
@@ -162,12 +163,14 @@ def _check(server: Server, target: Target, config: Tree) -> None:
             raise BadObject(f"failed to create typed patch object: {error}") from None
 
 
-def _check_live(fields: FieldManager, live: Tree) -> None:
-    """See that what is stored fits its schema, which may be younger. Raises BadObject."""
+def _check_live(fields: FieldManager, live: Tree, config: Tree) -> None:
+    """See that what is stored fits its schema, which may be younger. Raises BadObject, of the
+    configuration where that does not fit either."""
     try:
         typed_values.check(fields.schemas.node(fields.version), live)
     except typed_values.SchemaMismatch as error:
-        raise BadObject(f"failed to create typed live object: {error}") from None
+        fields.said(config)
+        raise BadObject(f"failed to create typed live object ({named(live)}): {error}") from None
 
 
 def _applied(

@@ -28,7 +28,7 @@ def ip(text: str) -> list[str]:
     found = address_of(text)
     if found is None:
         return [_NO_IP]
-    if found.version == 4 and _has_zeros(text):
+    if _has_zeros(text):
         return ["must not have leading 0s"]
     return ["must not be an IPv4-mapped IPv6 address"] if _mapped(found) else []
 
@@ -42,20 +42,11 @@ def canonical_ip(text: str) -> list[str]:
     return found
 
 
-def ip_of_family(text: str, version: int) -> list[str]:
-    """An address of IPv4 or IPv6."""
-    found = ip(text)
-    address = address_of(text)
-    if address is not None and _family(address) != version:
-        found.append(f"must be an IPv{version} address")
-    return found
-
-
 def ordinary_ip(text: str) -> list[str]:
     """An address that can be another machine's."""
     address = address_of(text)
     if address is None:
-        return []
+        return ["must be a valid IP address"]
     link_local_multicast = address.is_multicast and (
         address.packed[:3] == b"\xe0\0\0" if address.version == 4 else address.packed[1] & 0x0F == 2
     )
@@ -77,22 +68,24 @@ def ordinary_ip(text: str) -> list[str]:
     ]
 
 
+def family_of(text: str) -> int:
+    """4 or 6, as programs take an address for one; 0 for what is none."""
+    address = address_of(text)
+    return 0 if address is None else _family(address)
+
+
 def cidr(text: str) -> list[str]:
     """A network that every program reads alike: no bits beyond its prefix."""
     address, network = address_of(text.rpartition("/")[0]), network_of(text)
     if network is None or address is None:
         return [_NO_CIDR]
-    found = []
-    prefix = text.rpartition("/")[2]
-    if (address.version == 4 and _has_zeros(text.rpartition("/")[0])) or (
-        prefix != "0" and prefix.startswith("0")
-    ):
-        found.append("must not have leading 0s in IP or prefix length")
-    elif _mapped(address):
-        found.append("must not have an IPv4-mapped IPv6 address")
+    if _spelled_with_zeros(text):
+        return ["must not have leading 0s in IP or prefix length"]
+    if _mapped(address):
+        return ["must not have an IPv4-mapped IPv6 address"]
     if address != network.network_address:
-        found.append("must not have bits set beyond the prefix length")
-    return found
+        return ["must not have bits set beyond the prefix length"]
+    return []
 
 
 def canonical_cidr(text: str) -> list[str]:
@@ -105,18 +98,33 @@ def canonical_cidr(text: str) -> list[str]:
 
 
 def ip_warnings(text: str, path: Path) -> Iterator[str]:
-    """An IPv6 address that is right and could be written better."""
+    """An address that is understood and should be written in another way."""
     address = address_of(text)
-    if address is not None and address.version == 6 and str(address) != text:
+    if address is None:
+        return
+    if _has_zeros(text) or _mapped(address):
+        what = f'non-standard IP address "{text}" will be considered invalid in a future'
+        yield f'{path}: {what} Kubernetes release: use "{_plain(address)}"'
+    elif address.version == 6 and str(address) != text:
         yield f'{path}: IPv6 address "{text}" should be in RFC 5952 canonical format ("{address}")'
 
 
 def cidr_warnings(text: str, path: Path) -> Iterator[str]:
-    """An IPv6 network that is right and could be written better."""
-    network = network_of(text)
-    if network is not None and network.version == 6 and str(network) != text:
-        better = f'should be in RFC 5952 canonical format ("{network}")'
-        yield f'{path}: IPv6 CIDR value "{text}" {better}'
+    """A network that is understood and should be written in another way."""
+    address, network = address_of(text.rpartition("/")[0]), network_of(text)
+    if address is None or network is None:
+        return
+    better = _plain_network(network)
+    if address != network.network_address:
+        single = f"{_plain(address)}/{address.max_prefixlen}"
+        what = f'CIDR value "{text}" is ambiguous in this context'
+        yield f'{path}: {what} (should be "{better}" or "{single}"?)'
+    if _spelled_with_zeros(text) or _mapped(address):
+        what = f'non-standard CIDR value "{text}" will be considered invalid in a future'
+        yield f'{path}: {what} Kubernetes release: use "{better}"'
+    elif address == network.network_address and address.version == 6 and str(network) != text:
+        what = f'IPv6 CIDR value "{text}" should be in RFC 5952 canonical format'
+        yield f'{path}: {what} ("{network}")'
 
 
 def address_of(text: str) -> Address | None:
@@ -149,11 +157,28 @@ def _without_zeros(text: str) -> str:
 
 
 def _has_zeros(text: str) -> bool:
-    return _without_zeros(text) != text
+    return ":" not in text and _without_zeros(text) != text
+
+
+def _spelled_with_zeros(network: str) -> bool:
+    address, _, prefix = network.rpartition("/")
+    return _has_zeros(address) or (prefix != "0" and prefix.startswith("0"))
 
 
 def _mapped(address: Address) -> bool:
     return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
+
+
+def _plain(address: Address) -> Address:
+    # Go prints an IPv4 address inside IPv6 as what it is.
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return address if mapped is None else mapped
+
+
+def _plain_network(network: Network) -> str:
+    address = network.network_address
+    length = network.prefixlen - (96 if _mapped(address) else 0)
+    return f"{_plain(address)}/{length}"
 
 
 def _family(address: Address) -> int:

@@ -33,12 +33,19 @@ FinalizerRule: TypeAlias = Callable[[Sequence[str]], list[FieldError]]
 
 def standard_finalizers(finalizers: Sequence[str]) -> list[FieldError]:
     """Finalizers without a domain are those of Kubernetes: a rule for its own kinds alone."""
-    detail = "name is neither a standard finalizer name nor is it fully qualified"
     return [
-        invalid((_PATH / "finalizers")[index], one, detail)
+        error
         for index, one in enumerate(finalizers)
-        if "/" not in one and one not in _STANDARD_FINALIZERS
+        for error in standard_finalizer(one, (_PATH / "finalizers")[index])
     ]
+
+
+def standard_finalizer(finalizer: str, path: Path) -> list[FieldError]:
+    """One of those, in a list of finalizers anywhere."""
+    if "/" in finalizer or finalizer in _STANDARD_FINALIZERS:
+        return []
+    detail = "name is neither a standard finalizer name nor is it fully qualified"
+    return [invalid(path, finalizer, detail)]
 
 
 def any_finalizers(_finalizers: Sequence[str]) -> list[FieldError]:

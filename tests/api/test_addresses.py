@@ -10,8 +10,8 @@ from kapiserver.api.addresses import (
     canonical_ip,
     cidr,
     cidr_warnings,
+    family_of,
     ip,
-    ip_of_family,
     ip_warnings,
     network_of,
     ordinary_ip,
@@ -32,9 +32,10 @@ CASES = [
     (canonical_ip, "10.0.0.1", []),
     (canonical_ip, "2001:DB8::1", ['must be in canonical form ("2001:db8::1")']),
     (canonical_ip, "010.0.0.1", ["must not have leading 0s"]),
-    (lambda text: ip_of_family(text, 6), "10.0.0.1", ["must be an IPv6 address"]),
-    (lambda text: ip_of_family(text, 4), "10.0.0.1", []),
-    (lambda text: ip_of_family(text, 4), "nothing", [NO_IP]),
+    (family_of, "10.0.0.1", 4),
+    (family_of, "::ffff:10.0.0.1", 4),
+    (family_of, "2001:db8::1", 6),
+    (family_of, "nothing", 0),
     (cidr, "10.0.0.0/8", []),
     (cidr, "2001:DB8::/32", []),
     (cidr, "10.0.0.0", [NO_CIDR]),
@@ -42,10 +43,12 @@ CASES = [
     (cidr, "10.0.0.0/x", [NO_CIDR]),
     (cidr, "10.0.0.0/1000000008", [NO_CIDR]),
     (cidr, "10.0.0.0/08", ["must not have leading 0s in IP or prefix length"]),
+    (cidr, "010.1.0.0/08", ["must not have leading 0s in IP or prefix length"]),
     (cidr, "10.1.0.0/8", ["must not have bits set beyond the prefix length"]),
     (cidr, "::ffff:1.2.3.0/120", ["must not have an IPv4-mapped IPv6 address"]),
     (canonical_cidr, "2001:DB8::/32", ['must be in canonical form ("2001:db8::/32")']),
     (ordinary_ip, "10.0.0.1", []),
+    (ordinary_ip, "nothing", ["must be a valid IP address"]),
     (ordinary_ip, "0.0.0.0", ["may not be unspecified (0.0.0.0)"]),
     (ordinary_ip, "::1", ["may not be in the loopback range (127.0.0.0/8, ::1/128)"]),
     (
@@ -73,17 +76,49 @@ def test_checks(check, text, messages):
     assert check(text) == messages
 
 
-def test_warnings():
-    """Texts that are right and could be written better are told how."""
-    path = Path("a")
-    assert list(ip_warnings("10.0.0.1", path)) == []
-    assert list(ip_warnings("2001:DB8::1", path)) == [
-        'a: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format ("2001:db8::1")'
-    ]
-    assert list(cidr_warnings("2001:db8:0::/32", path)) == [
-        'a: IPv6 CIDR value "2001:db8:0::/32" should be in RFC 5952 canonical format '
-        '("2001:db8::/32")'
-    ]
+BETTER = "should be in RFC 5952 canonical format"
+FUTURE = "will be considered invalid in a future Kubernetes release: use"
+WARNINGS = [
+    (ip_warnings, "10.0.0.1", []),
+    (ip_warnings, "nothing", []),
+    (ip_warnings, "2001:DB8::1", [f'IPv6 address "2001:DB8::1" {BETTER} ("2001:db8::1")']),
+    (ip_warnings, "010.0.0.1", [f'non-standard IP address "010.0.0.1" {FUTURE} "10.0.0.1"']),
+    (
+        ip_warnings,
+        "::ffff:1.2.3.4",
+        [f'non-standard IP address "::ffff:1.2.3.4" {FUTURE} "1.2.3.4"'],
+    ),
+    (cidr_warnings, "10.0.0.0/8", []),
+    (
+        cidr_warnings,
+        "2001:db8:0::/32",
+        [f'IPv6 CIDR value "2001:db8:0::/32" {BETTER} ("2001:db8::/32")'],
+    ),
+    (
+        cidr_warnings,
+        "10.1.2.3/8",
+        [
+            'CIDR value "10.1.2.3/8" is ambiguous in this context (should be "10.0.0.0/8" or '
+            '"10.1.2.3/32"?)'
+        ],
+    ),
+    (
+        cidr_warnings,
+        "::ffff:1.2.3.0/120",
+        [f'non-standard CIDR value "::ffff:1.2.3.0/120" {FUTURE} "1.2.3.0/24"'],
+    ),
+    (
+        cidr_warnings,
+        "10.0.0.0/08",
+        [f'non-standard CIDR value "10.0.0.0/08" {FUTURE} "10.0.0.0/8"'],
+    ),
+]
+
+
+@pytest.mark.parametrize(("warn", "text", "messages"), WARNINGS)
+def test_warnings(warn, text, messages):
+    """Texts that are understood and could be written better are told how."""
+    assert list(warn(text, Path("a"))) == [f"a: {message}" for message in messages]
 
 
 @given(st.one_of(st.ip_addresses().map(str), st.text(alphabet="0123456789abcdef:./%", max_size=50)))

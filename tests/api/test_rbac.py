@@ -65,15 +65,15 @@ NEW = [
         "roleRef.name: Invalid value: \"a/b\": may not contain '/'"
     ]),
     ("rolebindings", BINDING, "roleRef/kind", "Odd", [
-        'roleRef.kind: Unsupported value: "Odd": supported values: "ClusterRole", "Role"'
+        'roleRef.kind: Unsupported value: "Odd": supported values: "Role", "ClusterRole"'
     ]),
     ("rolebindings", BINDING, "subjects/0/name", "", [
         "subjects[0].name: Required value",
         'subjects[0].name: Invalid value: "": user name cannot be empty',
     ]),
     ("rolebindings", BINDING, "subjects/0/kind", "Odd", [
-        'subjects[0].kind: Unsupported value: "Odd": supported values: "Group", '
-        '"ServiceAccount", "User"'
+        'subjects[0].kind: Unsupported value: "Odd": supported values: '
+        '"ServiceAccount", "User", "Group"'
     ]),
     ("rolebindings", BINDING, "subjects/2/apiGroup", GROUP, [
         f'subjects[2].apiGroup: Unsupported value: "{GROUP}": supported values: ""'
@@ -101,7 +101,7 @@ def test_bindings_stay_with_their_role(name):
     kind = base["roleRef"]["kind"]
     new = changed(base, "roleRef/name", "other")
     assert texts(strategy(name).validate_update(new, base)) == [
-        f'roleRef: Invalid value: {{"apiGroup":"{GROUP}","kind":"{kind}","name":"other"}}: '
+        f'roleRef: Invalid value: {{"APIGroup":"{GROUP}","Kind":"{kind}","Name":"other"}}: '
         "cannot change roleRef"
     ]
 

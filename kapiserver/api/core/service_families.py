@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from kapiserver.api.core import v1
-from kapiserver.api.core.validation.services import address_fields
+from kapiserver.api.core.validation.service_addresses import address_fields
+from kapiserver.api.core.validation.services import is_reached_from_outside, wants_health_port
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
 from kapiserver.api.objects import name_of
 from kapiserver.api.order import settle
@@ -103,12 +104,13 @@ def node_ports(spec: Tree) -> set[int]:
 def drop_what_the_type_lacks(new: Tree, old: Tree) -> None:
     """Clear what a service had as its old type, and the new one must not have, where the client
     left it as it was."""
-    for applies, names in _OF_TYPES:
+    for applies, groups in _OF_TYPES:
         if applies(old) and not applies(new):
-            for name in names:
-                if new.get(name) == old.get(name):
-                    new.pop(name, None)
-    if _has_node_ports(old) and not _has_node_ports(new) and node_ports(new) == node_ports(old):
+            for names in groups:
+                if all(new.get(name) == old.get(name) for name in names):
+                    for name in names:
+                        new.pop(name, None)
+    if _has_node_ports(old) and not _has_node_ports(new) and node_ports(new) <= node_ports(old):
         for port in new.get("ports") or ():
             port.pop("nodePort", None)
 
@@ -125,25 +127,13 @@ def _has_balancer(spec: Tree) -> bool:
     return spec.get("type") == "LoadBalancer"
 
 
-def _is_reached_from_outside(spec: Tree) -> bool:
-    return _has_node_ports(spec) or bool(
-        spec.get("type") == "ClusterIP" and spec.get("externalIPs")
-    )
-
-
-def wants_health_port(spec: Tree) -> bool:
-    """Whether a load balancer asks nodes whether they have pods of the service."""
-    external = spec.get("externalTrafficPolicy")
-    return spec.get("type") == "LoadBalancer" and external == "Local"
-
-
-_OF_TYPES: tuple[tuple[Callable[[Tree], bool], tuple[str, ...]], ...] = (
-    (_has_address, ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")),
-    (wants_health_port, ("healthCheckNodePort",)),
-    (_has_balancer, ("allocateLoadBalancerNodePorts", "loadBalancerClass")),
-    (_is_reached_from_outside, ("externalTrafficPolicy",)),
+_OF_TYPES: tuple[tuple[Callable[[Tree], bool], tuple[tuple[str, ...], ...]], ...] = (
+    (_has_address, (("clusterIP", "clusterIPs"), ("ipFamilies",), ("ipFamilyPolicy",))),
+    (wants_health_port, (("healthCheckNodePort",),)),
+    (_has_balancer, (("allocateLoadBalancerNodePorts",), ("loadBalancerClass",))),
+    (is_reached_from_outside, (("externalTrafficPolicy",),)),
 )
-"""Fields that services of some types alone have."""
+"""Fields that services of some types alone have; those of one group go together."""
 
 
 def settle_families(obj: Tree, old: Tree | None, families: Families) -> None:
@@ -154,7 +144,7 @@ def settle_families(obj: Tree, old: Tree | None, families: Families) -> None:
         return
     if not spec.get("ipFamilyPolicy"):
         spec["ipFamilyPolicy"] = _policy(spec, before)
-    _refuse(obj, list(address_fields(spec)))
+    _refuse(obj, list(address_fields(spec, before)))
     errors = list(_reduced(spec, before)) if old is not None else []
     errors.extend(_too_many_for_policy(spec))
     errors.extend(_inferred(spec, families.names))

@@ -9,7 +9,11 @@ from kapiserver.api.core.service_families import (
     drop_what_the_type_lacks,
     keep_allocated,
 )
-from kapiserver.api.core.validation.services import changed_service, service
+from kapiserver.api.core.validation.services import (
+    changed_service,
+    changed_service_status,
+    new_service,
+)
 from kapiserver.api.errors import FieldError
 from kapiserver.api.order import settle
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
@@ -39,9 +43,12 @@ class ServiceStrategy(SpecStrategy):
         align_cluster_ips(spec, before)
         drop_what_the_type_lacks(spec, before)
         settle(spec, v1.ServiceSpec)
+        if spec.get("type") != "LoadBalancer":
+            new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
+            settle(new["status"], v1.ServiceStatus)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(service(obj))
+        return list(new_service(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(changed_service(new, old))
@@ -54,5 +61,5 @@ _SERVICE = ServiceStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "services": _SERVICE,
-    "services/status": StatusStrategy(_SERVICE),
+    "services/status": StatusStrategy(_SERVICE, rule=changed_service_status),
 }

@@ -5,14 +5,15 @@ Every start needs this module: what is large and not about namespaces stands els
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kapiserver.api import names
 from kapiserver.api.core import v1, warnings
 from kapiserver.api.core.validation.cluster import (
     changed_namespace_status,
-    changed_node,
     event,
+    finalized_namespace,
     namespace,
-    node,
 )
 from kapiserver.api.core.validation.data import (
     changed_config_map,
@@ -20,7 +21,9 @@ from kapiserver.api.core.validation.data import (
     config_map,
     secret,
 )
+from kapiserver.api.core.validation.nodes import changed_node, kept_by_node, node
 from kapiserver.api.errors import FieldError
+from kapiserver.api.metadata import any_finalizers
 from kapiserver.api.objects import finalizers_of, metadata_of, name_of, value_at
 from kapiserver.api.order import settle
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, keep
@@ -56,9 +59,15 @@ class SecretStrategy(Strategy):
 
 
 class EventStrategy(Strategy):
-    """Written in passing: by PUT too."""
+    """Written in passing: by PUT too, and named by anything that can stand in a path."""
 
     allow_create_on_update = True
+
+    def check_name(self, name: str) -> list[str]:
+        return names.path_segment(name)
+
+    def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
+        return any_finalizers(finalizers)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(event(obj))
@@ -76,6 +85,9 @@ class ServiceAccountStrategy(Strategy):
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         self.prepare_for_create(new)
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return list(warnings.service_account(new, old))
 
 
 class NamespaceStrategy(SpecStrategy):
@@ -122,7 +134,14 @@ class NodeStrategy(SpecStrategy):
     generations = False
 
     def prepare_for_create(self, obj: Tree) -> None:
-        """Everything is as the kubelet says."""
+        """Everything is as the kubelet says, but for a configuration that no kubelet takes."""
+        for part, name in (("spec", "configSource"), ("status", "config")):
+            (obj.get(part) or {}).pop(name, None)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        if value_at(old, "spec", "configSource") is None:
+            (new.get("spec") or {}).pop("configSource", None)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(node(obj))
@@ -134,6 +153,18 @@ class NodeStrategy(SpecStrategy):
         return list(warnings.node(new))
 
 
+class NodeStatusStrategy(StatusStrategy):
+    """What the kubelet tells; the configuration it once had may stay."""
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        if value_at(old, "status", "config") is None:
+            (new.get("status") or {}).pop("config", None)
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return self.kind.warnings(new, old)
+
+
 _NAMESPACE = NamespaceStrategy()
 _NODE = NodeStrategy()
 
@@ -141,12 +172,10 @@ STRATEGIES: dict[str, Strategy] = {
     "configmaps": ConfigMapStrategy(),
     "events": EventStrategy(),
     "namespaces": _NAMESPACE,
-    "namespaces/finalize": StatusStrategy(
-        _NAMESPACE, keeps=("status",), rule=lambda new, _: namespace(new)
-    ),
+    "namespaces/finalize": StatusStrategy(_NAMESPACE, keeps=("status",), rule=finalized_namespace),
     "namespaces/status": StatusStrategy(_NAMESPACE, rule=changed_namespace_status),
     "nodes": _NODE,
-    "nodes/status": StatusStrategy(_NODE, rule=changed_node),
+    "nodes/status": NodeStatusStrategy(_NODE, rule=kept_by_node),
     "secrets": SecretStrategy(),
     "serviceaccounts": ServiceAccountStrategy(),
 }

@@ -48,19 +48,11 @@ class PersistentVolumeClaimStrategy(SpecStrategy):
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
-        spec = obj.get("spec") or {}
-        _drop_foreign_source(spec)
-        source = spec.get("dataSource")
-        if source is not None and not _is_local(source):
-            del spec["dataSource"]  # old servers dropped it; the new field takes any
-        _same_source(spec)
+        _settle_sources(obj.get("spec") or {}, {})
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
-        spec = new.get("spec") or {}
-        if value_at(old, "spec", "dataSourceRef") is None:
-            _drop_foreign_source(spec)
-        _same_source(spec)
+        _settle_sources(new.get("spec") or {}, old.get("spec") or {})
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(claim(obj))
@@ -76,10 +68,19 @@ def _is_local(source: Tree) -> bool:
     return (source.get("apiGroup") or "", source.get("kind") or "") in _LOCAL_SOURCES
 
 
-def _drop_foreign_source(spec: Tree) -> None:
+def _settle_sources(spec: Tree, before: Tree) -> None:
     # Sources in other namespaces are alpha and off.
-    if value_at(spec, "dataSourceRef", "namespace") is not None:
+    foreign = value_at(spec, "dataSourceRef", "namespace")
+    if foreign and before.get("dataSourceRef") is None:
         del spec["dataSourceRef"]
+    # Old servers dropped what is no claim and no snapshot; the new field takes any.
+    given, known = (
+        [one.get(name) for name in ("dataSourceRef", "dataSource")] for one in (spec, before)
+    )
+    ref, source = given
+    if known == [None, None] and ref is None and source is not None and not _is_local(source):
+        del spec["dataSource"]
+    _same_source(spec)
 
 
 def _same_source(spec: Tree) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api.core.validation.claims import CLASS_ANNOTATION
+from kapiserver.api.core.validation.persistent_volumes import MOUNT_ANNOTATION
 from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.core.warnings import OLD_NODE_LABELS
 from kapiserver.api.errors import Path
@@ -15,7 +16,6 @@ from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
 _ANNOTATIONS = Path("metadata") / "annotations"
-_MOUNT_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
 _SPEC = Path("spec")
 GONE = {
     "cephfs": "deprecated in v1.28, non-functional in v1.31+",
@@ -32,8 +32,8 @@ GONE = {
 def persistent_volume(obj: Tree) -> Iterator[str]:
     """A volume."""
     yield from _class_annotation(obj)
-    if _MOUNT_ANNOTATION in annotations_of(obj):
-        at = _ANNOTATIONS[_MOUNT_ANNOTATION]
+    if MOUNT_ANNOTATION in annotations_of(obj):
+        at = _ANNOTATIONS[MOUNT_ANNOTATION]
         yield f'{at}: deprecated since v1.31; use "mountOptions" attribute instead'
     spec = obj.get("spec") or {}
     if spec.get("persistentVolumeReclaimPolicy") == "Recycle":

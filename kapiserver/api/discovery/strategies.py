@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from kapiserver.api import names
 from kapiserver.api.addresses import ip_warnings
+from kapiserver.api.discovery import v1
 from kapiserver.api.discovery.validation import changed_endpoint_slice, endpoint_slice
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.objects import generation_of, labels_of, metadata_of
+from kapiserver.api.order import settle
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 
@@ -13,6 +16,7 @@ _CONTENT = ("addressType", "endpoints", "ports")
 _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 _OWN_CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
 _TOPOLOGY = "deprecatedTopology"
+_HOST = "kubernetes.io/hostname"
 
 
 class EndpointSliceStrategy(Strategy):
@@ -24,13 +28,18 @@ class EndpointSliceStrategy(Strategy):
             endpoint.pop(_TOPOLOGY, None)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        known = [endpoint.get(_TOPOLOGY) for endpoint in old.get("endpoints") or ()]
-        for endpoint in new.get("endpoints") or ():
-            if endpoint.get(_TOPOLOGY) not in known:
-                endpoint.pop(_TOPOLOGY, None)
         changes = any(new.get(name) != old.get(name) for name in _CONTENT)
         if changes or labels_of(new) != labels_of(old):
             metadata_of(new)["generation"] = generation_of(old) + 1
+        if (new.get("endpoints") or []) == (old.get("endpoints") or []):
+            return
+        known = {_old_node(endpoint) for endpoint in old.get("endpoints") or ()} - {""}
+        for endpoint in new.get("endpoints") or ():
+            node = _old_node(endpoint)
+            if node in known and endpoint.get("nodeName") is None:
+                endpoint["nodeName"] = node
+            endpoint.pop(_TOPOLOGY, None)
+            settle(endpoint, v1.Endpoint)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(endpoint_slice(obj))
@@ -39,14 +48,24 @@ class EndpointSliceStrategy(Strategy):
         return list(changed_endpoint_slice(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        if new.get("addressType") != "IPv6" or labels_of(new).get(_MANAGED_BY) in _OWN_CONTROLLERS:
-            return []
-        return [
+        found = []
+        if old is None and new.get("addressType") == "FQDN":
+            # The path is spelled as kube-apiserver does.
+            found.append("spec.addressType: FQDN endpoints are deprecated")
+        if labels_of(new).get(_MANAGED_BY) in _OWN_CONTROLLERS:
+            return found
+        return found + [
             text
             for index, endpoint in enumerate(new.get("endpoints") or ())
             for number, address in enumerate(endpoint.get("addresses") or ())
             for text in ip_warnings(address, (Path("endpoints")[index] / "addresses")[number])
         ]
+
+
+def _old_node(endpoint: Tree) -> str:
+    """The node that an endpoint named before there was a field for it; "" for none."""
+    name = (endpoint.get(_TOPOLOGY) or {}).get(_HOST) or ""
+    return "" if names.dns1123_subdomain(name) else name
 
 
 STRATEGIES: dict[str, Strategy] = {"endpointslices": EndpointSliceStrategy()}

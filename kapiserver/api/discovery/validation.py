@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import addresses, names
-from kapiserver.api.core.validation.common import PROTOCOLS, checked
+from kapiserver.api.core.validation.common import PROTOCOLS, checked, chosen
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -28,20 +28,21 @@ _TOPOLOGY_MAX = 16
 _HINTS_MAX = 8
 
 
-def endpoint_slice(obj: Tree) -> Iterator[FieldError]:
-    """A slice, new or changed."""
-    type_ = obj.get("addressType") or ""
-    if not type_:
-        yield required(Path("addressType"))
-    elif type_ not in _TYPES:
-        yield not_supported(Path("addressType"), type_, _TYPES)
-    endpoints, path = obj.get("endpoints") or (), Path("endpoints")
+def endpoint_slice(obj: Tree, before: Tree | None = None) -> Iterator[FieldError]:
+    """A slice; endpoints that all were there before, under other rules, may stay."""
+    type_, endpoints = obj.get("addressType") or "", obj.get("endpoints") or []
+    yield from chosen(type_, _TYPES, Path("addressType"))
+    if before is None or endpoints != (before.get("endpoints") or []):
+        yield from _endpoints(endpoints, Path("endpoints"), type_)
+    yield from _ports(obj.get("ports") or (), Path("ports"))
+
+
+def _endpoints(endpoints: Sequence[Tree], path: Path, type_: str) -> Iterator[FieldError]:
     if len(endpoints) > _ENDPOINTS_MAX:
         yield too_many(path, len(endpoints), _ENDPOINTS_MAX)
-    else:
-        for index, endpoint in enumerate(endpoints):
-            yield from _endpoint(endpoint, path[index], type_)
-    yield from _ports(obj.get("ports") or (), Path("ports"))
+        return
+    for index, endpoint in enumerate(endpoints):
+        yield from _endpoint(endpoint, path[index], type_)
 
 
 def _endpoint(endpoint: Tree, path: Path, type_: str) -> Iterator[FieldError]:
@@ -54,9 +55,7 @@ def _endpoint(endpoint: Tree, path: Path, type_: str) -> Iterator[FieldError]:
         if type_ == "FQDN":
             yield from _domain(address, at[index])
         elif type_ in _VERSIONS:
-            for message in addresses.ip_of_family(address, _VERSIONS[type_]):
-                yield invalid(at[index], address, message)
-            yield from checked(addresses.ordinary_ip, address, at[index])
+            yield from _address(address, at[index], type_)
     node, topology = endpoint.get("nodeName"), endpoint.get("deprecatedTopology") or {}
     if node is not None:
         yield from checked(names.dns1123_subdomain, node, path / "nodeName")
@@ -65,10 +64,24 @@ def _endpoint(endpoint: Tree, path: Path, type_: str) -> Iterator[FieldError]:
     yield from validate_labels(topology, path / "deprecatedTopology")
     if endpoint.get("hostname") is not None:
         yield from checked(names.dns1123_label, endpoint["hostname"], path / "hostname")
-    hints = endpoint.get("hints") or {}
-    yield from _hints(hints.get("forZones") or (), path / "hints" / "forZones", names.label_value)
-    check = names.dns1123_subdomain
-    yield from _hints(hints.get("forNodes") or (), path / "hints" / "forNodes", check)
+    for name, check in _HINTS:
+        hints = (endpoint.get("hints") or {}).get(name) or ()
+        if len(hints) > _HINTS_MAX:
+            yield too_many(path / "hints" / name, len(hints), _HINTS_MAX)
+            return
+        yield from _hints(hints, path / "hints" / name, check)
+
+
+_HINTS = (("forZones", names.label_value), ("forNodes", names.dns1123_subdomain))
+
+
+def _address(text: str, path: Path, type_: str) -> Iterator[FieldError]:
+    wrong = list(checked(addresses.ip, text, path))
+    yield from wrong
+    if not wrong:
+        if addresses.family_of(text) != _VERSIONS[type_]:
+            yield invalid(path, text, f"must be an {type_} address")
+        yield from checked(addresses.ordinary_ip, text, path)
 
 
 def _domain(text: str, path: Path) -> Iterator[FieldError]:
@@ -91,9 +104,6 @@ def _domain(text: str, path: Path) -> Iterator[FieldError]:
 
 
 def _hints(hints: Sequence[Tree], path: Path, check: names.Check) -> Iterator[FieldError]:
-    if len(hints) > _HINTS_MAX:
-        yield too_many(path, len(hints), _HINTS_MAX)
-        return
     seen: set[str] = set()
     for index, hint in enumerate(hints):
         name, at = hint.get("name") or "", path[index] / "name"
@@ -125,6 +135,6 @@ def _ports(ports: Sequence[Tree], path: Path) -> Iterator[FieldError]:
 
 def changed_endpoint_slice(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed slice: its addresses stay of their type."""
-    yield from endpoint_slice(new)
+    yield from endpoint_slice(new, old)
     type_, before = new.get("addressType") or "", old.get("addressType") or ""
     yield from immutable(type_, before, Path("addressType"))

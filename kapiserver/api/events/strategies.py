@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from kapiserver.api import names
 from kapiserver.api.core.strategies import EventStrategy
 from kapiserver.api.errors import FieldError
 from kapiserver.api.events.validation import changed_event, new_event
+from kapiserver.api.metadata import standard_finalizers
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 
 
 class NewEventStrategy(EventStrategy):
     """An event is what its first report says; later ones count in its series."""
+
+    def check_name(self, name: str) -> list[str]:
+        return names.dns1123_subdomain(name)
+
+    def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
+        return standard_finalizers(finalizers)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(new_event(obj))

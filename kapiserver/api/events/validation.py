@@ -5,37 +5,39 @@ Mirrors the part of pkg/apis/core/validation/events.go that the version of the r
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
+from kapiserver.api.core.v1 import Event
 from kapiserver.api.core.validation.cluster import event
+from kapiserver.api.core.validation.difference import as_go
 from kapiserver.api.errors import FieldError, Path, invalid, required
-from kapiserver.api.metadata import immutable
+from kapiserver.api.metadata import IMMUTABLE
 from kapiserver.api.types import Tree
 
 _OLD = ("firstTimestamp", "lastTimestamp", "count", "source")
 _FIXED = (
-    "involvedObject",
-    "reason",
-    "message",
-    "source",
-    "firstTimestamp",
-    "lastTimestamp",
-    "count",
-    "type",
-    "eventTime",
-    "action",
-    "related",
-    "reportingComponent",
-    "reportingInstance",
+    ("involvedObject", "InvolvedObject"),
+    ("reason", "Reason"),
+    ("message", "Message"),
+    ("source", "Source"),
+    ("firstTimestamp", "FirstTimestamp"),
+    ("lastTimestamp", "LastTimestamp"),
+    ("count", "Count"),
+    ("reason", "Reason"),  # twice, as in kube-apiserver
+    ("type", "Type"),
+    ("eventTime", "EventTime"),
+    ("action", "Action"),
+    ("related", "Related"),
+    ("reportingController", "ReportingController"),
+    ("reportingInstance", "ReportingInstance"),
 )
-_PATHS = {"reportingComponent": Path("reportingController")}
-"""What these clients know by another name."""
+"""What does not change, and how the inner struct of Go calls it."""
 
 
 def new_event(obj: Tree) -> Iterator[FieldError]:
     """An event that begins."""
-    yield from _as_ever(obj)
+    yield from event(obj)
     yield from _series(obj)
     if not obj.get("eventTime"):
         yield required(Path("eventTime"))
@@ -48,16 +50,18 @@ def new_event(obj: Tree) -> Iterator[FieldError]:
 
 def changed_event(new: Tree, old: Tree) -> Iterator[FieldError]:
     """An event that came again: nothing but its series changes."""
-    yield from _as_ever(new)
+    yield from event(new)
     if new.get("series") != old.get("series"):
         yield from _series(new)
-    for name in _FIXED:
-        yield from immutable(new.get(name), old.get(name), _PATHS.get(name, Path(name)))
+    wanted, kept = _shown(new), _shown(old)
+    for name, inner in _FIXED:
+        if wanted[inner] != kept[inner]:
+            yield invalid(Path(name), wanted[inner], IMMUTABLE)
 
 
-def _as_ever(obj: Tree) -> Iterator[FieldError]:
-    for error in event(obj):
-        yield dataclasses.replace(error, path=_PATHS.get(error.path.text, error.path))
+def _shown(obj: Tree) -> dict[str, Any]:
+    found = as_go(obj, Event)
+    return {**found, "ReportingController": found["ReportingComponent"]}
 
 
 def _series(obj: Tree) -> Iterator[FieldError]:

@@ -18,7 +18,10 @@ from kapiserver.api.networking.validation.ingresses import (
     ingress,
     ingress_class,
 )
-from kapiserver.api.networking.validation.policies import network_policy
+from kapiserver.api.networking.validation.policies import (
+    changed_network_policy,
+    network_policy,
+)
 from kapiserver.api.objects import generation_of, metadata_of
 from kapiserver.api.strategy import (
     STATUS_METADATA,
@@ -79,7 +82,7 @@ class NetworkPolicyStrategy(SettledStrategy):
         return list(network_policy(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(network_policy(new))
+        return list(changed_network_policy(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return list(warnings.network_policy(new))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from kapiserver.api import names
 from kapiserver.api.errors import FieldError
+from kapiserver.api.metadata import any_finalizers
 from kapiserver.api.policy.validation import changed_budget_status, pod_disruption_budget
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
 
 class PodDisruptionBudgetStrategy(SpecStrategy):
-    """Evictions count on it, so nobody overwrites one unseen."""
+    """Evictions count on it, so nobody overwrites one unseen; its name is as its writer likes."""
 
     allow_unconditional_update = False
     empty_status = {
@@ -18,6 +22,12 @@ class PodDisruptionBudgetStrategy(SpecStrategy):
         "desiredHealthy": 0,
         "expectedPods": 0,
     }
+
+    def check_name(self, name: str) -> list[str]:
+        return names.path_segment(name)
+
+    def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
+        return any_finalizers(finalizers)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(pod_disruption_budget(obj))

@@ -9,12 +9,22 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, needed
-from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
-from kapiserver.api.label_selectors import validate_label_selector
+from kapiserver.api.core.validation.difference import as_go
+from kapiserver.api.errors import (
+    BadObject,
+    FieldError,
+    Path,
+    invalid,
+    not_among,
+    not_supported,
+    required,
+)
+from kapiserver.api.label_selectors import selection_of, validate_label_selector
+from kapiserver.api.rbac.v1 import RoleRef
 from kapiserver.api.types import Tree
 
 _GROUP = "rbac.authorization.k8s.io"
-_SUBJECTS = ("Group", "ServiceAccount", "User")
+_SUBJECTS = ("ServiceAccount", "User", "Group")
 
 
 def role(obj: Tree) -> Iterator[FieldError]:
@@ -44,6 +54,14 @@ def cluster_role(obj: Tree) -> Iterator[FieldError]:
         yield required(path, detail)
     for index, selector in enumerate(aggregation.get(selectors) or ()):
         yield from validate_label_selector(selector, path[index])
+        yield from _readable(selector, path[index])
+
+
+def _readable(selector: Tree, path: Path) -> Iterator[FieldError]:
+    try:
+        selection_of(selector)
+    except BadObject as error:
+        yield invalid(path, None, f"invalid label selector: {error}")
 
 
 def _verbs(rule: Tree, path: Path) -> Iterator[FieldError]:
@@ -69,7 +87,7 @@ def _what(rule: Tree, path: Path) -> Iterator[FieldError]:
 
 def role_binding(obj: Tree) -> Iterator[FieldError]:
     """Who has a role in a namespace."""
-    yield from _role_ref(obj.get("roleRef") or {}, ("ClusterRole", "Role"))
+    yield from _role_ref(obj.get("roleRef") or {}, ("Role", "ClusterRole"))
     for index, subject in enumerate(obj.get("subjects") or ()):
         yield from _subject(subject, Path("subjects")[index])
 
@@ -89,7 +107,7 @@ def _role_ref(reference: Tree, kinds: tuple[str, ...]) -> Iterator[FieldError]:
     if reference.get("apiGroup") != _GROUP:
         yield not_supported(path / "apiGroup", reference.get("apiGroup") or "", (_GROUP,))
     if reference.get("kind") not in kinds:
-        yield not_supported(path / "kind", reference.get("kind") or "", kinds)
+        yield not_among(path / "kind", reference.get("kind") or "", kinds)
     if not name:
         yield required(path / "name")
     else:
@@ -111,10 +129,11 @@ def _subject(subject: Tree, path: Path) -> Iterator[FieldError]:
         if group != _GROUP:
             yield not_supported(path / "apiGroup", group, (_GROUP,))
     else:
-        yield not_supported(path / "kind", kind, _SUBJECTS)
+        yield not_among(path / "kind", kind, _SUBJECTS)
 
 
 def kept_role(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A binding stays with its role."""
     if new.get("roleRef") != old.get("roleRef"):
-        yield invalid(Path("roleRef"), new.get("roleRef"), "cannot change roleRef")
+        shown = as_go(new.get("roleRef") or {}, RoleRef)
+        yield invalid(Path("roleRef"), shown, "cannot change roleRef")

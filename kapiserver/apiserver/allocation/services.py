@@ -23,8 +23,8 @@ from kapiserver.api.core.service_families import (
     is_headless,
     keep_allocated,
     settle_families,
-    wants_health_port,
 )
+from kapiserver.api.core.validation.services import wants_health_port
 from kapiserver.api.errors import InvalidObject, Path, invalid
 from kapiserver.api.objects import name_of
 from kapiserver.api.order import settle

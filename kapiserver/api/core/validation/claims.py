@@ -109,7 +109,7 @@ def changed_claim(new: Tree, old: Tree) -> Iterator[FieldError]:
     if not _moves_class_to_field(new, old):
         key = CLASS_ANNOTATION
         values = annotations_of(new).get(key, ""), annotations_of(old).get(key, "")
-        yield from immutable(*values, (Path("metadata") / "annotations")[key])
+        yield from immutable(*values, Path("metadata") / "annotations" / key)
     yield from _frozen(new, old)
     size = value_at(spec, "resources", "requests", "storage")
     shrinks = amount(size) < amount(value_at(before, "resources", "requests", "storage"))
@@ -197,7 +197,7 @@ def changed_claim_status(new: Tree, _: Tree) -> Iterator[FieldError]:
     for name, text in (status.get("capacity") or {}).items():
         yield from basic_quantity(text, (_STATUS / "capacity")[name])
     for name, state in (status.get("allocatedResourceStatuses") or {}).items():
-        at = _STATUS / "allocatedResourceStatus"
+        at = _STATUS / "allocatedResourceStatuses"
         yield from _claimed_resource(name, at)
         if state not in _RESIZING:
             yield not_supported(at, name, _RESIZING)

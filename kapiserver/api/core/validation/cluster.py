@@ -1,4 +1,4 @@
-"""Rules for namespaces, nodes and events."""
+"""Rules for namespaces and events."""
 
 from __future__ import annotations
 
@@ -6,25 +6,31 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked
-from kapiserver.api.core.validation.resources import quantity, resource_name
-from kapiserver.api.core.validation.scheduling import taints
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
+from kapiserver.api.errors import FieldError, Path, invalid, required
+from kapiserver.api.metadata import standard_finalizer
 from kapiserver.api.objects import is_terminating, namespace_of, value_at
 from kapiserver.api.types import Tree
 
-_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+_FINALIZERS = Path("spec") / "finalizers"
 _SHORT = 128
 _LONG = 1024
 
 
 def namespace(obj: Tree) -> Iterator[FieldError]:
-    """A namespace's finalizers."""
-    path = Path("spec") / "finalizers"
+    """A new namespace's finalizers."""
     for finalizer in value_at(obj, "spec", "finalizers") or ():
-        yield from checked(names.qualified_name, finalizer, path)
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
-            detail = "name is neither a standard finalizer name nor is it fully qualified"
-            yield invalid(path, finalizer, detail)
+        yield from _finalizer(finalizer, _FINALIZERS)
+
+
+def finalized_namespace(new: Tree, _: Tree) -> Iterator[FieldError]:
+    """What still holds a namespace."""
+    for index, finalizer in enumerate(value_at(new, "spec", "finalizers") or ()):
+        yield from _finalizer(finalizer, _FINALIZERS[index])
+
+
+def _finalizer(finalizer: str, path: Path) -> Iterator[FieldError]:
+    yield from checked(names.qualified_name, finalizer, path)
+    yield from standard_finalizer(finalizer, path)
 
 
 def changed_namespace_status(new: Tree, _: Tree) -> Iterator[FieldError]:
@@ -39,33 +45,6 @@ def changed_namespace_status(new: Tree, _: Tree) -> Iterator[FieldError]:
         yield invalid(at, phase, "may only be 'Active' if `deletionTimestamp` is empty")
 
 
-def node(obj: Tree) -> Iterator[FieldError]:
-    """A node."""
-    spec, path = obj.get("spec") or {}, Path("spec")
-    yield from taints(spec.get("taints"), path / "taints")
-    for name in ("capacity", "allocatable"):
-        for resource, text in (value_at(obj, "status", name) or {}).items():
-            at = (Path("status") / name)[resource]
-            yield from resource_name(resource, at)
-            yield from quantity(resource, text, at)
-    for index, cidr in enumerate(spec.get("podCIDRs") or ()):
-        if "/" not in cidr or not names.is_ip(cidr.partition("/")[0]):
-            detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-            yield invalid((path / "podCIDRs")[index], cidr, detail)
-
-
-def changed_node(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """What the cloud and the controllers gave a node stays."""
-    yield from node(new)
-    spec, before, path = new.get("spec") or {}, old.get("spec") or {}, Path("spec")
-    if before.get("podCIDRs") and spec.get("podCIDRs") != before["podCIDRs"]:
-        detail = 'node updates may not change podCIDR except from "" to valid'
-        yield forbidden(path / "podCIDRs", detail)
-    if before.get("providerID") and spec.get("providerID") != before["providerID"]:
-        detail = 'node updates may not change providerID except from "" to valid'
-        yield forbidden(path / "providerID", detail)
-
-
 def event(obj: Tree) -> Iterator[FieldError]:
     """An event lies in the namespace of what it is about; one with an `eventTime` may lie in any,
     and is told where that is when it is about something that lies in none."""
@@ -77,22 +56,19 @@ def event(obj: Tree) -> Iterator[FieldError]:
         yield invalid(Path("involvedObject") / "namespace", about, detail)
     if is_new:
         yield from _new_style(obj)
-
-
-_SAME_NAMES = (("action", "action"), ("reason", "reason"))
+    yield from checked(names.dns1123_subdomain, own, Path("namespace"))
 
 
 def _new_style(obj: Tree) -> Iterator[FieldError]:
-    controller = obj.get("reportingComponent") or ""
+    controller, at = obj.get("reportingComponent") or "", Path("reportingController")
     if not controller:
-        yield required(Path("reportingComponent"))
-    yield from checked(names.qualified_name, controller, Path("reportingComponent"))
-    # The path of an instance that is too long is spelled as kube-apiserver does.
-    for name, spelled in (("reportingInstance", "repotingIntance"), *_SAME_NAMES):
+        yield required(at)
+    yield from checked(names.qualified_name, controller, at)
+    for name in ("reportingInstance", "action", "reason"):
         value = obj.get(name) or ""
         if not value:
             yield required(Path(name))
-        if len(value) > _SHORT:
-            yield invalid(Path(spelled), "", f"can have at most {_SHORT} characters")
-    if len(obj.get("message") or "") > _LONG:
+        if len(value.encode("utf-8", "surrogatepass")) > _SHORT:
+            yield invalid(Path(name), "", f"can have at most {_SHORT} characters")
+    if len((obj.get("message") or "").encode("utf-8", "surrogatepass")) > _LONG:
         yield invalid(Path("message"), "", f"can have at most {_LONG} characters")

@@ -12,6 +12,7 @@ from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import annotations_of
 from kapiserver.api.types import Tree
+from kapiserver.api.wording import json_type
 
 SIZE_MAX = 1024 * 1024
 """Bytes of all values together."""
@@ -39,8 +40,6 @@ def config_map(obj: Tree) -> Iterator[FieldError]:
     for key, text in binary.items():
         at = Path("binaryData")[key]
         yield from checked(names.config_key, key, at)
-        if key in data:
-            yield invalid(at, key, "duplicate of key present in data")
         size += _decoded_size(text)
     if size > SIZE_MAX:
         yield too_long(Path("[]"), SIZE_MAX)
@@ -95,13 +94,39 @@ def _docker(data: Tree, key: str) -> Iterator[FieldError]:
         return
     from base64 import b64decode  # few secrets are of these types
 
-    try:
-        found = orjson.loads(b64decode(data[key]))
-        detail = "" if isinstance(found, dict) or found is None else "not a JSON object"
-    except ValueError:
-        detail = "invalid character looking for beginning of value"
+    detail = _no_object(b64decode(data[key]))
     if detail:
         yield invalid(_DATA[key], "<secret contents redacted>", detail)
+
+
+def _no_object(text: bytes) -> str:
+    """Why a text is no JSON object, as Go says it; "" for one, or for null."""
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        at = error.doc[error.pos : error.pos + 1]
+        where = next((go for part, go in _WHERE if part in error.msg), "")
+        return f"invalid character {_quoted(at)} {where}" if at and where else _CUT
+    if found is None or isinstance(found, dict):
+        return ""
+    what = f"json: cannot unmarshal {json_type(found)} into Go value"
+    return f"{what} of type map[string]interface {{}}"
+
+
+_CUT = "unexpected end of JSON input"
+_WHERE = (
+    ("expected a JSON value", "looking for beginning of value"),
+    ("expected ':'", "after object key"),
+    ("expected ',' or '}'", "after object key:value pair"),
+    ("expected ',' or ']'", "after array element"),
+    ("expected a string key", "looking for beginning of object key string"),
+    ("content after document", "after top-level value"),
+)
+"""What orjson says of a character, and what Go does."""
+
+
+def _quoted(character: str) -> str:
+    return {"'": "'\\''", '"': "'\"'"}.get(character) or "'" + ascii(character)[1:-1] + "'"
 
 
 def changed_secret(new: Tree, old: Tree) -> Iterator[FieldError]:

@@ -40,6 +40,7 @@ _OF_THE_HOST = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "h
 """Fields of a pod's spec that stand first in its security context."""
 _GO_NAMES = {
     "apiGroup": "APIGroup",
+    "apiVersion": "APIVersion",
     "awsElasticBlockStore": "AWSElasticBlockStore",
     "cephfs": "CephFS",
     "chapAuthDiscovery": "DiscoveryCHAPAuth",
@@ -73,6 +74,7 @@ _GO_NAMES = {
     "targetWWNs": "TargetWWNs",
     "tcpSocket": "TCPSocket",
     "tty": "TTY",
+    "uid": "UID",
     "wwids": "WWIDs",
 }
 

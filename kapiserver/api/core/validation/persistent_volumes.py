@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import posixpath
 from collections.abc import Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.v1 import PersistentVolumeSource
+from kapiserver.api.core.v1 import PersistentVolumeSource, VolumeNodeAffinity
 from kapiserver.api.core.validation.claims import VOLUME_MODES, access_modes, basic_quantity
 from kapiserver.api.core.validation.common import (
     checked,
@@ -14,7 +15,7 @@ from kapiserver.api.core.validation.common import (
     needed,
     no_backsteps,
 )
-from kapiserver.api.core.validation.difference import difference
+from kapiserver.api.core.validation.difference import as_go, difference
 from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.core.validation.scheduling import node_selector
 from kapiserver.api.core.validation.volume_plugins import (
@@ -36,12 +37,15 @@ from kapiserver.api.errors import (
     not_supported,
     required,
 )
-from kapiserver.api.metadata import immutable
+from kapiserver.api.metadata import IMMUTABLE, immutable
+from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
 _RECLAIM = ("Delete", "Recycle", "Retain")
 _CLASS = "volumeAttributesClassName"
+MOUNT_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
+_MOUNTED_AS_IS = ("hostPath", "flexVolume", "local", "storageos")
 _INLINE = "may not be specified in the context of inline volumes"
 
 
@@ -66,6 +70,9 @@ def persistent_volume(obj: Tree) -> Iterator[FieldError]:
                 yield not_supported(_SPEC / "volumeMode", mode, VOLUME_MODES)
     if spec.get(_CLASS) is not None and spec.get("csi") is None:
         yield required(_SPEC / "csi", "has to be specified when using volumeAttributesClassName")
+    if MOUNT_ANNOTATION in annotations_of(obj) and any(spec.get(one) for one in _MOUNTED_AS_IS):
+        at = Path("metadata") / "annotations" / MOUNT_ANNOTATION
+        yield forbidden(at, "may not specify mount options for this volume type")
 
 
 def inline_volume(spec: Tree, path: Path) -> Iterator[FieldError]:
@@ -220,10 +227,39 @@ def changed_persistent_volume(new: Tree, old: Tree) -> Iterator[FieldError]:
         yield forbidden(at, f"spec.persistentvolumesource is immutable after creation\n{shown}")
     yield from immutable(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
     if before.get("nodeAffinity") is not None:
-        at = Path("nodeAffinity")
-        yield from immutable(spec.get("nodeAffinity"), before["nodeAffinity"], at)
+        yield from _kept_affinity(spec.get("nodeAffinity"), before["nodeAffinity"])
     if before.get(_CLASS) is not None and spec.get(_CLASS) is None:
         yield forbidden(_SPEC / _CLASS, "update from non-nil value to nil is forbidden")
+
+
+def _kept_affinity(new: Tree | None, old: Tree) -> Iterator[FieldError]:
+    if new == _relabelled(old, new or {}):
+        return
+    shown = None if new is None else as_go(new, VolumeNodeAffinity)
+    detail = f"{IMMUTABLE}, except for updating from beta label to GA"
+    yield invalid(Path("nodeAffinity"), shown, detail)
+
+
+def _relabelled(old: Tree, new: Tree) -> Tree:
+    """The old affinity, by the stable name of a label where the new one says that."""
+    found = copy.deepcopy(old)
+    terms = (value_at(one, "required", "nodeSelectorTerms") or () for one in (found, new))
+    for mine, theirs in zip(*terms, strict=False):
+        for kind in ("matchExpressions", "matchFields"):
+            pairs = zip(mine.get(kind) or (), theirs.get(kind) or (), strict=False)
+            for one, other in pairs:
+                if other.get("key") == _STABLE_LABELS.get(one.get("key") or "", ""):
+                    one["key"] = other["key"]
+    return found
+
+
+_STABLE_LABELS = {
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+}
 
 
 def _source_of(spec: Tree) -> Tree:

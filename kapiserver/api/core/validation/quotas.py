@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from decimal import ROUND_CEILING
 
 from kapiserver.api import names
+from kapiserver.api.core.v1 import ScopeSelector
 from kapiserver.api.core.validation.common import checked
+from kapiserver.api.core.validation.difference import as_go
 from kapiserver.api.core.validation.resources import (
     amount,
     container_resource_name,
@@ -136,7 +138,7 @@ _SCOPES: dict[str, tuple[str, ...]] = {
 """What a quota with a scope can count, of the resources that every quota knows."""
 _PAIRS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
 _JUST_EXISTS = (
-    "must be 'Exist' only operator when scope is any of ResourceQuotaScopeTerminating, "
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
     "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
     "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
 )
@@ -157,8 +159,7 @@ def changed_resource_quota(new: Tree, old: Tree) -> Iterator[FieldError]:
     yield from _amounts(spec.get("hard"), _SPEC / "hard")
     yield from _scopes(spec)
     yield from _scope_selector(spec)
-    wanted, kept = sorted(spec.get("scopes") or ()), sorted(before.get("scopes") or ())
-    if wanted != kept:
+    if {*(spec.get("scopes") or ())} != {*(before.get("scopes") or ())}:
         yield invalid(_SPEC / "scopes", spec.get("scopes"), "field is immutable")
 
 
@@ -177,7 +178,7 @@ def _amounts(amounts: Tree | None, path: Path) -> Iterator[FieldError]:
 
 
 def _is_quota(name: str) -> bool:
-    return name not in _NOT_QUOTA and not any(resource_name(name, _SPEC))
+    return "/" not in name and name not in _NOT_QUOTA and not any(resource_name(name, _SPEC))
 
 
 def _scopes(spec: Tree) -> Iterator[FieldError]:
@@ -208,7 +209,8 @@ def _scope_selector(spec: Tree) -> Iterator[FieldError]:
         if scope not in _SCOPES:
             yield invalid(path / "scopeName", scope, "unsupported scope")
         for _ in _unfit(scope, spec):
-            yield invalid(path, selector, "unsupported scope applied to resource")
+            shown = as_go(selector, ScopeSelector)
+            yield invalid(path, shown, "unsupported scope applied to resource")
         if scope in _SCOPES and not scope.endswith("Class") and operator != "Exists":
             yield invalid(path / "operator", operator, _JUST_EXISTS)
         yield from _scope_values(operator, one.get("values") or [], path)

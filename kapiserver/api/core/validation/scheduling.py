@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import names
+from kapiserver.api.core.v1 import Taint
 from kapiserver.api.core.validation.common import checked, chosen
+from kapiserver.api.core.validation.difference import as_go
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -252,5 +254,6 @@ def taints(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
         elif effect not in _EFFECTS:
             yield not_among(at / "effect", effect, _EFFECTS)
         if (key, effect) in seen:
-            yield duplicate(at, taint)
+            detail = "taints must be unique by key and effect pair"
+            yield FieldError("duplicate", at, detail, as_go(taint, Taint))
         seen.add((key, effect))

@@ -2,72 +2,117 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from kapiserver.api import names
-from kapiserver.api.core.validation.common import PROTOCOLS, checked, chosen, port_or_name
+from kapiserver.api import addresses, names
+from kapiserver.api.core.validation.common import (
+    PROTOCOLS,
+    checked,
+    chosen,
+    port_or_name,
+    supported,
+)
+from kapiserver.api.core.validation.service_addresses import (
+    SPEC,
+    address_fields,
+    changed_addresses,
+    headless,
+)
 from kapiserver.api.errors import (
     FieldError,
     Path,
     duplicate,
     forbidden,
     invalid,
+    not_among,
     not_supported,
     required,
 )
 from kapiserver.api.label_selectors import validate_labels
+from kapiserver.api.metadata import IMMUTABLE
+from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
-_SPEC = Path("spec")
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_POLICIES = ("Cluster", "Local")
+_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _AFFINITY_SECONDS_MAX = 86400
-_KUBELET_PORT = 10250
+_HINTS = "service.kubernetes.io/topology-aware-hints"
+_MODE = "service.kubernetes.io/topology-mode"
+_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+_ANNOTATIONS = Path("metadata") / "annotations"
+_ONLY_BALANCED = "may only be used when `type` is 'LoadBalancer'"
 
 
-def service(obj: Tree) -> Iterator[FieldError]:
-    """A service, new or changed."""
-    spec = obj.get("spec") or {}
+def new_service(obj: Tree) -> Iterator[FieldError]:
+    """A new service."""
+    return _service(obj, {})
+
+
+def changed_service(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A changed service: addresses once given stay, and what was right once is right."""
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    yield from changed_addresses(spec, before)
+    balanced = _is_balanced(spec) and _is_balanced(before)
+    class_ = spec.get("loadBalancerClass")
+    if balanced and class_ != before.get("loadBalancerClass"):
+        yield invalid(SPEC / "loadBalancerClass", class_, "may not change once set")
+    yield from _balancer_class(spec)
+    if wants_health_port(spec) and wants_health_port(before):
+        port, had = (one.get("healthCheckNodePort") or 0 for one in (spec, before))
+        if port != had:
+            yield forbidden(SPEC / "healthCheckNodePort", IMMUTABLE)
+    yield from _service(new, old)
+
+
+def _service(obj: Tree, old: Tree) -> Iterator[FieldError]:
+    spec, before = obj.get("spec") or {}, old.get("spec") or {}
     ports: Sequence[Tree] = spec.get("ports") or ()
-    headless = (spec.get("clusterIPs") or [""])[0] == "None"
-    if not ports and not headless and spec.get("type") != "ExternalName":
-        yield required(_SPEC / "ports")
-    yield from _of_type(spec, ports, headless=headless)
+    yield from _topology(annotations_of(obj))
+    if not ports and not headless(spec) and spec.get("type") != "ExternalName":
+        yield required(SPEC / "ports")
+    yield from _of_type(spec)
     seen: set[str] = set()
     for index, port in enumerate(ports):
-        yield from _port(port, (_SPEC / "ports")[index], seen, named=len(ports) > 1)
-    yield from validate_labels(spec.get("selector"), _SPEC / "selector")
+        yield from _port(port, (SPEC / "ports")[index], seen, named=len(ports) > 1)
+    yield from validate_labels(spec.get("selector"), SPEC / "selector")
     yield from _affinity(spec)
-    yield from address_fields(spec)
-    for index, address in enumerate(spec.get("externalIPs") or ()):
-        yield from _external_ip(address, (_SPEC / "externalIPs")[index])
-    yield from chosen(spec.get("type"), _TYPES, _SPEC / "type")
+    yield from address_fields(spec, before)
+    known = before.get("externalIPs") or ()
+    for index, text in enumerate(spec.get("externalIPs") or ()):
+        at = (SPEC / "externalIPs")[index]
+        wrong = list(checked(addresses.ip, text, at, known=known))
+        yield from wrong or checked(addresses.ordinary_ip, text, at)
+    yield from chosen(spec.get("type"), _TYPES, SPEC / "type")
     yield from _unique_ports(spec, ports)
+    yield from _source_ranges(obj, old)
     yield from _balancing(spec)
+    yield from _balancer_class(spec)
+    yield from _traffic(spec)
 
 
-def _of_type(spec: Tree, ports: Sequence[Tree], *, headless: bool) -> Iterator[FieldError]:
+def _topology(annotations: Mapping[str, str]) -> Iterator[FieldError]:
+    hints, mode = (annotations.get(name) for name in (_HINTS, _MODE))
+    if hints is not None and mode is not None and hints != mode:
+        detail = f"must match annotations[{_HINTS}] when both are specified"
+        yield invalid(_ANNOTATIONS[_MODE], mode, detail)
+
+
+def _of_type(spec: Tree) -> Iterator[FieldError]:
     type_ = spec.get("type")
-    if type_ == "LoadBalancer":
-        for index, port in enumerate(ports):
-            if port.get("port") == _KUBELET_PORT:
-                detail = (
-                    f"may not expose port {_KUBELET_PORT} externally since it is used by kubelet"
-                )
-                yield invalid((_SPEC / "ports")[index], _KUBELET_PORT, detail)
-    if type_ in ("LoadBalancer", "NodePort") and headless:
+    if type_ in ("LoadBalancer", "NodePort") and headless(spec):
         detail = f"may not be set to 'None' for {type_} services"
-        yield invalid((_SPEC / "clusterIPs")[0], "None", detail)
+        yield invalid((SPEC / "clusterIPs")[0], "None", detail)
     if type_ != "ExternalName":
         return
     for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
         if spec.get(name):
-            yield forbidden(_SPEC / name, "may not be set for ExternalName services")
+            yield forbidden(SPEC / name, "may not be set for ExternalName services")
     target = (spec.get("externalName") or "").removesuffix(".")
     if target:
-        yield from checked(names.dns1123_subdomain, target, _SPEC / "externalName")
+        yield from checked(names.dns1123_subdomain, target, SPEC / "externalName")
     else:
-        yield required(_SPEC / "externalName")
+        yield required(SPEC / "externalName")
 
 
 def _port(port: Tree, path: Path, seen: set[str], *, named: bool) -> Iterator[FieldError]:
@@ -90,8 +135,8 @@ def _port(port: Tree, path: Path, seen: set[str], *, named: bool) -> Iterator[Fi
 
 def _affinity(spec: Tree) -> Iterator[FieldError]:
     kind, config = spec.get("sessionAffinity") or "", spec.get("sessionAffinityConfig")
-    path = _SPEC / "sessionAffinityConfig"
-    yield from chosen(kind, ("ClientIP", "None"), _SPEC / "sessionAffinity")
+    path = SPEC / "sessionAffinityConfig"
+    yield from chosen(kind, ("ClientIP", "None"), SPEC / "sessionAffinity")
     if kind == "None" and config is not None:
         yield forbidden(path, "must not be set when session affinity is None")
     if kind != "ClientIP":
@@ -109,169 +154,147 @@ def _affinity(spec: Tree) -> Iterator[FieldError]:
         yield invalid(path / "clientIP" / "timeoutSeconds", client["timeoutSeconds"], words)
 
 
-def address_fields(spec: Tree) -> Iterator[FieldError]:
-    """The rules for addresses and families, which hold before addresses are handed out too."""
-    if spec.get("type") == "ExternalName":
-        return
-    errors = [*_addresses_agree(spec), *_families(spec)]
-    listed: Sequence[str] = spec.get("clusterIPs") or ()
-    path, wrong = _SPEC / "clusterIPs", []
-    for index, address in enumerate(listed):
-        if index == 0 and address == "None":
-            if len(listed) > 1:
-                wrong.append(invalid(path, listed, "'None' must be the first and only value"))
-        else:
-            wrong.extend(checked(names.ip, address, path[index]))
-    if len(listed) > 2:
-        errors.append(invalid(path, listed, "may only hold up to 2 values"))
-    yield from (*errors, *wrong)
-    if wrong:
-        return
-    kinds = [ipaddress.ip_address(one).version for one in listed if one != "None"]
-    if len(listed) > 1 and len(set(kinds)) != 2:
-        yield invalid(path, listed, "may specify no more than one IP for each IP family")
-    elif not errors:
-        for index, (kind, family) in enumerate(
-            zip(kinds, spec.get("ipFamilies") or (), strict=False)
-        ):
-            if f"IPv{kind}" != family:
-                detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
-                yield invalid(path[index], listed[index], detail)
-
-
-def _addresses_agree(spec: Tree) -> Iterator[FieldError]:
-    first, listed = spec.get("clusterIP") or "", spec.get("clusterIPs") or []
-    path = _SPEC / "clusterIPs"
-    if first and not listed:
-        yield required(path)
-    elif first and listed[0] != first:
-        yield invalid(path, listed, "first value must match `clusterIP`")
-    elif listed and not first:
-        yield invalid(path, listed, "must be empty when `clusterIP` is not specified")
-
-
-def _families(spec: Tree) -> Iterator[FieldError]:
-    seen: set[str] = set()
-    for index, family in enumerate(spec.get("ipFamilies") or ()):
-        at = (_SPEC / "ipFamilies")[index]
-        if family not in ("IPv4", "IPv6"):
-            yield not_supported(at, family, ("IPv4", "IPv6"))
-        if family in seen:
-            yield duplicate(at, family)
-        seen.add(family)
-    policies = ("PreferDualStack", "RequireDualStack", "SingleStack")
-    policy = spec.get("ipFamilyPolicy")
-    yield from chosen(policy, policies, _SPEC / "ipFamilyPolicy", optional=True)
-
-
-def _external_ip(text: str, path: Path) -> Iterator[FieldError]:
-    messages = names.ip(text)
-    for message in messages:
-        yield invalid(path, text, message)
-    if messages:
-        return
-    address = ipaddress.ip_address(text)
-    for is_special, detail in (
-        (address.is_unspecified, "may not be unspecified (0.0.0.0 or ::)"),
-        (address.is_loopback, "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
-        (
-            address.is_link_local,
-            "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
-        ),
-        (
-            address.is_multicast and text.startswith(("224.0.0.", "ff02", "FF02")),
-            "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
-        ),
-    ):
-        if is_special:
-            yield invalid(path, text, detail)
-
-
 def _unique_ports(spec: Tree, ports: Sequence[Tree]) -> Iterator[FieldError]:
+    path = SPEC / "ports"
+    taken = [(index, port) for index, port in enumerate(ports) if port.get("nodePort")]
+    if spec.get("type") == "ClusterIP":
+        for index, _ in taken:
+            detail = "may not be used when `type` is 'ClusterIP'"
+            yield forbidden(path[index] / "nodePort", detail)
     nodes: set[tuple[str, int]] = set()
+    for index, port in taken:
+        key = (port.get("protocol") or "", port["nodePort"])
+        if key in nodes:
+            yield duplicate(path[index] / "nodePort", port["nodePort"])
+        nodes.add(key)
     seen: set[tuple[str, int]] = set()
-    for index, port in enumerate(ports):
-        at, node = (_SPEC / "ports")[index], port.get("nodePort") or 0
-        protocol = port.get("protocol") or ""
-        if node and spec.get("type") == "ClusterIP":
-            yield forbidden(at / "nodePort", "may not be used when `type` is 'ClusterIP'")
-        if node:
-            if (protocol, node) in nodes:
-                yield duplicate(at / "nodePort", node)
-            nodes.add((protocol, node))
     for index, port in enumerate(ports):
         key = (port.get("protocol") or "", port.get("port") or 0)
         if key in seen:
-            shown = {"protocol": key[0], "port": key[1], "targetPort": 0}
-            yield duplicate((_SPEC / "ports")[index], shown)
+            yield duplicate(path[index], _as_port(*key))
         seen.add(key)
 
 
+def _as_port(protocol: str, port: int) -> Tree:
+    # The inner struct of Go, which has no names of its own.
+    return {
+        "Name": "", "Protocol": protocol, "AppProtocol": None, "Port": port, "TargetPort": 0,
+        "NodePort": 0,
+    }  # fmt: skip
+
+
+def _is_balanced(spec: Tree) -> bool:
+    return spec.get("type") == "LoadBalancer"
+
+
+def _source_ranges(obj: Tree, old: Tree) -> Iterator[FieldError]:
+    spec = obj.get("spec") or {}
+    ranges, told = spec.get("loadBalancerSourceRanges") or (), annotations_of(obj).get(_RANGES)
+    if ranges:
+        # As kube-apiserver spells it.
+        path, known = SPEC / "LoadBalancerSourceRanges", _stripped(old)
+        if not _is_balanced(spec):
+            yield forbidden(path, _ONLY_BALANCED)
+        for index, text in enumerate(ranges):
+            yield from checked(addresses.cidr, text.strip(), path[index], known=known)
+    elif told is not None:
+        path = _ANNOTATIONS[_RANGES]
+        if not _is_balanced(spec):
+            yield forbidden(path, _ONLY_BALANCED)
+        if told.strip() and told != annotations_of(old).get(_RANGES):
+            for text in told.strip().split(","):
+                yield from checked(addresses.cidr, text.strip(), path)
+
+
+def _stripped(old: Tree) -> list[str]:
+    return [text.strip() for text in value_at(old, "spec", "loadBalancerSourceRanges") or ()]
+
+
 def _balancing(spec: Tree) -> Iterator[FieldError]:
+    name = "allocateLoadBalancerNodePorts"
+    if spec.get(name) is not None and not _is_balanced(spec):
+        yield forbidden(SPEC / name, _ONLY_BALANCED)
+    if spec.get(name) is None and _is_balanced(spec):
+        yield required(Path(name))
+
+
+def _balancer_class(spec: Tree) -> Iterator[FieldError]:
+    class_, at = spec.get("loadBalancerClass"), SPEC / "loadBalancerClass"
+    if class_ is None:
+        return
+    if _is_balanced(spec):
+        yield from checked(names.qualified_name, class_, at)
+    else:
+        yield forbidden(at, _ONLY_BALANCED)
+
+
+def wants_health_port(spec: Tree) -> bool:
+    """Whether a load balancer asks nodes whether they have pods of the service."""
+    return _is_balanced(spec) and spec.get("externalTrafficPolicy") == "Local"
+
+
+def is_reached_from_outside(spec: Tree) -> bool:
+    """Whether a service has a way into the cluster."""
     type_ = spec.get("type")
-    balanced = type_ == "LoadBalancer"
-    for index, text in enumerate(spec.get("loadBalancerSourceRanges") or ()):
-        at = (_SPEC / "loadBalancerSourceRanges")[index]
-        if not balanced:
-            yield forbidden(at, "may only be used when `type` is 'LoadBalancer'")
-        else:
-            yield from checked(_cidr, text.strip(), at)
-    if not balanced and spec.get("allocateLoadBalancerNodePorts") is not None:
-        detail = "may only be used when `type` is 'LoadBalancer'"
-        yield forbidden(_SPEC / "allocateLoadBalancerNodePorts", detail)
-    if spec.get("loadBalancerClass") is not None:
-        at = _SPEC / "loadBalancerClass"
-        if not balanced:
-            yield forbidden(at, "may only be used when `type` is 'LoadBalancer'")
-        yield from checked(names.qualified_name, spec["loadBalancerClass"], at)
-    yield from _traffic(spec)
+    return type_ in ("LoadBalancer", "NodePort") or bool(
+        type_ == "ClusterIP" and spec.get("externalIPs")
+    )
 
 
 def _traffic(spec: Tree) -> Iterator[FieldError]:
-    type_, external = spec.get("type"), spec.get("externalTrafficPolicy") or ""
-    reachable = type_ in ("LoadBalancer", "NodePort") or (
-        type_ == "ClusterIP" and spec.get("externalIPs")
-    )
-    at = _SPEC / "externalTrafficPolicy"
-    if not reachable:
-        if external:
-            detail = "may only be set for externally-accessible services"
-            yield invalid(at, external, detail)
-    elif not external:
-        yield required(at)
-    elif external not in ("Cluster", "Local"):
-        yield not_supported(at, external, ("Cluster", "Local"))
-    port = spec.get("healthCheckNodePort") or 0
-    if port and not (type_ == "LoadBalancer" and external == "Local"):
+    external, at = spec.get("externalTrafficPolicy") or "", SPEC / "externalTrafficPolicy"
+    if is_reached_from_outside(spec):
+        yield from chosen(external, _POLICIES, at)
+    elif external:
+        yield invalid(at, external, "may only be set for externally-accessible services")
+    port, at = spec.get("healthCheckNodePort") or 0, SPEC / "healthCheckNodePort"
+    if wants_health_port(spec):
+        if not port:
+            yield required(at)
+        else:
+            yield from (invalid(at, port, message) for message in names.port_number(port))
+    elif port:
         detail = (
             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         )
-        yield invalid(_SPEC / "healthCheckNodePort", port, detail)
-    internal = spec.get("internalTrafficPolicy")
-    policies = ("Cluster", "Local")
-    yield from chosen(internal, policies, _SPEC / "internalTrafficPolicy", optional=True)
+        yield invalid(at, port, detail)
+    internal, at = spec.get("internalTrafficPolicy"), SPEC / "internalTrafficPolicy"
+    if internal is None and spec.get("type") in ("ClusterIP", "LoadBalancer", "NodePort"):
+        yield required(at)
+    yield from supported(internal, _POLICIES, at)
+    distribution = spec.get("trafficDistribution")
+    if distribution is not None and distribution not in _DISTRIBUTIONS:
+        yield not_among(SPEC / "trafficDistribution", distribution, _DISTRIBUTIONS)
 
 
-_BAD_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+def changed_service_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """The addresses that a load balancer reports."""
+    path = Path("status") / "loadBalancer" / "ingress"
+    found = value_at(new, "status", "loadBalancer", "ingress") or ()
+    if found and not _is_balanced(new.get("spec") or {}):
+        yield forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")
+        return
+    before = value_at(old, "status", "loadBalancer", "ingress") or ()
+    known = [one["ip"] for one in before if one.get("ip")]
+    for index, one in enumerate(found):
+        text, mode = one.get("ip") or "", one.get("ipMode")
+        if text:
+            yield from checked(addresses.ip, text, path[index] / "ip", known=known)
+        at = path[index] / "ipMode"
+        if mode is None:
+            if text:
+                yield required(at, "must be specified when `ip` is set")
+        elif not text:
+            yield forbidden(at, "may not be specified when `ip` is not set")
+        elif mode not in ("Proxy", "VIP"):
+            yield not_supported(at, mode, ("Proxy", "VIP"))
+        yield from balancer_host(one.get("hostname") or "", path[index] / "hostname")
 
 
-def _cidr(text: str) -> list[str]:
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        return [_BAD_CIDR]
-    return [] if "/" in text else [_BAD_CIDR]
-
-
-def changed_service(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A cluster address, once given, stays."""
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
-    if "ExternalName" not in (spec.get("type"), before.get("type")):
-        first = (before.get("clusterIPs") or [""])[0]
-        wanted = spec.get("clusterIPs") or []
-        at = (_SPEC / "clusterIPs")[0]
-        if first and not wanted:
-            yield invalid(at, [], "primary clusterIP can not be unset")
-        elif first and wanted[0] != first:
-            yield invalid(at, list(wanted), "may not change once set")
-    yield from service(new)
+def balancer_host(host: str, path: Path) -> Iterator[FieldError]:
+    """The name of a load balancer, where it has one."""
+    if not host:
+        return
+    yield from checked(names.dns1123_subdomain, host, path)
+    if addresses.address_of(host) is not None:
+        yield invalid(path, host, "must be a DNS name, not an IP address")

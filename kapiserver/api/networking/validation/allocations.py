@@ -41,20 +41,22 @@ def changed_ip_address(new: Tree, old: Tree) -> Iterator[FieldError]:
 def service_cidr(obj: Tree) -> Iterator[FieldError]:
     """One range for each family, or for one."""
     cidrs = value_at(obj, "spec", "cidrs") or []
-    shown = {"CIDRs": cidrs}  # the spec as Go spells it: the inner type has no names of its own
     if not cidrs:
         yield required(_CIDRS, "at least one CIDR required")
-    elif len(cidrs) > 2:
-        yield invalid(_CIDRS, shown, "may only hold up to 2 values")
-    elif len(cidrs) == 2 and {4, 6} != {_family(cidr) for cidr in cidrs}:
+        return
+    if len(cidrs) > 2:
+        # The spec as Go spells it: the inner type has no names of its own.
+        yield invalid(_CIDRS, {"CIDRs": cidrs}, "may only hold up to 2 values")
+        return
+    for index, cidr in enumerate(cidrs):
+        yield from checked(addresses.canonical_cidr, cidr, _CIDRS[index])
+    families = [_family(cidr) for cidr in cidrs]
+    if len(cidrs) == 2 and families[0] == families[1] != 0:
         detail = (
             "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and "
             "2001:db8::/64"
         )
-        yield invalid(_CIDRS, shown, detail)
-    else:
-        for index, cidr in enumerate(cidrs):
-            yield from checked(addresses.canonical_cidr, cidr, _CIDRS[index])
+        yield invalid(_CIDRS, cidrs, detail)
 
 
 def _family(cidr: str) -> int:

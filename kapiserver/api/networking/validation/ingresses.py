@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kapiserver.api import addresses, names
 from kapiserver.api.core.validation.common import checked, checked_name, domain_prefixed_path
+from kapiserver.api.core.validation.services import balancer_host
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -150,21 +151,18 @@ def _reference(reference: Tree, path: Path) -> Iterator[FieldError]:
         if reference.get(name):
             yield from checked(names.path_segment, reference[name], path / name)
         else:
-            yield required(path / name, f"{name} is required")
+            yield required(path / name)
 
 
-def changed_ingress_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+def changed_ingress_status(new: Tree, old: Tree) -> Iterator[FieldError]:
     """The addresses that the controller reports."""
-    found = value_at(new, "status", "loadBalancer", "ingress") or ()
+    found, before = (value_at(one, "status", "loadBalancer", "ingress") or () for one in (new, old))
+    known = [one["ip"] for one in before if one.get("ip")]
     for index, one in enumerate(found):
         at = (Path("status") / "loadBalancer" / "ingress")[index]
         if one.get("ip"):
-            yield from checked(addresses.ip, one["ip"], at / "ip")
-        host = one.get("hostname")
-        if host:
-            yield from checked(names.dns1123_subdomain, host, at / "hostname")
-            if addresses.address_of(host) is not None:
-                yield invalid(at / "hostname", host, _IS_IP)
+            yield from checked(addresses.ip, one["ip"], at / "ip", known=known)
+        yield from balancer_host(one.get("hostname") or "", at / "hostname")
 
 
 def ingress_class(obj: Tree) -> Iterator[FieldError]:

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from kapiserver.api import addresses, names
-from kapiserver.api.core.validation.common import PROTOCOLS, checked
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
+from kapiserver.api.core.validation.common import checked
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_among, required
 from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
-_TYPES = ("Egress", "Ingress")
+_TYPES = ("Ingress", "Egress")
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
 DIRECTIONS = (("ingress", "from"), ("egress", "to"))
 """The rules of a policy, and what they call the other side."""
 
 
 def network_policy(obj: Tree) -> Iterator[FieldError]:
-    """A network policy, new or changed."""
+    """A new network policy."""
+    return _policy(obj, frozenset())
+
+
+def changed_network_policy(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A changed network policy: networks that it named before need not be well spelled."""
+    return _policy(new, frozenset(_named(old.get("spec") or {})))
+
+
+def _named(spec: Tree) -> Iterator[str]:
+    for direction, side in DIRECTIONS:
+        for rule in spec.get(direction) or ():
+            for peer in rule.get(side) or ():
+                block = peer.get("ipBlock") or {}
+                yield from (block.get("cidr") or "", *(block.get("except") or ()))
+
+
+def _policy(obj: Tree, known: Container[str]) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
     yield from validate_label_selector(spec.get("podSelector"), _SPEC / "podSelector")
     for direction, side in DIRECTIONS:
@@ -26,20 +44,20 @@ def network_policy(obj: Tree) -> Iterator[FieldError]:
             for number, port in enumerate(rule.get("ports") or ()):
                 yield from _port(port, (at / "ports")[number])
             for number, peer in enumerate(rule.get(side) or ()):
-                yield from _peer(peer, (at / side)[number])
+                yield from _peer(peer, (at / side)[number], known)
     types, path = spec.get("policyTypes") or [], _SPEC / "policyTypes"
     if len(types) > len(_TYPES):
         yield invalid(path, types, "may not specify more than two policyTypes")
         return
     for index, one in enumerate(types):
         if one not in _TYPES:
-            yield not_supported(path[index], one, _TYPES)
+            yield not_among(path[index], one, _TYPES)
 
 
 def _port(port: Tree, path: Path) -> Iterator[FieldError]:
     protocol, number, end = port.get("protocol"), port.get("port"), port.get("endPort")
-    if protocol is not None and protocol not in PROTOCOLS:
-        yield not_supported(path / "protocol", protocol, PROTOCOLS)
+    if protocol is not None and protocol not in _PROTOCOLS:
+        yield not_among(path / "protocol", protocol, _PROTOCOLS)
     if number is None:
         if end is not None:
             detail = "may not be specified when `port` is not specified"
@@ -54,34 +72,34 @@ def _port(port: Tree, path: Path) -> Iterator[FieldError]:
             yield invalid(path / "port", number, message)
         if end is not None:
             if end < number:
-                yield invalid(path / "endPort", number, "must be greater than or equal to `port`")
+                yield invalid(path / "endPort", end, "must be greater than or equal to `port`")
             for message in names.port_number(end):
                 yield invalid(path / "endPort", end, message)
 
 
-def _peer(peer: Tree, path: Path) -> Iterator[FieldError]:
+def _peer(peer: Tree, path: Path, known: Container[str]) -> Iterator[FieldError]:
     block = peer.get("ipBlock")
     given = [one for one in ("podSelector", "namespaceSelector") if peer.get(one) is not None]
     for name in given:
         yield from validate_label_selector(peer[name], path / name)
     if block is not None:
-        yield from _block(block, path / "ipBlock")
+        yield from _block(block, path / "ipBlock", known)
         if given:
             yield forbidden(path, "may not specify both ipBlock and another peer")
     elif not given:
         yield required(path, "must specify a peer")
 
 
-def _block(block: Tree, path: Path) -> Iterator[FieldError]:
+def _block(block: Tree, path: Path, known: Container[str]) -> Iterator[FieldError]:
     text = block.get("cidr") or ""
     if not text:
         yield required(path / "cidr")
         return
-    yield from checked(addresses.cidr, text, path / "cidr")
+    yield from checked(addresses.cidr, text, path / "cidr", known=known)
     whole = addresses.network_of(text)
     for index, inner in enumerate(block.get("except") or () if whole is not None else ()):
         at = (path / "except")[index]
-        yield from checked(addresses.cidr, inner, at)
+        yield from checked(addresses.cidr, inner, at, known=known)
         part = addresses.network_of(inner)
         if part is not None and not addresses.is_strictly_in(part, whole):
             yield invalid(at, inner, "must be a strict subset of `cidr`")

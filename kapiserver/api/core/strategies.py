@@ -21,7 +21,6 @@ from kapiserver.api.core.validation.data import (
     config_map,
     secret,
 )
-from kapiserver.api.core.validation.nodes import changed_node, kept_by_node, node
 from kapiserver.api.errors import FieldError
 from kapiserver.api.metadata import any_finalizers
 from kapiserver.api.objects import finalizers_of, metadata_of, name_of, value_at
@@ -128,45 +127,7 @@ class NamespaceStrategy(SpecStrategy):
         return list(namespace(obj))
 
 
-class NodeStrategy(SpecStrategy):
-    """The kubelet registers its node with a status, so create accepts one."""
-
-    generations = False
-
-    def prepare_for_create(self, obj: Tree) -> None:
-        """Everything is as the kubelet says, but for a configuration that no kubelet takes."""
-        for part, name in (("spec", "configSource"), ("status", "config")):
-            (obj.get(part) or {}).pop(name, None)
-
-    def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        super().prepare_for_update(new, old)
-        if value_at(old, "spec", "configSource") is None:
-            (new.get("spec") or {}).pop("configSource", None)
-
-    def validate(self, obj: Tree) -> list[FieldError]:
-        return list(node(obj))
-
-    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_node(new, old))
-
-    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return list(warnings.node(new))
-
-
-class NodeStatusStrategy(StatusStrategy):
-    """What the kubelet tells; the configuration it once had may stay."""
-
-    def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        super().prepare_for_update(new, old)
-        if value_at(old, "status", "config") is None:
-            (new.get("status") or {}).pop("config", None)
-
-    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return self.kind.warnings(new, old)
-
-
 _NAMESPACE = NamespaceStrategy()
-_NODE = NodeStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "configmaps": ConfigMapStrategy(),
@@ -174,8 +135,6 @@ STRATEGIES: dict[str, Strategy] = {
     "namespaces": _NAMESPACE,
     "namespaces/finalize": StatusStrategy(_NAMESPACE, keeps=("status",), rule=finalized_namespace),
     "namespaces/status": StatusStrategy(_NAMESPACE, rule=changed_namespace_status),
-    "nodes": _NODE,
-    "nodes/status": NodeStatusStrategy(_NODE, rule=kept_by_node),
     "secrets": SecretStrategy(),
     "serviceaccounts": ServiceAccountStrategy(),
 }
@@ -183,6 +142,7 @@ STRATEGIES: dict[str, Strategy] = {
 ELSEWHERE = {
     "endpoints": "endpoints_strategies",
     "limitranges": "quota_strategies",
+    "nodes": "node_strategies",
     "persistentvolumeclaims": "volume_strategies",
     "persistentvolumes": "volume_strategies",
     "pods": "pod_strategies",

@@ -107,7 +107,7 @@ PLUGINS = (
     ),
     Plugin(
         name="DefaultStorageClass",
-        module="default_storage_class",
+        module="default_class",
         on=("persistentvolumeclaims",),
         operations=CREATE,
     ),
@@ -149,7 +149,7 @@ PLUGINS = (
     ),
     Plugin(
         name="DefaultIngressClass",
-        module="default_ingress_class",
+        module="default_class",
         on=("ingresses.networking.k8s.io",),
         operations=CREATE,
     ),

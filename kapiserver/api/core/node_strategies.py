@@ -1,0 +1,55 @@
+"""How writes of nodes behave. Mirrors pkg/registry/core/node/strategy.go."""
+
+from __future__ import annotations
+
+from kapiserver.api.core import warnings
+from kapiserver.api.core.validation.nodes import changed_node, kept_by_node, node
+from kapiserver.api.errors import FieldError
+from kapiserver.api.objects import value_at
+from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.types import Tree
+
+
+class NodeStrategy(SpecStrategy):
+    """The kubelet registers its node with a status, so create accepts one."""
+
+    generations = False
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        """Everything is as the kubelet says, but for a configuration that no kubelet takes."""
+        for part, name in (("spec", "configSource"), ("status", "config")):
+            (obj.get(part) or {}).pop(name, None)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        if value_at(old, "spec", "configSource") is None:
+            (new.get("spec") or {}).pop("configSource", None)
+
+    def validate(self, obj: Tree) -> list[FieldError]:
+        return list(node(obj))
+
+    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        return list(changed_node(new, old))
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return list(warnings.node(new))
+
+
+class NodeStatusStrategy(StatusStrategy):
+    """What the kubelet tells; the configuration it once had may stay."""
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        super().prepare_for_update(new, old)
+        if value_at(old, "status", "config") is None:
+            (new.get("status") or {}).pop("config", None)
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return self.kind.warnings(new, old)
+
+
+_NODE = NodeStrategy()
+
+STRATEGIES: dict[str, Strategy] = {
+    "nodes": _NODE,
+    "nodes/status": NodeStatusStrategy(_NODE, rule=kept_by_node),
+}

@@ -11,12 +11,14 @@ sigs.k8s.io/structured-merge-diff.
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import orjson
 
 from kapiserver.api.types import Value
+from kapiserver.api.wording import plain_text
 
 Fields: TypeAlias = dict[str, Any]
 """A set of paths, or the part of one below a step."""
@@ -40,12 +42,21 @@ def name_step(key: str, value: str | int | bool) -> Step:
 
 def key_step(keys: dict[str, Value]) -> Step:
     """The step to the item of a list that has these keys."""
-    return "k:" + orjson.dumps(keys, option=orjson.OPT_SORT_KEYS).decode()
+    return "k:" + _text(keys)
 
 
 def value_step(value: Value) -> Step:
     """The step to an item of a set."""
-    return "v:" + orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return "v:" + _text(value)
+
+
+def _text(value: Value) -> str:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:  # bytes that are no text, out of CBOR
+        return plain_text(
+            json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        )
 
 
 def is_member(node: Fields) -> bool:

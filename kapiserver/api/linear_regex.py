@@ -7,7 +7,10 @@ regexp. Patterns are kept by their text, a bounded number of them.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
+
+from kapiserver.api.wording import plain_text
 
 _MAX_MEMORY = 1 << 20
 """What one compiled pattern and its automaton may take, in bytes."""
@@ -20,16 +23,37 @@ class WrongPattern(ValueError):
     """A text that is no pattern; says why in RE2's words."""
 
 
+class Matcher:
+    """Looks for a pattern in texts. Bytes that are no text, out of CBOR, are U+FFFD to it."""
+
+    __slots__ = ("_pattern",)
+
+    def __init__(self, pattern: Any) -> None:
+        self._pattern = pattern
+
+    def search(self, text: str) -> Any:
+        """The first match; None without any."""
+        try:
+            return self._pattern.search(text)
+        except UnicodeError:
+            return self._pattern.search(plain_text(text))
+
+    def finditer(self, text: str) -> Iterator[Any]:
+        """All matches."""
+        found: Iterator[Any] = self._pattern.finditer(plain_text(text))
+        return found
+
+
 @functools.lru_cache(_MATCHERS_KEPT)
-def compiled(pattern: str) -> Any:
-    """The matcher of a pattern (`search`, `finditer`). Raises WrongPattern."""
+def compiled(pattern: str) -> Matcher:
+    """The matcher of a pattern. Raises WrongPattern."""
     import re2
 
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MAX_MEMORY
     try:
-        return re2.compile(pattern, options)
+        return Matcher(re2.compile(pattern, options))
     except (re2.error, UnicodeError) as error:
         raise WrongPattern(_told(error)) from None
 
@@ -43,7 +67,7 @@ def found(pattern: str, text: str) -> bool:
 def _found(pattern: str, text: str) -> bool:
     try:
         return compiled(pattern).search(text) is not None
-    except (WrongPattern, UnicodeError):
+    except WrongPattern:
         return False
 
 

@@ -25,6 +25,14 @@ def go_value(value: Value) -> str:
     return str(value)
 
 
+def plain_text(text: str) -> str:
+    """The text with U+FFFD for each byte that is none, out of CBOR, as Go's JSON shows it."""
+    return text if text.isascii() else text.translate(_NO_TEXT)
+
+
+_NO_TEXT = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+
+
 def go_type(value: Value) -> str:
     """The name Go's reflection gives the type of a decoded JSON value."""
     if isinstance(value, bool):

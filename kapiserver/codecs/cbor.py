@@ -5,8 +5,9 @@ the shortest float that is exact. What is stored has its keys in the order of th
 equal trees give equal bytes. Answers have them in no order that anybody may rely on; sorting would
 double their cost. Read: text or byte strings alike; duplicate keys, invalid UTF-8 in text,
 integers beyond int64, NaN, infinities, undefined and other simple values are errors; no tag
-becomes anything but JSON-shaped values. Byte strings that are not UTF-8 go through documents
-unchanged (as lone surrogates), but not into an object. Knows no other format.
+becomes anything but JSON-shaped values. Byte strings that are not UTF-8 go through documents and
+custom objects unchanged (as lone surrogates), but not into declared types, which Protobuf stores.
+Knows no other format.
 """
 
 from __future__ import annotations
@@ -67,9 +68,11 @@ class CBORSerializer:
             document = _plain(item)
         except UnicodeDecodeError:
             document = _plain(_escaped(item))
-            error = WrongValue(_no_text(document))
-            error.kind = complete(kind_of_document(document), defaults)
-            raise error from None
+            kind = complete(kind_of_document(document), defaults)
+            if self._scheme.custom.version_of(kind) is None:
+                error = WrongValue(_no_text(document))
+                error.kind = kind
+                raise error from None
         found = build(self._scheme, document, defaults=defaults, source=data)
         type_ = self._scheme.type_of(found.kind)
         if issubclass(type_, CustomKind):

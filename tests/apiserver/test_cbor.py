@@ -166,12 +166,90 @@ def test_numbers(api: Api) -> None:
 
 
 def test_text_that_is_not_utf8(api: Api, core: str) -> None:
-    """A byte string that is no text is refused in an object, and told where it is."""
+    """A byte string that is no text is refused in an object of a built-in kind, and told where it
+    is."""
     data = written({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"},
                     "data": {"k": "\udcff"}})  # fmt: skip
     answer = api.post(f"{core}/configmaps", data, type=CBOR)
     assert answer.status == 400
     assert "data.k" in answer.message
+
+
+ODD = "a\udcff"
+"""The bytes `a` and 255."""
+ODD_TEXT = {"type": "string", "maxLength": 2, "pattern": "^a.$", "x-kubernetes-validations": [
+    {"rule": "self.size() == 2 && self.matches('a.') && self.startsWith('a')"}]}  # fmt: skip
+ODD_FIELDS = {
+    "text": ODD_TEXT,
+    "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    "keyed": {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"],
+        "items": {
+            "type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}
+        },
+    },
+    "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+}  # fmt: skip
+
+
+def odd_kind(api: Api) -> tuple[str, Any]:
+    spec = {"type": "object", "properties": ODD_FIELDS}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    columns = [{"name": "Text", "type": "string", "jsonPath": ".spec.text"}]
+    crd = definition(version(schema=schema, additionalPrinterColumns=columns))
+    return establish(api, crd), crd
+
+
+ODD_SPEC = {"text": ODD, "free": {ODD: [ODD, {"k": ODD}]}, "keyed": [{"k": ODD}], "set": [ODD]}
+
+
+def test_custom_objects_keep_bytes_that_are_no_text(api: Api) -> None:
+    """They come back in CBOR as they were said, whatever was changed meanwhile; text shows
+    U+FFFD, which is what patterns see of them too."""
+    path, crd = odd_kind(api)
+    body = written(widget(crd, "x", spec=ODD_SPEC))
+    created = api.post(path, body, type=CBOR, accept=CBOR)
+    assert created.status == 201, created.body
+    assert read(created)["spec"] == ODD_SPEC
+    shown = json.loads(json.dumps(ODD_SPEC).replace("\\udcff", "\ufffd"))
+    assert api.get(f"{path}/x").json["spec"] == shown
+    assert api.get(path).json["items"][0]["spec"] == shown
+    text = api.get(f"{path}/x", accept="application/yaml").body.decode()
+    assert "text: a\ufffd\n" in text
+    table = api.get(path, accept="application/json;as=Table;v=v1;g=meta.k8s.io").json
+    assert table["rows"][0]["cells"] == ["x", "a\ufffd"]
+    api.patch(f"{path}/x", {"metadata": {"labels": {"a": "b"}}})
+    stored = api.get(f"{path}/x", accept=CBOR)
+    assert read(stored)["spec"] == ODD_SPEC
+    same = read(api.put(f"{path}/x", stored.body, type=CBOR, accept=CBOR))
+    assert same["metadata"]["resourceVersion"] == read(stored)["metadata"]["resourceVersion"]
+    applied = written(widget(crd, "y", spec=ODD_SPEC))
+    for status in (201, 200):
+        answer = api.patch(
+            f"{path}/y?fieldManager=me", applied, "application/apply-patch+cbor", accept=CBOR
+        )
+        assert answer.status == status, answer.body
+        assert read(answer)["spec"] == ODD_SPEC
+
+
+@pytest.mark.parametrize("accept", [JSON, CBOR, f"{PROTOBUF},{JSON}", "application/yaml"])
+def test_errors_about_bytes_that_are_no_text(api: Api, accept: str) -> None:
+    """What is wrong with them is told in every form."""
+    path, crd = odd_kind(api)
+    for status, more in (
+        (422, {"spec": {"text": ODD * 2}}),
+        (422, {"metadata": {"name": ODD}}),
+        (422, {"metadata": {"name": "x", "labels": {ODD: ODD}}}),
+        (422, {"metadata": {"name": "x", "finalizers": [ODD]}}),
+        (400, {"spec": {ODD: ODD}}),
+        (400, {"kind": ODD}),
+        (400, {"apiVersion": ODD}),
+    ):
+        body = written({**widget(crd, "x"), **more})
+        answer = api.post(f"{path}?fieldValidation=Strict", body, type=CBOR, accept=accept)
+        assert answer.status == status
 
 
 def test_preference(api: Api, core: str) -> None:

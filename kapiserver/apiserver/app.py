@@ -32,6 +32,7 @@ from kapiserver.storage.kv import KV
 from kapiserver.storage.stores import Converter, Stores
 
 if TYPE_CHECKING:
+    from kapiserver.apiserver.admission_configuration import AdmissionSettings
     from kapiserver.storage.encryption_config import EncryptionFile
 
 
@@ -50,7 +51,8 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
     """Make everything a server needs.
 
     Raises BadTokenFile and OSError for a file that is no good, StorageError and ValueError for a
-    store that does not open, ValueError for a runtime config that makes no sense.
+    store that does not open, ValueError for a runtime config that makes no sense or a file of
+    admission plugins that does not.
     """
     clock = clock or SystemClock()
     tokens = read_tokens(config.token_auth_file) if config.token_auth_file else {}
@@ -95,6 +97,7 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
         clock=clock,
         custom_resources=CustomResources(scheme, stores, clock),
         health=health,
+        admission=_admission(config),
         authentication=Authentication(
             tokens=tokens,
             anonymous=config.anonymous_auth,
@@ -115,6 +118,16 @@ def _converter(stores: Stores) -> Converter:
         return await ConversionWebhooks(stores).convert(definition, objects, version)
 
     return convert
+
+
+def _admission(config: Config) -> AdmissionSettings | None:
+    if config.admission_control_config_file is None:
+        return None
+    from kapiserver.apiserver.admission_configuration import (  # loads YAML
+        read_admission_settings,
+    )
+
+    return read_admission_settings(config.admission_control_config_file)
 
 
 def _encryption(config: Config, clock: Clock) -> EncryptionFile | None:

@@ -111,6 +111,10 @@ def _add_admission(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--enable-admission-plugins", type=_list, default=(), metavar="NAME,...")
     group.add_argument("--disable-admission-plugins", type=_list, default=(), metavar="NAME,...")
     group.add_argument(
+        "--admission-control-config-file", type=Path, metavar="FILE",
+        help="an AdmissionConfiguration: defaults and exemptions of PodSecurity",
+    )  # fmt: skip
+    group.add_argument(
         "--controllers", type=_list, default=DEFAULTS.controllers, metavar="NAME,...",
         help=f"loops to run: '*' for all, NAME, -NAME; known: {', '.join(sorted(CONTROLLERS))}",
     )  # fmt: skip

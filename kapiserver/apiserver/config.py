@@ -60,6 +60,7 @@ class Config:
     api_audiences: tuple[str, ...] = ()
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
+    admission_control_config_file: Path | None = None
     controllers: tuple[str, ...] = ("*",)
     max_requests_inflight: int = 400
     max_mutating_requests_inflight: int = 200

@@ -25,6 +25,7 @@ from kapiserver.apiserver.respond import Answer
 from kapiserver.storage.clock import Clock
 
 if TYPE_CHECKING:
+    from kapiserver.apiserver.admission_configuration import AdmissionSettings
     from kapiserver.codecs.factory import CodecFactory
     from kapiserver.storage.stores import Stores
 
@@ -43,6 +44,8 @@ class Server:
     authentication: Authentication = field(default_factory=Authentication)
     authorize: Authorizer = allow_authenticated
     rules: RulesOf = rules_of_authenticated
+    admission: AdmissionSettings | None = None
+    """Of the file that configures admission plugins, where there is one."""
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Answer]]

@@ -114,6 +114,24 @@ def test_enforce(api, core, secured):
     assert "violates PodSecurity" in api.patch(path, debugger, "strategic").message
 
 
+def test_enforced_is_warned_of(api, core, apps, secured):
+    """A template that would be refused is warned of, though no label asks for it; pods are not
+    told twice, and other images are looked at again."""
+    secured({ENFORCE: "restricted", f"{ENFORCE}-version": "v1.30"})
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    made = api.post(f"{apps}/deployments", {"metadata": {"name": "d"}, "spec": spec})
+    text = f'would violate PodSecurity "restricted:v1.30": {PLAIN}'.replace('"', '\\"')
+    assert made.warnings == [f'299 - "{text}"']
+    secured({ENFORCE: "privileged"})
+    assert not api.post(f"{core}/pods", pod()).warnings
+    secured({ENFORCE: "restricted"})
+    assert api.patch(f"{core}/pods/p", {"metadata": {"labels": {"a": "b"}}}).status == 200
+    image = {"spec": {"containers": [{"name": "c", "image": "other"}]}}
+    refused = api.patch(f"{core}/pods/p", image, "strategic")
+    assert "violates PodSecurity" in refused.message
+
+
 def test_warn(api, core, apps, secured):
     """One that does not meet the level of warnings is taken with one, templates too."""
     secured({WARN: "restricted", f"{WARN}-version": "v1.30"})
@@ -146,4 +164,18 @@ def test_labels(api, core, namespace, secured):
         f'299 - "existing pods in namespace \\"{namespace}\\" violate the new PodSecurity enforce '
         'level \\"restricted:latest\\""',
         f'299 - "a (and 1 other pod): {REASONS}"',
+    ]
+
+
+def test_pods_of_a_controller(api, core, namespace, secured):
+    """Existing pods are told of by what is wrong with them."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u"}
+    for name in ("b", "a"):
+        one = pod(name, hostNetwork=True)
+        one["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+        assert api.post(f"{core}/pods", one).status == 201
+    api.post(f"{core}/pods", pod("c"))
+    told = secured({ENFORCE: "baseline"})
+    assert [one.split('"')[1] for one in told.warnings[1:]] == [
+        "a (and 1 other pod): host namespaces"
     ]

@@ -189,6 +189,7 @@ def _probe_hosts(pod: Tree, _: int) -> Found:
     if bad:
         uses = "uses" if len(bad) == 1 else "use"
         word = "host" if len(hosts) == 1 else "hosts"
+        bad.sort(key=lambda one: str(one.get("name")))
         detail = f"{_names(bad)} {uses} probe or lifecycle {word} {_quoted(sorted(hosts))}"
         yield Violation("probe or lifecycle host", detail)
 

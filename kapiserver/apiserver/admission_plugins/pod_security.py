@@ -1,32 +1,31 @@
-"""PodSecurity: what the labels of a namespace ask of pods in it.
+"""PodSecurity: what the labels of a namespace, or the server's defaults, ask of pods in it.
 
-`enforce` refuses pods; `warn` tells of pods and of templates that would be refused. Mirrors
-k8s.io/pod-security-admission.
+`enforce` refuses pods; `warn` tells of pods and of templates that would be refused; there is no
+audit log for `audit` to note them in. Some namespaces, users and runtime classes may be exempt.
+Mirrors k8s.io/pod-security-admission/admission.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
-from kapiserver.api.core.pod_security import LATEST, LEVELS, Level, Violation, violations
-from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
+from kapiserver.api.core.pod_security import Violation
+from kapiserver.api.core.pod_security_policy import Policy, Standard, asked_by, told
+from kapiserver.api.errors import InvalidObject
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.objects import labels_of, name_of, value_at
+from kapiserver.api.objects import annotations_of, labels_of, metadata_of, name_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission import Attributes
+from kapiserver.apiserver.admission_configuration import AdmissionSettings, PodSecurity
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.query import ListQuery
 
-PREFIX = "pod-security.kubernetes.io/"
 PODS_LOOKED_AT = 3000
 """Of a namespace that is to be held to more."""
 _CORE = GroupVersion("", "v1")
-_LABELS = Path("metadata") / "labels"
-_VERSION = re.compile(r"v1\.(0|[1-9][0-9]{0,3})")
+_SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "podtemplates": ("template",),
     "replicationcontrollers": ("spec", "template"),
@@ -39,88 +38,76 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Standard:
-    """A level, as it was in some version."""
-
-    level: Level = "privileged"
-    minor: int = LATEST
-
-    def __str__(self) -> str:
-        return f"{self.level}:{'latest' if self.minor == LATEST else f'v1.{self.minor}'}"
-
-    def broken_by(self, pod: Tree) -> list[Violation]:
-        return violations(pod, self.level, self.minor)
-
-
-def _standard(
-    labels: Mapping[str, str], mode: str, errors: list[FieldError] | None = None
-) -> _Standard:
-    """What the labels ask in a mode; what makes no sense is read as the strictest."""
-    said, version = labels.get(PREFIX + mode), labels.get(f"{PREFIX}{mode}-version")
-    level: Level = next((one for one in LEVELS if one == said), "restricted")
-    if said is None:
-        level = "privileged"
-    elif said != level and errors is not None:
-        detail = f"must be one of {', '.join(LEVELS)}"
-        errors.append(invalid(_LABELS[PREFIX + mode], said, detail))
-    minor = LATEST
-    found = _VERSION.fullmatch(version or "")
-    if found is not None:
-        minor = int(found[1])
-    elif version not in (None, "latest") and errors is not None:
-        label = f"{PREFIX}{mode}-version"
-        errors.append(invalid(_LABELS[label], version, 'must be "latest" or "v1.x"'))
-    return _Standard(level, minor)
-
-
-def _wrong_with(labels: Mapping[str, str]) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for mode in ("enforce", "audit", "warn"):
-        _standard(labels, mode, errors)
-    return errors
-
-
 async def validate(
     server: Server, attributes: Attributes, new: Tree | None, old: Tree | None
 ) -> None:
     """Raises Forbidden, InvalidObject."""
-    target = attributes.target
+    target, settings = attributes.target, _settings(server)
     if new is None:
         return
     if target.is_namespace:
         if not target.subresource:
             await _look_at_namespace(server, attributes, new, old)
         return
-    namespace = await _namespace(server, target.key.namespace)
-    labels = labels_of(namespace)
-    if not any(key.startswith(PREFIX) for key in labels):
+    if target.key.namespace in settings.namespaces or attributes.user.name in settings.usernames:
         return
+    labels = labels_of(await _namespace(server, target.key.namespace))
+    policy = asked_by(labels, settings.defaults).policy
     path = _TEMPLATES.get(target.resource.qualified_name)
     if path is None:
-        _look_at_pod(attributes, new, labels)
+        if old is None or _is_significant(new, old):
+            _look_at_pod(attributes, new, policy, settings)
     elif not target.subresource:
         template = value_at(new, *path)
-        if template:
-            _warn(attributes, template, labels)
+        if template and not _is_exempt(template, settings):
+            _warn(attributes, template, policy)
 
 
-def _look_at_pod(attributes: Attributes, pod: Tree, labels: Mapping[str, str]) -> None:
-    below = attributes.target.subresource
-    if below != "ephemeralcontainers" and (below or attributes.operation != "CREATE"):
-        return  # nothing that counts can change
-    standard = _standard(labels, "enforce")
-    broken = standard.broken_by(pod)
+def _settings(server: Server) -> PodSecurity:
+    return (server.admission or AdmissionSettings()).pod_security
+
+
+def _is_exempt(pod: Tree, settings: PodSecurity) -> bool:
+    return value_at(pod, "spec", "runtimeClassName") in settings.runtime_classes
+
+
+def _is_significant(new: Tree, old: Tree) -> bool:
+    """Whether an update of a pod changes what counts: its containers and their images."""
+    fresh, stale = new.get("spec") or {}, old.get("spec") or {}
+    if any(
+        len(fresh.get(kind) or ()) != len(stale.get(kind) or ())
+        for kind in ("containers", "initContainers")
+    ):
+        return True
+    known = {one.get("name"): one for one in _containers(stale)}
+    annotations, before = annotations_of(new), annotations_of(old)
+    for container in _containers(fresh):
+        name = container.get("name")
+        if name not in known or container.get("image") != known[name].get("image"):
+            return True
+        if annotations.get(f"{_SECCOMP}{name}") != before.get(f"{_SECCOMP}{name}"):
+            return True
+    return False
+
+
+def _containers(spec: Tree) -> Iterator[Tree]:
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        yield from spec.get(kind) or ()
+
+
+def _look_at_pod(attributes: Attributes, pod: Tree, policy: Policy, settings: PodSecurity) -> None:
+    if policy.is_privileged or _is_exempt(pod, settings):
+        return
+    broken = policy.enforce.broken_by(pod)
     if broken:
-        raise attributes.forbidden(f'violates PodSecurity "{standard}": {_listed(broken)}')
-    _warn(attributes, pod, labels)
+        raise attributes.forbidden(f'violates PodSecurity "{policy.enforce}": {_listed(broken)}')
+    _warn(attributes, pod, policy)
 
 
-def _warn(attributes: Attributes, pod: Tree, labels: Mapping[str, str]) -> None:
-    standard = _standard(labels, "warn")
-    broken = standard.broken_by(pod)
+def _warn(attributes: Attributes, pod: Tree, policy: Policy) -> None:
+    broken = policy.warn.broken_by(pod)
     if broken:
-        attributes.warnings.add(f'would violate PodSecurity "{standard}": {_listed(broken)}')
+        attributes.warnings.add(f'would violate PodSecurity "{policy.warn}": {_listed(broken)}')
 
 
 def _listed(broken: Sequence[Violation]) -> str:
@@ -130,34 +117,68 @@ def _listed(broken: Sequence[Violation]) -> str:
 async def _look_at_namespace(
     server: Server, attributes: Attributes, new: Tree, old: Tree | None
 ) -> None:
-    labels, before = labels_of(new), labels_of(old or {})
-    errors = _wrong_with(labels)
-    if errors and (old is None or not _wrong_with(before)):
-        raise InvalidObject(group="", kind="Namespace", name=name_of(new), errors=errors)
-    standard, kept = _standard(labels, "enforce"), _standard(before, "enforce")
-    if old is None or standard == kept or LEVELS.index(standard.level) == 0:
+    settings = _settings(server)
+    asked = asked_by(labels_of(new), settings.defaults)
+    before = asked_by(labels_of(old or {}), settings.defaults)
+    if asked.errors and (old is None or asked.errors != before.errors):
+        raise InvalidObject(group="", kind="Namespace", name=name_of(new), errors=asked.errors)
+    enforce, kept = asked.policy.enforce, before.policy.enforce
+    if old is not None and (enforce == kept or enforce.level == "privileged"):
         return
-    if LEVELS.index(standard.level) < LEVELS.index(kept.level) and standard.minor == kept.minor:
-        return  # held to less
+    if old is not None and enforce.minor == kept.minor and not enforce.is_stricter(kept):
+        return
+    if name_of(new) in settings.namespaces:
+        if not asked.policy.is_privileged and asked.policy != settings.defaults:
+            attributes.warnings.add(
+                f'namespace "{name_of(new)}" is exempt from Pod Security, and the policy '
+                f"({told(asked.policy, labels_of(new))}) will be ignored"
+            )
+    elif old is not None:
+        for warning in await _broken_in(server, name_of(new), enforce):
+            attributes.warnings.add(warning)
+
+
+async def _broken_in(server: Server, namespace: str, standard: Standard) -> list[str]:
+    """What to tell of the pods there that do not meet a new standard."""
     store = server.stores.named(_CORE, "pods")
-    query = ListQuery(namespace=name_of(new), resource_version="0")
-    entries = (await store.list(query)).entries[:PODS_LOOKED_AT]
+    entries = (await store.list(ListQuery(namespace=namespace, resource_version="0"))).entries
+    pods = _prioritized([one.tree() for one in entries], _settings(server))
     found: dict[str, list[str]] = {}
-    for entry in entries:
-        pod = entry.tree()
+    for pod in pods[:PODS_LOOKED_AT]:
         reasons = ", ".join(one.reason for one in standard.broken_by(pod))
         if reasons:
             found.setdefault(reasons, []).append(name_of(pod))
-    if found:
-        attributes.warnings.add(
-            f'existing pods in namespace "{name_of(new)}" violate the new PodSecurity enforce '
-            f'level "{standard}"'
+    warnings = []
+    if len(pods) > PODS_LOOKED_AT:
+        warnings.append(
+            "new PodSecurity enforce level only checked against the first "
+            f"{PODS_LOOKED_AT} of {len(pods)} existing pods"
         )
-    for line in sorted(_told(names, reasons) for reasons, names in found.items()):
-        attributes.warnings.add(line)
+    if found:
+        warnings.append(
+            f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level '
+            f'"{standard}"'
+        )
+    return [*warnings, *sorted(_counted(names, reasons) for reasons, names in found.items())]
 
 
-def _told(names: Sequence[str], reasons: str) -> str:
+def _prioritized(pods: Sequence[Tree], settings: PodSecurity) -> list[Tree]:
+    """One pod of each controller before its others; none of an exempt runtime class."""
+    first: list[Tree] = []
+    others: list[Tree] = []
+    controllers: set[str] = set()
+    for pod in pods:
+        if _is_exempt(pod, settings):
+            continue
+        owners = metadata_of(pod).get("ownerReferences") or ()
+        controller = next((one.get("uid") for one in owners if one.get("controller")), None)
+        (others if controller in controllers else first).append(pod)
+        if controller is not None:
+            controllers.add(controller)
+    return first + others
+
+
+def _counted(names: Sequence[str], reasons: str) -> str:
     first, others = min(names), len(names) - 1
     if others:
         first += f" (and {others} other {'pod' if others == 1 else 'pods'})"

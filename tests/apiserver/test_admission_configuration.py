@@ -1,0 +1,121 @@
+"""The file that configures admission plugins: what it says of PodSecurity."""
+
+import json
+
+import pytest
+
+from kapiserver.apiserver.admission_configuration import (
+    AdmissionSettings,
+    BadAdmissionConfiguration,
+    read_admission_settings,
+)
+from tests.apiserver.test_pod_security import GOOD, pod
+
+FILE = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration"}
+OWN = {
+    "apiVersion": "pod-security.admission.config.k8s.io/v1",
+    "kind": "PodSecurityConfiguration",
+}
+SETTINGS = {
+    **OWN,
+    "defaults": {"enforce": "baseline", "enforce-version": "v1.30", "warn": "restricted"},
+    "exemptions": {"namespaces": ["free"], "runtimeClasses": ["sandbox"]},
+}
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write a file with PodSecurity's configuration; its path."""
+
+    def write(**plugin):
+        file = tmp_path / "admission.yaml"
+        file.write_text(json.dumps({**FILE, "plugins": [{"name": "PodSecurity", **plugin}]}))
+        return file
+
+    return write
+
+
+def test_read(written, tmp_path):
+    """It lies in the file or beside it, and says as much as it likes."""
+    settings = read_admission_settings(written(configuration=SETTINGS)).pod_security
+    assert [str(one) for one in (settings.defaults.enforce, settings.defaults.warn)] == [
+        "baseline:v1.30",
+        "restricted:latest",
+    ]
+    assert settings.namespaces == {"free"}
+    (tmp_path / "own.yaml").write_text(json.dumps(SETTINGS))
+    assert read_admission_settings(written(path="own.yaml")).pod_security == settings
+    assert read_admission_settings(written()) == AdmissionSettings()
+    other = tmp_path / "other.yaml"
+    other.write_text(json.dumps({**FILE, "plugins": [{"name": "EventRateLimit", "path": "x"}]}))
+    assert read_admission_settings(other) == AdmissionSettings()
+
+
+BAD = [
+    (
+        {"defaults": {"enforce": "strict", "warn-version": "v2"}},
+        'couldn\'t init admission plugin "PodSecurity": [defaults.enforce: Invalid value: '
+        '"strict": must be one of privileged, baseline, restricted, defaults.warn-version: '
+        'Invalid value: "v2": must be "latest" or "v1.x"]',
+    ),
+    (
+        {"exemptions": {"namespaces": ["a", "a"], "usernames": [""]}},
+        'couldn\'t init admission plugin "PodSecurity": [exemptions.namespaces[1]: Duplicate '
+        'value: "a", exemptions.usernames[0]: Invalid value: "": username must not be empty]',
+    ),
+    ({"odd": 1}, 'PodSecurity: strict decoding error: unknown field "odd"'),
+    (
+        {"kind": "Odd"},
+        'PodSecurity: no kind "Odd" is registered for version '
+        '"pod-security.admission.config.k8s.io/v1"',
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD)
+def test_bad(written, changes, message):
+    """What makes no sense keeps the server from starting."""
+    with pytest.raises(BadAdmissionConfiguration) as caught:
+        read_admission_settings(written(configuration={**OWN, **changes}))
+    assert str(caught.value) == message
+
+
+def test_missing(tmp_path):
+    """So does a file that is not there."""
+    with pytest.raises(BadAdmissionConfiguration, match="unable to read admission control"):
+        read_admission_settings(tmp_path / "none")
+
+
+def test_served(written, make_server):
+    """Where labels are silent the defaults hold, except for what is exempt."""
+    api = make_server(admission_control_config_file=written(configuration=SETTINGS)).api
+    assert api.post("/api/v1/namespaces", {"metadata": {"name": "free"}}).status == 201
+    handler = {"metadata": {"name": "sandbox"}, "handler": "h"}
+    assert api.post("/apis/node.k8s.io/v1/runtimeclasses", handler).status == 201
+    pods, bad = "/api/v1/namespaces/default/pods", {"hostNetwork": True}
+    refused = api.post(pods, pod(**bad))
+    assert refused.message == (
+        'pods "p" is forbidden: violates PodSecurity "baseline:v1.30": host namespaces '
+        "(hostNetwork=true)"
+    )
+    assert api.post(pods, pod("warned")).warnings
+    good = api.post(pods, pod("good", GOOD))
+    assert (good.status, good.warnings) == (201, [])
+    exempt = api.post(pods, pod("boxed", runtimeClassName="sandbox", **bad))
+    assert (exempt.status, exempt.warnings) == (201, [])
+    assert api.post("/api/v1/namespaces/free/pods", pod(**bad)).warnings == []
+    label = "pod-security.kubernetes.io/enforce"
+    told = api.patch("/api/v1/namespaces/free", {"metadata": {"labels": {label: "restricted"}}})
+    assert told.warnings == [
+        '299 - "namespace \\"free\\" is exempt from Pod Security, and the policy '
+        '(enforce=restricted:latest) will be ignored"'
+    ]
+
+
+def test_exempt_users(written, make_server):
+    """Users may be exempt too."""
+    free = {"usernames": ["system:unsecured"]}
+    settings = {**SETTINGS, "exemptions": free}
+    api = make_server(admission_control_config_file=written(configuration=settings)).api
+    made = api.post("/api/v1/namespaces/default/pods", pod(hostNetwork=True))
+    assert (made.status, made.warnings) == (201, [])

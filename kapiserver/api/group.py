@@ -136,6 +136,9 @@ class Resource:
     answers_deleted: bool = False
     """A delete answers with the object that is gone, where others answer with a Status."""
     deprecations: tuple[Deprecation, ...] = ()
+    sign_of_today: bytes = b""
+    """What lies in the Protobuf of every object that is stored today. One without it an old server
+    wrote: the kind's strategy completes it as it is read."""
     stored: bool = True
     """False for kinds that are only answered: reviews, bindings."""
     list_kind: str = ""

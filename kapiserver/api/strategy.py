@@ -100,6 +100,10 @@ class Strategy:
         """What still holds back an object whose deletion was asked for."""
         return finalizers_of(obj)
 
+    def complete(self, obj: Tree) -> None:
+        """Fill in what an old server did not store, where resources say how to tell
+        (`Resource.sign_of_today`)."""
+
 
 class SpecStrategy(Strategy):
     """A kind with a spec and a status: the status is the controller's, not the client's.

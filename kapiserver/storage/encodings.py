@@ -137,11 +137,15 @@ class ObjectCodec:
             self.open(entry)
         try:
             found = decode_at_rest(self._codecs, entry.value)
-            if not self._message_length(entry.value):
+            is_old = not self._message_length(entry.value)
+            if is_old:
                 self._scheme.default(found)
             if self.is_custom:  # old servers did not count
                 metadata_of(found).setdefault("generation", 1)
-            return stamped(convert(self._scheme, found, self.hub), entry.revision)
+            found = convert(self._scheme, found, self.hub)
+            if is_old and self.resource.sign_of_today:
+                self._scheme.strategy(self.resource).complete(found)
+            return stamped(found, entry.revision)
         except (CodecError, NotRegistered) as error:
             raise Corrupt(f"{entry.path}: {error}") from error
 
@@ -319,8 +323,10 @@ class ObjectCodec:
         return value[-length - len(ENVELOPE_TAIL) : -len(ENVELOPE_TAIL)] if length else None
 
     def _message_length(self, value: bytes) -> int:
-        """The length of that message; 0: the value is something else. Not parsed: what lies
-        between head and tail is the length, as a varint, and so many bytes."""
+        """The length of that message; 0: the value is something else, or an old server's. Not
+        parsed: what lies between head and tail is the length, as a varint, and so many bytes."""
+        if self.resource.sign_of_today not in value:
+            return 0
         head = len(self._head)
         between = len(value) - head - len(ENVELOPE_TAIL)
         for size, most in _VARINTS:

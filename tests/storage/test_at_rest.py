@@ -312,6 +312,44 @@ async def test_json_at_rest_is_defaulted(store: KV) -> None:
     house.stores.stop()
 
 
+OLD_SERVICES = {
+    "one": (
+        {"type": "ClusterIP", "clusterIP": "10.0.0.1"},
+        {"clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"},
+    ),
+    "six": (
+        {"type": "ClusterIP", "clusterIP": "fd00::1"},
+        {"clusterIPs": ["fd00::1"], "ipFamilies": ["IPv6"], "ipFamilyPolicy": "SingleStack"},
+    ),
+    "none": ({"type": "ClusterIP", "clusterIP": "None"}, {"clusterIPs": ["None"]}),
+    "name": (
+        {"type": "ExternalName", "externalName": "a.b", "internalTrafficPolicy": "Cluster"},
+        {"clusterIPs": None, "internalTrafficPolicy": None},
+    ),
+}
+
+
+async def test_services_of_old_servers(store: KV) -> None:
+    """A service of a server before 1.20 has its address in the list of addresses, and its family,
+    in every form, and is selected as ever."""
+    house = House(store)
+    services, codec = house.of("services"), codec_of(STORED["", "services"])
+    for name, (spec, _) in OLD_SERVICES.items():
+        key = ObjectKey("default", name)
+        obj = {"kind": "Service", "apiVersion": "v1", "metadata": key._asdict(), "spec": spec}
+        await store.create(codec.path(key), codec.stored_value(obj | {"status": {}}))
+    listing = await services.list(ListQuery(namespace="default"))
+    assert len(listing.entries) == len(OLD_SERVICES)
+    for entry in listing.entries:
+        spec, completed = OLD_SERVICES[entry.key.name]
+        assert entry.fields["spec.clusterIP"] == spec.get("clusterIP", "")
+        for form in (JSON, PROTOBUF):
+            data = services.documents.object(entry, form)
+            found = CODECS.universal_deserializer.decode(data).object["spec"]
+            assert {name: found.get(name) for name in completed} == completed
+    house.stores.stop()
+
+
 async def test_values_of_versions_that_are_gone(store: KV) -> None:
     """A value of a version that nothing here knows is unreadable, and no fault of the client's."""
     house = House(store)

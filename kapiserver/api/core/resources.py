@@ -191,6 +191,7 @@ RESOURCES = (
         namespaced=True,
         answers_deleted=True,
         storage_prefix="services/specs",
+        sign_of_today=b"\x9a\x01\x04IPv",  # ipFamilies
         short_names=("svc",),
         categories=("all",),
         subresources=(

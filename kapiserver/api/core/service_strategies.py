@@ -5,8 +5,11 @@ from __future__ import annotations
 from kapiserver.api import names
 from kapiserver.api.core import v1, warnings
 from kapiserver.api.core.service_families import (
+    EXTERNAL,
+    NONE,
     align_cluster_ips,
     drop_what_the_type_lacks,
+    family_of,
     keep_allocated,
 )
 from kapiserver.api.core.validation.services import (
@@ -52,6 +55,18 @@ class ServiceStrategy(SpecStrategy):
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(changed_service(new, old))
+
+    def complete(self, obj: Tree) -> None:
+        """Servers before 1.20 knew one address, and stored no family."""
+        spec = obj.setdefault("spec", {})
+        if spec.get("type") == EXTERNAL:
+            spec.pop("internalTrafficPolicy", None)
+            return
+        align_cluster_ips(spec, {})
+        address = spec.get("clusterIP") or NONE
+        if address != NONE and not spec.get("ipFamilies"):
+            spec["ipFamilies"], spec["ipFamilyPolicy"] = [family_of(address)], "SingleStack"
+        settle(spec, v1.ServiceSpec)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return list(warnings.service(new))

@@ -108,7 +108,7 @@ def test_served(written, make_server):
     told = api.patch("/api/v1/namespaces/free", {"metadata": {"labels": {label: "restricted"}}})
     assert told.warnings == [
         '299 - "namespace \\"free\\" is exempt from Pod Security, and the policy '
-        '(enforce=restricted:latest) will be ignored"'
+        '(enforce=restricted:v1.30) will be ignored"'
     ]
 
 

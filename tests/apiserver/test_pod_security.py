@@ -169,7 +169,8 @@ def test_labels(api, core, namespace, secured):
 
 def test_pods_of_a_controller(api, core, namespace, secured):
     """Existing pods are told of by what is wrong with them."""
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u"}
+    made = api.post(f"{core}/configmaps", {"metadata": {"name": "owner"}}).json["metadata"]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": made["uid"]}
     for name in ("b", "a"):
         one = pod(name, hostNetwork=True)
         one["metadata"]["ownerReferences"] = [{**owner, "controller": True}]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from kapiserver.storage.clock import Clock
 
@@ -72,6 +72,8 @@ class Work(Generic[Item]):
         while True:
             item = next((one for one in self._due if one not in self._at_hand), None)
             if item is None:
+                # Now, not in the callback: what is put in between would find a worker, and wait.
+                self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
                 return
             del self._due[item]
             self._at_hand.add(item)

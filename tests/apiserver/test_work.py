@@ -1,0 +1,33 @@
+"""The queue of things to look at."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kapiserver.apiserver.controllers.work import Work
+from tests.clock import ManualClock
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_nothing_that_is_put_is_forgotten(turns):
+    """What is put while the last worker ends is looked at, at whichever turn of the loop."""
+
+    async def looked_at():
+        found = []
+
+        async def look(item):
+            found.append(item)
+
+        work = Work(look, ManualClock(), workers=1, name="test")
+        work.put("first")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        work.put("second")
+        for _ in range(8):
+            await asyncio.sleep(0)
+        await work.stop()
+        return found
+
+    assert asyncio.run(looked_at()) == ["first", "second"]

@@ -337,6 +337,78 @@ def test_a_version_that_is_not_served_leaves_the_documents(api: Api) -> None:
     assert [one for one in known if one.startswith(f"{reverse}.v")] == [f"{reverse}.v2.Widget"]
 
 
+def ended(stream: Any) -> list[str]:
+    """What a watch still tells, until it ends."""
+    seen = []
+    while (event := stream.event()) is not None:
+        seen.append(event["type"])
+    return seen
+
+
+def test_a_kind_that_is_served_in_no_version(api: Api) -> None:
+    """Its watches end, no path, discovery or document knows it, and its objects wait in the store
+    until it is served again; nothing else in the group is touched."""
+    group = f"unserved-{id(api)}.example.com"
+    other = definition(group=group, names={"plural": "gadgets", "kind": "Gadget"})
+    crd = definition(version("v1"), version("v2", storage=False), group=group)
+    path, name = establish(api, crd), crd["metadata"]["name"]
+    others = establish(api, other)
+    created = api.post(path, widget(crd, "a")).json
+    unserved = [{**one, "served": False} for one in crd["spec"]["versions"]]
+    with api.watch(f"{path}?watch=1") as stream, api.watch(f"{others}?watch=1") as untouched:
+        assert stream.event()["type"] == "ADDED"
+        assert api.patch(f"{CRDS}/{name}", {"spec": {"versions": unserved}}).status == 200
+        assert ended(stream) == []
+        for version_name in ("v1", "v2"):
+            assert api.get(f"{path_of(crd, version_name)}/a").status == 404
+            assert api.post(path_of(crd, version_name), widget(crd, "b")).status == 404
+        api.post(others, widget(other, "x"))
+        assert untouched.event()["object"]["metadata"]["name"] == "x"
+    resources = api.get(f"/apis/{group}/v1").json["resources"]
+    assert [one["name"] for one in resources] == ["gadgets"]
+    assert api.get(f"/apis/{group}/v2").status == 404
+    document = api.get(f"/openapi/v3/apis/{group}/v1").json
+    assert [one for one in document["paths"] if "widgets" in one] == []
+    assert (
+        api.patch(f"{CRDS}/{name}", {"spec": {"versions": crd["spec"]["versions"]}}).status == 200
+    )
+    assert api.get(f"{path}/a").json == created
+
+
+def test_a_group_that_is_served_in_no_version(api: Api) -> None:
+    """The group leaves discovery with its only kind, and comes back with it."""
+    crd = definition()
+    path, name, group = establish(api, crd), crd["metadata"]["name"], crd["spec"]["group"]
+    created = api.post(path, widget(crd, "a")).json
+    unserved = [{**one, "served": False} for one in crd["spec"]["versions"]]
+    api.patch(f"{CRDS}/{name}", {"spec": {"versions": unserved}})
+    for where in (f"/apis/{group}", f"/apis/{group}/v1", path, f"{path}/a"):
+        assert api.get(where).status == 404, where
+    assert group not in [one["name"] for one in api.get("/apis").json["groups"]]
+    assert f"apis/{group}/v1" not in api.get("/openapi/v3").json["paths"]
+    api.patch(f"{CRDS}/{name}", {"spec": {"versions": crd["spec"]["versions"]}})
+    assert api.get(f"{path}/a").json == created
+
+
+def test_a_kind_that_somebody_says_is_not_established(api: Api) -> None:
+    """Its watches end and it gets its names again; its objects stay."""
+    crd = definition()
+    path, name = establish(api, crd), crd["metadata"]["name"]
+    created = api.post(path, widget(crd, "a")).json
+    with api.watch(f"{path}?watch=1") as stream:
+        assert stream.event()["type"] == "ADDED"
+        found = api.get(f"{CRDS}/{name}").json
+        for one in found["status"]["conditions"]:
+            one["status"] = "False"
+        found["status"]["acceptedNames"] = {"plural": "", "kind": ""}
+        answer = api.put(f"{CRDS}/{name}/status", found)
+        assert answer.status == 200, answer.body
+        assert ended(stream) == []
+    again = until(api, name, "Established", "True")
+    assert again["status"]["acceptedNames"]["plural"] == "widgets"
+    assert api.get(f"{path}/a").json == created
+
+
 def test_rules_hold_for_objects_and_their_changes(api: Api) -> None:
     """Rules in CEL are compiled with the definition and asked at every write."""
     rules = [

@@ -159,6 +159,12 @@ def write_document(value: Value, *, option: int = 0) -> bytes:
     return escaped(text)
 
 
+def exact(text: bytes) -> bytes:
+    """The same text, to be kept: orjson writes into 4 KiB and more and hands all of that out, of
+    which the text is but the beginning."""
+    return bytes(memoryview(text))
+
+
 def escaped(text: bytes) -> bytes:
     """JSON with what Go escapes in it spelled as Go does; it stands in strings alone."""
     for plain, spelled in _ESCAPED:

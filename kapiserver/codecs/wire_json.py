@@ -19,7 +19,7 @@ from kapiserver.api.types import Field, Leaf, ListOf, MapOf, Message, Scalar, Sh
 from kapiserver.codecs.bounds import UNBOUNDED
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.go_text import float_text
-from kapiserver.codecs.json import escaped, write_document
+from kapiserver.codecs.json import escaped, exact, write_document
 from kapiserver.codecs.shape import zero
 from kapiserver.codecs.source import Source, once_per_type
 from kapiserver.codecs.wire_reader import (
@@ -33,6 +33,8 @@ from kapiserver.codecs.wire_reader import (
 
 REMEMBERED = 2 << 20
 """Bytes of messages and their texts remembered, in each of two generations."""
+COST = 256
+"""Bytes that remembering one takes beside those."""
 LONGEST = 4096
 """A longer message is not remembered."""
 
@@ -84,9 +86,10 @@ class _Memory:
 
     def keep(self, key: tuple[object, bytes], text: bytes) -> None:
         """Remember a text."""
-        self.size += len(key[1]) + len(text)
+        size = len(key[1]) + len(text) + COST
+        self.size += size
         if self.size > REMEMBERED:
-            self.old, self.young, self.size = self.young, {}, len(key[1]) + len(text)
+            self.old, self.young, self.size = self.young, {}, size
         self.young[key] = text
 
 
@@ -138,7 +141,7 @@ def _item(type_: type[Type]) -> Callable[[bytes], bytes]:
 @once_per_type
 def _leaf(type_: type[Type]) -> Callable[[bytes], bytes]:
     read, budget = leaf_reader(type_), Budget(UNBOUNDED)
-    return _remembering(lambda message: write_document(read(message, budget)))
+    return _remembering(lambda message: exact(write_document(read(message, budget))))
 
 
 def _add_member(source: Source, field: Field, local: str) -> None:

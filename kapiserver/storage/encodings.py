@@ -23,7 +23,7 @@ from kapiserver.codecs.cbor import SELF_DESCRIBED
 from kapiserver.codecs.codec import convert
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.factory import CodecFactory
-from kapiserver.codecs.json import SORTED, write_document
+from kapiserver.codecs.json import SORTED, exact, write_document
 from kapiserver.codecs.protobuf import (
     ENVELOPE_TAIL,
     envelope_head,
@@ -278,7 +278,8 @@ class ObjectCodec:
             if found is not None:
                 return found[1:]
             tree = convert(self._scheme, self._read(entry), version)
-            return write_document(tree, option=SORTED if self.is_custom else 0)[len(prefix) :]
+            text = write_document(tree, option=SORTED if self.is_custom else 0)
+            return text[len(prefix) :] if prefix else exact(text)
         tree = convert(self._scheme, self._read(entry), version)
         if media == "protobuf":
             return read_envelope(self._serialize("protobuf", tree)).raw

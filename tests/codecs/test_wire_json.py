@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -88,12 +89,31 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts that were not used for long are forgotten; what is used stays."""
     memory = wire_json._Memory()
     monkeypatch.setattr(wire_json, "_memory", memory)
-    monkeypatch.setattr(wire_json, "REMEMBERED", 1000)
+    monkeypatch.setattr(wire_json, "REMEMBERED", 10_000)
     often = delimited(1, b"often")
     for number in range(200):
         part = delimited(1, b"%d" % number)
         message = delimited(19, often) + delimited(19, part)
         assert transcoder(Sample)(message) == by_tree(Sample, message)
-        assert sum(len(k[1]) + len(v) for k, v in memory.young.items()) <= 1000
-        assert sum(len(k[1]) + len(v) for k, v in memory.old.items()) <= 1000
+        for held in (memory.young, memory.old):
+            assert sum(len(k[1]) + len(v) + wire_json.COST for k, v in held.items()) <= 10_000
+    assert memory.old
     assert any(key[1] == often for key in (*memory.young, *memory.old))
+
+
+def test_what_is_remembered_takes_what_it_is_counted_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of leaves, which another library writes, take no more memory than they are long."""
+    memory = wire_json._Memory()
+    monkeypatch.setattr(wire_json, "_memory", memory)
+    write = transcoder(Sample)
+    messages = [delimited(24, tag(1, 0) + varint(number)) for number in range(1000, 2000)]
+    write(messages[0])
+    tracemalloc.start()
+    try:
+        for message in messages:
+            write(message)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(memory.young) == len(messages)
+    assert taken < 2 * memory.size

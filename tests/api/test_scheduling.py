@@ -77,8 +77,8 @@ NEW = [
         f"{RESERVED}value of system-node-critical PriorityClass must be 2000001000"
     ]),
     ("priorityclasses", CLASS, "preemptionPolicy", "Odd", [
-        'preemptionPolicy: Unsupported value: "Odd": supported values: "Never", '
-        '"PreemptLowerPriority"'
+        'preemptionPolicy: Unsupported value: "Odd": supported values: "PreemptLowerPriority", '
+        '"Never"'
     ]),
     ("podgroups", GROUP, "", GONE, []),
     ("podgroups", GROUP, "spec/schedulingPolicy", {}, [

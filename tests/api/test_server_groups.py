@@ -24,6 +24,7 @@ CANDIDATE = _object(
     },
     namespace="n",
 )
+LEASE = _object("coordination.k8s.io/v1", "Lease", "l", {"holderIdentity": "h"}, namespace="n")
 SERVICE = defaulted(
     _object(
         "apiregistration.k8s.io/v1",
@@ -65,8 +66,37 @@ NEW = [
         'spec.binaryVersion: Invalid value: "1": must be a valid semantic version',
         'spec.binaryVersion: Invalid value: "1": must be greater than or equal to '
         "`emulationVersion`",
-        "spec.binaryVersion: Required value: must be specified when `strategy` is "
-        "'OldestEmulationVersion'",
+    ]),
+    ("leasecandidates", CANDIDATE, "spec/binaryVersion", "1.1.0-rc.1", [
+        'spec.binaryVersion: Invalid value: "1.1.0-rc.1": must be greater than or equal to '
+        "`emulationVersion`"
+    ]),
+    ("leasecandidates", CANDIDATE, "spec/binaryVersion", "1.2.0-01", [
+        'spec.binaryVersion: Invalid value: "1.2.0-01": must be a valid semantic version',
+        'spec.binaryVersion: Invalid value: "1.2.0-01": must be greater than or equal to '
+        "`emulationVersion`",
+    ]),
+    ("leasecandidates", CANDIDATE, "spec/binaryVersion", GONE, [
+        "spec.binaryVersion: Required value"
+    ]),
+    ("leasecandidates", CANDIDATE, "spec/emulationVersion", GONE, [
+        "spec.emulationVersion: Required value: must be specified when `strategy` is "
+        "'OldestEmulationVersion'"
+    ]),
+    ("leasecandidates", CANDIDATE, "spec/strategy", "Odd", [
+        'spec.strategy.strategy: Unsupported value: "Odd": supported values: '
+        '"OldestEmulationVersion"'
+    ]),
+    ("leases", LEASE, "", GONE, []),
+    ("leases", LEASE, "spec/preferredHolder", "h", [
+        "spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined"
+    ]),
+    ("leases", LEASE, "spec/strategy", "", [
+        'spec.strategy.strategy: Unsupported value: "": supported values: '
+        '"OldestEmulationVersion"'
+    ]),
+    ("leases", LEASE, "spec/leaseDurationSeconds", 0, [
+        "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"
     ]),
     ("leasecandidates", CANDIDATE, "spec/emulationVersion", "2.0.0", [
         'spec.binaryVersion: Invalid value: "1.2.0": must be greater than or equal to '

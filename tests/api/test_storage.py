@@ -42,6 +42,8 @@ NEW = [
      [{"matchLabelExpressions": [{"key": "a", "values": ["b", "b"]}]}, {}], [
         'allowedTopologies[0].matchLabelExpressions[0].values[1]: Duplicate value: "b"',
         "allowedTopologies[1].matchLabelExpressions: Required value",
+        'allowedTopologies[1].matchLabelExpressions: Duplicate value: ""',
+        'allowedTopologies[1].matchLabelExpressions: Duplicate value: ""',
     ]),
     ("volumeattributesclasses", ATTRIBUTES, "", GONE, []),
     ("volumeattributesclasses", ATTRIBUTES, "parameters", GONE, [

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, needed, not_negative
-from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
 _STRATEGIES = ("OldestEmulationVersion",)
-_NUMBER = "(0|[1-9][0-9]*)"
-_VERSION = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+_NUMBER = "(0|[1-9][0-9]{0,19})"
+_PART = "(?:0|[1-9][0-9]{0,19}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_VERSION = re.compile(
+    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_PART}(?:\.{_PART})*))?"
+    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+_VERSION_MAX = 1024  # no version is as long; what reads them is spared the rest
+_ZERO = ((0, 0, 0), True, ())
+_Version: TypeAlias = tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]
 
 
 def lease(obj: Tree) -> Iterator[FieldError]:
@@ -25,15 +33,16 @@ def lease(obj: Tree) -> Iterator[FieldError]:
     if seconds is not None and seconds <= 0:
         yield invalid(_SPEC / "leaseDurationSeconds", seconds, "must be greater than 0")
     yield from not_negative(spec, "leaseTransitions", _SPEC)
-    if spec.get("strategy") is not None:
-        yield from _strategy(spec["strategy"])
-    if spec.get("preferredHolder") and not spec.get("strategy"):
+    strategy = spec.get("strategy")
+    if strategy is not None:
+        yield from _strategy(strategy)
+    if spec.get("preferredHolder") and not strategy:
         detail = "may only be specified if `strategy` is defined"
-        yield invalid(_SPEC / "preferredHolder", spec["preferredHolder"], detail)
+        yield forbidden(_SPEC / "preferredHolder", detail)
 
 
 def _strategy(strategy: str) -> Iterator[FieldError]:
-    at = _SPEC / "strategy"
+    at = _SPEC / "strategy" / "strategy"  # upstream names it twice
     if "/" in strategy:
         yield from checked(names.qualified_name, strategy, at)
     elif strategy not in _STRATEGIES:
@@ -44,29 +53,36 @@ def candidate(obj: Tree) -> Iterator[FieldError]:
     """A candidate, new or changed."""
     spec = obj.get("spec") or {}
     yield from needed(spec, "leaseName", _SPEC)
-    for name in ("emulationVersion", "binaryVersion"):
-        text = spec.get(name) or ""
-        if text and not _VERSION.fullmatch(text):
-            yield invalid(_SPEC / name, text, "must be a valid semantic version")
     binary, emulated = spec.get("binaryVersion") or "", spec.get("emulationVersion") or ""
-    if binary and emulated and _order(binary) < _order(emulated):
+    unreadable = "must be a valid semantic version"
+    if emulated and _version(emulated) is None:
+        yield invalid(_SPEC / "emulationVersion", emulated, unreadable)
+    if not binary:
+        yield required(_SPEC / "binaryVersion")
+    elif _version(binary) is None:
+        yield invalid(_SPEC / "binaryVersion", binary, unreadable)
+    if binary and emulated and (_version(binary) or _ZERO) < (_version(emulated) or _ZERO):
         detail = "must be greater than or equal to `emulationVersion`"
         yield invalid(_SPEC / "binaryVersion", binary, detail)
     strategy = spec.get("strategy") or ""
     if not strategy:
         yield required(_SPEC / "strategy")
         return
-    if strategy in _STRATEGIES:
-        for name in ("binaryVersion", "emulationVersion"):
-            if not any(_order(spec.get(name) or "")):
-                detail = f"must be specified when `strategy` is '{strategy}'"
-                yield required(_SPEC / name, detail)
+    if strategy in _STRATEGIES and (_version(emulated) or _ZERO) == _ZERO:
+        detail = f"must be specified when `strategy` is '{strategy}'"
+        yield required(_SPEC / "emulationVersion", detail)
     yield from _strategy(strategy)
 
 
-def _order(text: str) -> tuple[int, ...]:
-    found = _VERSION.fullmatch(text[:256])
-    return tuple(int(found[part]) for part in (1, 2, 3)) if found else (0, 0, 0)
+def _version(text: str) -> _Version | None:
+    """What orders a version: its numbers, that it is no draft, and which draft it is."""
+    found = _VERSION.fullmatch(text) if len(text) <= _VERSION_MAX else None
+    if found is None:
+        return None
+    draft = found[4]
+    parts = draft.split(".") if draft else ()
+    ranks = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
+    return tuple(int(found[part]) for part in (1, 2, 3)), not draft, ranks
 
 
 def changed_candidate(new: Tree, old: Tree) -> Iterator[FieldError]:

@@ -19,6 +19,7 @@ from kapiserver.api.errors import (
     duplicate,
     forbidden,
     invalid,
+    not_among,
     not_supported,
     required,
     too_long,
@@ -37,7 +38,7 @@ _MINUTES_10 = 600
 _RECLAIM = ("Delete", "Retain")
 _BINDING = ("Immediate", "WaitForFirstConsumer")
 _GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
-_LIFECYCLES = ("Ephemeral", "Persistent")
+_LIFECYCLES = ("Persistent", "Ephemeral")
 
 
 def storage_class(obj: Tree) -> Iterator[FieldError]:
@@ -91,7 +92,8 @@ def _size(texts: Mapping[str, str]) -> int:
 
 
 def _topologies(terms: Sequence[Tree], path: Path) -> Iterator[FieldError]:
-    seen: list[dict[str, set[str]]] = []
+    # Upstream begins with as many empty terms as there are terms; its answers are kept.
+    seen: list[dict[str, set[str]]] = [{} for _ in terms]
     for index, term in enumerate(terms):
         at = path[index] / "matchLabelExpressions"
         found: dict[str, set[str]] = {}
@@ -105,7 +107,7 @@ def _topologies(terms: Sequence[Tree], path: Path) -> Iterator[FieldError]:
             if key in found:
                 yield duplicate(where / "key", key)
             found[key] = set(values)
-        if found in seen:
+        for _ in range(seen.count(found)):
             yield duplicate(at, "")
         seen.append(found)
 
@@ -231,7 +233,7 @@ def csi_driver(obj: Tree) -> Iterator[FieldError]:
     yield from _tokens(spec.get("tokenRequests") or (), _SPEC / "tokenRequests")
     for mode in spec.get("volumeLifecycleModes") or ():
         if mode not in _LIFECYCLES:
-            yield not_supported(_SPEC / "volumeLifecycleModes", mode, _LIFECYCLES)
+            yield not_among(_SPEC / "volumeLifecycleModes", mode, _LIFECYCLES)
     if spec.get("seLinuxMount") is None:
         yield required(_SPEC / "seLinuxMount")
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")
@@ -276,5 +278,6 @@ def storage_capacity(obj: Tree) -> Iterator[FieldError]:
 
 def changed_storage_capacity(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What a capacity is about stays."""
+    yield from storage_capacity(new)
     for name in ("nodeTopology", "storageClassName"):
         yield from immutable(new.get(name), old.get(name), Path(name))

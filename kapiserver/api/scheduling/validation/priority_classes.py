@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api.errors import FieldError, Path, forbidden, not_supported, required
+from kapiserver.api.errors import FieldError, Path, forbidden, not_among, required
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import name_of
 from kapiserver.api.types import Tree
@@ -13,6 +13,7 @@ _SYSTEM = "system-"
 USER_MAX = 1_000_000_000
 SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 PREEMPTION = ("Never", "PreemptLowerPriority")
+_SHOWN = ("PreemptLowerPriority", "Never")  # the order in which messages list them
 
 
 def priority_class(obj: Tree) -> Iterator[FieldError]:
@@ -33,7 +34,7 @@ def priority_class(obj: Tree) -> Iterator[FieldError]:
     if policy == "":
         yield required(at)
     elif policy is not None and policy not in PREEMPTION:
-        yield not_supported(at, policy, PREEMPTION)
+        yield not_among(at, policy, _SHOWN)
 
 
 def _unlike_system(name: str, value: int, *, default: bool) -> str:

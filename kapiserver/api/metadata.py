@@ -61,7 +61,8 @@ def validate_new(
     finalizers: FinalizerRule = standard_finalizers,
 ) -> list[FieldError]:
     """The rules for a new object's metadata; `check` is the kind's rule for its names."""
-    return _validate(obj.get("metadata") or {}, namespaced, check, finalizers)
+    meta = obj.get("metadata") or {}
+    return [*_validate(meta, namespaced, check), *finalizers(meta.get("finalizers") or ())]
 
 
 def validate_changed(
@@ -69,7 +70,7 @@ def validate_changed(
 ) -> list[FieldError]:
     """The rules for a changed object's metadata, the resourceVersion already taken over."""
     meta, before = new.get("metadata") or {}, old.get("metadata") or {}
-    found = _validate(meta, namespaced, names.path_segment, finalizers)
+    found = _validate(meta, namespaced, names.path_segment)
     if is_terminating(old):
         extra = sorted(set(finalizers_of(new)) - set(finalizers_of(old)))
         if extra:
@@ -89,7 +90,7 @@ def validate_changed(
     for name, zero in _UNCHANGING:
         if meta.get(name) != before.get(name):
             found.extend(immutable(meta.get(name) or zero, before.get(name) or zero, _PATH / name))
-    return found
+    return [*found, *finalizers(meta.get("finalizers") or ())]
 
 
 _UNCHANGING: tuple[tuple[str, Any], ...] = (
@@ -112,9 +113,7 @@ def not_negative(value: int, path: Path) -> list[FieldError]:
     return [] if value >= 0 else [invalid(path, value, NEGATIVE)]
 
 
-def _validate(
-    meta: Tree, namespaced: bool, check: names.Check, finalizers: FinalizerRule
-) -> list[FieldError]:
+def _validate(meta: Tree, namespaced: bool, check: names.Check) -> list[FieldError]:
     found: list[FieldError] = []
     generate, name = meta.get("generateName") or "", meta.get("name") or ""
     if generate:
@@ -131,7 +130,6 @@ def _validate(
         value = meta.get(part)
         if value:
             found.extend(rules(value, _PATH / part))
-    found.extend(finalizers(meta.get("finalizers") or ()))
     return found
 
 

@@ -309,11 +309,17 @@ def path_segment(value: str) -> list[str]:
     """Anything that can stand in a URL path."""
     if value in (".", ".."):
         return [f"may not be '{value}'"]
+    return _path_segment_start(value)
+
+
+def _path_segment_start(value: str) -> list[str]:
     return [f"may not contain '{illegal}'" for illegal in ("/", "%") if illegal in value]
 
 
 def without_generate_suffix(check: Check) -> Check:
     """The check of `generateName`: a trailing hyphen is the place of the random suffix."""
+    if check is path_segment:
+        return _path_segment_start
     return lambda value: check(_mask_trailing_hyphen(value))
 
 

@@ -113,6 +113,12 @@ CHANGED = [
         GONE,
         ['metadata.resourceVersion: Invalid value: "": must be specified for an update'],
     ),
+    ("metadata/generateName", "..", []),
+    (
+        "metadata/generateName",
+        "a/",
+        ["metadata.generateName: Invalid value: \"a/\": may not contain '/'"],
+    ),
     (
         "metadata/deletionTimestamp",
         "2026-01-01T00:00:00Z",
@@ -135,6 +141,13 @@ def test_finalizers_of_the_dying():
         "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being "
         'deleted, found new finalizers []string{"a.b/c", "a.b/d"}'
     ]
+
+
+def test_finalizers_last():
+    """What Kubernetes' own kinds say of finalizers comes after all else of a change."""
+    new = changed(changed(OBJ, "metadata/finalizers", ["mine"]), "metadata/uid", "w")
+    found = validate_changed(new, OBJ, namespaced=True)
+    assert [str(error.path) for error in found] == ["metadata.uid", "metadata.finalizers[0]"]
 
 
 def test_generation_never_falls():

@@ -1,13 +1,14 @@
 """CBOR over the wire (KEP-4222): every verb for built-in and custom kinds, patches, gate, bytes."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.codecs import cbor, framing
-from tests.apiserver.conftest import Answer, Api
+from tests.apiserver.conftest import Answer, Api, Server
 from tests.apiserver.customkit import definition, establish, version, widget
 
 CBOR, JSON, PROTOBUF = (
@@ -263,23 +264,82 @@ def test_preference(api: Api, core: str) -> None:
     assert api.get(path, accept="*/*").headers["Content-Type"] == JSON
 
 
-def test_gate(make_server: Any) -> None:
-    """Without the gate CBOR is neither taken (415) nor given (406, or what else is accepted)."""
-    api = make_server(feature_gates=parse_feature_gates("CBORServingAndStorage=false")).api
-    path = "/api/v1/namespaces/default/configmaps"
-    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
-    assert api.post(path, written(obj), type=CBOR).status == 415
-    assert api.post(path, json.dumps(obj).encode()).status == 201
-    for patch in ("apply-patch", "strategic-merge-patch"):
-        answer = api.patch(f"{path}/x?fieldManager=me", written(obj), f"application/{patch}+cbor")
-        assert answer.status == 415
-        assert "cbor" not in answer.message
-    assert api.get(path, accept=CBOR).status == 406
-    assert api.get(path, accept=f"{CBOR},{JSON};q=0.9").headers["Content-Type"] == JSON
-    watch = f"{path}?watch=1&timeoutSeconds=1"
-    assert api.get(watch, accept="application/cbor-seq").status == 406
-    options = {"kind": "DeleteOptions", "apiVersion": "v1"}
-    assert api.delete(f"{path}/x", written(options), type=CBOR).status == 415
+ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+TAKEN = "the body of the request was in an unknown format - accepted media types include: "
+PATCHES = (
+    "application/json-patch+json, application/merge-patch+json, {}application/apply-patch+yaml"
+)
+
+
+@pytest.fixture(scope="module")
+def ungated() -> Iterator[Api]:
+    """A server without the gate, with a config map and a widget `x`."""
+    server = Server(feature_gates=parse_feature_gates("CBORServingAndStorage=false"))
+    yield server.api
+    server.end()
+
+
+@pytest.fixture(scope="module")
+def ungated_paths(ungated: Api) -> dict[str, str]:
+    """The paths of config maps, and of a custom kind with status and scale."""
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    crd = definition(version(subresources={"status": {}, "scale": scale}))
+    path, maps = establish(ungated, crd), "/api/v1/namespaces/default/configmaps"
+    assert ungated.post(path, widget(crd, "x", spec={"replicas": 1})).status == 201
+    assert ungated.post(maps, {"metadata": {"name": "x"}}).status == 201
+    return {"maps": maps, "widgets": path}
+
+
+READS = (
+    "{maps}", "{maps}/x", "{maps}/none", "{maps}?limit=none", "{widgets}", "{widgets}/x",
+    "{widgets}/none", "{widgets}/x/status", "{widgets}/x/scale", "/api", "/apis", "/api/v1",
+    "/apis/apps", "/apis/apps/v1", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", READS)
+def test_without_the_gate_nothing_answers_cbor(
+    ungated: Api, ungated_paths: dict[str, str], path: str
+) -> None:
+    """Objects, lists, tables, discovery and errors: 406 with what is accepted, or what else the
+    client takes."""
+    path = path.format(**ungated_paths)
+    for accept in (CBOR, f"{CBOR};as=Table;v=v1;g=meta.k8s.io", "application/cbor-seq"):
+        answer = ungated.get(path, accept=accept)
+        assert answer.status == 406
+        assert answer.headers["Content-Type"] == JSON
+        assert answer.message == f"only the following media types are accepted: {ACCEPTED}"
+    both = ungated.get(path, accept=f"{CBOR},{JSON};q=0.1")
+    assert (both.status, both.headers["Content-Type"]) == (ungated.get(path).status, JSON)
+
+
+@pytest.mark.parametrize("kind", ["maps", "widgets"])
+def test_without_the_gate_watches_and_bodies_are_no_cbor(
+    ungated: Api, ungated_paths: dict[str, str], kind: str
+) -> None:
+    """Watches are refused (406), bodies, options and patches too (415), each with what is taken."""
+    path = ungated_paths[kind]
+    for accept in (CBOR, "application/cbor-seq"):
+        answer = ungated.get(f"{path}?watch=1&timeoutSeconds=1", accept=accept)
+        assert answer.status == 406
+        assert answer.message == (
+            "only the following media types are accepted: application/json;stream=watch, "
+            "application/vnd.kubernetes.protobuf;stream=watch"
+        )
+    body = written({"kind": "DeleteOptions", "apiVersion": "v1"})
+    taken = ACCEPTED if kind == "maps" else "application/json, application/yaml"
+    for answer in (
+        ungated.post(path, body, type=CBOR),
+        ungated.put(f"{path}/x", body, type=CBOR),
+        ungated.delete(f"{path}/x", body, type=CBOR),
+        ungated.delete(path, body, type=CBOR),
+    ):
+        assert (answer.status, answer.message) == (415, TAKEN + taken)
+    strategic = "application/strategic-merge-patch+json, " if kind == "maps" else ""
+    for name in ("apply-patch", "strategic-merge-patch", "merge-patch", "json-patch"):
+        answer = ungated.patch(f"{path}/x?fieldManager=me", body, f"application/{name}+cbor")
+        assert (answer.status, answer.message) == (415, TAKEN + PATCHES.format(strategic))
+    assert ungated.get(f"{path}/x").status == 200
 
 
 def _reversed(value: Any) -> Any:

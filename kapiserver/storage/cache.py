@@ -244,6 +244,7 @@ class ResourceCache:
             self._origin.superseded(entry)
         self._entries, self._index = [], {}
         self._superseded = []
+        self._expected.clear()
         self._recent.clear()
         self._recent_bytes = 0
         self._snapshots.clear()
@@ -264,6 +265,8 @@ class ResourceCache:
         entry = None
         if event.value is not None:
             entry = self._entry_of(event, event.value)
+        if path in self._expected:
+            self._forget_expected(path, lambda one: 0 < one.revision <= revision)
         entries = self._entries
         at = bisect_left(entries, path, key=_path)
         if entry is None:
@@ -316,12 +319,17 @@ class ResourceCache:
         self._expected.setdefault(entry.path, []).append(entry)
 
     def expect_no_more(self, entry: Entry) -> None:
-        """The write has happened, or failed."""
-        left = [one for one in self._expected.get(entry.path, ()) if one is not entry]
+        """The write has happened, or failed. If it has and the store's watch has not told yet, the
+        entry is still expected: a second one of the same would have its own tree and encodings."""
+        if entry.revision <= self.revision or self._watch is None:
+            self._forget_expected(entry.path, lambda one: one is entry)
+
+    def _forget_expected(self, path: str, wanted: Callable[[Entry], bool]) -> None:
+        left = [one for one in self._expected.get(path, ()) if not wanted(one)]
         if left:
-            self._expected[entry.path] = left
+            self._expected[path] = left
         else:
-            self._expected.pop(entry.path, None)
+            self._expected.pop(path, None)
 
     # Reading.
 

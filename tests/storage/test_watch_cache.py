@@ -11,8 +11,9 @@ import pytest
 from kapiserver.api.selectors import parse
 from kapiserver.storage import watchers
 from kapiserver.storage.cache import RECENT_LEAST, RECENT_SECONDS
+from kapiserver.storage.entry import Entry
 from kapiserver.storage.errors import Expired, ResourceVersionTooLarge
-from kapiserver.storage.kv import KV
+from kapiserver.storage.kv import KV, Revision
 from kapiserver.storage.query import DeleteQuery, ListQuery
 from kapiserver.storage.watchers import BACKLOG, BOOKMARK_SECONDS
 from tests.storage.objectkit import (
@@ -49,6 +50,25 @@ async def test_reads_see_every_acknowledged_write(house: House, store: KV) -> No
         await put(others, f"c{number}", "data", to={"n": "1"})
         assert (await mine.get(key(f"c{number}"))).tree()["data"] == {"n": "1"}
     others.stop()
+
+
+async def test_a_write_has_one_entry(house: House) -> None:
+    """What a write answers with is what the cache holds, whether the answer of the store comes
+    before the event or after it."""
+    store = house.of("configmaps")
+    for number in range(20):
+        written = await store.create(config_map(f"c{number}"))
+        assert await store.get(key(f"c{number}")) is written.entry
+        changed = await put(store, f"c{number}", "data", to={"n": "1"})
+        assert await store.get(key(f"c{number}")) is changed.entry
+    first = await store.get(key("c0"))
+    path = first.path.replace("c0", "first")
+    early = Entry(store.codec, path, first.value, Revision(0))
+    store.cache.expect(early)
+    early.written(Revision(await house.kv.current_revision() + 1))
+    store.cache.expect_no_more(early)
+    assert await house.kv.create(path, first.value) == early.revision
+    assert await store.get(key("first")) is early
 
 
 async def test_versions_not_written_yet_are_waited_for(house: House) -> None:

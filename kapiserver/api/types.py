@@ -58,6 +58,7 @@ class Declaration:
     atomic: bool | None
     merge: str | None
     patch: str | None
+    named: str
 
 
 def field(
@@ -77,6 +78,7 @@ def field(
     atomic: bool | None = None,
     merge: str | None = None,
     patch: str | None = None,
+    named: str = "",
 ) -> Any:
     """One field of a Type.
 
@@ -96,6 +98,8 @@ def field(
                 type says it (False); lists are so unless `keys` or `set` say otherwise
     merge       merge key of a list in a strategic merge patch ("" for a list of scalars)
     patch       other strategies of strategic merge patch, comma separated: "retainKeys", "replace"
+    named       the apiVersion of objects in a list that name their kind in answers, though not on
+                the wire
     """
     return Declaration(
         number=number,
@@ -113,6 +117,7 @@ def field(
         atomic=atomic,
         merge=merge,
         patch=patch,
+        named=named,
     )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import orjson
 
+from kapiserver.api.embedded import named
 from kapiserver.api.types import Field, Leaf, ListOf, MapOf, Message, Scalar, Shape, Type
 from kapiserver.codecs.bounds import UNBOUNDED
 from kapiserver.codecs.errors import CodecError
@@ -65,7 +66,8 @@ _ZEROS = {
 def transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:
     """What turns messages of a type into the JSON of their objects, without kind and apiVersion.
 
-    The function raises one of NOT_WHOLE.
+    Objects in the object have both where they name themselves in answers. The function raises one
+    of NOT_WHOLE.
     """
     members = _members(type_)
 
@@ -164,7 +166,8 @@ def _add_member(source: Source, field: Field, local: str) -> None:
     if isinstance(shape, Scalar):
         _add_scalar(source, shape, mark, kept=field.pointer or declared.always)
     else:
-        source.add(f"    r = {_text(source, shape)}")
+        text = _named(source, field) if declared.named else _text(source, shape)
+        source.add(f"    r = {text}")
         if isinstance(shape, Message) and not is_list(shape):
             empty = b"null"
         else:
@@ -198,6 +201,14 @@ def _text(source: Source, shape: Shape) -> str:
     if issubclass(shape.type, Leaf):
         return f"{source.bind_later(_leaf, shape.type)}(v)"
     return f'b"{{%b}}" % {source.bind_later(_members, shape.type)}(v)[1:]'
+
+
+def _named(source: Source, field: Field) -> str:
+    # Objects that say what they are.
+    assert isinstance(field.shape, ListOf)
+    head = named(field, {})
+    item = _item_text(source, field.shape.item)
+    return f'b"[%b]" % b",".join([{write_document(head)[:-1]!r} + b"," + {item}[1:] for v in v])'
 
 
 def _item_text(source: Source, shape: Shape) -> str:

@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Iterable
 
 from kapiserver.api.custom import version_behind
+from kapiserver.api.embedded import name_embedded
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.fields import Extractor
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
@@ -143,6 +144,8 @@ class ObjectCodec:
             if self.is_custom:  # old servers did not count
                 metadata_of(found).setdefault("generation", 1)
             found = convert(self._scheme, found, self.hub)
+            if not self.is_custom:
+                name_embedded(self.type, found)
             if is_old and self.resource.sign_of_today:
                 self._scheme.strategy(self.resource).complete(found)
             return stamped(found, entry.revision)

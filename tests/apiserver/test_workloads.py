@@ -109,3 +109,32 @@ def test_deleted_jobs(api, namespace, options):
     orphan = [] if options else ["orphan"]
     assert gone.json["metadata"]["finalizers"] == ["x.io/y", *orphan]
     api.patch(f"{path}/j", {"metadata": {"finalizers": None}})
+
+
+def test_claims_of_stateful_sets(api, apps):
+    """The claims name themselves in every answer, whether or not the client does."""
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    spec = {**SET, "serviceName": "s", "volumeClaimTemplates": [claim]}
+    path, names = f"{apps}/statefulsets", {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+    made = api.post(path, {"metadata": {"name": "s"}, "spec": spec})
+    assert made.status == 201, made.body
+    for answer in (
+        made.json,
+        api.get(f"{path}/s").json,
+        api.get(path).json["items"][0],
+        api.patch(f"{path}/s", {"metadata": {"labels": {"a": "b"}}}).json,
+    ):
+        (found,) = answer["spec"]["volumeClaimTemplates"]
+        assert {name: found[name] for name in names} == names
+        assert list(found)[:2] == ["kind", "apiVersion"]
+    text = api.get(f"{path}/s", accept="application/yaml").body.decode()
+    assert "  - apiVersion: v1\n    kind: PersistentVolumeClaim\n" in text
+    spec["volumeClaimTemplates"] = [{**names, "kind": "Odd", **claim}]
+    again = api.put(f"{path}/s", {"metadata": {"name": "s"}, "spec": spec})
+    assert (again.status, again.json["metadata"]["generation"]) == (200, 1)

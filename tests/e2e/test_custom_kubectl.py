@@ -3,7 +3,8 @@
 import json
 import re
 
-from tests.e2e.programs import Kubectl
+from tests.e2e.cluster import established
+from tests.e2e.programs import Kubectl, Server
 
 CRONTABS = """
 apiVersion: apiextensions.k8s.io/v1
@@ -50,10 +51,11 @@ spec: {cronSpec: "* * * * */5", image: tab}
 """
 
 
-def test_from_the_definition_to_its_end(kubectl: Kubectl, newest: Kubectl) -> None:
+def test_from_the_definition_to_its_end(server: Server, kubectl: Kubectl, newest: Kubectl) -> None:
     """Definition and object in one life: apply, wait, get, explain, scale, patch, apply by the
     server, categories and short names, validation on both sides, delete."""
     assert kubectl("apply", "-f", "-", stdin=CRONTABS).endswith("created\n")
+    established(server, "crontabs.stable.example.com")
     kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com")
     assert kubectl("apply", "-f", "-", stdin=TAB) == "crontab.stable.example.com/daily created\n"
     header, row = kubectl("get", "ct").splitlines()

@@ -1,4 +1,4 @@
-"""Real operators and real custom resources: kopf runs unmodified, and CRDs of other projects."""
+"""A real operator: kopf runs unmodified."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.programs import TOOLS, Kubectl, Server
+from tests.e2e.programs import Kubectl, Server
 
 OPERATOR = Path(__file__).parent / "operator_program.py"
 DEFINITION = """
@@ -87,48 +87,3 @@ def test_kopf(newest: Kubectl, kopf: Callable[[str], None]) -> None:
     assert "spec.size in body should be less than or equal to 9" in refused
     newest("delete", "mc", "cache", "--timeout=20s")
     newest("wait", "deployment/cache", "--for=delete", "--timeout=20s")
-
-
-DASK = TOOLS / "crds" / "dask-kubernetes"
-CLUSTER = """
-apiVersion: kubernetes.dask.org/v1
-kind: DaskCluster
-metadata: {name: simple}
-spec:
-  worker:
-    replicas: 2
-    spec:
-      containers: [{name: worker, image: "daskdev/dask:latest", args: [dask-worker]}]
-  scheduler:
-    spec:
-      containers:
-      - name: scheduler
-        image: daskdev/dask:latest
-        args: [dask-scheduler]
-        ports: [{name: tcp-comm, containerPort: 8786, protocol: TCP}]
-    service:
-      type: ClusterIP
-      selector: {dask.org/cluster-name: simple}
-      ports: [{name: tcp-comm, protocol: TCP, port: 8786, targetPort: tcp-comm}]
-"""
-
-
-@pytest.mark.skipif(not DASK.exists(), reason="dask-kubernetes was not to be had")
-def test_dask(newest: Kubectl) -> None:
-    """The four definitions of the dask operator, half a megabyte the largest, are established;
-    objects of them are validated, shown, explained and applied."""
-    newest("create", "-f", str(DASK))
-    newest("wait", "--for=condition=Established", "--timeout=20s", "-f", str(DASK))
-    newest("apply", "--server-side", "-f", "-", stdin=CLUSTER)
-    assert "simple" in newest("get", "daskclusters", "-o", "wide")
-    assert "worker" in newest("explain", "daskcluster.spec")
-    unchanged = newest("get", "daskcluster", "simple", "-o", "jsonpath={.metadata.generation}")
-    newest("apply", "--server-side", "-f", "-", stdin=CLUSTER)
-    assert unchanged == newest(
-        "get", "daskcluster", "simple", "-o", "jsonpath={.metadata.generation}"
-    )
-    bad = CLUSTER.replace("replicas: 2", "replicas: two").replace("name: simple", "name: bad")
-    refused = newest("create", "-f", "-", stdin=bad, fails=True)
-    assert "spec.worker.replicas in body must be of type integer" in refused
-    newest("delete", "-f", str(DASK))
-    assert "daskclusters" not in newest("api-resources", "--api-group=kubernetes.dask.org")

@@ -1,0 +1,218 @@
+"""Custom kinds of real projects, from definition to end, with kubectl: Gateway API, Envoy Gateway,
+Calico, volume snapshots, Dask.
+
+One life for all kinds of a server, as in a cluster; each step is one call of kubectl for all of
+them. What is expected comes from the definitions themselves and from the table `real_kinds.yaml`.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.binaries import DEFINITIONS
+from tests.e2e.cluster import established
+from tests.e2e.programs import TOOLS, Kubectl, Server, kubectls, run, start, stop
+
+Tree = dict[str, Any]
+FILES = [
+    file for package in DEFINITIONS for file in sorted((TOOLS / "crds" / package).glob("*.yaml"))
+]
+TABLE = yaml.load(Path(__file__).with_name("real_kinds.yaml").read_bytes(), yaml.CSafeLoader)
+CALICO = "crd.projectcalico.org"
+"""The group of half of all kinds, which are left to the slow tests."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server of this test's own: so many kinds would slow down the others."""
+    found = start(tmp_path)
+    yield found
+    stop(found)
+
+
+@pytest.fixture
+def kubectl(server: Server) -> Kubectl:
+    """The newest kubectl."""
+    return lambda *arguments, **options: run(kubectls()[0], server, *arguments, **options)
+
+
+@pytest.mark.skipif(not FILES, reason="the packages with definitions were not to be had")
+@pytest.mark.parametrize("is_calico", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_kinds_of_real_projects(server: Server, kubectl: Kubectl, is_calico: bool) -> None:
+    """Definitions are established, explained and shown with their columns; what is valid is
+    created, defaulted, applied and applied again without a change; what is not is refused in
+    kube-apiserver's words; no change to what may not change; all goes with the definitions."""
+    files = [file for file in FILES if (CALICO in file.name) is is_calico]
+    rows = [row for row in TABLE if (_kind(row["object"])[0] == CALICO) is is_calico]
+    kinds = [yaml.load(file.read_bytes(), yaml.CSafeLoader) for file in files]
+    objects = [_merged({"metadata": {"name": "good"}}, row["object"]) for row in rows]
+    assert sorted(map(_kind, objects)) == sorted(
+        (kind["spec"]["group"], kind["spec"]["names"]["kind"]) for kind in kinds
+    )
+    named = [f"--filename={file}" for file in files]
+    kubectl("create", *named)
+    established(server, *(kind["metadata"]["name"] for kind in kinds))
+    _are_served(kubectl, kinds)
+    assert kubectl("create", "-f", "-", stdin=_stream(objects)).count(" created\n") == len(kinds)
+    _are_shown(kubectl, kinds)
+    _are_explained(kubectl, kinds)
+    _are_kept(kubectl, kinds, rows, objects)
+    _strangers_are_refused(kubectl, objects)
+    _what_is_wrong_is_refused(kubectl, rows, objects)
+    _changes_are_refused(kubectl, rows, objects)
+    kubectl("delete", *named)
+    assert kubectl("get", "crd", "-o", "name") == ""
+
+
+def _merged(tree: Any, patch: Any) -> Any:
+    # As a JSON merge patch does it.
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(tree) if isinstance(tree, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            found.pop(name, None)
+        else:
+            found[name] = _merged(found.get(name), value)
+    return found
+
+
+def _stream(objects: Iterable[Tree]) -> str:
+    return "\n---\n".join(map(json.dumps, objects))
+
+
+def _kind(tree: Tree) -> tuple[str, str]:
+    return tree["apiVersion"].split("/")[0], tree["kind"]
+
+
+def _newest(definition: Tree) -> Tree:
+    """The version that kubectl prefers: the first of a definition, for these."""
+    served = [one for one in definition["spec"]["versions"] if one["served"]]
+    stable = [one for one in served if re.fullmatch(r"v\d+", one["name"])]
+    return (stable or served)[0]
+
+
+def _are_served(kubectl: Kubectl, kinds: list[Tree]) -> None:
+    """Discovery tells of each kind with its version, scope, short names and categories."""
+    found = {}
+    for line in kubectl("api-resources", "--no-headers").splitlines():
+        *names, version, is_namespaced, kind = line.split()
+        found[version, kind] = (is_namespaced == "true", ",".join(names[1:]))
+    for definition in kinds:
+        spec = definition["spec"]
+        version = f"{spec['group']}/{_newest(definition)['name']}"
+        names = ",".join(spec["names"].get("shortNames") or ())
+        assert found[version, spec["names"]["kind"]] == (spec["scope"] == "Namespaced", names)
+
+
+def _are_shown(kubectl: Kubectl, kinds: list[Tree]) -> None:
+    """Lists have the definition's columns: of priority 0, and all where they are asked for."""
+    for wide, arguments in ((False, ()), (True, ("-o", "wide"))):
+        names = ",".join(definition["metadata"]["name"] for definition in kinds)
+        tables = kubectl("get", names, *arguments).strip().split("\n\n")
+        for definition, table in zip(kinds, tables, strict=True):
+            columns = _newest(definition).get("additionalPrinterColumns") or [{"name": "Age"}]
+            heads = [one["name"].upper() for one in columns if wide or not one.get("priority")]
+            header, row = table.splitlines()
+            assert re.split(" {2,}", header.rstrip()) == ["NAME", *heads]
+            singular = definition["spec"]["names"]["kind"].lower()
+            assert row.split()[0] == f"{singular}.{definition['spec']['group']}/good"
+
+
+def _are_explained(kubectl: Kubectl, kinds: list[Tree]) -> None:
+    """`explain` tells a kind of each group, and its spec, in the words of the definition."""
+    for definition in {one["spec"]["group"]: one for one in kinds}.values():
+        name, schema = definition["metadata"]["name"], _newest(definition)["schema"]
+        told = kubectl("explain", f"{name}.spec")
+        described = schema["openAPIV3Schema"]["properties"]["spec"]
+        for field, child in described["properties"].items():
+            assert re.search(rf"^  {field}\t<", told, re.MULTILINE), (name, field)
+            assert _words(child.get("description", ""))[:20] in _words(told)
+
+
+def _words(text: str) -> str:
+    return "".join(text.split())
+
+
+def _are_kept(kubectl: Kubectl, kinds: list[Tree], rows: list[Tree], objects: list[Tree]) -> None:
+    """Objects have what they were made of and what is set by default; the same applied by the
+    server, once and again, changes nothing but who manages it, where it can be applied at all."""
+    names = ",".join(definition["metadata"]["name"] for definition in kinds)
+    before = _found(kubectl("get", names, "-o", "json"))
+    for row, tree in zip(rows, objects, strict=True):
+        assert _has(before[_kind(tree)], tree), tree
+        assert _has(before[_kind(tree)], row.get("filled", {})), tree
+    unapplied = {_kind(row["object"]): row["unapplied"] for row in rows if "unapplied" in row}
+    config = _stream(one for one in objects if _kind(one) not in unapplied)
+    # Lists that are one value, made with defaults in their items, are taken over.
+    told = kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=config)
+    assert told.count(" serverside-applied\n") == len(objects) - len(unapplied)
+    once = _found(kubectl("get", names, "-o", "json", "--show-managed-fields"))
+    kubectl("apply", "--server-side", "-f", "-", stdin=config)
+    assert _found(kubectl("get", names, "-o", "json", "--show-managed-fields")) == once
+    for kind, tree in once.items():
+        managers = [one["manager"] for one in tree["metadata"].pop("managedFields", ())]
+        assert managers == ([] if kind in unapplied else ["kubectl", "kubectl-create"])
+        tree["metadata"]["resourceVersion"] = before[kind]["metadata"]["resourceVersion"]
+    assert once == before
+    for tree in objects:
+        if _kind(tree) in unapplied:
+            told = kubectl("apply", "--server-side", "-f", "-", stdin=_stream([tree]), fails=True)
+            assert unapplied[_kind(tree)] in told
+
+
+def _found(text: str) -> dict[tuple[str, str], Tree]:
+    return {_kind(one): one for one in json.loads(text)["items"]}
+
+
+def _has(tree: Any, part: Any) -> bool:
+    if isinstance(part, dict):
+        return all(name in tree and _has(tree[name], one) for name, one in part.items())
+    if isinstance(part, list):
+        return len(tree) == len(part) and all(map(_has, tree, part))
+    return bool(tree == part)
+
+
+def _strangers_are_refused(kubectl: Kubectl, objects: list[Tree]) -> None:
+    """A field that no definition knows is refused, by name."""
+    strangers = [_merged(one, {"metadata": {"name": "odd"}, "stranger": 1}) for one in objects]
+    told = kubectl("create", "-f", "-", stdin=_stream(strangers), fails=True)
+    for tree in objects:
+        version = tree["apiVersion"].split("/")[1]
+        assert (
+            f'{tree["kind"]} in version "{version}" cannot be handled as a {tree["kind"]}: '
+            'strict decoding error: unknown field "stranger"' in told
+        )
+
+
+def _what_is_wrong_is_refused(kubectl: Kubectl, rows: list[Tree], objects: list[Tree]) -> None:
+    """Each wrong object is refused with all that is wrong with it, word by word."""
+    wrong, expected = [], []
+    for row, tree in zip(rows, objects, strict=True):
+        for place, case in enumerate(row["wrong"]):
+            name = case["patch"].get("metadata", {}).get("name", f"wrong-{place}")
+            wrong.append(_merged(_merged(tree, case["patch"]), {"metadata": {"name": name}}))
+            group, kind = _kind(tree)
+            told = ", ".join(case["says"])
+            told = f"[{told}]" if len(case["says"]) > 1 else told
+            expected.append(
+                'Error from server (Invalid): error when creating "STDIN": '
+                f'{kind}.{group} "{name}" is invalid: {told}'
+            )
+    told = kubectl("create", "-f", "-", stdin=_stream(wrong), fails=True)
+    assert told.splitlines() == expected
+
+
+def _changes_are_refused(kubectl: Kubectl, rows: list[Tree], objects: list[Tree]) -> None:
+    """What a definition says may not change is not changed, by rules about the former value."""
+    for row, tree in zip(rows, objects, strict=True):
+        for case in row.get("changes", ()):
+            group, kind = _kind(tree)
+            patch = ("--type=merge", "-p", json.dumps(case["patch"]))
+            told = kubectl("patch", f"{kind}.{group}", "good", *patch, fails=True)
+            assert told == f'The {kind} "good" is invalid: {case["says"]}\n'

@@ -99,6 +99,25 @@ QUOTAS = [
         "spec.scopeSelector.matchExpressions.values: Required value: must be at least one value "
         "when `operator` is 'In' or 'NotIn' for scope selector"
     ]),
+    ("spec/scopeSelector", {"matchExpressions": [
+        {"scopeName": "PriorityClass", "operator": "Exists", "values": ["a"]}
+    ]}, [
+        'spec.scopeSelector.matchExpressions.values: Invalid value: ["a"]: must be no value when '
+        "`operator` is 'Exist' or 'DoesNotExist' for scope selector"
+    ]),
+    ("spec/scopeSelector", {"matchExpressions": [{"scopeName": "Odd", "operator": "Odd"}]}, [
+        'spec.scopeSelector.matchExpressions.scopeName: Invalid value: "Odd": unsupported scope',
+        'spec.scopeSelector.matchExpressions.operator: Invalid value: "Odd": not a valid selector '
+        "operator",
+    ]),
+    ("spec", {"hard": {"count/jobs.batch": "1", "pods": "1"}, "scopes": ["Terminating"]}, []),
+    ("spec", {"hard": {"services": "1"}, "scopeSelector": {"matchExpressions": [
+        {"scopeName": "BestEffort", "operator": "Exists"}
+    ]}}, [
+        "spec.scopeSelector.matchExpressions: Invalid value: "
+        '{"MatchExpressions":[{"ScopeName":"BestEffort","Operator":"Exists","Values":null}]}: '
+        "unsupported scope applied to resource"
+    ]),
 ]  # fmt: skip
 
 

@@ -1,6 +1,4 @@
-"""More rules of pods, in the words of kube-apiserver: systems, users, volumes, status."""
-
-import copy
+"""More rules of pods, in the words of kube-apiserver: systems, users, volumes."""
 
 import pytest
 
@@ -258,31 +256,6 @@ def test_templates():
     odd = changed(DEPLOYMENT, f"{path}/metadata/labels", {"a": "b", "-": "c"})
     (message,) = texts(strategy("deployments").validate(defaulted(odd)))
     assert message.startswith('spec.template.labels: Invalid value: "-"')
-
-
-STATUS = [
-    ({"conditions": [{"type": "a b", "status": "True"}]}, "metadata.conditions[0].Type: Invalid"),
-    ({"qosClass": "Guaranteed"},
-     'status.qosClass: Invalid value: "Guaranteed": field is immutable'),
-    ({"podIPs": [{"ip": "1.2.3.4"}, {"ip": "1.2.3.5"}]},
-     'status.podIPs: Invalid value: [{"IP":"1.2.3.4"},{"IP":"1.2.3.5"}]: may specify no more than '
-     "one IP for each IP family"),
-    ({"hostIP": "1.2.3.4", "hostIPs": [{"ip": "1.2.3.5"}]},
-     'status.hostIPs[0].ip: Invalid value: "1.2.3.5": must be equal to `hostIP`'),
-    ({"resourceClaimStatuses": [{"name": "x"}]},
-     'status.resourceClaimStatuses[0].name: Not found: "x"'),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("status", "message"), STATUS)
-def test_status(status, message):
-    """What the kubelet reports makes sense."""
-    old = defaulted(POD)
-    old["status"] = {"qosClass": "BestEffort"}
-    new = copy.deepcopy(old)
-    new["status"] |= status
-    (found,) = texts(strategy("pods/status").validate_update(new, old))
-    assert found.startswith(message)
 
 
 def test_gated_pods():

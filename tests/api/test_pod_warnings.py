@@ -23,14 +23,22 @@ _ENV = [
     {"name": "A", "value": "$(A)2"},
     {"name": "A", "value": "$(A)"},
 ]
-_TOKEN = {
-    "name": "t",
-    "projected": {
-        "sources": [
-            {"serviceAccountToken": {"path": "same"}},
-            {"secret": {"items": [{"key": "k", "path": "same"}]}},
-        ]
-    },
+
+
+def projected(*sources):
+    """A volume of these sources."""
+    return [{"name": "v", "projected": {"sources": list(sources)}}]
+
+
+def items(*paths):
+    """Items of a volume, at these paths."""
+    return {"name": "n", "items": [{"key": "k", "path": path} for path in paths]}
+
+
+_BOTH = {
+    "keyPath": "key",
+    "certificateChainPath": "key/chain",
+    "credentialBundlePath": "other",
 }
 CASES = [
     ("spec/nodeSelector", {"beta.kubernetes.io/os": "x"},
@@ -56,8 +64,58 @@ CASES = [
         "spec.volumes[0].storageOS: deprecated in v1.22, non-functional in v1.25+",
         "spec.volumes[1].rbd: deprecated in v1.28, non-functional in v1.31+",
     ]),
-    ("spec/volumes", [_TOKEN], ["spec.volumes[0].projected.sources.secrets[0]: has duplicated "
-                                'path with ServiceAccountToken "same"']),
+    ("spec/volumes", [{"name": "v", "configMap": items("a", "a/b", "ab", "a/", "a/b/c")}], [
+        f'volume "v" (ConfigMap "n"): overlapping paths: {two}'
+        for two in (
+            '"a/b" with "a"', '"a" with "a"', '"a" with "a/b"', '"a/b/c" with "a"',
+            '"a/b/c" with "a/b"', '"a/b/c" with "a"',
+        )
+    ]),
+    ("spec/volumes", [{"name": "v", "secret": {**items("a", "a"), "secretName": "s"}}],
+     ['volume "v" (Secret "s"): overlapping paths: "a" with "a"']),
+    ("spec/volumes", [{"name": "v", "downwardAPI": items("a", "a")}],
+     ['volume "v" (DownwardAPI): overlapping paths: "a" with "a"']),
+    ("spec/volumes", projected({"serviceAccountToken": {"path": "a"}}, {"secret": items("a")}, {},
+                               {"clusterTrustBundle": {"path": "a/b", "signerName": "x"}}), [
+        'volume "v" (Projected): overlapping paths: "a" (Secret "n") with "a" '
+        "(ServiceAccountToken)",
+        'volume "v" (Projected) has no sources provided',
+        'volume "v" (Projected): overlapping paths: "a/b" (ClusterTrustBundle "x") with "a" '
+        "(ServiceAccountToken)",
+        'volume "v" (Projected): overlapping paths: "a/b" (ClusterTrustBundle "x") with "a" '
+        '(Secret "n")',
+    ]),
+    ("spec/volumes", projected({"podCertificate": _BOTH}, {"configMap": items("other/x")},
+                               {"downwardAPI": items("y")}), [
+        'volume "v" (Projected): overlapping paths: "key" (PodCertificate key) with "key/chain" '
+        "(PodCertificate chain)",
+        'volume "v" (Projected): overlapping paths: "other/x" (ConfigMap "n") with "other" '
+        "(PodCertificate credential bundle)",
+    ]),
+    ("spec/hostAliases", [{"ip": "::01"}], [
+        'spec.hostAliases[0].ip: IPv6 address "::01" should be in RFC 5952 canonical format ("::1")'
+    ]),
+    ("spec/dnsConfig", {"nameservers": ["::01"]}, [
+        'spec.dnsConfig.nameservers[0]: IPv6 address "::01" should be in RFC 5952 canonical format '
+        '("::1")'
+    ]),
+    ("spec/containers/0/ports", [{"containerPort": 80, "name": "p"}, {"containerPort": 81},
+                                 {"containerPort": 82, "name": "p"}], [
+        'spec.containers[0].ports[2]: duplicate port name "p" with spec.containers[0].ports[0], '
+        "services and probes that select ports by name will use spec.containers[0].ports[0]"
+    ]),
+    ("spec/affinity", {"nodeAffinity": {f"preferred{_DURING}": [{"preference": {
+        "matchExpressions": [{"key": "a", "values": ["b"]}, {"key": "beta.kubernetes.io/os",
+                                                             "values": ["x", "-"]}]
+    }}]}}, [
+        f"spec.affinity.nodeAffinity.preferred{_DURING}[0].preference.matchExpressions[1].key: "
+        f"beta.kubernetes.io/os is {_OS}",
+        f"spec.affinity.nodeAffinity.preferred{_DURING}[0].preference.matchExpressions[1]."
+        "values[1]: - is invalid, a valid label must be an empty string or consist of alphanumeric "
+        "characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+        "'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+        "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+    ]),
     ("spec/hostAliases", [{"ip": "1.1.1.1"}] * 2,
      ['spec.hostAliases[1].ip: duplicate ip "1.1.1.1"']),
     ("spec/imagePullSecrets", [{"name": "s"}, {"name": "s"}, {}], [
@@ -92,12 +150,33 @@ def test_pods_and_templates(path, value, wanted):
     assert strategy("pods").warnings(changed(POD, path, value), None) == wanted
     there = changed(DEPLOYMENT, f"spec/template/{path}", value)
     found = strategy("deployments").warnings(there, None)
+    prefix = "spec.template.spec."
     assert found == [
-        text.replace("spec.", "spec.template.spec.", 1)
+        text
+        if text.startswith("volume ")
+        else text.replace(" spec.", " spec.template.spec.").replace("spec.", prefix, 1)
         if text.startswith("spec.")
         else f"spec.template.{text}"
-        for text in (one.replace("with spec.", "with spec.template.spec.") for one in wanted)
+        for text in wanted
     ]
+
+
+def test_app_armor_of_templates():
+    """A template says it in fields, or is told to."""
+    key = "container.apparmor.security.beta.kubernetes.io/c"
+    there = changed(DEPLOYMENT, "spec/template/metadata/annotations", {key: "unconfined"})
+    there = changed(there, "spec/template/spec/containers/0/name", "c")
+    assert strategy("deployments").warnings(there, None) == [
+        f"spec.template.metadata.annotations[{key}]: deprecated since v1.30; use the "
+        '"appArmorProfile" field instead'
+    ]
+
+
+def test_many_paths():
+    """Files are looked at quickly, however many there are."""
+    many = items(*(f"{number}/x" for number in range(20_000)), *["same"] * 20_000)
+    pod = changed(POD, "spec/volumes", [{"name": "v", "configMap": many}])
+    assert len(strategy("pods").warnings(pod, None)) == 1000
 
 
 def test_nodes():

@@ -362,12 +362,6 @@ WARNINGS = [
         "instead",
     ),
     (
-        "spec/terminationGracePeriodSeconds",
-        -1,
-        "spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be "
-        "treated as 1",
-    ),
-    (
         f"{C}/resources",
         {"requests": {"memory": "100m"}},
         'spec.containers[0].resources.requests[memory]: fractional byte value "100m" is invalid, '

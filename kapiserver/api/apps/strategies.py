@@ -24,6 +24,7 @@ from kapiserver.api.apps.validation.stateful_sets import (
     stateful_set,
 )
 from kapiserver.api.core import pod_warnings, warnings
+from kapiserver.api.core.gated_fields import drop_from_template
 from kapiserver.api.core.validation.controllers import replica_status
 from kapiserver.api.core.volume_warnings import claim_spec as claim_warnings
 from kapiserver.api.errors import FieldError, Path
@@ -48,6 +49,14 @@ class ControllerRevisionStrategy(Strategy):
 
 class TemplateStrategy(SpecStrategy):
     """A controller of pods that it makes from `spec.template`."""
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        drop_from_template(obj, None, "spec", "template")
+        super().prepare_for_create(obj)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        drop_from_template(new, old, "spec", "template")
+        super().prepare_for_update(new, old)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         if old is not None and generation_of(new) == generation_of(old):

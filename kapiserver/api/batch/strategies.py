@@ -12,6 +12,7 @@ from kapiserver.api.batch.validation.jobs import (
     job,
 )
 from kapiserver.api.core import pod_warnings, warnings
+from kapiserver.api.core.gated_fields import drop_from_template
 from kapiserver.api.core.v1 import PodTemplateSpec
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
@@ -22,6 +23,7 @@ from kapiserver.api.types import Tree
 
 _MANY_COMPLETIONS = 100_000
 _MANY_AT_ONCE = 10_000
+_TEMPLATE_OF_JOBS = ("spec", "jobTemplate", "spec", "template")
 
 
 class JobStrategy(SpecStrategy):
@@ -30,6 +32,7 @@ class JobStrategy(SpecStrategy):
     orphans_dependents = True
 
     def prepare_for_create(self, obj: Tree) -> None:
+        drop_from_template(obj, None, "spec", "template")
         super().prepare_for_create(obj)
         spec = obj.setdefault("spec", {})
         if not spec.get("manualSelector"):
@@ -38,6 +41,10 @@ class JobStrategy(SpecStrategy):
         labels = labels_of(spec.get("template") or {})
         if labels and not labels_of(obj):  # what reading it from the store would fill in
             metadata_of(obj)["labels"] = dict(labels)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        drop_from_template(new, old, "spec", "template")
+        super().prepare_for_update(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(job(obj))
@@ -88,6 +95,14 @@ def job_spec_warnings(spec: Tree, path: Path) -> list[str]:
 
 class CronJobStrategy(SpecStrategy):
     """Jobs by the clock."""
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        drop_from_template(obj, None, *_TEMPLATE_OF_JOBS)
+        super().prepare_for_create(obj)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        drop_from_template(new, old, *_TEMPLATE_OF_JOBS)
+        super().prepare_for_update(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(cron_job(obj))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api.core import pod_warnings, warnings
+from kapiserver.api.core.gated_fields import drop_from_template
 from kapiserver.api.core.validation.controllers import replica_status
 from kapiserver.api.core.validation.replication import (
     changed_replication_controller,
@@ -19,9 +20,11 @@ class PodTemplateStrategy(Strategy):
     """Generations count the changes of the template."""
 
     def prepare_for_create(self, obj: Tree) -> None:
+        drop_from_template(obj, None, "template")
         metadata_of(obj)["generation"] = 1
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        drop_from_template(new, old, "template")
         if new.get("template") != old.get("template"):
             metadata_of(new)["generation"] = generation_of(old) + 1
 
@@ -40,6 +43,14 @@ class ReplicationControllerStrategy(SpecStrategy):
 
     orphans_dependents = True
     empty_status = {"replicas": 0}
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        drop_from_template(obj, None, "spec", "template")
+        super().prepare_for_create(obj)
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        drop_from_template(new, old, "spec", "template")
+        super().prepare_for_update(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(replication_controller(obj))

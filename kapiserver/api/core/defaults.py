@@ -10,6 +10,7 @@ from typing import Any
 
 from kapiserver.api.core import v1
 from kapiserver.api.core.images import tag_of
+from kapiserver.api.core.pod_requests import HUGE, amounts_of, container_resources, is_pod_level
 from kapiserver.api.defaulting import DefaultFunction
 from kapiserver.api.order import settle
 from kapiserver.api.quantity import Amount, parse
@@ -18,6 +19,11 @@ from kapiserver.api.types import Tree, Type
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 _MILLI = -3
 _MODE = 0o644
+_FORGOTTEN = frozenset(
+    f"pod.{stage}.kubernetes.io/init-container{what}"
+    for stage in ("alpha", "beta")
+    for what in ("s", "-statuses")
+)
 _VOLUME_SOURCES = frozenset(flat.field.name for flat in v1.VolumeSource.flat_fields())
 
 
@@ -52,7 +58,10 @@ def _round_up(resources: Tree | None) -> None:
 
 
 def _pod(pod: Tree) -> None:
+    _forget_annotations(pod)
     spec = pod.get("spec") or {}
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         resources = container.get("resources") or {}
         if resources.get("limits"):
@@ -63,7 +72,45 @@ def _pod(pod: Tree) -> None:
             for port in container.get("ports") or ():
                 _fill(port, hostPort=port.get("containerPort") or 0)
                 settle(port, v1.ContainerPort)
+    if spec.get("resources"):
+        _of_whole_pod(spec)
     _fill_missing(spec, enableServiceLinks=True)
+
+
+def _of_whole_pod(spec: Tree) -> None:
+    """Requests and limits of the pod as a whole, out of those of its containers: where it says
+    something of itself."""
+    resources = spec["resources"]
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    if (limits or requests) and not any(name.startswith(HUGE) for name in requests):
+        huge = {
+            name: str(amount)
+            for name, amount in container_resources(spec, "limits").items()
+            if name.startswith(HUGE)
+        }
+        limits = {**huge, **limits}
+    if limits:
+        resources["limits"] = dict(sorted(limits.items()))
+        asked = {
+            name: str(amount)
+            for name, amount in container_resources(spec, "requests").items()
+            if is_pod_level(name) and not name.startswith(HUGE)
+        }
+        # What is no amount stays as it was said: validation tells.
+        rest = {name: text for name, text in limits.items() if name in amounts_of(limits)}
+        resources["requests"] = dict(sorted({**rest, **asked, **requests}.items()))
+    settle(resources, v1.ResourceRequirements)
+
+
+def _forget_annotations(obj: Tree) -> None:
+    """What init containers were said in before they had fields."""
+    annotations = (obj.get("metadata") or {}).get("annotations")
+    if annotations and not _FORGOTTEN.isdisjoint(annotations):
+        kept = {name: text for name, text in annotations.items() if name not in _FORGOTTEN}
+        if kept:
+            obj["metadata"]["annotations"] = kept
+        else:
+            del obj["metadata"]["annotations"]
 
 
 def _pod_spec(spec: Tree) -> None:
@@ -244,6 +291,7 @@ DEFAULTS: dict[type[Type], DefaultFunction] = {
     v1.Pod: _pod,
     v1.PodSpec: _pod_spec,
     v1.PodStatus: _pod_status,
+    v1.PodTemplateSpec: _forget_annotations,
     v1.Probe: _probe,
     v1.ProjectedVolumeSource: _default_mode,
     v1.ReplicationController: _replication_controller,

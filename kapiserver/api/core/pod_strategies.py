@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kapiserver.api.core import pod_warnings, v1, warnings
+from kapiserver.api import addresses
+from kapiserver.api.core import app_armor, pod_warnings, v1, warnings
 from kapiserver.api.core.affinity import affinity_terms
+from kapiserver.api.core.gated_fields import drop_from_spec, drop_from_status
 from kapiserver.api.core.quality_of_service import quality_of_service
 from kapiserver.api.core.validation.pod_status import changed_pod_status
 from kapiserver.api.core.validation.pod_updates import changed_ephemeral_containers, changed_pod
@@ -26,6 +28,7 @@ class PodStrategy(SpecStrategy):
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
+        drop_from_spec(obj.get("spec"), None)
         status: Tree = {"phase": "Pending"}
         if value_at(obj, "spec", "schedulingGates"):
             status["conditions"] = [
@@ -42,6 +45,12 @@ class PodStrategy(SpecStrategy):
         obj["status"] = status
         for term in affinity_terms(value_at(obj, "spec", "affinity") or {}):
             _add_own_labels(term, labels_of(obj))
+        for constraint in value_at(obj, "spec", "topologySpreadConstraints") or ():
+            _add_own_labels(constraint, labels_of(obj))
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        drop_from_spec(new.get("spec"), old.get("spec"))
+        super().prepare_for_update(new, old)
 
     def grace_period(self, obj: Tree, asked: int | None) -> int:
         # A pod that no kubelet knows, or that has ended, needs no time to end.
@@ -63,7 +72,15 @@ class PodStrategy(SpecStrategy):
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         if old is not None:  # people do not change pods by hand
             return []
-        return [*warnings.pod_name(new), *pod_warnings.pod(new, Path())]
+        return [
+            *app_armor.warnings(new),
+            *warnings.pod_name(new),
+            *pod_warnings.pod(new, Path()),
+        ]
+
+    def canonicalize(self, obj: Tree) -> None:
+        if not metadata_of(obj).get("resourceVersion"):  # a new one
+            app_armor.take_over(obj)
 
 
 _OPERATORS = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
@@ -91,7 +108,37 @@ class PodStatusStrategy(StatusStrategy):
         quality = value_at(old, "status", "qosClass")
         if quality and not value_at(new, "status", "qosClass"):
             new["status"]["qosClass"] = quality
-            settle(new["status"], v1.PodStatus)
+        status, before = new.setdefault("status", {}), old.get("status") or {}
+        _keep_generations(status, before)
+        drop_from_status(status, before)
+        settle(status, v1.PodStatus)
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return [
+            warning
+            for name in ("podIPs", "hostIPs")
+            for index, one in enumerate(value_at(new, "status", name) or ())
+            for warning in addresses.ip_warnings(
+                one.get("ip") or "", (Path("status") / name)[index] / "ip"
+            )
+        ]
+
+
+def _keep_generations(status: Tree, before: Tree) -> None:
+    """What older reporters do not know of, stays: the generations that things were seen in."""
+    if not status.get("observedGeneration") and before.get("observedGeneration"):
+        status["observedGeneration"] = before["observedGeneration"]
+    seen: dict[str | None, list[int]] = {}
+    for condition in before.get("conditions") or ():
+        generation = condition.get("observedGeneration") or 0
+        seen.setdefault(condition.get("type"), []).append(generation)
+    for index, condition in enumerate(status.get("conditions") or ()):
+        generations = seen.get(condition.get("type"))
+        generation = generations.pop(0) if generations else 0
+        if generation and not condition.get("observedGeneration"):
+            kept = {**condition, "observedGeneration": generation}
+            settle(kept, v1.PodCondition)
+            status["conditions"][index] = kept
 
 
 class EphemeralContainersStrategy(Strategy):
@@ -105,6 +152,7 @@ class EphemeralContainersStrategy(Strategy):
         else:
             new["spec"]["ephemeralContainers"] = wanted
             settle(new["spec"], v1.PodSpec)
+        drop_from_spec(new["spec"], old.get("spec"))
         _count_change(new, old)
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
@@ -112,17 +160,20 @@ class EphemeralContainersStrategy(Strategy):
 
 
 class ResizeStrategy(Strategy):
-    """Writes of `pods/resize`: nothing but the resources of containers changes."""
+    """Writes of `pods/resize`: nothing but the resources changes."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        wanted = {kind: value_at(new, "spec", kind) or () for kind in _RESIZABLE}
-        _keep_all(new, old)
-        for kind, containers in wanted.items():
-            found = {one.get("name"): one for one in containers}
-            for container in new["spec"].get(kind) or ():
-                for part in ("resources", "resizePolicy"):
-                    keep(container, found.get(container.get("name")) or container, part)
-                settle(container, v1.Container)
+        wanted = new.get("spec") or {}
+        had = {kind: value_at(old, "spec", kind) or () for kind in _RESIZABLE}
+        # Validation tells who adds, removes or renames containers.
+        if all(len(wanted.get(kind) or ()) == len(one) for kind, one in had.items()):
+            _keep_all(new, old)
+            for kind in _RESIZABLE:
+                if wanted.get(kind):
+                    _take_sizes(new["spec"], wanted, kind)
+            keep(new["spec"], wanted, "resources")
+            settle(new["spec"], v1.PodSpec)
+        drop_from_spec(new.get("spec"), old.get("spec"))
         _count_change(new, old)
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
@@ -130,6 +181,17 @@ class ResizeStrategy(Strategy):
 
 
 _RESIZABLE = ("containers", "initContainers")
+
+
+def _take_sizes(spec: Tree, wanted: Tree, kind: str) -> None:
+    pairs = list(zip(spec[kind], wanted[kind], strict=True))
+    if any(one.get("name") != other.get("name") for one, other in pairs):
+        spec[kind] = wanted[kind]
+        return
+    for container, other in pairs:
+        for part in ("resources", "resizePolicy"):
+            keep(container, other, part)
+        settle(container, v1.Container)
 
 
 def _keep_all(new: Tree, old: Tree) -> None:

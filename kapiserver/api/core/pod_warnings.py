@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kapiserver.api import addresses, names
+from kapiserver.api.core.app_armor import DEPRECATED
+from kapiserver.api.core.path_overlaps import path_overlaps
+from kapiserver.api.core.validation.common import all_containers
+from kapiserver.api.core.validation.pod_annotations import APP_ARMOR
 from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.core.volume_warnings import GONE, claim_spec, node_selector_term
 from kapiserver.api.core.warnings import OLD_NODE_LABELS
@@ -15,11 +20,9 @@ from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
 _BYTES = ("memory", "ephemeral-storage")
-_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead'
-_APP_ARMOR = 'deprecated since v1.30; use the "appArmorProfile" field instead'
 _ANNOTATIONS = {
     "scheduler.alpha.kubernetes.io/critical-pod": (
         'non-functional in v1.16+; use the "priorityClassName" field instead'
@@ -33,7 +36,6 @@ _ANNOTATIONS = {
 }
 _GONE = {**GONE, "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+"}
 _SHOWN = {"storageos": "storageOS"}
-_TOKEN_FILES = {"configMap": "configMap", "secret": "secrets", "downwardAPI": "downwardAPI"}
 
 
 def pod(obj: Tree, path: Path) -> Iterator[str]:
@@ -43,7 +45,7 @@ def pod(obj: Tree, path: Path) -> Iterator[str]:
     yield from _annotations(obj, path)
     for index, volume in enumerate(spec.get("volumes") or ()):
         yield from _volume(volume, (at / "volumes")[index])
-    yield from _token_paths(spec.get("volumes") or (), at / "volumes")
+    yield from path_overlaps(spec.get("volumes") or ())
     yield from _repeated(spec.get("hostAliases") or (), "ip", at / "hostAliases")
     secrets = spec.get("imagePullSecrets") or ()
     yield from _repeated(secrets, "name", at / "imagePullSecrets")
@@ -53,11 +55,18 @@ def pod(obj: Tree, path: Path) -> Iterator[str]:
     yield from _fractions(spec.get("overhead") or {}, at / "overhead")
     yield from _containers(obj, path)
     yield from _ports(spec, at)
+    yield from _port_names(spec, at)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         where = at / "terminationGracePeriodSeconds"
         yield f"{where}: must be >= 0; negative values are invalid and will be treated as 1"
     for kind in ("podAffinity", "podAntiAffinity"):
         yield from _neighbours(value_at(spec, "affinity", kind) or {}, at / "affinity" / kind)
+    for index, server in enumerate(value_at(spec, "dnsConfig", "nameservers") or ()):
+        where = (at / "dnsConfig" / "nameservers")[index]
+        yield from addresses.ip_warnings(server, where)
+    for index, alias in enumerate(spec.get("hostAliases") or ()):
+        where = (at / "hostAliases")[index] / "ip"
+        yield from addresses.ip_warnings(alias.get("ip") or "", where)
 
 
 def _placement(spec: Tree, path: Path) -> Iterator[str]:
@@ -68,14 +77,23 @@ def _placement(spec: Tree, path: Path) -> Iterator[str]:
     for index, term in enumerate(value_at(nodes, _REQUIRED, "nodeSelectorTerms") or ()):
         yield from node_selector_term(term, (at / _REQUIRED / "nodeSelectorTerms")[index])
     for index, term in enumerate(nodes.get(_PREFERRED) or ()):
-        preference = term.get("preference") or {}
-        yield from node_selector_term(preference, (at / _PREFERRED)[index] / "preference")
+        yield from _preference(term.get("preference") or {}, (at / _PREFERRED)[index])
     for index, spread in enumerate(spec.get("topologySpreadConstraints") or ()):
         where, key = (path / "topologySpreadConstraints")[index], spread.get("topologyKey") or ""
         if key in OLD_NODE_LABELS:
             yield f"{where / 'topologyKey'}: {key} is {OLD_NODE_LABELS[key]}"
         if spread.get("labelSelector") is None:
             yield _matches_nothing(where)
+
+
+def _preference(term: Tree, path: Path) -> Iterator[str]:
+    for index, expression in enumerate(term.get("matchExpressions") or ()):
+        alone, at = {"matchExpressions": [expression]}, path / "preference" / "matchExpressions"
+        for text in node_selector_term(alone, path / "preference"):
+            yield text.replace("matchExpressions[0]", f"matchExpressions[{index}]", 1)
+        for number, value in enumerate(expression.get("values") or ()):
+            for message in names.label_value(value):
+                yield f"{(at[index] / 'values')[number]}: {value} is invalid, {message}"
 
 
 def _matches_nothing(path: Path) -> str:
@@ -108,32 +126,6 @@ def _volume(volume: Tree, path: Path) -> Iterator[str]:
         yield from claim_spec(claim.get("spec") or {}, at)
 
 
-def _token_paths(volumes: Sequence[Tree], path: Path) -> Iterator[str]:
-    sources = [
-        (index, source)
-        for index, volume in enumerate(volumes)
-        for source in value_at(volume, "projected", "sources") or ()
-    ]
-    taken = {
-        source["serviceAccountToken"].get("path") or ""
-        for _, source in sources
-        if source.get("serviceAccountToken") is not None
-    }
-    for index, source in sources if taken else ():
-        at = path[index] / "projected" / "sources"
-        for name, shown in _TOKEN_FILES.items():
-            for number, item in enumerate(value_at(source, name, "items") or ()):
-                if item.get("path") in taken:
-                    yield _same_path((at / shown)[number], item["path"])
-        bundle = value_at(source, "clusterTrustBundle", "path")
-        if bundle in taken:
-            yield _same_path(at / "ClusterTrustBundle", bundle)
-
-
-def _same_path(path: Path, file: str) -> str:
-    return f'{path}: has duplicated path with ServiceAccountToken "{file}"'
-
-
 def _repeated(items: Sequence[Tree], field: str, path: Path) -> Iterator[str]:
     seen: set[str] = set()
     for index, item in enumerate(items):
@@ -150,21 +142,20 @@ def _containers(obj: Tree, path: Path) -> Iterator[str]:
     pod_seccomp = "seccomp.security.alpha.kubernetes.io/pod"
     if whole.get("seccompProfile") is None and pod_seccomp in given:
         yield f"{at[pod_seccomp]}: {_SECCOMP}"
-    for kind in _CONTAINERS:
-        for index, container in enumerate(spec.get(kind) or ()):
-            own, name = container.get("securityContext") or {}, container.get("name") or ""
-            seccomp = f"container.seccomp.security.alpha.kubernetes.io/{name}"
-            if own.get("seccompProfile") is None and seccomp in given:
-                yield f"{at[seccomp]}: {_SECCOMP}"
-            armor = f"container.apparmor.security.beta.kubernetes.io/{name}"
-            fields = (whole.get("appArmorProfile"), own.get("appArmorProfile"))
-            if fields == (None, None) and armor in given:
-                yield f"{at[armor]}: {_APP_ARMOR}"
-            where = (path / "spec" / kind)[index]
-            for what in ("limits", "requests"):
-                sizes = value_at(container, "resources", what) or {}
-                yield from _fractions(sizes, where / "resources" / what)
-            yield from _environment(container, where)
+    for container, where in all_containers(spec, path / "spec"):
+        own, name = container.get("securityContext") or {}, container.get("name") or ""
+        seccomp = f"container.seccomp.security.alpha.kubernetes.io/{name}"
+        if own.get("seccompProfile") is None and seccomp in given:
+            yield f"{at[seccomp]}: {_SECCOMP}"
+        armor = f"{APP_ARMOR}{name}"
+        fields = (whole.get("appArmorProfile"), own.get("appArmorProfile"))
+        # New pods get the fields: what is said of that is no matter of what they look like.
+        if str(path) and fields == (None, None) and armor in given:
+            yield f"{at[armor]}: {DEPRECATED}"
+        for what in ("limits", "requests"):
+            sizes = value_at(container, "resources", what) or {}
+            yield from _fractions(sizes, where / "resources" / what)
+        yield from _environment(container, where)
 
 
 def _fractions(sizes: Tree, path: Path) -> Iterator[str]:
@@ -190,18 +181,34 @@ def _environment(container: Tree, path: Path) -> Iterator[str]:
 
 def _ports(spec: Tree, path: Path) -> Iterator[str]:
     seen: dict[tuple[int, str], list[tuple[Path, Tree]]] = {}
-    for kind in _CONTAINERS:
-        for number, container in enumerate(spec.get(kind) or ()):
-            for index, port in enumerate(container.get("ports") or ()):
-                at = ((path / kind)[number] / "ports")[index]
-                if port.get("hostIP") and not port.get("hostPort"):
-                    yield f"{at}: hostIP set without hostPort: {_shown(port)}"
-                key = (port.get("containerPort") or 0, port.get("protocol") or "")
-                for where, other in seen.get(key, ()):
-                    clash = _clash(port, other)
-                    if clash:
-                        yield f"{at}: {clash} port definition with {where}"
-                seen.setdefault(key, []).append((at, port))
+    for port, at in _all_ports(spec, path):
+        if port.get("hostIP") and not port.get("hostPort"):
+            yield f"{at}: hostIP set without hostPort: {_shown(port)}"
+        key = (port.get("containerPort") or 0, port.get("protocol") or "")
+        for where, other in seen.get(key, ()):
+            clash = _clash(port, other)
+            if clash:
+                yield f"{at}: {clash} port definition with {where}"
+        seen.setdefault(key, []).append((at, port))
+
+
+def _all_ports(spec: Tree, path: Path) -> Iterator[tuple[Tree, Path]]:
+    for container, where in all_containers(spec, path):
+        for index, port in enumerate(container.get("ports") or ()):
+            yield port, (where / "ports")[index]
+
+
+def _port_names(spec: Tree, path: Path) -> Iterator[str]:
+    seen: dict[str, Path] = {}
+    for port, at in _all_ports(spec, path):
+        name = port.get("name")
+        if name and name in seen:
+            yield (
+                f'{at}: duplicate port name "{name}" with {seen[name]}, services and probes that '
+                f"select ports by name will use {seen[name]}"
+            )
+        elif name:
+            seen[name] = at
 
 
 def _clash(port: Tree, other: Tree) -> str:

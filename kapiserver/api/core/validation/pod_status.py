@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Sequence
 
-from kapiserver.api import names
-from kapiserver.api.core.validation.common import INT32_MAX, checked, in_range
+from kapiserver.api import addresses, names
+from kapiserver.api.core.validation.common import INT32_MAX, checked, checked_name, in_range
+from kapiserver.api.core.validation.pod_annotations import changed_annotations
 from kapiserver.api.errors import (
     FieldError,
     Path,
     duplicate,
     forbidden,
     invalid,
-    not_found,
     not_supported,
+    required,
 )
 from kapiserver.api.metadata import immutable
 from kapiserver.api.types import Tree
@@ -22,6 +22,7 @@ from kapiserver.api.types import Tree
 _STATUS = Path("status")
 _OWN_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 _HEALTH = ("Healthy", "Unhealthy", "Unknown")
+_NO_GENERATION = "must be a non-negative integer"
 _LISTS = (
     ("containerStatuses", "containers"),
     ("initContainerStatuses", "initContainers"),
@@ -32,56 +33,97 @@ _LISTS = (
 def changed_pod_status(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed status."""
     status, before, spec = new.get("status") or {}, old.get("status") or {}, new.get("spec") or {}
-    for index, condition in enumerate(status.get("conditions") or ()):
-        kind = condition.get("type") or ""
-        if kind not in _OWN_CONDITIONS:
-            at = (Path("metadata") / "conditions")[index] / "Type"  # as kube-apiserver calls it
-            yield from checked(names.qualified_name, kind, at)
+    yield from changed_annotations(new, old)
+    yield from _conditions(status.get("conditions") or ())
     node = status.get("nominatedNodeName")
     if node and node != before.get("nominatedNodeName"):
-        yield from checked(names.dns1123_subdomain, node, _STATUS / "nominatedNodeName")
+        at = _STATUS / "nominatedNodeName"
+        yield from checked(names.dns1123_subdomain, node, at)
+        if (old.get("spec") or {}).get("nodeName"):
+            yield forbidden(at, "may not be set on pods that are already bound to a node")
+    if (status.get("observedGeneration") or 0) < 0:
+        at = _STATUS / "observedGeneration"
+        yield invalid(at, status["observedGeneration"], _NO_GENERATION)
     quality = status.get("qosClass") or "", before.get("qosClass") or ""
     yield from immutable(*quality, _STATUS / "qosClass")
     for name, kind in _LISTS:
-        yield from _transitions(status, before, spec, name, kind)
+        yield from _transitions(status, before, old.get("spec") or {}, name, kind)
     yield from _claims(status.get("resourceClaimStatuses"), spec)
-    yield from _addresses(status, "podIPs")
+    if status.get("extendedResourceClaimStatus") is not None:
+        at = _STATUS / "extendedResourceClaimStatus"
+        yield from _extended_claim(status["extendedResourceClaimStatus"], spec, at)
+    yield from _addresses(status, before, "podIPs")
     hosts = status.get("hostIPs") or ()
-    if hosts and status.get("hostIP") != hosts[0].get("ip"):
+    if hosts and (status.get("hostIP") or "") != (hosts[0].get("ip") or ""):
         at = (_STATUS / "hostIPs")[0] / "ip"
         yield invalid(at, hosts[0].get("ip") or "", "must be equal to `hostIP`")
-    yield from _addresses(status, "hostIPs")
+    yield from _addresses(status, before, "hostIPs")
+    windows = (spec.get("os") or {}).get("name") == "windows"
+    for name, _ in _LISTS:
+        yield from _users(status.get(name) or (), _STATUS / name, windows=windows)
     for name, kind in _LISTS:
-        yield from _containers(status.get(name) or (), spec, _STATUS / name, kind)
+        yield from _resources(status.get(name) or (), spec, _STATUS / name, kind)
+
+
+def _conditions(conditions: Sequence[Tree]) -> Iterator[FieldError]:
+    for index, condition in enumerate(conditions):
+        at, kind = (_STATUS / "conditions")[index], condition.get("type") or ""
+        if (condition.get("observedGeneration") or 0) < 0:
+            where = at / "observedGeneration"
+            yield invalid(where, condition["observedGeneration"], _NO_GENERATION)
+        if kind not in _OWN_CONDITIONS:
+            yield from checked(names.qualified_name, kind, at / "Type")  # as kube-apiserver says
 
 
 def _transitions(
     status: Tree, before: Tree, spec: Tree, name: str, kind: str
 ) -> Iterator[FieldError]:
     """What has ended for good does not begin again."""
-    restart = "Never" if kind == "ephemeralContainers" else spec.get("restartPolicy")
-    if restart == "Always":
-        return
-    found = {one.get("name"): one for one in status.get(name) or ()}
-    own = {one.get("name"): one for one in spec.get(kind) or ()}
+    found: dict[str | None, list[Tree]] = {}
+    for one in status.get(name) or ():
+        found.setdefault(one.get("name"), []).append(one)
     for index, old in enumerate(before.get(name) or ()):
         ended = (old.get("state") or {}).get("terminated")
-        container = own.get(old.get("name")) or {}
-        if ended is None or (ended.get("exitCode") and restart == "OnFailure"):
+        runs = any(
+            (one.get("state") or {}).get("terminated") is None
+            for one in found.get(old.get("name"), ())
+        )
+        if ended is None or not runs:
             continue
-        if _starts_again(container, kind):
-            continue
-        one = found.get(old.get("name"))
-        if one is not None and (one.get("state") or {}).get("terminated") is None:
+        if not _starts_again(spec, kind, old.get("name"), ended.get("exitCode") or 0):
             detail = "may not be transitioned to non-terminated state"
             yield forbidden((_STATUS / name)[index] / "state", detail)
 
 
-def _starts_again(container: Tree, kind: str) -> bool:
-    if container.get("restartPolicyRules"):
+def _starts_again(spec: Tree, kind: str, name: str | None, code: int) -> bool:
+    """Whether the container does after it ended with that code."""
+    if kind == "ephemeralContainers":
+        return False
+    if _may_all_restart(spec):
         return True
-    policy = container.get("restartPolicy")
-    return policy == "Always" or (kind == "containers" and policy == "OnFailure")
+    own = next((one for one in spec.get(kind) or () if one.get("name") == name), None)
+    if own is None and kind == "containers":
+        return False
+    policy = (own or {}).get("restartPolicy") or spec.get("restartPolicy")
+    rules = (own or {}).get("restartPolicyRules") or ()
+    return (
+        any(_matches(rule.get("exitCodes") or {}, code) for rule in rules)
+        or policy == "Always"
+        or (policy == "OnFailure" and code != 0)
+    )
+
+
+def _may_all_restart(spec: Tree) -> bool:
+    return any(
+        rule.get("action") == "RestartAllContainers"
+        for kind in ("initContainers", "containers")
+        for one in spec.get(kind) or ()
+        for rule in one.get("restartPolicyRules") or ()
+    )
+
+
+def _matches(codes: Tree, code: int) -> bool:
+    return (code in (codes.get("values") or ())) == (codes.get("operator") == "In")
 
 
 def _claims(statuses: Sequence[Tree] | None, spec: Tree) -> Iterator[FieldError]:
@@ -89,56 +131,89 @@ def _claims(statuses: Sequence[Tree] | None, spec: Tree) -> Iterator[FieldError]
     seen: set[str] = set()
     for index, one in enumerate(statuses or ()):
         at, name = (_STATUS / "resourceClaimStatuses")[index], one.get("name") or ""
+        if name not in known:
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            yield invalid(at / "name", name, detail)
         if name in seen:
             yield duplicate(at / "name", name)
-        elif name not in known:
-            yield not_found(at / "name", name)
         seen.add(name)
         if one.get("resourceClaimName") is not None:
             claim = one["resourceClaimName"]
             yield from checked(names.dns1123_subdomain, claim, at / "name")
 
 
-def _addresses(status: Tree, name: str) -> Iterator[FieldError]:
+def _extended_claim(claim: Tree, spec: Tree, path: Path) -> Iterator[FieldError]:
+    """The claim that was made for the extended resources that containers request."""
+    kinds = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    containers = {one.get("name"): one for one in kinds}
+    mappings = claim.get("requestMappings") or ()
+    if not mappings:
+        yield required(path / "requestMappings", "at least one request mapping is required")
+    seen: set[tuple[str, ...]] = set()
+    for index, mapping in enumerate(mappings):
+        at = (path / "requestMappings")[index]
+        parts = ("containerName", "resourceName", "requestName")
+        container, resource, request = key = tuple(mapping.get(part) or "" for part in parts)
+        own = containers.get(container)
+        if own is None:
+            detail = (
+                "must match the name of an entry in spec.initContainers.name or "
+                "spec.containers.name"
+            )
+            yield invalid(at / "containerName", container, detail)
+        elif resource not in ((own.get("resources") or {}).get("requests") or ()):
+            detail = (
+                "must match the extended resource name of an entry in "
+                "spec.initContainers.resources.requests or spec.containers.resources.requests"
+            )
+            yield invalid(at / "resourceName", resource, detail)
+        # kube-apiserver does not say in which mapping.
+        yield from checked(names.dns1123_label, request, path / "requestName")
+        if key in seen:
+            for part, value in zip(parts, key, strict=True):
+                yield duplicate(at / part, value)
+        seen.add(key)
+    name, at = claim.get("resourceClaimName"), path / "resourceClaimName"
+    yield from checked_name(names.dns1123_subdomain, name, at)
+
+
+def _addresses(status: Tree, before: Tree, name: str) -> Iterator[FieldError]:
     path, found = _STATUS / name, status.get(name) or []
-    addresses = [one.get("ip") or "" for one in found]
-    for index, address in enumerate(addresses):
-        yield from checked(names.ip, address, path[index])
-    if len(addresses) < 2:
+    kept = {one.get("ip") for one in before.get(name) or ()}
+    shown = [one.get("ip") or "" for one in found]
+    for index, address in enumerate(shown):
+        if address not in kept:
+            yield from checked(addresses.ip, address, path[index])
+    if len(shown) < 2:
         return
-    shown = [{"IP": address} for address in addresses]
-    if len(addresses) > 2 or not _both_families(addresses):
+    parsed = [addresses.address_of(address) for address in shown]
+    if None in parsed:
+        first = parsed.index(None)
+        words = f"failed to check for dual stack with error:invalid IP[{first}]: {shown[first]}"
+        yield FieldError("internal", path, words)
+    versions = {one.version for one in parsed if one is not None}
+    if len(shown) > 2 or None in parsed or len(versions) < 2:
         detail = "may specify no more than one IP for each IP family"
-        yield invalid(path, shown, detail)
-    for index, address in enumerate(addresses):
-        if address in addresses[:index]:
-            yield duplicate(path[index], shown[index])
+        yield invalid(path, [{"IP": address} for address in shown], detail)
 
 
-def _both_families(addresses: Sequence[str]) -> bool:
-    try:
-        return {ipaddress.ip_address(one).version for one in addresses} == {4, 6}
-    except ValueError:
-        return True  # said already
-
-
-def _containers(
-    statuses: Sequence[Tree], spec: Tree, path: Path, kind: str
-) -> Iterator[FieldError]:
-    windows = (spec.get("os") or {}).get("name") == "windows"
-    own = {one.get("name"): one for one in spec.get(kind) or ()}
+def _users(statuses: Sequence[Tree], path: Path, *, windows: bool) -> Iterator[FieldError]:
     for index, one in enumerate(statuses):
         user = (one.get("user") or {}).get("linux")
         if user is not None:
-            yield from _user(user, path[index] / "linux", windows=windows)
+            yield from _user(user, path[index] / "user" / "linux", windows=windows)
+
+
+def _resources(statuses: Sequence[Tree], spec: Tree, path: Path, kind: str) -> Iterator[FieldError]:
+    own = {one.get("name"): one for one in spec.get(kind) or ()}
+    for index, one in enumerate(statuses):
         allocated = one.get("allocatedResourcesStatus") or ()
         at = path[index] / "allocatedResourcesStatus"
         if allocated and kind == "ephemeralContainers":
             yield forbidden(at, "must not be specified in container status")
             continue
         for number, resource in enumerate(allocated):
-            container = own.get(one.get("name"))
-            yield from _allocated(resource, container, at[number])
+            yield from _allocated(resource, own.get(one.get("name")), at[number])
 
 
 def _user(user: Tree, path: Path, *, windows: bool) -> Iterator[FieldError]:

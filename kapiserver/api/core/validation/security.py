@@ -56,7 +56,7 @@ def container_security(
             )
             yield invalid(path, as_go(context, SecurityContext), detail)
     yield from windows_options(context.get("windowsOptions"), path / "windowsOptions")
-    yield from _app_armor(context.get("appArmorProfile"), path / "appArmorProfile")
+    yield from app_armor_profile(context.get("appArmorProfile"), path / "appArmorProfile")
 
 
 def _users(context: Tree, path: Path) -> Iterator[FieldError]:
@@ -83,7 +83,8 @@ def _seccomp(profile: Tree | None, path: Path) -> Iterator[FieldError]:
         yield from descending(local, path / "localhostProfile")
 
 
-def _app_armor(profile: Tree | None, path: Path) -> Iterator[FieldError]:
+def app_armor_profile(profile: Tree | None, path: Path) -> Iterator[FieldError]:
+    """The AppArmor profile of a container or of a pod."""
     if profile is None:
         return
     type_, local = profile.get("type") or "", profile.get("localhostProfile")
@@ -118,7 +119,7 @@ def pod_security(spec: Tree, path: Path) -> Iterator[FieldError]:
     yield from _choice(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), at)
     yield from _seccomp(context.get("seccompProfile"), at / "seccompProfile")
     yield from windows_options(context.get("windowsOptions"), at / "windowsOptions")
-    yield from _app_armor(context.get("appArmorProfile"), at / "appArmorProfile")
+    yield from app_armor_profile(context.get("appArmorProfile"), at / "appArmorProfile")
     yield from _choice(context, "supplementalGroupsPolicy", ("Merge", "Strict"), at)
     yield from _choice(context, "seLinuxChangePolicy", ("MountOption", "Recursive"), at)
 

@@ -1,4 +1,4 @@
-"""The certificates group: signing requests, bundles of trusted certificates, requests of pods."""
+"""The certificates group: signing requests and bundles of trusted certificates."""
 
 import base64
 from datetime import UTC, datetime, timedelta
@@ -9,8 +9,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from kapiserver.api.certificates import pem
 from tests.api.test_columns import cells
-from tests.objects import GONE, changed, defaulted, strategy, texts
+from tests.objects import GONE, changed, strategy, texts
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])
@@ -57,21 +58,6 @@ BUNDLE = {
     "metadata": {"name": "example.com:signer:b"},
     "spec": {"signerName": "example.com/signer", "trustBundle": AUTHORITY},
 }
-POD = defaulted(
-    {
-        "kind": "PodCertificateRequest",
-        "apiVersion": "certificates.k8s.io/v1",
-        "metadata": {"name": "p", "namespace": "n"},
-        "spec": {
-            "signerName": "example.com/signer",
-            "podName": "p", "podUID": "1",
-            "serviceAccountName": "s", "serviceAccountUID": "2",
-            "nodeName": "n", "nodeUID": "3",
-            "stubPKCS10Request": "",
-        },
-        "status": {},
-    }
-)  # fmt: skip
 APPROVED = {
     "type": "Approved",
     "status": "True",
@@ -121,13 +107,6 @@ NEW = [
     ("clustertrustbundles", BUNDLE, "metadata/name", "b", [
         'metadata.name: Invalid value: "b": ClusterTrustBundle for signerName '
         "example.com/signer must be named with prefix example.com:signer:"
-    ]),
-    ("podcertificaterequests", POD, "", GONE, []),
-    ("podcertificaterequests", POD, "spec/podUID", "", [
-        'spec.podUID: Invalid value: "": must not be empty'
-    ]),
-    ("podcertificaterequests", POD, "spec/maxExpirationSeconds", 60, [
-        "spec.maxExpirationSeconds: Invalid value: 60: must be in the range [3600, 7862400]"
     ]),
 ]  # fmt: skip
 
@@ -192,19 +171,59 @@ def test_certificates_are_certificates():
     ]
 
 
-def test_states_of_pods():
-    """A pod's request ends in one of three ways."""
-    name = "podcertificaterequests/status"
-    decided = {**DENIED, "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    denied = changed(POD, "status/conditions", [decided])
-    assert _updated(name, denied, POD) == []
-    odd = changed(POD, "status/conditions", [{**decided, "type": "Approved"}])
-    assert _updated(name, odd, POD) == [
-        'status.conditions[0].type: Unsupported value: "Approved": supported values: "Denied", '
-        '"Failed", "Issued"'
+LEGACY = "kubernetes.io/legacy-unknown"
+KEPT = [
+    ("spec/signerName", LEGACY, []),
+    ("spec/usages", ["any", "any"], []),
+    ("spec/usages", ["odd"], []),
+    ("spec/usages", [], ["spec.usages: Required value"]),
+    ("spec/expirationSeconds", 1, [
+        "spec.expirationSeconds: Invalid value: 1: may not specify a duration less than 600 "
+        "seconds (10 minutes)"
+    ]),
+    ("status/conditions", [APPROVED, DENIED], []),
+    ("status/conditions", [{**APPROVED, "type": ""}], []),
+    ("status/conditions", [{**APPROVED, "type": "Odd"}] * 2, []),
+    ("status/certificate", "AA==", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value", "messages"), KEPT)
+def test_what_is_stored_may_stay(path, value, messages):
+    """What an older server let through does not keep the rest of a request from changing."""
+    old = changed(REQUEST, path, value)
+    for name in ("", "/status", "/approval"):
+        found = _updated(f"certificatesigningrequests{name}", changed(old), old)
+        assert found == messages, name
+
+
+def test_old_certificates_may_be_mended():
+    """A certificate that never was one is no reason to refuse the next, but it does not change."""
+    old = changed(REQUEST, "status/certificate", "AA==")
+    new = changed(REQUEST, "status/certificate", _encoded(LEAF))
+    assert _updated("certificatesigningrequests/status", new, old) == [
+        "status.certificate: Forbidden: updates may not modify existing certificate content"
     ]
-    (after,) = _updated(name, changed(POD), denied)
-    assert after.endswith("immutable after PodCertificateRequest is issued, denied, or failed")
+
+
+def test_failures_stay():
+    """What has failed has failed."""
+    old = changed(REQUEST, "status/conditions", [{**APPROVED, "type": "Failed"}])
+    assert _updated("certificatesigningrequests/status", changed(REQUEST), old) == [
+        'status.conditions: Forbidden: updates may not remove a condition of type "Failed"'
+    ]
+
+
+def test_certificates_of_no_version():
+    """A certificate in a version that does not exist is no anchor, and no failure either."""
+    (block,) = pem.blocks(AUTHORITY)
+    content = block.content.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x09", 1)
+    lines = base64.encodebytes(content).decode()
+    text = f"-----BEGIN CERTIFICATE-----\n{lines}-----END CERTIFICATE-----\n"
+    new = changed(BUNDLE, "spec/trustBundle", text)
+    assert texts(strategy("clustertrustbundles").validate(new)) == [
+        'spec.trustBundle: Invalid value: "<value omitted>": entry 0 does not parse as X.509'
+    ]
 
 
 def test_cells():
@@ -212,4 +231,3 @@ def test_cells():
     obj = changed(REQUEST, "status", {"conditions": [APPROVED], "certificate": "AA=="})
     found = cells("certificatesigningrequests", obj)
     assert list(found.values())[2:] == ["example.com/signer", "me", "<none>", "Approved,Issued"]
-    assert cells("podcertificaterequests", POD)["State"] == "Pending"

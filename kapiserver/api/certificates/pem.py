@@ -46,37 +46,60 @@ def blocks(text: str) -> Iterator[Block]:
 
 def certificate(block: Block) -> Certificate | None:
     """The certificate of a block, or None where it is none."""
-    from cryptography.x509 import load_der_x509_certificate  # slow to load, and rarely needed
+    from cryptography import x509  # slow to load, and rarely needed
 
     try:
-        return load_der_x509_certificate(block.content)
-    except ValueError:
+        return x509.load_der_x509_certificate(block.content)
+    except (ValueError, x509.InvalidVersion):
         return None
 
 
 def is_authority(found: Certificate) -> bool:
     """Whether a certificate may sign others."""
-    from cryptography.x509 import BasicConstraints, ExtensionNotFound
+    from cryptography import x509
 
     try:
-        return found.extensions.get_extension_for_class(BasicConstraints).value.ca
-    except (ExtensionNotFound, ValueError):
+        return found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (
+        x509.DuplicateExtension,
+        x509.ExtensionNotFound,
+        x509.UnsupportedGeneralNameType,
+        ValueError,
+    ):
         return False
+
+
+def alternative_names(found: Certificate) -> tuple[list[str], list[str]]:
+    """The DNS names and the addresses of mail that a certificate is for."""
+    from cryptography import x509
+
+    try:
+        kind = x509.SubjectAlternativeName
+        names = found.extensions.get_extension_for_class(kind).value
+    except (
+        x509.DuplicateExtension,
+        x509.ExtensionNotFound,
+        x509.UnsupportedGeneralNameType,
+        ValueError,
+    ):
+        return [], []
+    mail = names.get_values_for_type(x509.RFC822Name)
+    return list(names.get_values_for_type(x509.DNSName)), list(mail)
 
 
 def wrong_with_request(text: str) -> str:
     """What is wrong with a signing request in PEM; "" when it is fine."""
+    from cryptography import x509
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-    from cryptography.x509 import load_der_x509_csr
 
     first = next(blocks(text), None)
     if first is None or first.type != "CERTIFICATE REQUEST":
         return "PEM block type must be CERTIFICATE REQUEST"
     try:
-        if not load_der_x509_csr(first.content).is_signature_valid:
+        if not x509.load_der_x509_csr(first.content).is_signature_valid:
             raise InvalidSignature
     except InvalidSignature:
         return "x509: certificate signature verification failed"
-    except (ValueError, UnsupportedAlgorithm):
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
         return "asn1: structure error: malformed certificate request"
     return ""

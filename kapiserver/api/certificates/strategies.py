@@ -6,16 +6,20 @@ import copy
 
 from kapiserver.api import names
 from kapiserver.api.certificates import v1
-from kapiserver.api.certificates.validation import (
-    DECISIONS,
-    changed_approval,
+from kapiserver.api.certificates.validation.pod_requests import (
     changed_pod_request,
     changed_pod_request_status,
+    pod_request,
+)
+from kapiserver.api.certificates.validation.signing_requests import (
+    DECISIONS,
+    changed_approval,
     changed_signing_request,
     changed_signing_status,
-    changed_trust_bundle,
-    pod_request,
     signing_request,
+)
+from kapiserver.api.certificates.validation.trust_bundles import (
+    changed_trust_bundle,
     trust_bundle,
 )
 from kapiserver.api.errors import FieldError

@@ -1,0 +1,293 @@
+"""Rules for requests of pods: who asks, with which key, and how it ends.
+
+The one rule with a clock in it (a certificate begins within five minutes of now) is not here.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from kapiserver.api import names
+from kapiserver.api.certificates import keys, pem
+from kapiserver.api.core.validation.common import checked
+from kapiserver.api.core.validation.conditions import conditions
+from kapiserver.api.core.validation.signers import signer_name
+from kapiserver.api.errors import (
+    OMITTED,
+    FieldError,
+    Path,
+    invalid,
+    not_among,
+    required,
+    too_long,
+)
+from kapiserver.api.metadata import ANNOTATIONS_MAX, immutable
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+_SPEC, _STATUS = Path("spec"), Path("status")
+_CHAIN = _STATUS / "certificateChain"
+_STATES = ("Issued", "Denied", "Failed")
+_UID_MAX = 128
+_KEY_MAX = 10 * 1024
+_CHAIN_MAX = 100 * 1024
+_HOUR = 3600
+_DAY = 24 * _HOUR
+_EARLY = timedelta(minutes=10)
+_NANOSECOND = 1_000_000_000
+_KUBERNETES = "kubernetes.io"
+_NOT_A_KEY = "must be a valid PKIX-serialized public key"
+_UNSIGNED = "could not verify proof-of-possession signature"
+_MAIL = re.compile(r"[^\s@<>()\[\]\\,;:\"]+@[^\s@<>()\\,;:\"]+")
+
+
+def pod_request(obj: Tree) -> Iterator[FieldError]:
+    """A new request of a pod."""
+    spec = obj.get("spec") or {}
+    signer = spec.get("signerName") or ""
+    yield from signer_name(signer, _SPEC / "signerName")
+    told = spec.get("unverifiedUserAnnotations") or {}
+    yield from _annotations(told, _SPEC / "unverifiedUserAnnotations")
+    for kind in ("pod", "serviceAccount", "node"):
+        name, uid = spec.get(f"{kind}Name") or "", spec.get(f"{kind}UID") or ""
+        yield from checked(names.dns1123_subdomain, name, _SPEC / f"{kind}Name")
+        if not uid:
+            yield invalid(_SPEC / f"{kind}UID", uid, "must not be empty")
+        if len(uid) > _UID_MAX:
+            yield too_long(_SPEC / f"{kind}UID", _UID_MAX)
+    seconds, at = spec.get("maxExpirationSeconds"), _SPEC / "maxExpirationSeconds"
+    if seconds is None:
+        yield required(at, "must be set")
+        return
+    domain = signer.partition("/")[0]
+    own = domain == _KUBERNETES or domain.endswith(f".{_KUBERNETES}")
+    most = _DAY if own else 91 * _DAY
+    if not _HOUR <= seconds <= most:
+        yield invalid(at, seconds, f"must be in the range [{_HOUR}, {most}]")
+    yield from _key(spec)
+
+
+def _annotations(told: Mapping[str, str], path: Path) -> Iterator[FieldError]:
+    for key in told:
+        spelled = key.lower()
+        if not spelled:
+            yield required(path)
+            continue
+        yield from checked(names.qualified_name, spelled, path)
+        if "/" not in spelled:
+            yield invalid(path, spelled, 'must be a domain-prefixed key (such as "acme.io/foo")')
+    sizes = (len(f"{key}{value}".encode("utf-8", "replace")) for key, value in told.items())
+    if sum(sizes) > ANNOTATIONS_MAX:
+        yield too_long(path, ANNOTATIONS_MAX)
+
+
+def _key(spec: Tree) -> Iterator[FieldError]:
+    fields = ("pkixPublicKey", "proofOfPossession", "stubPKCS10Request")
+    given = {name: base64.b64decode(spec.get(name) or "") for name in fields}
+    for name, content in given.items():
+        if len(content) > _KEY_MAX:
+            yield too_long(_SPEC / name, _KEY_MAX)
+            return
+    pkix, proof, stub = given.values()
+    if bool(stub) == bool(pkix or proof) or bool(pkix) != bool(proof):
+        detail = (
+            "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set"
+        )
+        yield invalid(_SPEC, OMITTED, detail)
+    elif stub:
+        yield from _stub(stub)
+    else:
+        yield from _pair(pkix, proof, (spec.get("podUID") or "").encode("utf-8", "replace"))
+
+
+def _stub(stub: bytes) -> Iterator[FieldError]:
+    path, request = _SPEC / "stubPKCS10Request", keys.request(stub)
+    if request is None:
+        yield invalid(path, OMITTED, "must be a valid PKCS#10 CSR")
+        return
+    key = keys.public_key(keys.key_of(request))
+    what, wrong = keys.wrong_with_key(key) if key else (None, _NOT_A_KEY)
+    if not wrong and not keys.signs_itself(request):
+        what, wrong = None, _UNSIGNED
+    if wrong:
+        yield invalid(path, OMITTED if what is None else what, wrong)
+
+
+def _pair(pkix: bytes, proof: bytes, uid: bytes) -> Iterator[FieldError]:
+    path, key = _SPEC / "pkixPublicKey", keys.public_key(pkix)
+    what, wrong = keys.wrong_with_key(key) if key else (None, _NOT_A_KEY)
+    if wrong:
+        yield invalid(path, base64.b64encode(pkix).decode() if what is None else what, wrong)
+    elif key and not keys.is_signed(key, proof, uid):
+        yield invalid(_SPEC / "proofOfPossession", OMITTED, _UNSIGNED)
+
+
+def changed_pod_request(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """Metadata alone changes."""
+    yield from immutable(new.get("spec"), old.get("spec"), _SPEC)
+
+
+def changed_pod_request_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """What the signer reports: one state, for good."""
+    listed = value_at(new, "status", "conditions")
+    found = [*_states(new), *conditions(listed, _STATUS / "conditions")]
+    yield from found
+    if found:
+        return
+    status, before = _given(new), _given(old)
+    types = {one.get("type") for one in listed or ()}
+    wrong = ""
+    if before.get("conditions"):
+        if status != before:
+            wrong = "immutable after PodCertificateRequest is issued, denied, or failed"
+    elif types.intersection(("Denied", "Failed")):
+        if len(status) > 1:
+            wrong = (
+                "non-condition status fields must be empty when denying or failing the "
+                "PodCertificateRequest"
+            )
+    elif "Issued" in types:
+        yield from _issued(status, old.get("spec") or {})
+    elif status != before:
+        wrong = 'status is immutable unless transitioning to "Issued", "Denied", or "Failed"'
+    if wrong:
+        yield invalid(_STATUS, OMITTED, wrong)
+
+
+def _given(obj: Tree) -> Tree:
+    return {name: value for name, value in (obj.get("status") or {}).items() if value}
+
+
+def _states(obj: Tree) -> Iterator[FieldError]:
+    known = 0
+    for index, one in enumerate(value_at(obj, "status", "conditions") or ()):
+        # Upstream spells these paths with a dot before the index.
+        at, type_ = _STATUS / "conditions" / f"[{index}]", one.get("type") or ""
+        if type_ not in _STATES:
+            yield not_among(at / "type", type_, _STATES)
+            continue
+        known += 1
+        if known > 1:
+            detail = 'There may be at most one condition with type "Issued", "Denied", or "Failed"'
+            yield invalid(at / "type", type_, detail)
+        if one.get("status") != "True":
+            yield not_among(at / "status", one.get("status") or "", ("True",))
+
+
+def _issued(status: Tree, spec: Tree) -> Iterator[FieldError]:
+    chain = status.get("certificateChain") or ""
+    if len(chain.encode("utf-8", "replace")) > _CHAIN_MAX:
+        yield too_long(_CHAIN, _CHAIN_MAX)
+        return
+    blocks = list(pem.blocks(chain))
+    leaf = pem.certificate(blocks[0]) if blocks else None
+    if leaf is None or blocks[0].type != "CERTIFICATE":
+        yield invalid(_CHAIN, chain, _no_leaf(blocks))
+        return
+    found = list(_names(leaf))
+    yield from found
+    wanted = _wanted_key(spec)
+    if not wanted:
+        pkix = spec.get("pkixPublicKey") or ""
+        yield invalid(_SPEC / "pkixPublicKey", pkix, _NOT_A_KEY)
+        return
+    if wanted != keys.key_of(leaf):
+        yield invalid(_CHAIN, chain, "leaf certificate was not issued to the requested public key")
+        return
+    missing = list(_missing_times(status))
+    yield from missing
+    if found or missing:
+        return
+    wrong = next(_times(status, leaf, spec.get("maxExpirationSeconds") or 0), None)
+    detail = _wrong_below(blocks[1:])
+    if wrong is not None:
+        yield wrong
+    elif detail:
+        yield invalid(_CHAIN, chain, detail)
+
+
+def _no_leaf(blocks: list[pem.Block]) -> str:
+    if not blocks:
+        return "issued certificate chain must contain at least one certificate"
+    if blocks[0].type != "CERTIFICATE":
+        return "issued certificate chain must consist entirely of CERTIFICATE PEM blocks"
+    return "leaf certificate does not parse as valid X.509"
+
+
+def _wrong_below(blocks: list[pem.Block]) -> str:
+    for block in blocks:
+        if block.type != "CERTIFICATE":
+            # The spelling is upstream's.
+            return "issued certificate chain must consist entirely of CERTFICATE PEM blocks"
+        if pem.certificate(block) is None:
+            return "intermediate certificate does not parse as valid X.509"
+    return ""
+
+
+def _names(leaf: Certificate) -> Iterator[FieldError]:
+    hosts, mail = pem.alternative_names(leaf)
+    for host in hosts:
+        if not host:
+            yield invalid(_CHAIN, host, "leaf certificate should not contain empty DNSName")
+        if ".." in host:
+            detail = "leaf certificate's DNSName should not contain '..'"
+            yield invalid(_CHAIN, host, detail)
+        if host.startswith(".") or host.endswith("."):
+            detail = "leaf certificate's DNSName should not start or end with '.'"
+            yield invalid(_CHAIN, host, detail)
+    for address in mail:
+        if not _MAIL.fullmatch(address):
+            detail = "leaf certificate should not contain invalid EmailAddress"
+            yield invalid(_CHAIN, address, detail)
+
+
+def _wanted_key(spec: Tree) -> bytes:
+    pkix = base64.b64decode(spec.get("pkixPublicKey") or "")
+    if pkix:
+        key = keys.public_key(pkix)
+        return keys.encoded(key) if key else b""
+    request = keys.request(base64.b64decode(spec.get("stubPKCS10Request") or ""))
+    return keys.key_of(request) if request else b""
+
+
+def _missing_times(status: Tree) -> Iterator[FieldError]:
+    for name in ("notBefore", "notAfter"):
+        if not status.get(name):
+            detail = "must be present and consistent with the issued certificate"
+            yield required(_STATUS / name, detail)
+    if not status.get("beginRefreshAt"):
+        detail = "must be present and in the range [notbefore+10min, notafter-10min]"
+        yield required(_STATUS / "beginRefreshAt", detail)
+
+
+def _times(status: Tree, leaf: Certificate, most: int) -> Iterator[FieldError]:
+    begin, refresh, end = (
+        datetime.fromisoformat(status[name]) for name in ("notBefore", "beginRefreshAt", "notAfter")
+    )
+    known = (
+        ("notBefore", begin, leaf.not_valid_before_utc, "NotBefore"),
+        ("notAfter", end, leaf.not_valid_after_utc, "NotAfter"),
+    )
+    for name, told, encoded, word in known:
+        if told != encoded:
+            detail = f"must be set to the {word} time encoded in the leaf certificate"
+            yield invalid(_STATUS / name, status[name], detail)
+    lifetime = int((end - begin).total_seconds())
+    if lifetime < _HOUR:
+        detail = "leaf certificate lifetime must be >= 1 hour"
+        yield invalid(_CHAIN, lifetime * _NANOSECOND, detail)
+    if lifetime > most:
+        detail = f"leaf certificate lifetime must be <= spec.maxExpirationSeconds ({most})"
+        yield invalid(_CHAIN, lifetime * _NANOSECOND, detail)
+    at, told = _STATUS / "beginRefreshAt", status["beginRefreshAt"]
+    if refresh - begin < _EARLY:
+        yield invalid(at, told, "must be at least 10 minutes after status.notBefore")
+    if end - refresh < _EARLY:
+        yield invalid(at, told, "must be at least 10 minutes before status.notAfter")

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from email.utils import formatdate, parsedate_to_datetime
 
+from kapiserver.api.errors import NotRegistered
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
@@ -22,6 +23,7 @@ from kapiserver.codecs.negotiation import parse_accept
 _JSON = "application/json"
 _PROTOBUF = "application/com.github.proto-openapi.spec.{}.v1.0+protobuf"
 _OF_CBOR = (CBOR.name, CBOR.stream_name, "application/apply-patch+cbor")
+_ATTEMPTS = 10
 _YEAR = 365 * 24 * 3600
 
 
@@ -39,14 +41,11 @@ async def answer(server: Server, request: Request) -> Answer:
         raise MethodNotAllowed
     version, _, path = request.path.removeprefix("/openapi").strip("/").partition("/")
     documents = _documents_of(server.scheme, server.clock.now, server.codecs.media_types)
-    if version == "v3" and not path:
-        return _answered(request, await documents.index(), _JSON)
-    if version == "v2" and not path:
-        document: Document | None = await documents.v2()
-    else:
-        document = await documents.v3(path) if version == "v3" else None
+    document = await _found(documents, version, path)
     if document is None:
         return page_not_found()
+    if version == "v3" and not path:
+        return _answered(request, document, _JSON)
     media = _negotiated(request, version)
     if media is None:
         return Response(status=406, media_type="text/plain; charset=utf-8", headers=[_VARY])
@@ -61,6 +60,23 @@ async def answer(server: Server, request: Request) -> Answer:
         return _answered(request, document, media, headers)
     body = await documents.protobuf(path or version)
     return _answered(request, document, media, headers, body)
+
+
+async def _found(documents: Documents, version: str, path: str) -> Document | None:
+    """The document; None where there is no such. Raises NotRegistered when custom kinds went each
+    time while it was made."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return await _made(documents, version, path)
+        except NotRegistered:
+            continue
+    return await _made(documents, version, path)
+
+
+async def _made(documents: Documents, version: str, path: str) -> Document | None:
+    if version == "v3":
+        return await (documents.v3(path) if path else documents.index())
+    return await documents.v2() if version == "v2" and not path else None
 
 
 _VARY = ("Vary", "Accept")

@@ -1,5 +1,6 @@
 """CustomResourceDefinitions over HTTP: their rules, their names, their changes and their end."""
 
+import itertools
 import json
 import random
 from collections.abc import Iterator
@@ -244,6 +245,26 @@ def test_discovery_and_openapi_know_custom_kinds_at_once(api: Api) -> None:
     api.patch(f"{CRDS}/{crd['metadata']['name']}", {"spec": {"versions": [more]}})
     schemas = api.get(f"/openapi/v3/apis/{group}/v1").json["components"]["schemas"]
     assert schemas[f"{name}.v1.Widget"]["description"] == "Another."
+
+
+def test_openapi_while_definitions_come_and_go(api: Api) -> None:
+    """Whatever goes while a document is made, the document is answered."""
+
+    def come_and_go(_: int) -> None:
+        obj = definition()
+        establish(api, obj)
+        assert api.get(path_of(obj)).status == 200
+        assert api.delete(f"{CRDS}/{obj['metadata']['name']}").status == 200
+
+    with ThreadPoolExecutor() as pool:
+        changes = [pool.submit(come_and_go, at) for at in range(60)]
+        for path in itertools.cycle(("v2", "v3")):
+            answer = api.get(f"/openapi/{path}")
+            assert answer.status == 200, answer.body
+            if all(change.done() for change in changes):
+                break
+        for change in changes:
+            change.result()
 
 
 def test_a_changed_schema_holds_for_what_is_stored(api: Api) -> None:

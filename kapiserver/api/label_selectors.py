@@ -6,6 +6,7 @@ Mirrors LabelSelectorAsSelector and its validation in k8s.io/apimachinery.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 from kapiserver.api import names
 from kapiserver.api.errors import BadObject, FieldError, Path, forbidden, invalid, required
@@ -48,13 +49,23 @@ def selects_everything(selector: Tree) -> bool:
     return not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 
-def validate_label_selector(selector: Tree | None, path: Path) -> list[FieldError]:
-    """The rules for a selector."""
+def validate_label_selector(
+    selector: Tree | None, path: Path, *, before: Tree | None = None
+) -> list[FieldError]:
+    """The rules for a selector.
+
+    Old servers looked at no values of expressions: if `before`, the selector that is to be
+    replaced, breaks the rules, then the values of the new one may be anything too.
+    """
     if selector is None:
         return []
+    lax = before is not None and bool(validate_label_selector(before, path))
     found = validate_labels(selector.get("matchLabels"), path / "matchLabels")
     for index, one in enumerate(selector.get("matchExpressions") or ()):
-        found.extend(_validate_expression(one, (path / "matchExpressions")[index]))
+        at = (path / "matchExpressions")[index]
+        found.extend(_validate_expression(one, at))
+        if not lax:
+            found.extend(_validate_values(one.get("values") or (), at / "values"))
     return found
 
 
@@ -77,12 +88,15 @@ def _validate_expression(one: Tree, path: Path) -> list[FieldError]:
     else:
         found.append(invalid(path / "operator", operator, "not a valid selector operator"))
     found.extend(validate_label_key(one.get("key") or "", path / "key"))
-    for index, value in enumerate(values):
-        found.extend(
-            invalid((path / "values")[index], value, message)
-            for message in names.label_value(value)
-        )
     return found
+
+
+def _validate_values(values: Sequence[str], path: Path) -> list[FieldError]:
+    return [
+        invalid(path[index], value, message)
+        for index, value in enumerate(values)
+        for message in names.label_value(value)
+    ]
 
 
 def validate_label_key(key: str, path: Path) -> list[FieldError]:

@@ -311,3 +311,51 @@ def test_mount_options():
     ]
     served = changed(changed(volume, "spec/hostPath"), "spec/nfs", {"server": "s", "path": "/a"})
     assert strategy("persistentvolumes").validate(served) == []
+
+
+def selecting(key, value):
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+
+
+CLAIM = {
+    "kind": "PersistentVolumeClaim",
+    "apiVersion": "v1",
+    "metadata": {"name": "c", "namespace": "n"},
+    "spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "selector": selecting("a", "b"),
+    },
+    "status": {},
+}
+BUDGET = {"metadata": {"name": "b"}, "spec": {"selector": selecting("a", "b")}}
+POLICY = {"metadata": {"name": "p"}, "spec": {"podSelector": selecting("a", "b")}}
+SELECTORS = [
+    ("persistentvolumeclaims", CLAIM, "selector"),
+    ("poddisruptionbudgets", BUDGET, "selector"),
+    ("networkpolicies", POLICY, "podSelector"),
+]
+
+
+@pytest.mark.parametrize(("name", "obj", "part"), SELECTORS)
+def test_selectors_of_old_servers(name, obj, part):
+    """Values that were never looked at may stay; keys were, and new objects get none."""
+    at = f"spec.{part}.matchExpressions[0]"
+    value = f'{at}.values[0]: Invalid value: "-": {names.label_value("-")[0]}'
+    key = f'{at}.key: Invalid value: "-": {names.qualified_name("-")[0]}'
+    bad = changed(obj, f"spec/{part}", selecting("a", "-"))
+    found = strategy(name)
+    assert texts(found.validate(bad)) == [value]
+    assert value in texts(found.validate_update(bad, obj))
+    assert texts(found.validate_update(bad, bad)) == []
+    worse = changed(obj, f"spec/{part}", selecting("-", "-"))
+    assert key in texts(found.validate_update(worse, bad))
+
+
+def test_sides_of_old_policies():
+    """The other side of a policy may be what its own pods may be."""
+    old = changed(POLICY, "spec/podSelector", selecting("a", "-"))
+    new = changed(old, "spec/ingress", [{"from": [{"podSelector": selecting("a", "-")}]}])
+    policies = strategy("networkpolicies")
+    assert texts(policies.validate_update(new, old)) == []
+    assert len(policies.validate(new)) == 2

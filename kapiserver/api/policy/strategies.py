@@ -33,7 +33,7 @@ class PodDisruptionBudgetStrategy(SpecStrategy):
         return list(pod_disruption_budget(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return self.validate(new)
+        return list(pod_disruption_budget(new, old))
 
 
 _BUDGET = PodDisruptionBudgetStrategy()

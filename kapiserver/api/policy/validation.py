@@ -8,6 +8,7 @@ from kapiserver.api.core.validation.conditions import conditions
 from kapiserver.api.core.validation.controllers import at_most_whole, counts, int_or_percent
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported
 from kapiserver.api.label_selectors import validate_label_selector
+from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
@@ -16,9 +17,9 @@ _EVICTION = ("AlwaysAllow", "IfHealthyBudget")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
-def pod_disruption_budget(obj: Tree) -> Iterator[FieldError]:
-    """A budget, new or changed."""
-    spec = obj.get("spec") or {}
+def pod_disruption_budget(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
+    """A budget, new or in the place of an old one."""
+    spec, before = obj.get("spec") or {}, value_at(old or {}, "spec", "selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if all(spec.get(name) is not None for name in _AMOUNTS):
         # The spec as Go spells it: the inner type has no names of its own.
@@ -33,7 +34,7 @@ def pod_disruption_budget(obj: Tree) -> Iterator[FieldError]:
         if spec.get(name) is not None:
             yield from int_or_percent(spec[name], _SPEC / name)
             yield from at_most_whole(spec[name], _SPEC / name)
-    yield from validate_label_selector(spec.get("selector"), _SPEC / "selector")
+    yield from validate_label_selector(spec.get("selector"), _SPEC / "selector", before=before)
     if policy is not None and policy not in _EVICTION:
         yield not_supported(_SPEC / "unhealthyPodEvictionPolicy", policy, _EVICTION)
 

@@ -35,11 +35,12 @@ def claim(obj: Tree) -> Iterator[FieldError]:
 
 
 def claim_spec(spec: Tree, path: Path, *, before: Tree | None = None) -> Iterator[FieldError]:
-    """What storage is asked for; groups that `before` names already need not be well spelled."""
+    """What storage is asked for; what `before` spells badly already may stay so."""
     modes = spec.get("accessModes") or ()
     if not modes:
         yield required(path / "accessModes", "at least 1 access mode is required")
-    yield from validate_label_selector(spec.get("selector"), path / "selector")
+    kept = (before or {}).get("selector")
+    yield from validate_label_selector(spec.get("selector"), path / "selector", before=kept)
     yield from access_modes(modes, path / "accessModes")
     yield from _size(value_at(spec, "resources", "requests") or {}, path / "resources")
     if spec.get("storageClassName"):

@@ -19,12 +19,12 @@ DIRECTIONS = (("ingress", "from"), ("egress", "to"))
 
 def network_policy(obj: Tree) -> Iterator[FieldError]:
     """A new network policy."""
-    return _policy(obj, frozenset())
+    return _policy(obj, {})
 
 
 def changed_network_policy(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed network policy: networks that it named before need not be well spelled."""
-    return _policy(new, frozenset(_named(old.get("spec") or {})))
+    """A changed network policy: networks and labels that it named before may be badly spelled."""
+    return _policy(new, old.get("spec") or {})
 
 
 def _named(spec: Tree) -> Iterator[str]:
@@ -35,16 +35,17 @@ def _named(spec: Tree) -> Iterator[str]:
                 yield from (block.get("cidr") or "", *(block.get("except") or ()))
 
 
-def _policy(obj: Tree, known: Container[str]) -> Iterator[FieldError]:
-    spec = obj.get("spec") or {}
-    yield from validate_label_selector(spec.get("podSelector"), _SPEC / "podSelector")
+def _policy(obj: Tree, old: Tree) -> Iterator[FieldError]:
+    spec, known, before = obj.get("spec") or {}, frozenset(_named(old)), old.get("podSelector")
+    at = _SPEC / "podSelector"
+    yield from validate_label_selector(spec.get("podSelector"), at, before=before)
     for direction, side in DIRECTIONS:
         for index, rule in enumerate(spec.get(direction) or ()):
             at = (_SPEC / direction)[index]
             for number, port in enumerate(rule.get("ports") or ()):
                 yield from _port(port, (at / "ports")[number])
             for number, peer in enumerate(rule.get(side) or ()):
-                yield from _peer(peer, (at / side)[number], known)
+                yield from _peer(peer, (at / side)[number], known, before)
     types, path = spec.get("policyTypes") or [], _SPEC / "policyTypes"
     if len(types) > len(_TYPES):
         yield invalid(path, types, "may not specify more than two policyTypes")
@@ -77,11 +78,13 @@ def _port(port: Tree, path: Path) -> Iterator[FieldError]:
                 yield invalid(path / "endPort", end, message)
 
 
-def _peer(peer: Tree, path: Path, known: Container[str]) -> Iterator[FieldError]:
+def _peer(
+    peer: Tree, path: Path, known: Container[str], before: Tree | None
+) -> Iterator[FieldError]:
     block = peer.get("ipBlock")
     given = [one for one in ("podSelector", "namespaceSelector") if peer.get(one) is not None]
     for name in given:
-        yield from validate_label_selector(peer[name], path / name)
+        yield from validate_label_selector(peer[name], path / name, before=before)
     if block is not None:
         yield from _block(block, path / "ipBlock", known)
         if given:

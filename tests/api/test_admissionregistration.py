@@ -159,6 +159,41 @@ NEW = [
     (P, POLICY, "spec/validations/0/message", "a\nb", [
         'spec.validations[0].message: Invalid value: "a\\nb": must not contain line breaks'
     ]),
+    (V, VALIDATING, "webhooks/0/matchConditions", [{"name": "a", "expression": "1"}], [
+        'webhooks[0].matchConditions[0].expression: Invalid value: "1": must evaluate to bool but '
+        "got int"
+    ]),
+    (V, VALIDATING, "webhooks/0/matchConditions", [
+        {"name": "a", "expression": "params.x == 1"},
+        {"name": "b", "expression": "request.operation == 'CREATE' && has(object.metadata)"},
+        {"name": "c", "expression": "authorizer.group('').resource('pods').check('x').allowed()"},
+    ], [
+        'webhooks[0].matchConditions[0].expression: Invalid value: "params.x == 1": compilation '
+        "failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '')\n | "
+        "params.x == 1\n | ^"
+    ]),
+    (P, POLICY, "spec/validations/0/expression", "object.spec.replicas <= ", [
+        'spec.validations[0].expression: Invalid value: "object.spec.replicas <= ": compilation '
+        "failed: ERROR: <input>:1:25: Syntax error: mismatched input '<EOF>' expecting {'[', '{', "
+        "'(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, "
+        "IDENTIFIER}\n | object.spec.replicas <= \n | ........................^"
+    ]),
+    (P, POLICY, "spec/validations/0/messageExpression", "1 == 2", [
+        'spec.validations[0].messageExpression: Invalid value: "1 == 2": must evaluate to string '
+        "but got bool"
+    ]),
+    (P, POLICY, "spec/variables", [
+        {"name": "a", "expression": "object.spec.x"},
+        {"name": "b", "expression": "size(variables.a) + variables.c"},
+    ], [
+        'spec.variables[1].expression: Invalid value: "size(variables.a) + variables.c": '
+        "compilation failed: ERROR: <input>:1:30: undefined field 'c'\n | size(variables.a) + "
+        "variables.c\n | .............................^"
+    ]),
+    (P, POLICY, "spec/auditAnnotations", [{"key": "k", "valueExpression": "1"}], [
+        'spec.auditAnnotations[0].valueExpression: Invalid value: "1": must evaluate to one of '
+        "[string null_type] but got int"
+    ]),
     (V, VALIDATING, "webhooks/0/rules/0/resources", ["pods", "*"], []),
     (B, BINDING, "spec/matchResources", EVERY_DELETION, []),
     (B, BINDING, "spec/paramRef", {"name": "a", "parameterNotFoundAction": "Odd"}, [
@@ -200,6 +235,15 @@ def test_what_was_wrong_is_borne(path, value):
     old = changed(VALIDATING, path, value)
     assert strategy(V).validate_update(changed(old, "webhooks/0/timeoutSeconds", 5), old) == []
     assert strategy(V).validate_update(changed(old), VALIDATING)
+
+
+def test_trusted_conditions():
+    """Match conditions that stay are not looked into again."""
+    conditions = [{"name": "a", "expression": "nothing"}]
+    old = changed(POLICY, "spec/matchConditions", conditions)
+    new = changed(old, "spec/failurePolicy", "Ignore")
+    assert strategy(P).validate_update(new, old) == []
+    assert len(strategy(P).validate_update(new, POLICY)) == 1
 
 
 def test_defaults():

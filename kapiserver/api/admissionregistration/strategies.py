@@ -51,7 +51,7 @@ class ValidatingPolicyStrategy(SpecStrategy):
         return list(validating_policy(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(validating_policy(new))
+        return list(validating_policy(new, old))
 
 
 class MutatingPolicyStrategy(_GenerationStrategy):
@@ -61,7 +61,7 @@ class MutatingPolicyStrategy(_GenerationStrategy):
         return list(mutating_policy(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(mutating_policy(new))
+        return list(mutating_policy(new, old))
 
 
 class ValidatingBindingStrategy(_GenerationStrategy):

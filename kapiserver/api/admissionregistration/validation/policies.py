@@ -1,4 +1,4 @@
-"""Rules for policies and their bindings. What expressions say is not looked into."""
+"""Rules for policies and their bindings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import names
+from kapiserver.api.admissionregistration.validation.expressions import Expressions
 from kapiserver.api.admissionregistration.validation.rules import (
     FAILURE_POLICIES,
     match_conditions,
@@ -46,23 +47,28 @@ _RESERVED = frozenset(
 _NEITHER = "validations or auditAnnotations must contain at least one item"
 
 
-def validating_policy(obj: Tree) -> Iterator[FieldError]:
+def validating_policy(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
     """A policy that refuses writes, new or changed."""
     spec = obj.get("spec") or {}
-    yield from _policy(spec)
+    has_params, variables = spec.get("paramKind") is not None, bool(spec.get("variables"))
+    expressions = Expressions(with_params=has_params, with_variables=variables)
+    yield from _policy(spec, old, expressions)
     validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
     if not validations and not annotations:
         yield required(_SPEC / "validations", _NEITHER)
         yield required(_SPEC / "auditAnnotations", _NEITHER)
     for index, one in enumerate(validations):
-        yield from _validation(one, (_SPEC / "validations")[index])
-    yield from _annotations(name_of(obj), annotations, _SPEC / "auditAnnotations")
+        yield from _validation(one, expressions, (_SPEC / "validations")[index])
+    at = _SPEC / "auditAnnotations"
+    yield from _annotations(name_of(obj), annotations, expressions, at)
 
 
-def mutating_policy(obj: Tree) -> Iterator[FieldError]:
+def mutating_policy(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
     """A policy that changes writes, new or changed."""
     spec = obj.get("spec") or {}
-    yield from _policy(spec, changes=True)
+    has_params = spec.get("paramKind") is not None
+    expressions = Expressions(with_params=has_params, with_variables=True)
+    yield from _policy(spec, old, expressions, changes=True)
     mutations, again = spec.get("mutations") or (), spec.get("reinvocationPolicy") or ""
     if not mutations:
         yield required(_SPEC / "mutations", "mutations must contain at least one item")
@@ -74,8 +80,11 @@ def mutating_policy(obj: Tree) -> Iterator[FieldError]:
         yield not_supported(_SPEC / "reinvocationPolicy", again, REINVOCATION_POLICIES)
 
 
-def _policy(spec: Tree, *, changes: bool = False) -> Iterator[FieldError]:
-    """What both kinds of policy have; `changes` where it changes what is written."""
+def _policy(
+    spec: Tree, old: Tree | None, expressions: Expressions, *, changes: bool = False
+) -> Iterator[FieldError]:
+    """What both kinds of policy have; `changes` where it changes what is written. Match conditions
+    that stay are trusted."""
     failure, match = spec.get("failurePolicy"), spec.get("matchConstraints")
     if failure is None:
         yield required(_SPEC / "failurePolicy")
@@ -91,9 +100,15 @@ def _policy(spec: Tree, *, changes: bool = False) -> Iterator[FieldError]:
             yield required(_SPEC / "matchConstraints" / "resourceRules")
         if changes:
             yield from _changed_by(match, _SPEC / "matchConstraints")
-    yield from match_conditions(spec.get("matchConditions"), _SPEC / "matchConditions")
+    before = (old or {}).get("spec") or {}
+    if old is None or any(
+        spec.get(name) != before.get(name) for name in ("paramKind", "matchConditions")
+    ):
+        given, at = spec.get("matchConditions"), _SPEC / "matchConditions"
+        only = Expressions(with_params=spec.get("paramKind") is not None)
+        yield from match_conditions(given, only, at)
     for index, variable in enumerate(spec.get("variables") or ()):
-        yield from _variable(variable, (_SPEC / "variables")[index])
+        yield from _variable(variable, expressions, (_SPEC / "variables")[index])
 
 
 def _changed_by(match: Tree, path: Path) -> Iterator[FieldError]:
@@ -126,25 +141,30 @@ def _param_kind(kind: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "kind", name, detail)
 
 
-def _variable(variable: Tree, path: Path) -> Iterator[FieldError]:
+def _variable(variable: Tree, expressions: Expressions, path: Path) -> Iterator[FieldError]:
     name = variable.get("name") or ""
     if not name.strip():
         yield required(path / "name", "name is not specified")
     elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
         yield invalid(path / "name", name, "must be a valid CEL identifier")
-    yield from _expression(variable, path)
-
-
-def _expression(holder: Tree, path: Path) -> Iterator[FieldError]:
-    if not (holder.get("expression") or "").strip():
+    expression = variable.get("expression") or ""
+    if expression.strip():
+        yield from expressions.declare(name, expression, path / "expression")
+    else:
         yield required(path / "expression", "expression is not specified")
 
 
-def _validation(validation: Tree, path: Path) -> Iterator[FieldError]:
-    yield from _expression(validation, path)
+def _validation(validation: Tree, expressions: Expressions, path: Path) -> Iterator[FieldError]:
+    expression = validation.get("expression") or ""
+    if expression.strip():
+        yield from expressions.check(expression, path / "expression")
+    else:
+        yield required(path / "expression", "expression is not specified")
     computed, message = validation.get("messageExpression") or "", validation.get("message") or ""
     if computed and not computed.strip():
         yield invalid(path / "messageExpression", computed, "must be non-empty if specified")
+    elif computed:
+        yield from expressions.check(computed, path / "messageExpression", ("string",))
     if message and not message.strip():
         yield invalid(path / "message", message, "must be non-empty if specified")
     elif "\n" in message.strip() or "\r" in message.strip():
@@ -154,7 +174,9 @@ def _validation(validation: Tree, path: Path) -> Iterator[FieldError]:
         yield not_supported(path / "reason", reason, _REASONS)
 
 
-def _annotations(policy: str, annotations: Sequence[Tree], path: Path) -> Iterator[FieldError]:
+def _annotations(
+    policy: str, annotations: Sequence[Tree], expressions: Expressions, path: Path
+) -> Iterator[FieldError]:
     if len(annotations) > _ANNOTATIONS_MAX:
         detail = f"must not have more than {_ANNOTATIONS_MAX} auditAnnotations"
         yield invalid(path, list(annotations), detail)
@@ -171,6 +193,8 @@ def _annotations(policy: str, annotations: Sequence[Tree], path: Path) -> Iterat
         elif len(expression) > _EXPRESSION_MAX:
             detail = f"must not exceed {_EXPRESSION_MAX} bytes in length"
             yield required(at / "valueExpression", detail)
+        else:
+            yield from expressions.check(expression, at / "valueExpression", ("string", "null"))
         if key in seen:
             yield duplicate(at / "key", key)
         seen.add(key)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from kapiserver.api import names
+from kapiserver.api.admissionregistration.validation.expressions import Expressions
 from kapiserver.api.core.validation.common import checked, checked_name
 from kapiserver.api.errors import (
     FieldError,
@@ -114,7 +115,9 @@ def _named_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
     yield from rule_with_operations(rule, path)
 
 
-def match_conditions(conditions: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def match_conditions(
+    conditions: Sequence[Tree] | None, expressions: Expressions, path: Path
+) -> Iterator[FieldError]:
     """Expressions that must be true for a request to be looked at."""
     found = conditions or ()
     if len(found) > _CONDITIONS_MAX:
@@ -122,8 +125,11 @@ def match_conditions(conditions: Sequence[Tree] | None, path: Path) -> Iterator[
     seen: set[str] = set()
     for index, one in enumerate(found):
         at, name = path[index], one.get("name") or ""
-        if not (one.get("expression") or "").strip():
+        expression = (one.get("expression") or "").strip()
+        if not expression:
             yield required(at / "expression")
+        else:
+            yield from expressions.check(expression, at / "expression")
         yield from checked_name(names.qualified_name, name, at / "name")
         if name and name in seen:
             yield duplicate(at / "name", name)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kapiserver.api import names
+from kapiserver.api.admissionregistration.validation.expressions import Expressions
 from kapiserver.api.admissionregistration.validation.rules import (
     FAILURE_POLICIES,
     MATCH_POLICIES,
@@ -63,11 +64,13 @@ def _conditions(obj: Tree) -> list[list[Tree]]:
 
 def _webhooks(obj: Tree, rules: _Rules) -> Iterator[FieldError]:
     seen: set[str] = set()
+    expressions = Expressions()
     for index, webhook in enumerate(obj.get("webhooks") or ()):
         at, name = Path("webhooks")[index], webhook.get("name") or ""
         yield from _webhook(webhook, rules.effects, at)
         if rules.conditions:
-            yield from match_conditions(webhook.get("matchConditions"), at / "matchConditions")
+            given, where = webhook.get("matchConditions"), at / "matchConditions"
+            yield from match_conditions(given, expressions, where)
         reviews, where = (
             webhook.get("admissionReviewVersions") or [],
             at / "admissionReviewVersions",

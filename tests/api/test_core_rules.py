@@ -216,6 +216,14 @@ def _fixed(text):
     return f"{path}: Invalid value: {value}: {FIXED}"
 
 
+def test_reporters_of_events():
+    """Each group says who reports an event in its own words."""
+    event = changed(EVENT, "reportingComponent", "")
+    paths = {str(error.path) for error in strategy("events").validate(event)}
+    assert paths == {"reportingComponent"}
+    assert {str(error.path) for error in new_event(event)} == {"reportingController"}
+
+
 def test_names_of_events():
     """Core's events are named and finalized by anything, those of the group as usual."""
     event = changed(changed(EVENT, "metadata/name", "A_b"), "metadata/finalizers", ["mine"])

@@ -15,6 +15,7 @@ from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.metadata import IMMUTABLE
 from kapiserver.api.types import Tree
 
+_REPORTER = "reportingController"
 _OLD = ("firstTimestamp", "lastTimestamp", "count", "source")
 _FIXED = (
     ("involvedObject", "InvolvedObject"),
@@ -37,7 +38,7 @@ _FIXED = (
 
 def new_event(obj: Tree) -> Iterator[FieldError]:
     """An event that begins."""
-    yield from event(obj)
+    yield from event(obj, _REPORTER)
     yield from _series(obj)
     if not obj.get("eventTime"):
         yield required(Path("eventTime"))
@@ -50,7 +51,7 @@ def new_event(obj: Tree) -> Iterator[FieldError]:
 
 def changed_event(new: Tree, old: Tree) -> Iterator[FieldError]:
     """An event that came again: nothing but its series changes."""
-    yield from event(new)
+    yield from event(new, _REPORTER)
     if new.get("series") != old.get("series"):
         yield from _series(new)
     wanted, kept = _shown(new), _shown(old)

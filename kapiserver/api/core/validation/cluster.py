@@ -45,9 +45,10 @@ def changed_namespace_status(new: Tree, _: Tree) -> Iterator[FieldError]:
         yield invalid(at, phase, "may only be 'Active' if `deletionTimestamp` is empty")
 
 
-def event(obj: Tree) -> Iterator[FieldError]:
+def event(obj: Tree, reporter: str = "reportingComponent") -> Iterator[FieldError]:
     """An event lies in the namespace of what it is about; one with an `eventTime` may lie in any,
-    and is told where that is when it is about something that lies in none."""
+    and is told where that is when it is about something that lies in none. `reporter` is what the
+    version of the request calls the one that reports it."""
     own, about = namespace_of(obj), value_at(obj, "involvedObject", "namespace") or ""
     is_new = bool(obj.get("eventTime"))
     homes = ("default", "kube-system") if is_new else ("", "default")
@@ -55,15 +56,15 @@ def event(obj: Tree) -> Iterator[FieldError]:
         detail = "does not match event.namespace"
         yield invalid(Path("involvedObject") / "namespace", about, detail)
     if is_new:
-        yield from _new_style(obj)
+        yield from _new_style(obj, Path(reporter))
     yield from checked(names.dns1123_subdomain, own, Path("namespace"))
 
 
-def _new_style(obj: Tree) -> Iterator[FieldError]:
-    controller, at = obj.get("reportingComponent") or "", Path("reportingController")
+def _new_style(obj: Tree, path: Path) -> Iterator[FieldError]:
+    controller = obj.get("reportingComponent") or ""
     if not controller:
-        yield required(at)
-    yield from checked(names.qualified_name, controller, at)
+        yield required(path)
+    yield from checked(names.qualified_name, controller, path)
     for name in ("reportingInstance", "action", "reason"):
         value = obj.get(name) or ""
         if not value:

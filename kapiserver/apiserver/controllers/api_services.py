@@ -9,7 +9,9 @@ controller of Kubernetes, with the priorities of its aggregator.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kapiserver.api.group import GroupVersion
@@ -72,6 +74,8 @@ class APIServices:
         self._work: Work[str] = Work(self._look, server.clock, workers=1, name=NAME)
         self._served: dict[str, frozenset[GroupVersion]] = {}
         """What each definition serves."""
+        self._servers: Counter[GroupVersion] = Counter()
+        """How many definitions serve it."""
         self._at_start: frozenset[str] = frozenset()
         self._looked_at: set[str] = set()
         self._beginning: asyncio.Task[None] | None = None
@@ -114,8 +118,7 @@ class APIServices:
             return
         there = (entry.key.name for entry in cache.range(self._store.codec.prefix))
         self._at_start = frozenset(there)
-        custom = (name_of(one) for served in self._served.values() for one in served)
-        for name in (*map(name_of, self._built_in()), *custom, *self._at_start):
+        for name in (*map(name_of, (*self._built_in, *self._servers)), *self._at_start):
             self._work.put(name)
 
     # What changes.
@@ -134,7 +137,9 @@ class APIServices:
             if now:
                 self._served[name] = now
             if now != before:
-                about |= before | now
+                self._servers.update(now - before)
+                self._servers.subtract(before - now)
+                about |= before ^ now
         return about
 
     def _changed(self, events: Sequence[CachedEvent]) -> None:
@@ -143,22 +148,23 @@ class APIServices:
 
     # What is to be.
 
-    def _built_in(self) -> list[GroupVersion]:
+    @functools.cached_property
+    def _built_in(self) -> frozenset[GroupVersion]:
         groups = (group for group in self._server.scheme.groups if group.name in PRIORITIES)
-        return [
+        return frozenset(
             GroupVersion(group.name, version)
             for group in groups
             for version in group.versions
             if version in PRIORITIES[group.name][1]
-        ]
+        )
 
     def _wanted(self, name: str) -> Tree | None:
         version, _, group = name.partition(".")
         wanted = GroupVersion(group, version)
-        if wanted in self._built_in():
+        if wanted in self._built_in:
             first, versions = PRIORITIES[group]
             return api_service(wanted, (first, versions[version]), ONCE)
-        if any(wanted in served for served in self._served.values()):
+        if self._servers[wanted] > 0:
             return api_service(wanted, _CUSTOM_PRIORITY, ALWAYS)
         return None
 

@@ -33,6 +33,20 @@ def test_generated_selector():
     assert texts(strategy("jobs").validate(obj)) == []
 
 
+def test_scheduling():
+    """What a feature that is off says of a job is dropped, unless the job has it from before."""
+    policy = {"schedulingPolicy": {"basic": {}}}
+    assert "scheduling" not in created(job(scheduling=policy))["spec"]
+    old = changed(created(JOB), "spec/scheduling", policy)
+    new = changed(old, "spec/parallelism", 2)
+    strategy("jobs").prepare_for_update(new, old)
+    assert new["spec"]["scheduling"] == policy
+    inner = {"template": POD, "scheduling": policy}
+    cron = changed(CRON_JOB, "spec/jobTemplate/spec", inner)
+    strategy("cronjobs").prepare_for_create(cron)
+    assert "scheduling" not in cron["spec"]["jobTemplate"]["spec"]
+
+
 def test_manual_selector():
     """Who says so brings a selector, which must select the pods."""
     obj = created(job(manualSelector=True))

@@ -46,6 +46,10 @@ NEW = [
         "spec.matchingPrecedence: Invalid value: 1: only the schema named 'exempt' may have "
         "matchingPrecedence 1"
     ]),
+    ("flowschemas", SCHEMA, "spec/distinguisherMethod", {"type": "ByMood"}, [
+        'spec.distinguisherMethod.type: Unsupported value: {"Type":"ByMood"}: supported values: '
+        '"ByNamespace", "ByUser"'
+    ]),
     ("flowschemas", SCHEMA, "spec/matchingPrecedence", 10001, [
         "spec.matchingPrecedence: Invalid value: 10001: must not be greater than 10000"
     ]),

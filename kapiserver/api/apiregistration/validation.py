@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, needed
-from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
+from kapiserver.api.errors import FieldError, Path, invalid, not_among, required
 from kapiserver.api.objects import name_of, value_at
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
-_STATUSES = ("False", "True", "Unknown")
+_STATUSES = ("True", "False", "Unknown")
 
 
 def api_service(obj: Tree) -> Iterator[FieldError]:
@@ -22,7 +22,7 @@ def api_service(obj: Tree) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
     group, version = spec.get("group") or "", spec.get("version") or ""
     wanted, name = f"{version}.{group}", name_of(obj)
-    if name and name != wanted:
+    if name and name != wanted and not names.path_segment(name):
         detail = f'must be `spec.version+"."+spec.group`: "{wanted}"'
         yield invalid(Path("metadata") / "name", name, detail)
     if not group and version != "v1":
@@ -64,4 +64,4 @@ def changed_status(new: Tree, _: Tree) -> Iterator[FieldError]:
     for index, one in enumerate(value_at(new, "status", "conditions") or ()):
         if one.get("status") not in _STATUSES:
             at = (Path("status") / "conditions")[index] / "status"
-            yield not_supported(at, one.get("status") or "", _STATUSES)
+            yield not_among(at, one.get("status") or "", _STATUSES)

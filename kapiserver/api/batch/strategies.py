@@ -23,7 +23,8 @@ from kapiserver.api.types import Tree
 
 _MANY_COMPLETIONS = 100_000
 _MANY_AT_ONCE = 10_000
-_TEMPLATE_OF_JOBS = ("spec", "jobTemplate", "spec", "template")
+_SPEC_OF_JOBS = ("spec", "jobTemplate", "spec")
+_TEMPLATE_OF_JOBS = (*_SPEC_OF_JOBS, "template")
 
 
 class JobStrategy(SpecStrategy):
@@ -33,6 +34,7 @@ class JobStrategy(SpecStrategy):
 
     def prepare_for_create(self, obj: Tree) -> None:
         drop_from_template(obj, None, "spec", "template")
+        _drop_scheduling(obj, None, "spec")
         super().prepare_for_create(obj)
         spec = obj.setdefault("spec", {})
         if not spec.get("manualSelector"):
@@ -44,6 +46,7 @@ class JobStrategy(SpecStrategy):
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         drop_from_template(new, old, "spec", "template")
+        _drop_scheduling(new, old, "spec")
         super().prepare_for_update(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
@@ -57,6 +60,12 @@ class JobStrategy(SpecStrategy):
             return []
         found = job_spec_warnings(new.get("spec") or {}, Path("spec"))
         return found if old is not None else [*warnings.template_owner_name(new), *found]
+
+
+def _drop_scheduling(new: Tree, old: Tree | None, *path: str) -> None:
+    # Of the feature WorkloadWithJob, which is off in 1.37.
+    if value_at(old or {}, *path, "scheduling") is None:
+        (value_at(new, *path) or {}).pop("scheduling", None)
 
 
 def _generate_selector(obj: Tree) -> None:
@@ -98,10 +107,12 @@ class CronJobStrategy(SpecStrategy):
 
     def prepare_for_create(self, obj: Tree) -> None:
         drop_from_template(obj, None, *_TEMPLATE_OF_JOBS)
+        _drop_scheduling(obj, None, *_SPEC_OF_JOBS)
         super().prepare_for_create(obj)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         drop_from_template(new, old, *_TEMPLATE_OF_JOBS)
+        _drop_scheduling(new, old, *_SPEC_OF_JOBS)
         super().prepare_for_update(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:

@@ -34,7 +34,9 @@ def flow_schema(obj: Tree) -> Iterator[FieldError]:
     yield from _precedence(name, spec.get("matchingPrecedence") or 0)
     method = spec.get("distinguisherMethod")
     if method is not None and method.get("type") not in _METHODS:
-        yield not_supported(_SPEC / "distinguisherMethod" / "type", method, _METHODS)
+        # The field as Go spells it: the inner type has no names of its own.
+        shown = {"Type": method.get("type") or ""}
+        yield not_supported(_SPEC / "distinguisherMethod" / "type", shown, _METHODS)
     level = value_at(spec, "priorityLevelConfiguration", "name") or ""
     at = _SPEC / "priorityLevelConfiguration" / "name"
     if level:

@@ -143,16 +143,18 @@ def _label_keys(term: Tree, path: Path) -> Iterator[FieldError]:
             continue
         for index, key in enumerate(keys):
             yield from validate_label_key(key, (path / name)[index])
+    first = {key: index for index, key in reversed(list(enumerate(matching)))}
+    others = set(other)
     seen = set((selector or {}).get("matchLabels") or ())
     for condition in (selector or {}).get("matchExpressions") or ():
         key = condition.get("key") or ""
-        if key in seen and key in matching:
+        if key in seen and key in first:
             # One condition on it is the key's own, a second one is the client's.
             detail = "exists in both matchLabelKeys and labelSelector"
-            yield invalid(path[matching.index(key)], key, detail)
+            yield invalid(path[first[key]], key, detail)
         seen.add(key)
     for index, key in enumerate(matching):
-        if key in other:
+        if key in others:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             yield invalid((path / "matchLabelKeys")[index], key, detail)
 

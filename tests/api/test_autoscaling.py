@@ -17,6 +17,9 @@ OBJECT = {
 }
 
 
+TYPES = 'supported values: "ContainerResource", "External", "Object", "Pods", "Resource"'
+
+
 def behavior(**rules):
     """How fast it scales up."""
     one = {"type": "Pods", "value": 1, "periodSeconds": 15}
@@ -98,6 +101,58 @@ CASES = [
         ],
     ),
     (
+        "spec/maxReplicas",
+        -1,
+        [
+            "spec.maxReplicas: Invalid value: -1: must be greater than or equal to 1",
+            "spec.maxReplicas: Invalid value: -1: must be greater than or equal to `minReplicas`",
+        ],
+    ),
+    (
+        "spec/metrics",
+        [{}],
+        [
+            f"{METRIC}.type: Required value: must specify a metric source type",
+            f'{METRIC}.type: Unsupported value: "": {TYPES}',
+            f'{METRIC}.type: Unsupported value: "": {TYPES}',
+        ],
+    ),
+    (
+        "spec/metrics",
+        [{**OBJECT, "type": "Pods"}],
+        [f"{METRIC}.pods: Required value: must populate information for the given metric source"],
+    ),
+    (
+        "spec/metrics",
+        [{**OBJECT, "type": "Resource", "resource": {"name": "cpu", "target": {"type": "Odd"}}}],
+        [f"{METRIC}.object: Forbidden: must populate the given metric source only"],
+    ),
+    (
+        "spec/metrics",
+        [{"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 1}}}],
+        [
+            f"{METRIC}.resource.target.type: Required value: must specify a metric target type",
+            f'{METRIC}.resource.target.type: Invalid value: "": must be either Utilization, Value, '
+            "or AverageValue",
+        ],
+    ),
+    (
+        "spec/metrics",
+        [
+            {
+                "type": "ContainerResource",
+                "containerResource": {"name": "gold", "container": "a.b", "target": TARGET},
+            }
+        ],
+        [
+            f'{METRIC}.containerResource.name: Invalid value: "gold": must be a standard resource '
+            "type or fully qualified",
+            f'{METRIC}.containerResource.name: Invalid value: "gold": must be a standard resource '
+            "for containers",
+            f'{METRIC}.containerResource.container: Invalid value: "a.b": must not contain dots',
+        ],
+    ),
+    (
         "spec/behavior",
         behavior(stabilizationWindowSeconds=-1, tolerance="-1"),
         [
@@ -125,6 +180,19 @@ def test_rules(path, value, messages):
     """One broken rule gives its messages and no others."""
     obj = defaulted(changed(AUTOSCALER, path, value))
     assert texts(strategy("horizontalpodautoscalers").validate(obj)) == messages
+
+
+def test_reports():
+    """What is observed is not negative."""
+    old = defaulted(AUTOSCALER)
+    condition = {"type": "a", "status": "True", "observedGeneration": -1}
+    new = changed(old, "status/conditions", [condition])
+    new["status"]["desiredReplicas"] = -1
+    found = strategy("horizontalpodautoscalers/status").validate_update(new, old)
+    assert [str(error.path) for error in found] == [
+        "status.conditions[0].observedGeneration",
+        "status.desiredReplicas",
+    ]
 
 
 def test_old_targets():

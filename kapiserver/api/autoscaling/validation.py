@@ -8,19 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import chosen, not_negative
-from kapiserver.api.core.validation.resources import NEGATIVE, amount
+from kapiserver.api.core.validation.common import checked, not_negative
+from kapiserver.api.core.validation.resources import (
+    NEGATIVE,
+    amount,
+    container_resource_name,
+)
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
-from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
-_SOURCES = {
-    "ContainerResource": "containerResource",
-    "External": "external",
+_SOURCES = {  # in the order in which they are looked for
     "Object": "object",
+    "External": "external",
     "Pods": "pods",
     "Resource": "resource",
+    "ContainerResource": "containerResource",
 }
 _TARGETS = {"Utilization": "averageUtilization", "Value": "value", "AverageValue": "averageValue"}
 _WINDOW_MAX = 3600
@@ -36,7 +39,7 @@ def horizontal_pod_autoscaler(obj: Tree, old: Tree | None = None) -> Iterator[Fi
     if not most:
         yield required(_SPEC / "maxReplicas", "must be set and greater than 0")
     elif most < 0:
-        yield invalid(_SPEC / "maxReplicas", most, "must be greater than 0")
+        yield invalid(_SPEC / "maxReplicas", most, "must be greater than or equal to 1")
     if least is not None and most < least:
         detail = "must be greater than or equal to `minReplicas`"
         yield invalid(_SPEC / "maxReplicas", most, detail)
@@ -79,29 +82,26 @@ def _reference(reference: Tree, path: Path) -> Iterator[FieldError]:
         value = reference.get(name) or ""
         if not value:
             yield required(path / name)
-        for message in names.path_segment(value):
-            yield invalid(path / name, value, message)
+        yield from checked(names.path_segment, value, path / name)
 
 
 def _metric(metric: Tree, path: Path) -> Iterator[FieldError]:
     type_ = metric.get("type") or ""
+    wanted = _SOURCES.get(type_)
     if not type_:
         yield required(path / "type", "must specify a metric source type")
-        return
-    given = [name for name in _SOURCES.values() if metric.get(name) is not None]
-    if type_ not in _SOURCES:
+    if wanted is None:
         yield not_supported(path / "type", type_, tuple(_SOURCES))
-        return
-    wanted = _SOURCES[type_]
-    if metric.get(wanted) is None:
-        detail = "must populate information for the given metric source"
-        yield required(path / wanted, detail)
-    for name in given:
-        if name == wanted:
-            yield from _source(name, metric[name], path / name)
-        else:
-            detail = "must populate the given metric source only"
-            yield forbidden(path / name, detail)
+    given = [name for name in _SOURCES.values() if metric.get(name) is not None]
+    for name in given[:1]:
+        yield from _source(name, metric[name], path / name)
+    if wanted is None:  # told twice, as kube-apiserver does
+        yield not_supported(path / "type", type_, tuple(_SOURCES))
+    elif metric.get(wanted) is None:
+        yield required(path / wanted, "must populate information for the given metric source")
+    if len(given) > 1:
+        for name in sorted(set(given) - {wanted}):
+            yield forbidden(path / name, "must populate the given metric source only")
 
 
 def _source(kind: str, source: Tree, path: Path) -> Iterator[FieldError]:
@@ -114,19 +114,27 @@ def _source(kind: str, source: Tree, path: Path) -> Iterator[FieldError]:
             message = f"unexpected GroupVersion string: {version}"
             yield invalid(where / "apiVersion", version, message)
     if kind in ("resource", "containerResource"):
-        if not source.get("name"):
+        name = source.get("name")
+        if not name:
             yield required(path / "name", "must specify a resource name")
-        if kind == "containerResource" and not source.get("container"):
-            yield required(path / "container", "must specify a container")
+        elif kind == "containerResource":
+            yield from container_resource_name(name, path / "name")
+        if kind == "containerResource":
+            yield from _container(source.get("container") or "", path / "container")
     else:
-        metric = source.get("metric") or {}
-        if not metric.get("name"):
+        name = (source.get("metric") or {}).get("name") or ""
+        if not name:
             yield required(path / "metric" / "name", "must specify a metric name")
-        for message in names.path_segment(metric.get("name") or ""):
-            yield invalid(path / "metric" / "name", metric["name"], message)
-        yield from validate_label_selector(metric.get("selector"), path / "metric" / "selector")
+        yield from checked(names.path_segment, name, path / "metric" / "name")
     yield from _target(target, at)
     yield from _target_of(kind, target, at)
+
+
+def _container(name: str, path: Path) -> Iterator[FieldError]:
+    if name:
+        yield from checked(names.dns1123_label, name, path)
+    else:
+        yield required(path, "must specify a container")
 
 
 def _target_of(kind: str, target: Tree, path: Path) -> Iterator[FieldError]:
@@ -153,10 +161,11 @@ def _target_of(kind: str, target: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def _target(target: Tree, path: Path) -> Iterator[FieldError]:
-    if not target.get("type"):
+    type_ = target.get("type") or ""
+    if not type_:
         yield required(path / "type", "must specify a metric target type")
-    else:
-        yield from chosen(target["type"], ("AverageValue", "Utilization", "Value"), path / "type")
+    if type_ not in _TARGETS:
+        yield invalid(path / "type", type_, "must be either Utilization, Value, or AverageValue")
     for name in ("value", "averageValue"):
         if target.get(name) is not None and amount(target[name]) <= 0:
             yield invalid(path / name, target[name], "must be positive")
@@ -203,5 +212,7 @@ def _policy(policy: Tree, path: Path) -> Iterator[FieldError]:
 def changed_autoscaler_status(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What the controller reports."""
     status = new.get("status") or {}
+    for index, one in enumerate(status.get("conditions") or ()):
+        yield from not_negative(one, "observedGeneration", (Path("status") / "conditions")[index])
     for name in ("currentReplicas", "desiredReplicas"):
         yield from not_negative(status, name, Path("status"))

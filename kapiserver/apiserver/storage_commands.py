@@ -36,19 +36,29 @@ def add_storage_commands(parser: argparse.ArgumentParser) -> None:
         found.add_argument("--storage", metavar="SPEC", help="sqlite:PATH, as of serve")
         return found
 
-    add(
+    def add_store(found: argparse.ArgumentParser) -> None:
+        found.add_argument(
+            "store", type=Path, nargs="?", metavar="STORE",
+            help="the store's file, instead of --storage and --data-dir",
+        )  # fmt: skip
+
+    checked = add(
         "check", _check,
         "say what is wrong with a store that nobody serves; exit code 0: nothing, "
         f"{DAMAGED}: something, 1: it could not be looked at",
     )  # fmt: skip
-    add(
+    add_store(checked)
+    compacted = add(
         "compact", _compact,
         "forget the history of a store that nobody serves; free space goes back to the file system",
     )  # fmt: skip
+    add_store(compacted)
     saved = add("backup", _backup, "copy a store as it is at this moment; it may be served")
+    add_store(saved)
     saved.add_argument("file", type=Path, metavar="FILE", help="a new file")
     restored = add("restore", _restore, "make a store of a backup, where there is none yet")
     restored.add_argument("file", type=Path, metavar="FILE", help="what backup wrote")
+    add_store(restored)
     restored.add_argument(
         "--bump-revision", type=int, metavar="N",
         help="leave out so many revisions and mark all before as compacted, so that none that was "
@@ -101,7 +111,12 @@ def _say(text: str) -> None:
 
 
 def _path(options: argparse.Namespace) -> Path:
-    """The file that the flags name. Raises ValueError."""
+    """The file that is meant. Raises ValueError."""
+    if options.store is not None:
+        if options.storage:
+            raise ValueError(f"{options.store} and --storage={options.storage}: want one of them")
+        store: Path = options.store
+        return store
     if not options.storage:
         data: Path = options.data_dir
         return data / "kapiserver.db"

@@ -70,6 +70,18 @@ def test_a_store_is_looked_after(folder: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == ""
 
 
+def test_files_by_their_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A store may be named by its file alone, before what it is copied to or behind what it is
+    made of."""
+    store, copy, new = (str(folder / name) for name in ("kapiserver.db", "copy.db", "new.db"))
+    assert main(["storage", "backup", store, copy]) == 0
+    assert main(["storage", "restore", copy, new]) == 0
+    for name in ("check", "compact"):
+        assert main(["storage", name, new]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in told] == [copy, new, new, new]
+
+
 @pytest.mark.parametrize(
     ("key", "value", "told"),
     [
@@ -103,6 +115,7 @@ def test_values_that_do_not_decode(
         (["check", "--storage", "sqlite:{}/no.db"], "{}/no.db: there is no such file"),
         (["check", "--storage", "etcd:http://127.0.0.1:1"], "want sqlite:PATH"),
         (["compact", "--storage", "sqlite::memory:"], "want sqlite:PATH"),
+        (["check", "--storage", "sqlite:x.db", "y.db"], "want one of them"),
         (["backup", "{}/kapiserver.db"], "{}/kapiserver.db is there already"),
         (["restore", "{}/no.db"], "{}/no.db: there is no such file"),
         (["restore", "{}/kapiserver.db"], "{}/kapiserver.db is there already"),

@@ -9,7 +9,15 @@ from pathlib import Path
 from kapiserver.apiserver.feature_gates import DEFAULT_GATES
 from kapiserver.codecs import cbor
 from tests.apiserver.conftest import Server
-from tests.apiserver.customkit import CRDS, definition, establish, path_of, until, widget
+from tests.apiserver.customkit import (
+    CRDS,
+    conditions,
+    definition,
+    establish,
+    path_of,
+    until,
+    widget,
+)
 from tests.storage.etcd_server import shared_etcd
 
 MakeServer = Callable[..., Server]
@@ -85,6 +93,40 @@ def test_objects_of_old_servers_are_mended_as_they_are_read(own_server: Server) 
     }  # fmt: skip
     assert found["spec"] == {"replicas": 3}
     assert own_server.api.patch(f"{path}/a", {"spec": {"color": "red"}}).status == 200
+
+
+def test_definitions_of_old_times_lack_structure(own_server: Server) -> None:
+    """A definition that nobody could write today says so in its conditions, for as long as it is
+    so; its kind is served all the same."""
+    api = own_server.api
+    crd = definition(group="old.example.com")
+    path = establish(api, crd)
+    name = crd["metadata"]["name"]
+    old = api.get(f"{CRDS}/{name}").json
+    old["metadata"] = {**old["metadata"], "name": "pads.old.example.com", "uid": "u"}
+    old["metadata"].pop("resourceVersion")
+    names = {"plural": "pads", "singular": "pad", "kind": "Pad", "listKind": "PadList"}
+    old["spec"] |= {"preserveUnknownFields": True, "names": names}
+    old["spec"]["versions"][0]["schema"] = {
+        "openAPIV3Schema": {"type": "object", "properties": {"spec": {"minimum": 1}}}
+    }
+    old["status"]["acceptedNames"] = names
+    put(own_server, "apiextensions.k8s.io/customresourcedefinitions/pads.old.example.com",
+        json.dumps(old).encode())  # fmt: skip
+    found = until(api, "pads.old.example.com", "NonStructuralSchema", "True")
+    (told,) = [one for one in found["status"]["conditions"] if one["reason"] == "Violations"]
+    at = "spec.versions[0].schema.openAPIV3Schema.properties[spec]"
+    words = "Required value: must not be empty for specified object fields"
+    assert told["message"] == f"{at}.type: {words}"
+    pad = {"apiVersion": "old.example.com/v1", "kind": "Pad", "metadata": {"name": "a"}}
+    made = api.post(path.replace("widgets", "pads"), {**pad, "unknown": 1})
+    assert (made.status, made.json.get("unknown")) == (201, 1)
+    mended = {"preserveUnknownFields": False, "versions": crd["spec"]["versions"]}
+    assert api.patch(f"{CRDS}/pads.old.example.com", {"spec": mended}).status == 200
+    selector = f"{CRDS}?watch=1&fieldSelector=metadata.name=pads.old.example.com"
+    with api.watch(selector) as stream:
+        while "NonStructuralSchema" in conditions(stream.event()["object"]):
+            pass
 
 
 def test_definitions_are_served_after_a_restart(make_server: MakeServer, tmp_path: Path) -> None:

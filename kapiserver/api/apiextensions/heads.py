@@ -48,6 +48,7 @@ class SpecHead(Type):
     scope: str = field(4, always=True)
     versions: list[VersionHead] = field(7, always=True)
     conversion: CustomResourceConversion | None = field(9)
+    preserveUnknownFields: bool = field(10)
 
 
 class DefinitionHead(Type):

@@ -2,13 +2,15 @@
 objects of one that is deleted go before it.
 
 Every server does this for itself; the first one writes, the others find it written. Mirrors the
-naming, establishing, approval and finalizing controllers of k8s.io/apiextensions-apiserver.
+naming, establishing, approval, structure and finalizing controllers of
+k8s.io/apiextensions-apiserver.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kapiserver.api.apiextensions import structural
 from kapiserver.api.apiextensions.conditions import (
     condition,
     is_true,
@@ -16,6 +18,7 @@ from kapiserver.api.apiextensions.conditions import (
     without_condition,
 )
 from kapiserver.api.apiextensions.validation.approval import approval_of
+from kapiserver.api.errors import Path
 from kapiserver.api.objects import finalizers_of, is_terminating, metadata_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
@@ -223,6 +226,7 @@ def _is_settled(head: Tree) -> bool:
         and is_true(head, "NamesAccepted")
         and is_true(head, "Established")
         and _approval(head) == _told_approval(head)
+        and not _may_lack_structure(head)
     )
 
 
@@ -258,6 +262,7 @@ def status_of(obj: Tree, others: Sequence[Tree], now: str) -> Tree:
         if not good:
             why = ("NotAccepted", "not all names are accepted")
         status = set_condition(status, "Established", str(good), *why, now=now)
+    status = _with_structure(status, obj, now)
     approval = _approval(obj)
     if approval is None:
         if condition(obj, _CONFORMANT) is not None:
@@ -294,3 +299,27 @@ def _approval(obj: Tree) -> tuple[str, str, str] | None:
 def _told_approval(obj: Tree) -> tuple[str, str, str] | None:
     found = condition(obj, _CONFORMANT)
     return None if found is None else (found["status"], found["reason"], found["message"])
+
+
+_NON_STRUCTURAL = "NonStructuralSchema"
+
+
+def _may_lack_structure(obj: Tree) -> bool:
+    """Whether a schema may be one that nobody could write any more: a definition of old times."""
+    return bool(obj["spec"].get("preserveUnknownFields")) or (
+        condition(obj, _NON_STRUCTURAL) is not None
+    )
+
+
+def _with_structure(status: Tree, obj: Tree, now: str) -> Tree:
+    if not _may_lack_structure(obj):
+        return status
+    problems: list[str] = []
+    for index, one in enumerate(obj["spec"]["versions"]):
+        path = (Path("spec") / "versions")[index] / "schema.openAPIV3Schema"
+        schema = (one.get("schema") or {}).get("openAPIV3Schema") or {}
+        problems += map(str, structural.check(schema, path) if schema else ())
+    if not problems:
+        return without_condition(status, _NON_STRUCTURAL)
+    message = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+    return set_condition(status, _NON_STRUCTURAL, "True", "Violations", message, now=now)

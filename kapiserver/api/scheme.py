@@ -25,7 +25,6 @@ from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.fields import Extractor, extractor
 from kapiserver.api.group import HUB, Group, GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.groups import DECLARED_GROUPS, GROUPS, META
-from kapiserver.api.meta.v1 import list_type
 from kapiserver.api.objects import kind_of
 from kapiserver.api.strategy import StatusStrategy, Strategy, ordinary
 from kapiserver.api.types import Kind, Tree
@@ -189,7 +188,7 @@ class Scheme:
         found = self._declared(kind)
         if found is None and kind.kind.endswith("List"):
             item: Any = self._declared(kind._replace(kind=kind.kind.removesuffix("List")))
-            found = list_type(item) if item and item.listed else None
+            found = _module(META, "v1").list_type(item) if item and item.listed else None
         if found is None:
             found = getattr(_module(META, "v1"), kind.kind, None)
         if not (isinstance(found, type) and issubclass(found, Kind)):

@@ -10,6 +10,7 @@ import pytest
 
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import HUB, GroupVersion, GroupVersionKind
+from kapiserver.api.meta.v1 import list_type
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import (
     STRING,
@@ -23,7 +24,6 @@ from kapiserver.api.types import (
     field,
     int32,
     int64,
-    list_type,
 )
 
 CORE, APPS = GroupVersion("", "v1"), GroupVersion("apps", "v1")

@@ -159,6 +159,13 @@ VOLUMES = [
         {"secret": {"name": "s", "items": [{"key": "k", "path": "p"}]}},
         {"configMap": {"name": "c", "items": [{"key": "k", "path": "p"}]}},
     ]}}], [f'{VOLUME}.projected: Invalid value: "c": conflicting duplicate paths']),
+    ([{"name": "v", "projected": {"sources": [{"podCertificate": {
+        "signerName": "a.b/c", "keyType": "ED25519", "keyPath": "k",
+        "userAnnotations": {"a.b/c": "d", "e": "f"},
+    }}]}}], [
+        f'{VOLUME}.projected.sources[0].podCertificate.userAnnotations: Invalid value: "e": must '
+        'be a domain-prefixed key (such as "acme.io/foo")'
+    ]),
     ([{"name": "v", "projected": {"sources": [{"podCertificate": {"signerName": "a.b/c"}}]}}], [
         f'{VOLUME}.projected.sources[0].podCertificate.keyType: Unsupported value: "": supported '
         'values: "RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"',

@@ -86,7 +86,8 @@ def drop_from_template(new: Tree, old: Tree | None, *path: str) -> None:
 def _drop(new: Tree, old: Tree, features: Sequence[_Feature]) -> None:
     for feature in features:
         # What holds a field that is nowhere in `old` is no part of `old`: it can be changed.
-        holders = [(one, path[-1]) for path in feature for one in _holders(new, path)]
+        given = (path for path in feature if path[0] in new)
+        holders = [(one, path[-1]) for path in given for one in _holders(new, path)]
         if holders and not _in_use(old, feature):
             for holder, name in holders:
                 del holder[name]

@@ -13,7 +13,11 @@ from kapiserver.api.core.validation.environment import (
     field_selector,
     volume_resource_selector,
 )
-from kapiserver.api.core.validation.signers import signer_name, wrong_with_bundle_name
+from kapiserver.api.core.validation.signers import (
+    signer_name,
+    user_annotations,
+    wrong_with_bundle_name,
+)
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_among, required
 from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.types import Tree
@@ -168,6 +172,9 @@ def _certificate(projection: Tree, path: Path, volume: _Volume) -> Iterator[Fiel
     if not any(projection.get(name) for name in _CERTIFICATE_PATHS):
         detail = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
         yield required(path, detail)
+    told = projection.get("userAnnotations")
+    if told:
+        yield from user_annotations(told, path / "userAnnotations")
 
 
 _PROJECTIONS: dict[str, Callable[[Tree, Path, _Volume], Iterator[FieldError]]] = {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kapiserver.api import names
+from kapiserver.api.core.validation.common import checked
 from kapiserver.api.errors import FieldError, Path, invalid, required, too_long
+from kapiserver.api.metadata import ANNOTATIONS_MAX
 
 
 def signer_name(name: str, path: Path) -> Iterator[FieldError]:
@@ -28,6 +30,22 @@ def signer_name(name: str, path: Path) -> Iterator[FieldError]:
     most = 2 * names.SUBDOMAIN_MAX + names.LABEL_MAX + 2
     if len(name) > most:
         yield too_long(path, most)
+
+
+def user_annotations(told: Mapping[str, str], path: Path) -> Iterator[FieldError]:
+    """What a signer is told: like annotations, each with a domain in its key."""
+    for key in told:
+        name = key.lower()
+        if not name:
+            yield required(path)
+            continue
+        wrong = list(checked(names.qualified_name, name, path))
+        yield from wrong
+        if not wrong and "/" not in name:
+            yield invalid(path, name, 'must be a domain-prefixed key (such as "acme.io/foo")')
+    sizes = (len(f"{key}{value}".encode("utf-8", "replace")) for key, value in told.items())
+    if sum(sizes) > ANNOTATIONS_MAX:
+        yield too_long(path, ANNOTATIONS_MAX)
 
 
 def _labels(text: str, check: names.Check, path: Path) -> Iterator[FieldError]:

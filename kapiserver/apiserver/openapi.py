@@ -23,7 +23,7 @@ from kapiserver.codecs.negotiation import parse_accept
 _JSON = "application/json"
 _PROTOBUF = "application/com.github.proto-openapi.spec.{}.v1.0+protobuf"
 _OF_CBOR = (CBOR.name, CBOR.stream_name, "application/apply-patch+cbor")
-_ATTEMPTS = 10
+_ATTEMPTS = 100
 _YEAR = 365 * 24 * 3600
 
 

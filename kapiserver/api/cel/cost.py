@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from kapiserver.api.cel import syntax as s
-from kapiserver.api.cel.functions import flat
+from kapiserver.api.cel.functions import Overload, flat
 from kapiserver.api.cel.kinds import UNBOUNDED, Kind
 
 _LIST_COST = 10
@@ -109,12 +109,21 @@ def _estimate_call(node: s.Call, scope: Scope) -> Estimate:
     if node.function in ("_[_]", "_[?_]"):
         return _of_kind(spent + 1, node.kind, below[0].item)
     sizes = [one.size for one in below]
-    costs = [1 if overload.cost is flat else overload.cost(sizes) for overload in node.overloads]
+    costs = [1 if _is_a_step(node, one) else one.cost(sizes) for one in node.overloads]
     size = max(overload.size(sizes) for overload in node.overloads)
     if node.function == "join":
         size = sizes[0] * (below[0].item + (sizes[1] if len(sizes) > 1 else 0))
     item = sizes[0] if node.function in _PARTED else max((one.item for one in below), default=0)
     return Estimate(min(spent + max(costs), MOST), min(size, UNBOUNDED), item)
+
+
+def _is_a_step(node: s.Call, overload: Overload) -> bool:
+    # Some that take longer are estimated so all the same.
+    if overload.cost is flat or node.function == "reverse":
+        return True
+    if node.function == "matches":
+        return node.target is None
+    return node.function == "_+_" and overload.result.name == "list"
 
 
 _PARTED = ("split", "findAll")

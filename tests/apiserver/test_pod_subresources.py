@@ -66,6 +66,9 @@ def test_binding(api, path):
     """A binding puts the pod on a node, with its annotations, and says that it is scheduled."""
     body = copy.deepcopy(BINDING)
     body["metadata"]["annotations"] = {"a": "b"}
+    nominated = api.get(path).json
+    nominated["status"]["nominatedNodeName"] = "m"
+    assert api.put(f"{path}/status", nominated).json["status"]["nominatedNodeName"] == "m"
     answer = api.post(f"{path}/binding", body)
     assert answer.status == 201
     assert answer.json == {
@@ -75,6 +78,7 @@ def test_binding(api, path):
     assert found["spec"]["nodeName"] == "n"
     assert found["metadata"]["annotations"] == {"a": "b"}
     assert found["metadata"]["generation"] == 1
+    assert "nominatedNodeName" not in found["status"]
     condition = found["status"]["conditions"][0]
     assert (condition["type"], condition["status"]) == ("PodScheduled", "True")
     assert condition["lastTransitionTime"]
@@ -94,7 +98,9 @@ def test_wrong_bindings(api, path, core):
     """What a binding must say, and of which pod."""
     answer = api.post(f"{path}/binding", {"metadata": {"name": "p"}, "target": {"kind": "Pod"}})
     assert answer.status == 422
-    assert 'target.kind: Unsupported value: "Pod"' in answer.message
+    assert 'target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>"' in (
+        answer.message
+    )
     other = BINDING | {"metadata": {"name": "q"}}
     assert api.post(f"{path}/binding", other).status == 400
     assert api.post(f"{core}/bindings", other).status == 404

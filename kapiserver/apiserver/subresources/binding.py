@@ -5,7 +5,7 @@ Mirrors BindingREST of pkg/registry/core/pod/storage.
 
 from __future__ import annotations
 
-from kapiserver.api.errors import FieldError, InvalidObject, Path, not_supported, required
+from kapiserver.api.errors import FieldError, InvalidObject, Path, not_among, required
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import (
     annotations_of,
@@ -71,7 +71,7 @@ def _rules(binding: Tree) -> list[FieldError]:
     target, path = binding.get("target") or {}, Path("target")
     errors = []
     if target.get("kind") and target["kind"] != "Node":
-        errors.append(not_supported(path / "kind", target["kind"], ("Node", "<empty>")))
+        errors.append(not_among(path / "kind", target["kind"], ("Node", "<empty>")))
     if not target.get("name"):
         errors.append(required(path / "name"))
     return errors
@@ -89,6 +89,7 @@ def _bound(pod: Tree, binding: Tree, now: str) -> Tree:
 
     spec["nodeName"] = value_at(binding, "target", "name")
     settle(spec, v1.PodSpec)
+    (pod.get("status") or {}).pop("nominatedNodeName", None)  # it only misleads from now on
     metadata = metadata_of(pod)
     for part, given in (("annotations", annotations_of(binding)), ("labels", labels_of(binding))):
         if given:

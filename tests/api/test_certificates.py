@@ -153,9 +153,14 @@ def test_signers_do_not_decide():
     assert _updated(name, new, REQUEST) == [
         'status.conditions: Forbidden: updates may not add a condition of type "Approved"'
     ]
-    signed = changed(REQUEST, "status/certificate", _encoded(LEAF))
+    signed = changed(new, "status/certificate", _encoded(LEAF))
+    signed["status"]["conditions"][0]["reason"] = "Other"
     assert _updated(name, signed, new) == []
     assert signed["status"]["conditions"] == [APPROVED]
+    undecided = changed(REQUEST, "status/certificate", _encoded(LEAF))
+    assert _updated(name, undecided, new) == [
+        'status.conditions: Forbidden: updates may not remove a condition of type "Approved"'
+    ]
     again = changed(signed, "status/certificate", _encoded(AUTHORITY))
     assert _updated(name, again, signed) == [
         "status.certificate: Forbidden: updates may not modify existing certificate content"

@@ -12,6 +12,7 @@ def _object(kind, **fields):
 
 CLASS = defaulted(_object("StorageClass", provisioner="example.com/disk"))
 DRIVER = defaulted(_object("CSIDriver", spec={}))
+TOKENS = changed(DRIVER, "spec/tokenRequests", [{"audience": "a"}])
 ATTRIBUTES = _object(
     "VolumeAttributesClass", driverName="disk.example.com", parameters={"speed": "9"}
 )
@@ -77,6 +78,15 @@ NEW = [
     ("csidrivers", DRIVER, "spec/nodeAllocatableUpdatePeriodSeconds", 9, [
         "spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: must be greater than or "
         "equal to 10 seconds"
+    ]),
+    ("csidrivers", DRIVER, "spec/serviceAccountTokenInSecrets", False, [
+        "spec.serviceAccountTokenInSecrets: Invalid value: false: serviceAccountTokenInSecrets is "
+        "set but no tokenRequests are specified"
+    ]),
+    ("csidrivers", TOKENS, "spec/serviceAccountTokenInSecrets", True, []),
+    ("csidrivers", DRIVER, "spec/volumeLifecycleModes", ["Odd"], [
+        'spec.volumeLifecycleModes: Unsupported value: "Odd": supported values: "Persistent", '
+        '"Ephemeral"'
     ]),
     ("csistoragecapacities", CAPACITY, "capacity", "-1", [
         'capacity: Invalid value: "-1": must be greater than or equal to 0'
@@ -158,6 +168,44 @@ def test_old_labels_are_said():
         "allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.14; use "
         '"kubernetes.io/os" instead'
     ]
+
+
+def test_old_labels_of_capacities():
+    """They are warned of in the selectors of measurements too."""
+    topology = {
+        "matchLabels": {"beta.kubernetes.io/arch": "arm64", "a": "b"},
+        "matchExpressions": [{"key": "beta.kubernetes.io/os", "operator": "Exists"}],
+    }
+    obj = changed(CAPACITY, "nodeTopology", topology)
+    assert strategy("csistoragecapacities").warnings(obj, None) == [
+        "nodeTopology.matchExpressions[0].key: beta.kubernetes.io/os is deprecated since v1.14; "
+        'use "kubernetes.io/os" instead',
+        "nodeTopology.matchLabels.beta.kubernetes.io/arch: deprecated since v1.14; use "
+        '"kubernetes.io/arch" instead',
+    ]
+
+
+def test_values_of_old_capacities():
+    """A value that an old server let through stays, and a new one is looked at."""
+    one = {"key": "a", "operator": "In", "values": ["?"]}
+    old = changed(CAPACITY, "nodeTopology", {"matchExpressions": [one]})
+    rules = strategy("csistoragecapacities")
+    assert rules.validate_update(changed(old, "capacity", "2Gi"), old) == []
+    (found,) = rules.validate(old)
+    assert str(found.path) == "nodeTopology.matchExpressions[0].values[0]"
+
+
+def test_tokens_in_the_open():
+    """Drivers whose tokens may land in logs are warned of, when their tokens are new."""
+    warnings = strategy("csidrivers").warnings
+    (found,) = warnings(TOKENS, DRIVER)
+    assert found.startswith("spec.serviceAccountTokenInSecrets is unset; if supported by this CSI")
+    assert warnings(TOKENS, None) == [found]
+    assert warnings(changed(TOKENS, "spec/tokenRequests/0/audience", "b"), TOKENS) == [found]
+    for told in (True, False):
+        assert warnings(changed(TOKENS, "spec/serviceAccountTokenInSecrets", told), None) == []
+    assert warnings(changed(TOKENS, "spec/podInfoOnMount", True), TOKENS) == []
+    assert warnings(DRIVER, TOKENS) == []
 
 
 CELLS = [

@@ -49,23 +49,18 @@ class SigningRequestStrategy(SpecStrategy):
 
 
 class SigningStatusStrategy(StatusStrategy):
-    """The signer's reports; decisions stay as they were made."""
+    """The signer's reports; decisions stay as they were made, and must not be left out."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
         before = value_at(old, "status", "conditions") or ()
-        decided = [one for one in before if one.get("type") in DECISIONS]
-        if not decided:
-            return
-        status = new.setdefault("status", {})
-        conditions = status.get("conditions") or []
-        types = {one.get("type") for one in decided}
-        places = [index for index, one in enumerate(conditions) if one.get("type") in types]
-        for index, one in zip(places, decided, strict=False):
-            conditions[index] = copy.deepcopy(one)
-        conditions.extend(copy.deepcopy(decided[len(places) :]))
-        status["conditions"] = conditions
-        settle(status, v1.CertificateSigningRequestStatus)
+        conditions = value_at(new, "status", "conditions") or []
+        for type_ in DECISIONS:
+            decided = [one for one in before if one.get("type") == type_]
+            places = [at for at, one in enumerate(conditions) if one.get("type") == type_]
+            if len(decided) == len(places):
+                for at, one in zip(places, decided, strict=True):
+                    conditions[at] = copy.deepcopy(one)
 
 
 class ApprovalStrategy(StatusStrategy):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.api.core.warnings import OLD_NODE_LABELS
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.objects import metadata_of
+from kapiserver.api.objects import metadata_of, value_at
 from kapiserver.api.storage.validation import (
     attachment,
     attributes_class,
@@ -21,6 +21,11 @@ from kapiserver.api.storage.validation import (
 )
 from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
+
+_TOKENS_IN_THE_OPEN = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to "
+    "prevent possible logging of tokens in volume attributes"
+)
 
 
 class StorageClassStrategy(Strategy):
@@ -98,6 +103,12 @@ class CSIDriverStrategy(Strategy):
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(changed_csi_driver(new, old))
 
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        tokens = value_at(new, "spec", "tokenRequests")
+        same = old is not None and (value_at(old, "spec", "tokenRequests") or []) == tokens
+        told = value_at(new, "spec", "serviceAccountTokenInSecrets") is not None
+        return [_TOKENS_IN_THE_OPEN] if tokens and not (same or told) else []
+
 
 class CSIStorageCapacityStrategy(Strategy):
     """What a driver measured."""
@@ -109,6 +120,19 @@ class CSIStorageCapacityStrategy(Strategy):
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(changed_storage_capacity(new, old))
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        topology, path = new.get("nodeTopology") or {}, Path("nodeTopology")
+        found = []
+        for index, one in enumerate(topology.get("matchExpressions") or ()):
+            key = one.get("key") or ""
+            if key in OLD_NODE_LABELS:
+                at = (path / "matchExpressions")[index] / "key"
+                found.append(f"{at}: {key} is {OLD_NODE_LABELS[key]}")
+        for label in sorted(topology.get("matchLabels") or ()):
+            if label in OLD_NODE_LABELS:
+                found.append(f"{path / 'matchLabels' / label}: {OLD_NODE_LABELS[label]}")
+        return found
 
 
 _ATTACHMENT = VolumeAttachmentStrategy()

@@ -240,6 +240,10 @@ def csi_driver(obj: Tree) -> Iterator[FieldError]:
     if period is not None and period < 10:
         at = _SPEC / "nodeAllocatableUpdatePeriodSeconds"
         yield invalid(at, period, "must be greater than or equal to 10 seconds")
+    secret = spec.get("serviceAccountTokenInSecrets")
+    if secret is not None and not spec.get("tokenRequests"):
+        detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        yield invalid(_SPEC / "serviceAccountTokenInSecrets", secret, detail)
 
 
 def _tokens(tokens: Sequence[Tree], path: Path) -> Iterator[FieldError]:
@@ -266,9 +270,10 @@ def changed_csi_driver(new: Tree, old: Tree) -> Iterator[FieldError]:
         yield from immutable(value_at(new, "spec", name), before, _SPEC / shown)
 
 
-def storage_capacity(obj: Tree) -> Iterator[FieldError]:
-    """How much storage there is."""
-    yield from validate_label_selector(obj.get("nodeTopology"), Path("nodeTopology"))
+def storage_capacity(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
+    """How much storage there is, and in place of what was said before."""
+    topology, before = obj.get("nodeTopology"), (old or {}).get("nodeTopology")
+    yield from validate_label_selector(topology, Path("nodeTopology"), before=before)
     name = obj.get("storageClassName") or ""
     yield from checked(names.dns1123_subdomain, name, Path("storageClassName"))
     size = obj.get("capacity")
@@ -278,6 +283,6 @@ def storage_capacity(obj: Tree) -> Iterator[FieldError]:
 
 def changed_storage_capacity(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What a capacity is about stays."""
-    yield from storage_capacity(new)
+    yield from storage_capacity(new, old)
     for name in ("nodeTopology", "storageClassName"):
         yield from immutable(new.get(name), old.get(name), Path(name))

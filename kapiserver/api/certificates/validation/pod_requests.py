@@ -80,8 +80,9 @@ def _annotations(told: Mapping[str, str], path: Path) -> Iterator[FieldError]:
         if not spelled:
             yield required(path)
             continue
-        yield from checked(names.qualified_name, spelled, path)
-        if "/" not in spelled:
+        wrong = list(checked(names.qualified_name, spelled, path))
+        yield from wrong
+        if not wrong and "/" not in spelled:
             yield invalid(path, spelled, 'must be a domain-prefixed key (such as "acme.io/foo")')
     sizes = (len(f"{key}{value}".encode("utf-8", "replace")) for key, value in told.items())
     if sum(sizes) > ANNOTATIONS_MAX:

@@ -1,0 +1,60 @@
+"""Whether a stored object is selected, seen from its bytes or read."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from kapiserver.api.selectors import parse
+from kapiserver.storage.entry import Entry
+from kapiserver.storage.kv import Revision
+from tests.storage.objectkit import House, pod, run
+
+LABELS: list[dict[str, str]] = [
+    {},
+    {"app": "web"},
+    {"app": ""},
+    {"app": "api", "tier": "web"},
+    {"app.io/app": "web"},
+    {"tier": "app", "web": "app"},
+]
+OTHERS: list[dict[str, Any]] = [
+    {},
+    {"annotations": {"app": "web"}},
+    {"annotations": {"note": "app web"}, "generateName": "app-"},
+]
+NODES = ["", "web"]
+BY_LABELS = [
+    "app", "!app", "app=web", "app=", "app!=web", "app!=", "app in (web,api)", "app in (web,)",
+    "app notin (web)", "app notin (web,api)", "app notin (,web)", "tier=web,app!=web", "!tier,!app",
+    "app!=web,!tier",
+]  # fmt: skip
+BY_FIELDS = [
+    "", "spec.nodeName=web", "spec.nodeName!=web", "spec.nodeName=", "spec.nodeName!=",
+    "status.phase!=Running", "spec.hostNetwork=false", "spec.hostNetwork!=true",
+    "metadata.name!=web,spec.nodeName!=web", "metadata.namespace!=default",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", ["", *BY_LABELS])
+def test_bytes_say_what_the_object_says(labels: str) -> None:
+    """An object is selected by its bytes exactly when it is by its labels and fields, also where
+    the words that are asked for stand elsewhere in it."""
+
+    async def check(house: House) -> None:
+        store = house.of("pods")
+        selections = [parse(labels, fields, store.resource) for fields in BY_FIELDS]
+        for marks, others, node in product(LABELS, OTHERS, NODES):
+            tree = pod("web" if others else "a", node=node, labels=marks, **others)
+            value = store._codec.stored_value(tree)
+            for selection in selections:
+                read, unread = (
+                    Entry(store._codec, "/registry/pods/default/x", value, Revision(1))
+                    for _ in range(2)
+                )
+                wanted = selection.matches(*read.selectable)
+                assert unread.is_selected(selection) is wanted, (str(selection), tree)
+
+    run(check)

@@ -187,9 +187,9 @@ CASES = [
         "spec/parameters",
         {"name": "n", "scope": "Odd"},
         [
-            "spec.parameters.kind: Required value",
             'spec.parameters.scope: Unsupported value: "Odd": supported values: "Cluster", '
             '"Namespace"',
+            "spec.parameters.kind: Required value",
         ],
     ),
     (NP, "spec/ingress", port(port=80, endPort=90), []),
@@ -250,6 +250,15 @@ CASES = [
     ),
     (
         NP,
+        "spec",
+        {"podSelector": {}, "egress": [{"to": [{"ipBlock": {}}, {}]}], "policyTypes": ["Egress"]},
+        [
+            "spec.egress[0].to[1]: Required value: must specify a peer",
+            "spec.egress[0].to[0].ipBlock.cidr: Required value",
+        ],
+    ),
+    (
+        NP,
         "spec/policyTypes",
         ["Odd"],
         ['spec.policyTypes[0]: Unsupported value: "Odd": supported values: "Ingress", "Egress"'],
@@ -270,8 +279,8 @@ CASES = [
         {"group": "_", "name": "a/b"},
         [
             f'spec.parentRef.group: Invalid value: "_": {SUBDOMAIN}',
-            "spec.parentRef.resource: Required value",
             "spec.parentRef.name: Invalid value: \"a/b\": may not contain '/'",
+            "spec.parentRef.resource: Required value",
         ],
     ),
     (
@@ -322,7 +331,13 @@ UPDATES = [
         "ipaddresses",
         "spec/parentRef/name",
         "t",
-        [f'spec.parentRef: Invalid value: {{"resource":"services","name":"t"}}: {IMMUTABLE}'],
+        [f"spec.parentRef: Invalid value: null: {IMMUTABLE}"],
+    ),
+    (
+        "ipaddresses",
+        "spec",
+        {},
+        [f"spec.parentRef: Invalid value: null: {IMMUTABLE}", "spec.parentRef: Required value"],
     ),
     (
         "servicecidrs",

@@ -35,8 +35,10 @@ CLUSTER_BINDING = {
 
 NEW = [
     ("roles", ROLE, "", GONE, []),
-    ("roles", ROLE, "rules/0/verbs", [], [
-        "rules[0].verbs: Required value: verbs must contain at least one value"
+    ("roles", ROLE, "rules/0/verbs", [], ["rules[0].verbs: Required value"]),
+    ("clusterroles", CLUSTER_ROLE, "rules", [{"resources": ["pods"]}], [
+        "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
+        "rules[0].verbs: Required value",
     ]),
     ("roles", ROLE, "rules/0", {"verbs": ["get"]}, [
         "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
@@ -68,8 +70,8 @@ NEW = [
         'roleRef.kind: Unsupported value: "Odd": supported values: "Role", "ClusterRole"'
     ]),
     ("rolebindings", BINDING, "subjects/0/name", "", [
-        "subjects[0].name: Required value",
         'subjects[0].name: Invalid value: "": user name cannot be empty',
+        "subjects[0].name: Required value",
     ]),
     ("rolebindings", BINDING, "subjects/0/kind", "Odd", [
         'subjects[0].kind: Unsupported value: "Odd": supported values: '
@@ -100,9 +102,11 @@ def test_bindings_stay_with_their_role(name):
     base = BINDING if name == "rolebindings" else CLUSTER_BINDING
     kind = base["roleRef"]["kind"]
     new = changed(base, "roleRef/name", "other")
+    new["subjects"] = [{"kind": "ServiceAccount", "namespace": "n"}]
     assert texts(strategy(name).validate_update(new, base)) == [
         f'roleRef: Invalid value: {{"APIGroup":"{GROUP}","Kind":"{kind}","Name":"other"}}: '
-        "cannot change roleRef"
+        "cannot change roleRef",
+        "subjects[0].name: Required value",
     ]
 
 

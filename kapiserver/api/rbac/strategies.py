@@ -7,7 +7,6 @@ from kapiserver.api.errors import FieldError
 from kapiserver.api.rbac.validation import (
     cluster_role,
     cluster_role_binding,
-    kept_role,
     role,
     role_binding,
 )
@@ -51,7 +50,7 @@ class RoleBindingStrategy(_PolicyStrategy):
         return list(role_binding(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return [*role_binding(new), *kept_role(new, old)]
+        return list(role_binding(new, old))
 
 
 class ClusterRoleBindingStrategy(_PolicyStrategy):
@@ -61,7 +60,7 @@ class ClusterRoleBindingStrategy(_PolicyStrategy):
         return list(cluster_role_binding(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return [*cluster_role_binding(new), *kept_role(new, old)]
+        return list(cluster_role_binding(new, old))
 
 
 STRATEGIES: dict[str, Strategy] = {

@@ -27,6 +27,7 @@ from kapiserver.storage.objects import ResourceStore
 from kapiserver.storage.stores import Stores
 
 if TYPE_CHECKING:
+    from kapiserver.apiserver.converted_objects import ConvertedObjects
     from kapiserver.codecs.wire import Decode
 
 APIEXTENSIONS = GroupVersion("apiextensions.k8s.io", "v1")
@@ -59,6 +60,13 @@ class CustomResources:
     def store(self) -> ResourceStore:
         """The definitions."""
         return self._stores.named(APIEXTENSIONS, "customresourcedefinitions")
+
+    @functools.cached_property
+    def converted(self) -> ConvertedObjects:
+        """Objects as webhooks convert them."""
+        from kapiserver.apiserver.converted_objects import ConvertedObjects
+
+        return ConvertedObjects(self._stores)
 
     async def start(self) -> None:
         """Learn of all definitions there are, and follow them from now on."""

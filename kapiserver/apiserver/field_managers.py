@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kapiserver.api import typed_values
 from kapiserver.api.errors import ConversionFailed, NotRegistered
@@ -26,6 +26,10 @@ from kapiserver.apiserver.target import Target
 from kapiserver.codecs.trees import read_tree
 from kapiserver.storage.lifecycle import timestamp
 
+if TYPE_CHECKING:
+    from kapiserver.api.custom import Definition
+    from kapiserver.apiserver.converted_objects import ConvertedObjects
+
 _MANAGER_LENGTH = 128
 
 
@@ -35,6 +39,8 @@ class KindSchemas:
 
     scheme: Scheme
     kind: GroupVersionKind
+    converted: ConvertedObjects | None = None
+    """What webhooks make of objects; None: fields of the same names are the same."""
 
     def _in(self, api_version: str) -> GroupVersionKind:
         version = GroupVersion.parse(api_version)
@@ -47,19 +53,29 @@ class KindSchemas:
         return schema_of(self.scheme.type_of(self._in(api_version)))
 
     def convert(self, obj: Tree, api_version: str) -> Tree:
-        """The object in another version. Raises NotRegistered."""
+        """The object in another version. Raises NotRegistered, NotYet."""
         if obj["apiVersion"] == api_version:
             return obj
         kind = self._in(api_version)
         here = self._in(obj["apiVersion"])
         custom = self.scheme.custom.version_of(kind)
         if custom is not None and custom.definition.asks_webhook:
-            return {**obj, "apiVersion": api_version}  # fields of the same name, as far as it goes
+            return self._by_webhook(custom.definition, obj, kind.group_version)
         try:
             canonical = read_tree(self.scheme.type_of(here), obj, [])
             return self.scheme.convert(canonical, kind.group_version)
         except ConversionFailed as error:
             raise NotRegistered(str(error)) from None
+
+    def _by_webhook(self, definition: Definition, obj: Tree, version: GroupVersion) -> Tree:
+        if self.converted is None:
+            return {**obj, "apiVersion": str(version)}
+        found = self.converted.find(definition, obj, version)
+        try:
+            typed_values.check(self.node(str(version)), found)
+        except SchemaMismatch as error:
+            raise NotRegistered(str(error)) from None
+        return found
 
     def empty(self, api_version: str) -> Tree:
         """The object with nothing set. Shared."""
@@ -75,11 +91,14 @@ def _empty(type_: type[Kind], kind: str, api_version: str) -> Tree:
     return read_tree(type_, {"kind": kind, "apiVersion": api_version}, [])
 
 
-def field_manager(server: Server, target: Target) -> FieldManager:
-    """What follows writes to the target, in the version of the URL."""
+def field_manager(server: Server, target: Target, *, is_new: bool = False) -> FieldManager:
+    """What follows writes to the target, in the version of the URL. What it does may raise NotYet
+    but for a new object, whose fields are the writer's."""
     scheme = server.scheme
+    asks = target.resource.definition and not is_new
+    converted = server.custom_resources.converted if asks else None
     return FieldManager(
-        schemas=KindSchemas(scheme, target.version.with_kind(target.resource.kind)),
+        schemas=KindSchemas(scheme, target.version.with_kind(target.resource.kind), converted),
         version=str(target.version),
         subresource=target.subresource,
         ignored=scheme.strategy(target.resource, target.subresource).reset_fields,
@@ -104,9 +123,10 @@ def follow(
     live: Tree | None,
     new: Tree,
 ) -> None:
-    """Note in `new` who owns its fields after this write; both in the hub version."""
+    """Note in `new` who owns its fields after this write; both in the hub version. Raises
+    NotYet."""
     scheme = server.scheme
-    fields = field_manager(server, target)
+    fields = field_manager(server, target, is_new=live is None)
     before = None if live is None else in_version(scheme, live, target.version)
     after = in_version(scheme, new, target.version)
     try:

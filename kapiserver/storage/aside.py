@@ -10,9 +10,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from kapiserver.api.objects import copied
 from kapiserver.api.strategy import Strategy, TakesLong
 from kapiserver.api.types import Tree
 from kapiserver.storage.entry import Entry
+from kapiserver.storage.query import Change, NotYet
 
 Result = TypeVar("Result")
 
@@ -41,6 +43,14 @@ class Aside:
         if size < LARGE:
             return work(*args)
         return await self.do(lambda: work(*args))
+
+    async def changed(self, entry: Entry, change: Change) -> Tree:
+        """What a change makes of an entry, which may want something first."""
+        while True:
+            try:
+                return await self.sized(len(entry.value), change, copied(entry.tree()))
+            except NotYet as error:
+                await error.fetch()
 
     async def tree(self, entry: Entry) -> Tree:
         """The tree of an entry, as `Entry.tree`."""

@@ -343,7 +343,7 @@ class ResourceStore:
         subresource: str,
     ) -> Written:
         old = entry.tree()
-        new = await self._aside.sized(len(entry.value), change, copied(old))
+        new = await self._aside.changed(entry, change)
         lifecycle.check_version(new, old, self.resource, strategy)
         validate = await admit(new, old) if admit is not None else None
         if self.reserve is None or subresource:

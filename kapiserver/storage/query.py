@@ -144,4 +144,13 @@ more."""
 
 Change: TypeAlias = Callable[[Tree | None], Tree]
 """What an update does: the current object (a copy, in the hub version) to the wanted one. None:
-there is no such object and the update may create it. Called again when the object moved on."""
+there is no such object and the update may create it. Called again when the object moved on. May
+raise NotYet where there is one."""
+
+
+class NotYet(Exception):
+    """A change wants something first that takes a while: it is called again after `fetch`."""
+
+    def __init__(self, fetch: Callable[[], Awaitable[None]]) -> None:
+        super().__init__()
+        self.fetch = fetch

@@ -16,7 +16,7 @@ from kapiserver.apiserver import webhook_client
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.tls import Credentials, credentials
 from tests.apiserver.conftest import Api, Server
-from tests.apiserver.customkit import definition, establish, path_of, version, widget
+from tests.apiserver.customkit import apply, definition, establish, path_of, version, widget
 
 FREE = {"type": "object", "properties": {"spec": {
     "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}  # fmt: skip
@@ -376,6 +376,53 @@ def test_a_huge_answer(api: Api, webhook: Webhook, monkeypatch: pytest.MonkeyPat
     assert answer.message.endswith("failed: the answer is larger than 3145728 bytes")
     webhook.behave = good
     assert api.get(f"{beta}/a").json["spec"] == {"name": f"{name} B"}
+
+
+def owners(obj: Any) -> dict[str, tuple[str, list[str]]]:
+    """By manager: the version it wrote in, and the fields of the spec it owns."""
+    return {
+        one["manager"]: (
+            one["apiVersion"].rpartition("/")[2],
+            sorted(one["fieldsV1"].get("f:spec", {}).keys() - {"."}),
+        )
+        for one in obj["metadata"]["managedFields"]
+    }
+
+
+def test_owners_who_wrote_in_another_version(api: Api, webhook: Webhook) -> None:
+    """What an owner loses by a change is told in the version it wrote in, by what the webhook makes
+    of the object before and after; so are conflicts."""
+    crd = people(webhook)
+    path, beta = establish(api, crd), path_of(crd, "v1beta1")
+    spec = {"name": "Ada Lovelace", "born": 1815}
+    applied = apply(api, f"{beta}/ada", widget(crd, "ada", "v1beta1", spec=spec), "old")
+    assert applied.status == 201, applied.body
+    assert owners(applied.json) == {"old": ("v1beta1", ["f:born", "f:name"])}
+    other = widget(crd, "ada", spec={"last": "Byron"})
+    refused = apply(api, f"{path}/ada", other, "new")
+    assert refused.status == 409
+    assert refused.message == 'Apply failed with 1 conflict: conflict with "old": .spec.name'
+    changed = api.patch(f"{path}/ada?fieldManager=patcher", {"spec": {"last": "King"}})
+    assert changed.json["spec"] == {"first": "Ada", "last": "King", "born": 1815}
+    found = owners(changed.json)
+    assert found == {"old": ("v1beta1", ["f:born"]), "patcher": ("v1", ["f:last"])}
+    less = widget(crd, "ada", "v1beta1", spec={"name": "Ada King"})
+    again = apply(api, f"{beta}/ada", less, "old", "&force=true")
+    assert again.json["spec"] == {"name": "Ada King"}
+
+
+def test_owners_while_the_webhook_fails(api: Api, webhook: Webhook) -> None:
+    """Writes in the stored version go on; fields of the same names are followed."""
+    crd = people(webhook)
+    path, beta = establish(api, crd), path_of(crd, "v1beta1")
+    apply(api, f"{beta}/a", widget(crd, "a", "v1beta1", spec={"name": "A B", "born": 1}), "old")
+    webhook.behave = raw(status=500)
+    changed = api.patch(f"{path}/a?fieldManager=patcher", {"spec": {"born": 2}})
+    assert changed.status == 200, changed.body
+    assert owners(changed.json) == {
+        "old": ("v1beta1", ["f:name"]),
+        "patcher": ("v1", ["f:born"]),
+    }
 
 
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook"}}

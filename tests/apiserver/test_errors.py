@@ -15,7 +15,9 @@ from kapiserver.storage import errors as storage
 INFO = parse_request_info("PUT", "/apis/apps/v1/namespaces/n/deployments/d", {})
 BASES = {"APIError", "CodecError", "StorageError", "ObjectError", "ServerError"}
 """Never raised themselves."""
-BEFORE_ANY_REQUEST = {"BadEncryptionConfig", "BadTokenFile", "NotOurs", "WorkerFailed"}
+BEFORE_ANY_REQUEST = {
+    "BadAdmissionConfiguration", "BadEncryptionConfig", "BadTokenFile", "NotOurs", "WorkerFailed",
+}  # fmt: skip
 """End the start of a server."""
 NEVER_LEAVE = {
     "BrokenOff",  # storage/etcd.py words it as Unavailable
@@ -28,10 +30,14 @@ NEVER_LEAVE = {
     "PortNotAllocated",  # likewise
     "NotSent",  # storage/etcd.py asks another endpoint
     "NotHealthy",  # a failed check is told as failed
+    "OutOfTime",  # custom strategies word it as TakesLong
+    "NotYet",  # storage/aside.py asks again beside the event loop
     "SyntaxProblem",  # told where a definition of rules is checked
     "StrictErrors",  # body.py words them as a BadObject
     "TagError",  # ends `make generate`
+    "TakesLong",  # storage/aside.py does it where nobody waits
     "Uncompilable",  # told where a definition of rules is checked
+    "WebhookFailed",  # worded by what asked the webhook
     "WrongPath",  # likewise, of a fieldPath
     "WrongPattern",  # likewise, of a pattern
 }

@@ -88,6 +88,12 @@ class FieldError:
         return f"{self.path}: {self.message}"
 
 
+@dataclass(frozen=True, slots=True)
+class Tolerated(FieldError):
+    """A broken rule that is told to the client and not held against the object: what breaks it
+    was there before the rule was."""
+
+
 def _shown(value: Any) -> str:
     # Go prints strings quoted, scalars bare and everything else as JSON.
     if value is None:

@@ -15,7 +15,14 @@ from typing import Literal
 
 import orjson
 
-from kapiserver.api.errors import BadObject, FieldError, InvalidObject, Path, invalid
+from kapiserver.api.errors import (
+    BadObject,
+    FieldError,
+    InvalidObject,
+    Path,
+    Tolerated,
+    invalid,
+)
 from kapiserver.api.group import Resource
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.metadata import validate_changed, validate_new
@@ -156,6 +163,7 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
     if meta.get("deletionGracePeriodSeconds") is None:
         _take_over(meta, before, "deletionGracePeriodSeconds")
     settle(meta, ObjectMeta)
+    found = strategy.validate_update(new, old)
     _check(
         new,
         resource,
@@ -163,10 +171,11 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
             *validate_changed(
                 new, old, namespaced=resource.namespaced, finalizers=strategy.check_finalizers
             ),
-            *strategy.validate_update(new, old),
+            *(error for error in found if not isinstance(error, Tolerated)),
         ],
     )
-    warnings = tuple(strategy.warnings(new, old))
+    tolerated = (str(error) for error in found if isinstance(error, Tolerated))
+    warnings = (*tolerated, *strategy.warnings(new, old))
     strategy.canonicalize(new)
     settle(metadata_of(new), ObjectMeta)
     _keep_times(new, old)

@@ -62,7 +62,7 @@ def test_objects_are_held_to_rules(api: Api) -> None:
 
 
 def test_what_was_stored_before_a_rule_may_stay(api: Api) -> None:
-    """A rule that comes later asks only for what is changed."""
+    """A rule that comes later asks only for what is changed, and warns of what is not."""
     crd = definition(version(schema=schema(a=INT, b=INT)))
     path = establish(api, crd)
     assert api.post(path, widget(crd, "a", spec={"a": 1})).status == 201
@@ -71,7 +71,11 @@ def test_what_was_stored_before_a_rule_may_stay(api: Api) -> None:
     found["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = stricter
     assert api.put(f"{CRDS}/{crd['metadata']['name']}", found).status == 200
     assert api.post(path, widget(crd, "b", spec={"a": 1})).status == 422
-    assert api.patch(f"{path}/a", {"metadata": {"labels": {"x": "y"}}}).status == 200
+    labelled = api.patch(f"{path}/a", {"metadata": {"labels": {"x": "y"}}})
+    assert (labelled.status, labelled.warnings) == (
+        200,
+        ['299 - "spec: Invalid value: failed rule: self.a > 5"'],
+    )
     assert api.patch(f"{path}/a", {"spec": {"a": 2}}).status == 422
 
 

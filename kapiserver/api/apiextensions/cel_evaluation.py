@@ -21,7 +21,7 @@ from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural
 from kapiserver.api.cel.kinds import Kind, optional_of
 from kapiserver.api.cel.program import Program, Result, Uncompilable, compile_expression
 from kapiserver.api.cel.values import NONE, Optional
-from kapiserver.api.errors import OMITTED, ErrorType, FieldError, Path, invalid
+from kapiserver.api.errors import OMITTED, ErrorType, FieldError, Path, Tolerated, invalid
 from kapiserver.api.types import Tree, Value
 
 CALL_LIMIT = 1_000_000
@@ -246,9 +246,9 @@ def _check(
         if result.value is True:
             continue
         detail = _message(rule, variables, budget)
-        if uses_old or not place.is_unchanged(value, node):
-            shown = OMITTED if node.type in ("object", "array") else value
-            yield _error(rule, place.path, shown, detail)
+        form = FieldError if uses_old or not place.is_unchanged(value, node) else Tolerated
+        shown = OMITTED if node.type in ("object", "array") else value
+        yield _error(form, rule, place.path, shown, detail)
 
 
 def _variables(value: Value, old: Value, *, is_optional: bool) -> dict[str, Any]:
@@ -290,11 +290,11 @@ def _message(rule: Rule, variables: Mapping[str, Any], budget: _Budget) -> str:
     return text if fits else plain
 
 
-def _error(rule: Rule, path: Path, value: Any, detail: str) -> FieldError:
+def _error(form: type[FieldError], rule: Rule, path: Path, value: Any, detail: str) -> FieldError:
     if rule.field is not None and rule.field.text:
         below = rule.field.text
         joined = below if not path.text or below.startswith("[") else f".{below}"
         path = Path(f"{path.text}{joined}")
     path = path if path.text else _NOWHERE
-    form = _REASONS.get(rule.source.get("reason") or "", "invalid")
-    return FieldError(form, path, "" if form == "duplicate" else detail, value)
+    reason = _REASONS.get(rule.source.get("reason") or "", "invalid")
+    return form(reason, path, "" if reason == "duplicate" else detail, value)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from kapiserver.api import names
 from kapiserver.api.certificates import keys, pem
 from kapiserver.api.core.validation.common import checked
 from kapiserver.api.core.validation.conditions import conditions
-from kapiserver.api.core.validation.signers import signer_name
+from kapiserver.api.core.validation.signers import signer_name, user_annotations
 from kapiserver.api.errors import (
     OMITTED,
     FieldError,
@@ -25,7 +25,7 @@ from kapiserver.api.errors import (
     required,
     too_long,
 )
-from kapiserver.api.metadata import ANNOTATIONS_MAX, immutable
+from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
@@ -54,7 +54,7 @@ def pod_request(obj: Tree) -> Iterator[FieldError]:
     signer = spec.get("signerName") or ""
     yield from signer_name(signer, _SPEC / "signerName")
     told = spec.get("unverifiedUserAnnotations") or {}
-    yield from _annotations(told, _SPEC / "unverifiedUserAnnotations")
+    yield from user_annotations(told, _SPEC / "unverifiedUserAnnotations")
     for kind in ("pod", "serviceAccount", "node"):
         name, uid = spec.get(f"{kind}Name") or "", spec.get(f"{kind}UID") or ""
         yield from checked(names.dns1123_subdomain, name, _SPEC / f"{kind}Name")
@@ -72,21 +72,6 @@ def pod_request(obj: Tree) -> Iterator[FieldError]:
     if not _HOUR <= seconds <= most:
         yield invalid(at, seconds, f"must be in the range [{_HOUR}, {most}]")
     yield from _key(spec)
-
-
-def _annotations(told: Mapping[str, str], path: Path) -> Iterator[FieldError]:
-    for key in told:
-        spelled = key.lower()
-        if not spelled:
-            yield required(path)
-            continue
-        wrong = list(checked(names.qualified_name, spelled, path))
-        yield from wrong
-        if not wrong and "/" not in spelled:
-            yield invalid(path, spelled, 'must be a domain-prefixed key (such as "acme.io/foo")')
-    sizes = (len(f"{key}{value}".encode("utf-8", "replace")) for key, value in told.items())
-    if sum(sizes) > ANNOTATIONS_MAX:
-        yield too_long(path, ANNOTATIONS_MAX)
 
 
 def _key(spec: Tree) -> Iterator[FieldError]:

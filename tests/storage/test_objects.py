@@ -350,7 +350,7 @@ def test_deletion_marks_cannot_be_removed() -> None:
 
 
 def test_update_creates_where_the_kind_allows() -> None:
-    """An update of an absent object creates it, or is NotFound."""
+    """An update of an absent object creates it where it may, or is NotFound."""
 
     async def test(house: House) -> None:
         with pytest.raises(NotFound, match=r'^configmaps "a" not found$'):
@@ -367,7 +367,7 @@ def test_update_creates_where_the_kind_allows() -> None:
             "reportingComponent": "",
             "reportingInstance": "",
         }
-        written = await house.of("events").update(key("a"), lambda _: event)
+        written = await house.of("events").update(key("a"), lambda _: event, may_create=True)
         assert written.outcome == "created"
         assert written.entry.tree()["metadata"]["uid"]
         applied = await house.of("configmaps").update(

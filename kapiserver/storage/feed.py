@@ -29,15 +29,20 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One object. `path` is its key in the store."""
+    """One object. `path` is its key in the store, which says its name too."""
 
     resource: Resource
-    key: ObjectKey
     path: str
     uid: str
     owners: tuple[Tree, ...] = ()
     finalizers: tuple[str, ...] = ()
     terminating: bool = False
+
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name."""
+        above, _, name = self.path.rpartition("/")
+        return ObjectKey(above.rpartition("/")[2] if self.resource.namespaced else "", name)
 
 
 class Reader(Protocol):
@@ -119,7 +124,6 @@ class Feed:
             return None
         return Seen(
             resource=codec.resource,
-            key=codec.key(path),
             path=path,
             uid=metadata.get("uid") or "",
             owners=_shared(metadata.get("ownerReferences") or ()),

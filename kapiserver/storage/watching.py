@@ -23,7 +23,7 @@ STEP = 500
 ASIDE = 4096
 """Changes put aside, at most: with more, they are read from history too."""
 RECENT = 1024
-RECENT_BYTES = 4 << 20
+RECENT_BYTES = 1 << 20
 """Changes that `Recent` holds, and bytes of their values, at most."""
 
 _log = logging.getLogger(__name__)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
+
+import pytest
 
 PROGRAM = """
 import asyncio, gc, weakref
@@ -40,6 +43,28 @@ def test_what_survives_is_set_aside() -> None:
     """What survived a full collection is not walked again, still goes with its last reference,
     and a cycle among it goes with the hourly walk of everything."""
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)
+
+
+FREED = """
+import re
+from pathlib import Path
+from kapiserver.apiserver import garbage
+
+def resident() -> int:
+    return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+pieces = [bytes(8192) for _ in range(10_000)]
+del pieces[::2], pieces[::2], pieces[::2]
+before = resident()
+garbage.trim()
+assert resident() < before - 40_000, (before, resident())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
+def test_free_memory_is_given_back() -> None:
+    """What was freed between pieces that are in use takes no memory any more."""
+    subprocess.run([sys.executable, "-c", FREED], check=True)
 
 
 def test_the_command_tends() -> None:

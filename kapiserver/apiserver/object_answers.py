@@ -23,6 +23,7 @@ from kapiserver.apiserver.respond import Response
 from kapiserver.apiserver.tables import TableOf, in_version, include_of, metadata_alone
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs import list_text
+from kapiserver.codecs.cbor import CBORSerializer
 from kapiserver.codecs.json import SORTED
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
 from kapiserver.storage.entry import Entry, form_of
@@ -81,7 +82,7 @@ async def answer_listing(
     server: Server, request: Request, wanted: Wanted, target: Target, listing: Listing
 ) -> Response:
     """Answer with a list, or with what the client makes of it."""
-    metadata = list_metadata(listing)
+    metadata, count = list_metadata(listing), len(listing.entries)
     if wanted.convert is None:
         if not wanted.pretty and wanted.media in SPLICED:
             form = form_of(target.version, wanted.media.extension)
@@ -90,13 +91,13 @@ async def answer_listing(
             metadata = {"continue": "", **metadata}
         head = _list_head(target.resource.list_kind_name, target.version, metadata)
         items = (_item(server, entry, target) for entry in listing.entries)
-        return await _members(server, wanted, head, "items", items)
+        return await _members(server, wanted, head, "items", items, count)
     if wanted.is_table:
         table = table_of(server, request, wanted, target)
         head = table.head(metadata)
         moment = now(server)
         rows = (table.row(entry.tree(), moment) for entry in listing.entries)
-        return await _members(server, wanted, head, "rows", rows)
+        return await _members(server, wanted, head, "rows", rows, count)
     if wanted.convert.kind != "PartialObjectMetadataList":
         raise NoSuchForm(
             "you requested PartialObjectMetadata, but the requested object is a list "
@@ -105,7 +106,7 @@ async def answer_listing(
     version = wanted.convert.group_version
     head = _list_head(wanted.convert.kind, version, metadata)
     partial = (metadata_alone(entry.tree(), version) for entry in listing.entries)
-    return await _members(server, wanted, head, "items", partial)
+    return await _members(server, wanted, head, "items", partial, count)
 
 
 async def prepare_listing(wanted: Wanted, target: Target, listing: Listing) -> None:
@@ -166,9 +167,10 @@ def _item(server: Server, entry: Entry, target: Target) -> Tree:
 
 
 async def _members(
-    server: Server, wanted: Wanted, head: Tree, member: str, items: Iterator[Tree]
+    server: Server, wanted: Wanted, head: Tree, member: str, items: Iterator[Tree], count: int
 ) -> Response:
-    """A document with one long member: in slices where it is text, else made in turns."""
+    """A document with one long member, of so many items: in slices, but for Protobuf, which begins
+    with its length."""
     if wanted.media is JSON:
         layout = list_text.INDENTED if wanted.pretty else list_text.COMPACT
         order = SORTED if server.scheme.is_custom(head) else 0
@@ -176,6 +178,9 @@ async def _members(
         return await _sliced(wanted, _joined(pieces))
     if wanted.media is YAML:
         return await _sliced(wanted, _joined(list_text.yaml_pieces(head, member, items)))
+    if wanted.media is CBOR:
+        packed = CBORSerializer(server.scheme).pieces(head, member, items, count)
+        return await _sliced(wanted, _joined(packed))
     return await _whole(server, wanted, head, member, items)
 
 

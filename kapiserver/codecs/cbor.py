@@ -35,7 +35,7 @@ from kapiserver.codecs.serializer import Decoded
 from kapiserver.codecs.trees import holds_itself
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 SELF_DESCRIBED = b"\xd9\xd9\xf7"
 """Tag 55799: says "CBOR" and nothing else."""
@@ -84,6 +84,17 @@ class CBORSerializer:
     def encode(self, obj: Tree) -> bytes:
         """Write one object for a client, its keys in any order. Raises NotEncodable."""
         return SELF_DESCRIBED + write_quickly(with_bytes(self._scheme, obj))
+
+    def pieces(self, head: Tree, member: str, items: Iterable[Tree], count: int) -> Iterator[bytes]:
+        """An object one of whose members is an empty list, with these items; a piece an item.
+        Raises NotEncodable."""
+        mark = _text(member) + array_head(0)
+        before, empty, after = self.encode(head).partition(mark)  # which no text holds
+        assert empty, "a list has an empty array of items"
+        yield before + _text(member) + array_head(count)
+        for item in items:
+            yield write_quickly(with_bytes(self._scheme, {**head, member: [item]})[member][0])
+        yield after
 
     def recognizes(self, data: bytes) -> bool:
         """Whether the data describes itself as CBOR."""
@@ -169,6 +180,11 @@ def _read_item(data: bytes) -> Any:
     if stream.tell() != len(stream.getbuffer()):
         raise Malformed("cbor: there is data after the first data item")
     return item
+
+
+def array_head(length: int) -> bytes:
+    """What an array of so many items begins with."""
+    return _head(_ARRAY, length)
 
 
 def write_document(value: Value) -> bytes:

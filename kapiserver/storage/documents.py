@@ -14,7 +14,7 @@ from contextlib import suppress
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.codecs import protobuf
-from kapiserver.codecs.cbor import SELF_DESCRIBED
+from kapiserver.codecs.cbor import SELF_DESCRIBED, array_head
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.framing import LENGTH_PREFIXED
 from kapiserver.codecs.json import SORTED, write_document
@@ -196,7 +196,7 @@ class Documents:
         # No text has such a byte behind its name.
         before, empty, after = head.partition(b"\x45items\x80")
         assert empty, "a list has an empty array of items"
-        parts = [before, empty[:-1], _cbor_array(len(listing.entries))]
+        parts = [before, empty[:-1], array_head(len(listing.entries))]
         size, turn = 0, Turn()
         for entry in listing.entries:
             body = entry.listed(item_form)
@@ -208,15 +208,6 @@ class Documents:
                 turn.begin()
         parts.append(after)
         yield b"".join(parts)
-
-
-def _cbor_array(length: int) -> bytes:
-    if length < 24:
-        return bytes((0x80 | length,))
-    for head, size in ((0x98, 1), (0x99, 2), (0x9A, 4)):
-        if length < 1 << (8 * size):
-            return bytes((head,)) + length.to_bytes(size, "big")
-    raise OverflowError(length)
 
 
 class FormFramer:

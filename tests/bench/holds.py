@@ -3,9 +3,9 @@
     python -m tests.bench.holds --storage etcd --objects 10000
 
 For each sort of list a server is started over the pods with a loop that counts: a callback that
-runs in every turn reads the loop's thread's CPU clock, so that a busy machine does not count. Says
-the longest turns of the start and of the list, and, with `--stacks`, what ran in those of more than
-`--over` milliseconds.
+runs in every turn reads the CPU clock of the loop's thread, so that a busy machine does not count.
+Says the longest turns after the start and of the list, the longest of the garbage collector's
+walks, and what ran in turns of more than `--over` seconds.
 """
 
 from __future__ import annotations

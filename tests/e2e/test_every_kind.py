@@ -258,7 +258,10 @@ def test_encodings(still: Api, served: dict[tuple[str, str], Served], obj: Tree)
     """An object made from any encoding is the same object, and reads the same in all of them:
     alone, in a list and in a watch."""
     path = served[obj["apiVersion"], obj["kind"]].path(NAMESPACE)
-    dry = [_made(still, f"{path}?dryRun=All&fieldValidation=Strict", obj, form) for form in MEDIA]
+    dry = [
+        _timeless(_made(still, f"{path}?dryRun=All&fieldValidation=Strict", obj, form))
+        for form in MEDIA
+    ]
     assert dry == [dry[0]] * 4
     name = _second(obj)["metadata"]["name"]
     still.ask("POST", path, _second(obj))
@@ -269,16 +272,19 @@ def test_encodings(still: Api, served: dict[tuple[str, str], Served], obj: Tree)
     bodies = {form: still.ask("GET", f"{path}/{name}", accept=MEDIA[form]) for form in MEDIA}
     for form, answer in bodies.items():
         assert answer.headers["content-type"] == MEDIA[form]
-        assert _read(form, answer.body) == bodies["json"].tree
+        there = recode(bodies["json"].body, "json", form, codecs=CODECS)
+        assert _read(form, answer.body) == _through(form, bodies["json"].body)
         for target in MEDIA:
-            wanted = recode(bodies["json"].body, "json", target, codecs=CODECS)
+            wanted = recode(there, form, target, codecs=CODECS)
             assert recode(answer.body, form, target, codecs=CODECS) == wanted
-    listed = [
-        _read(form, still.ask("GET", f"{path}?resourceVersion=0", accept=MEDIA[form]).body)
+    lists = {
+        form: still.ask("GET", f"{path}?resourceVersion=0", accept=MEDIA[form]).body
         for form in MEDIA
-    ]
-    assert listed == [listed[0]] * 4
-    assert [_watched(still, path, name, form) for form in STREAMS] == [bodies["json"].tree] * 3
+    }
+    for form, data in lists.items():
+        assert _read(form, data) == _through(form, lists["json"])
+    for form in STREAMS:
+        assert _watched(still, path, name, form) == _through(form, bodies["json"].body)
 
 
 @pytest.mark.parametrize("obj", OBJECTS, ids=IDS)
@@ -326,7 +332,7 @@ def _timeless(tree: object) -> object:
     return [_timeless(one) for one in tree] if isinstance(tree, list) else tree
 
 
-TIMES = ("time", "deletionTimestamp", "resourceVersion")
+TIMES = ("time", "timeAdded", "deletionTimestamp", "resourceVersion")
 
 
 def _made(api: Api, path: str, obj: Tree, form: str) -> Tree:
@@ -336,6 +342,15 @@ def _made(api: Api, path: str, obj: Tree, form: str) -> Tree:
     for field in ("uid", "creationTimestamp", "managedFields", *random):
         found["metadata"].pop(field, None)
     return {key: value for key, value in found.items() if key not in random}
+
+
+def _through(form: str, data: bytes) -> object:
+    """What is left of an object in JSON on its way through an encoding: in Protobuf the claims of
+    a stateful set do not name their kind."""
+    if form != "protobuf":
+        return json.loads(data)
+    there = recode(data, "json", form, codecs=CODECS)
+    return json.loads(recode(there, form, "json", codecs=CODECS))
 
 
 def _read(form: str, data: bytes) -> object:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kapiserver.codecs import yaml
 from tests.apiserver.conftest import Api, Server
 from tests.apiserver.customkit import CRDS, definition, establish, version, widget
 
@@ -123,6 +124,8 @@ def test_large_objects_and_definitions(api: Api) -> None:
     large["metadata"] |= labels
     assert api.post(path, large).status == 201
     assert api.patch(f"{path}/a", {"spec": {"field0": "0"}}).status == 200
+    found = yaml.read_document(api.get(f"{path}/a", accept="application/yaml").body)
+    assert found == api.get(f"{path}/a").json
     for change, message in (
         ({"field0": "1"}, "twins"),
         ({"field1": "123456"}, "Too long: may not be more than 5 bytes"),

@@ -78,8 +78,9 @@ def _names(api, path: str) -> set[str]:
     return {one["name"] for one in api.get(path).json["resources"]}
 
 
-def test_discovery_and_paths(api) -> None:
+def test_discovery_and_paths(own_server: Server) -> None:
     """What is off is nowhere: not in discovery, not in OpenAPI, and its paths are 404."""
+    api = own_server.api
     groups = {group["name"]: group for group in api.get("/apis").json["groups"]}
     assert [one["version"] for one in groups["resource.k8s.io"]["versions"]] == ["v1"]
     assert "lifecycle.k8s.io" not in groups

@@ -15,7 +15,7 @@ from tests.e2e.programs import Server, start, stop
 from tests.storage.etcd_server import Member
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
-ENDS_WITHIN = 10
+ENDS_WITHIN = 30
 """Seconds after which a watch that shows nothing fails its test."""
 
 

@@ -33,6 +33,10 @@ def programs() -> list[Path]:
     return [Path(one) for one in named.split(os.pathsep) if one] or [program()]
 
 
+PATIENT = ("--dial-timeout=30s", "--command-timeout=30s")
+"""Flags of etcdctl on a busy machine."""
+
+
 @cache
 def version(etcd: Path) -> str:
     """What a binary says it is: `3.5.1`."""
@@ -113,9 +117,9 @@ class Member:
 
     def wait(self) -> None:
         """Wait until it serves, with a leader."""
-        for _ in range(200):
+        for _ in range(1000):
             try:
-                with urllib.request.urlopen(f"{self._health}/health", timeout=0.5):
+                with urllib.request.urlopen(f"{self._health}/health", timeout=5):
                     return
             except (OSError, urllib.error.URLError):
                 assert self._process is not None

@@ -9,7 +9,10 @@ import pytest
 from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.allocation.repair import Repair
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.controllers.wake import Wakes
 from kapiserver.apiserver.server import serve
+from tests.clock import ManualClock
+from tests.storage.etcd_server import Member
 
 PORTS = [{"name": "http", "port": 80}]
 
@@ -251,3 +254,31 @@ def test_dual_stack_and_repair():
             assert set(spec["clusterIPs"]) <= used[3]
 
     asyncio.run(run())
+
+
+def test_a_store_that_is_away(caplog):
+    """However often the loop tries again while the store is away, it wakes itself by one timer."""
+
+    def tries():
+        return sum("service kubernetes" in one.getMessage() for one in caplog.records)
+
+    async def run(member):
+        clock = ManualClock()
+        config = Config(storage=f"etcd:{member.url}", secure_port=None, insecure_port=None)
+        async with serve(config, clock=clock):
+            member.kill()
+            for number in range(1, 6):
+                clock.advance(10 if number == 1 else 1)
+                while tries() < number:
+                    await asyncio.sleep(0.01)
+                waiting = [one.callback for one in clock.timers if not one.cancelled]
+                owners = [getattr(one, "__self__", None) for one in waiting]
+                assert sum(isinstance(one, Wakes) for one in owners) == 1
+
+    member = Member()
+    try:
+        member.start()
+        member.wait()
+        asyncio.run(run(member))
+    finally:
+        member.remove()

@@ -107,7 +107,6 @@ class APIServices:
 
     async def _look_at_all(self) -> None:
         cache = self._store.cache
-        cache.follow(self._changed, lambda: None)
         try:
             await self._custom.store.cache.ready()
             await cache.ready()
@@ -116,6 +115,7 @@ class APIServices:
             if not self._stopping:
                 self._server.clock.call_later(AGAIN_SECONDS, self._begin)
             return
+        cache.follow(self._changed, lambda: None)
         there = (entry.key.name for entry in cache.range(self._store.codec.prefix))
         self._at_start = frozenset(there)
         for name in (*map(name_of, (*self._built_in, *self._servers)), *self._at_start):

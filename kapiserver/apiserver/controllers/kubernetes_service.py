@@ -78,16 +78,20 @@ class KubernetesService:
 
     async def _run(self) -> None:
         while not self._stopping:
+            again = RENEW_SECONDS if self._shared else None
             try:
                 await self._wakes.watch()
                 await self._keep()
                 await create_priority_classes(self._server)
             except Exception as error:
                 _log.warning("service kubernetes: %s; trying again", error)
-                self._server.clock.call_later(_AGAIN_SECONDS, self._wakes.wake)
-            if self._shared:
-                self._server.clock.call_later(RENEW_SECONDS, self._wakes.wake)
+                again = _AGAIN_SECONDS
+            timer = None
+            if again is not None:
+                timer = self._server.clock.call_later(again, self._wakes.wake)
             await self._wakes.wait()
+            if timer is not None:  # or there would be one more for each turn, for ever
+                timer.cancel()
 
     async def _keep(self) -> None:
         await self._keep_range()

@@ -152,15 +152,32 @@ def test_load_balancer(api, services):
     assert "nodePort" not in api.post(services, body).json["spec"]["ports"][0]
 
 
-def test_type_changes(api, services):
+@pytest.mark.parametrize("policy", ["SingleStack", "PreferDualStack"])
+def test_type_changes(api, services, policy):
     """A service that becomes external gives its address back, and gets one when it returns."""
-    address = api.post(services, service()).json["spec"]["clusterIP"]
+    address = api.post(services, service(ipFamilyPolicy=policy)).json["spec"]["clusterIP"]
     change = {"spec": {"type": "ExternalName", "externalName": "a.b"}}
     assert "clusterIP" not in api.patch(f"{services}/s", change).json["spec"]
     assert address not in addresses(api)
     change = {"spec": {"type": "ClusterIP", "externalName": None}}
     back = api.patch(f"{services}/s", change).json["spec"]
     assert back["clusterIP"] in addresses(api)
+
+
+def test_ports_of_external_services(api, services):
+    """A node port that an external service names is not its own: it is refused where another has
+    it, and stays taken when the external one goes."""
+    body = service("a", type="NodePort", ports=[{"port": 80, "nodePort": 30777}])
+    assert api.post(services, body).status == 201
+    for name in ("b", "c"):
+        named = [{"port": 80, "nodePort": 30777}]
+        body = service(name, type="ExternalName", externalName="a.b", ports=named)
+        assert api.post(services, body).json["spec"]["ports"][0]["nodePort"] == 30777
+    change = {"spec": {"type": "NodePort", "externalName": None}}
+    answer = api.patch(f"{services}/b", change)
+    assert answer.message.endswith("Invalid value: 30777: provided port is already allocated")
+    api.delete(f"{services}/c")
+    assert api.patch(f"{services}/b", change).status == 422
 
 
 def test_nothing_is_kept_of_what_failed(api, services):

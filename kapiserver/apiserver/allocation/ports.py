@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kapiserver.api.core.service_families import node_ports
+from kapiserver.api.core.service_families import WITH_NODE_PORTS, node_ports
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest
@@ -172,8 +172,11 @@ class NodePorts:
 
 
 def ports_of(service: Tree) -> set[int]:
-    """All ports that a service has on nodes."""
+    """All ports that a service has on nodes. A number in a service without such ports, which an
+    ExternalName may name, was never taken for it."""
     spec = service.get("spec") or {}
+    if spec.get("type") not in WITH_NODE_PORTS:
+        return set()
     found = node_ports(spec)
     if spec.get("healthCheckNodePort"):
         found.add(spec["healthCheckNodePort"])

@@ -91,7 +91,7 @@ class ServiceAllocation:
             spec.get(name) == before.get(name) for name in same
         )
         settle_families(new, old, self._families)
-        if not unchanged:
+        if not unchanged or spec.get("type") == EXTERNAL:
             await self._take_addresses(new, before, taken, left, dry_run=dry_run)
         await self._take_ports(new, old, taken, left, dry_run=dry_run)
         settle(spec, v1.ServiceSpec)
@@ -165,6 +165,9 @@ class ServiceAllocation:
         try:
             if any(_needs(spec, given, had)) or wants_health_port(spec):
                 await self.ports.change(plan, dry_run=dry_run)
+        except (InvalidObject, InternalError):
+            taken.ports.clear()  # planned, never written
+            raise
         finally:
             for port in spec.get("ports") or ():
                 if not port.get("nodePort"):

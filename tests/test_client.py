@@ -88,7 +88,7 @@ def test_follow(options: dict[str, Any]) -> None:
 
 
 async def _told(events: AsyncIterator[Event]) -> str:
-    event = await asyncio.wait_for(anext(events), 10)
+    event = await asyncio.wait_for(anext(events), 60)
     return f"{event.type} {event.object['metadata']['name']}"
 
 

@@ -56,7 +56,7 @@ class Api:
         sent = {"Accept": accept} | (headers or {})
         if data is not None and type:
             sent["Content-Type"] = type
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, path, body=data, headers=sent)
             response = connection.getresponse()
@@ -85,7 +85,7 @@ class Api:
         return self("DELETE", path, body, **options)
 
     def watch(self, path: str, *, accept: str = JSON) -> "Stream":
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request("GET", path, headers={"Accept": accept})
         return Stream(connection, connection.getresponse())
 
@@ -139,7 +139,7 @@ class Server:
             target=run_server, args=(started, handles, config), daemon=True
         )
         self._thread.start()
-        started.wait(20)
+        started.wait(60)
         self._loop, self._stop, self._running = handles
         self.api = Api(int(self._running.url.rpartition(":")[2]))
 
@@ -150,7 +150,7 @@ class Server:
             kv = self._running.app.kv
             await kv.compact(await kv.current_revision())
 
-        asyncio.run_coroutine_threadsafe(run(), self._loop).result(20)
+        asyncio.run_coroutine_threadsafe(run(), self._loop).result(60)
 
     def begin_end(self) -> None:
         """Ask it to drain."""
@@ -160,7 +160,7 @@ class Server:
         """Drain it and wait until it is gone."""
         if self._thread.is_alive():
             self.begin_end()
-        self._thread.join(20)
+        self._thread.join(60)
 
 
 @pytest.fixture

@@ -292,7 +292,7 @@ def test_options_of_writes(api, maps):
 
 def raw(port, data):
     """What the server answers to bytes after which the client says nothing more."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
         received = b""

@@ -56,7 +56,7 @@ def test_every_verb(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
     assert tree == api.get(f"{path}/x").json == read(api.get(f"{path}/x", accept=CBOR))
     listed = read(api.get(path, accept=CBOR))
     assert listed["items"] == api.get(path).json["items"]
-    with api.watch(f"{path}?watch=1&timeoutSeconds=9", accept="application/cbor-seq") as stream:
+    with api.watch(f"{path}?watch=1&timeoutSeconds=30", accept="application/cbor-seq") as stream:
         assert stream.response.getheader("Content-Type") == "application/cbor-seq"
         frames = framing.CBOR_SEQUENCE.reader()
 
@@ -132,7 +132,7 @@ def test_bytes(api: Api, core: str) -> None:
     table = f"{CBOR};as=Table;g=meta.k8s.io;v=v1"
     for query, accept in (("", CBOR), ("?includeObject=Object", table)):
         assert tagged in api.get(path + query, accept=accept).body
-    with api.watch(f"{path}?watch=1&timeoutSeconds=9", accept="application/cbor-seq") as stream:
+    with api.watch(f"{path}?watch=1&timeoutSeconds=30", accept="application/cbor-seq") as stream:
         assert tagged in stream.response.read1(65536)
     text = {**secret, "metadata": {"name": "y"}, "data": {"key": "AAH/"}}
     assert api.post(path, written(text), type=CBOR).json["data"] == text["data"]

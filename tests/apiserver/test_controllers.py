@@ -17,7 +17,7 @@ def until(api, collection, name, done):
     version = listed["metadata"]["resourceVersion"]
     if done(obj):
         return obj
-    path = f"{collection}?watch=1&{selector}&resourceVersion={version}&timeoutSeconds=15"
+    path = f"{collection}?watch=1&{selector}&resourceVersion={version}&timeoutSeconds=60"
     with api.watch(path) as stream:
         while True:
             event = stream.event()
@@ -177,7 +177,7 @@ def test_namespaced_owner_of_a_cluster_scoped_object(api, make):
 
 def until_event(api, name):
     """The first event about an object of that name."""
-    path = "/api/v1/events?watch=1&timeoutSeconds=15"
+    path = "/api/v1/events?watch=1&timeoutSeconds=60"
     with api.watch(f"{path}&fieldSelector=involvedObject.name={name}") as stream:
         return stream.event()["object"]
 

@@ -30,7 +30,7 @@ def stored(server: Server, key: str) -> bytes:
         assert item is not None
         return item.value
 
-    return asyncio.run_coroutine_threadsafe(read(), server._loop).result(20)
+    return asyncio.run_coroutine_threadsafe(read(), server._loop).result(60)
 
 
 def test_objects_are_stored_as_the_gate_says_and_both_are_read(
@@ -70,7 +70,7 @@ def test_objects_are_stored_as_the_gate_says_and_both_are_read(
 
 def put(server: Server, key: str, value: bytes) -> None:
     create = server._running.app.kv.create(f"/registry/{key}", value)
-    asyncio.run_coroutine_threadsafe(create, server._loop).result(20)
+    asyncio.run_coroutine_threadsafe(create, server._loop).result(60)
 
 
 def test_objects_of_old_servers_are_mended_as_they_are_read(own_server: Server) -> None:

@@ -19,7 +19,7 @@ def slices(api, namespace):
         listed = api.get(f"{path}?{selector}").json
         found = {one["metadata"]["name"]: one for one in listed["items"]}
         version = listed["metadata"]["resourceVersion"]
-        watch = f"{path}?{selector}&watch=1&resourceVersion={version}&timeoutSeconds=15"
+        watch = f"{path}?{selector}&watch=1&resourceVersion={version}&timeoutSeconds=60"
         with api.watch(watch) as stream:
             while not done(list(found.values())):
                 event = stream.event()

@@ -106,7 +106,7 @@ def test_events(api, objects: str, media: MediaType, kind: str, include: str) ->
     """A watch's events hold each form there is; YAML has no streams."""
     accept = _accept(media, kind, "v1") + (";stream=watch" if media is PROTOBUF else "")
     path = f"{objects}?watch=1&timeoutSeconds=1&includeObject={include}"
-    connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=60)
     connection.request("GET", path, headers={"Accept": accept})
     response = connection.getresponse()
     possible = media is not YAML and not (kind == "Table" and media is PROTOBUF)

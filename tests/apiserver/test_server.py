@@ -95,7 +95,7 @@ async def _seen(running: Running, path: str, wanted: Callable[[dict], bool]) -> 
     collection, _, name = path.rpartition("/")
     query = {"watch": "1", "fieldSelector": f"metadata.name={name}"}
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(60),
         aiohttp.ClientSession(running.insecure_url) as session,
         session.get(collection, params=query) as answer,
     ):

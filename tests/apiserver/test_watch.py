@@ -2,7 +2,7 @@
 
 import pytest
 
-TIMEOUT = "watch=true&timeoutSeconds=10"
+TIMEOUT = "watch=true&timeoutSeconds=30"
 
 
 def config_map(name, **labels):
@@ -79,7 +79,7 @@ def test_one_object(api, maps):
     api.post(maps, config_map("a"))
     api.post(maps, config_map("b"))
     old = maps.replace("/api/v1/", "/api/v1/watch/")
-    with api.watch(f"{old}/b?timeoutSeconds=10") as stream:
+    with api.watch(f"{old}/b?timeoutSeconds=30") as stream:
         assert seen([stream.event()]) == [("ADDED", "b")]
 
 

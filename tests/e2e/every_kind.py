@@ -50,7 +50,7 @@ class Api:
 
     def _connect(self) -> http.client.HTTPSConnection:
         host = self.server.url.removeprefix("https://")
-        return http.client.HTTPSConnection(host, timeout=20, context=self._context)
+        return http.client.HTTPSConnection(host, timeout=60, context=self._context)
 
     def ask(
         self, method: str, path: str, body: Any = None, *, sent: str = JSON, **headers: str
@@ -88,7 +88,7 @@ class Api:
         connection = self._connect()
         mark = "&" if "?" in path else "?"
         connection.request(
-            "GET", f"{path}{mark}watch=1&timeoutSeconds=20", headers={"accept": accept}
+            "GET", f"{path}{mark}watch=1&timeoutSeconds=60", headers={"accept": accept}
         )
         stream = connection.getresponse()
         try:

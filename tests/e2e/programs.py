@@ -45,7 +45,7 @@ def start(folder: Path, *arguments: str) -> Server:
     ]  # fmt: skip
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if process.poll() is not None:
             break
@@ -96,7 +96,7 @@ def _is_ready(server: Server) -> bool:
 def stop(server: Server) -> int:
     """End the process as an init system would; returns its exit code."""
     server.process.send_signal(signal.SIGTERM)
-    return server.process.wait(30)
+    return server.process.wait(60)
 
 
 def generations(name: str) -> list[Path]:
@@ -127,7 +127,7 @@ def run(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     shown = f"{' '.join(arguments)}\n{done.stdout}{done.stderr}"

@@ -47,13 +47,13 @@ def collects(server: Server, *, within: float) -> None:
 def test_leader_ends(tmp_path: Path, etcd: Member) -> None:
     """The first server collects garbage; when it ends, the other does so within seconds."""
     with serving(tmp_path / "other", etcd, "/ends") as first:
-        collects(first, within=10)
+        collects(first, within=60)
         with serving(tmp_path / "one", etcd, "/ends") as second:
             assert holder(second) == str(first.process.pid)
-            collects(second, within=10)
+            collects(second, within=60)
             first.process.terminate()
-            first.process.wait(20)
-            collects(second, within=10)
+            first.process.wait(60)
+            collects(second, within=60)
             assert holder(second) == str(second.process.pid)
 
 
@@ -65,8 +65,8 @@ def test_leader_dies(tmp_path: Path, etcd: Member) -> None:
         with serving(tmp_path / "other", etcd, "/dies") as other:
             assert holder(other) == str(first.process.pid)
             first.process.kill()
-            collects(other, within=LEASE_SECONDS + 15)
+            collects(other, within=LEASE_SECONDS + 60)
             assert holder(other) == str(other.process.pid)
     finally:
         first.process.kill()
-        first.process.wait(20)
+        first.process.wait(60)

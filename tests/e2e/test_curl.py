@@ -17,7 +17,7 @@ class Curl:
         context = ssl.create_default_context(cafile=str(server.ca_file))
         context.load_cert_chain(server.client_cert, server.client_key)
         host = server.url.removeprefix("https://")
-        self.connection = http.client.HTTPSConnection(host, timeout=10, context=context)
+        self.connection = http.client.HTTPSConnection(host, timeout=60, context=context)
 
     def __call__(
         self, method: str, path: str, body: bytes | None = None, **headers: str

@@ -188,7 +188,7 @@ def test_dynamic_client(client: Any, group: str, namespace: str, tmp_path: Path)
         assert tabs.replace(body=found, namespace=namespace).spec.image == "z"
 
         seen = []
-        for event in tabs.watch(namespace=namespace, resource_version=revision, timeout=20):
+        for event in tabs.watch(namespace=namespace, resource_version=revision, timeout=60):
             seen.append(event["type"])
             if event["object"].spec.image == "z" and event["type"] == "MODIFIED":
                 assert tabs.delete(**there).status == "Success"

@@ -126,9 +126,9 @@ def test_statuses(newest: Kubectl) -> None:
     newest("create", "-f", "-", stdin=POD)
     ready = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
     newest("patch", "pod", "web", "--subresource=status", "--type=merge", "-p", json.dumps(ready))
-    newest("wait", "--for=condition=Ready", "pod/web", "--timeout=5s")
-    newest("wait", "--for=jsonpath={.status.phase}=Running", "pod/web", "--timeout=5s")
-    newest("wait", "--for=create", "pod/web", "--timeout=5s")
+    newest("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+    newest("wait", "--for=jsonpath={.status.phase}=Running", "pod/web", "--timeout=60s")
+    newest("wait", "--for=create", "pod/web", "--timeout=60s")
     late = newest("wait", "--for=condition=Never", "pod/web", "--timeout=0s", fails=True)
     assert "condition not met" in late
 
@@ -161,6 +161,6 @@ def test_nodes(kubectl: Kubectl, namespace: str) -> None:
     )
     kubectl("create", "-f", "-", stdin=bound)
     assert "--force" in kubectl("drain", namespace, "--timeout=5s", fails=True)
-    kubectl("drain", namespace, "--force", "--timeout=5s")
+    kubectl("drain", namespace, "--force", "--timeout=60s")
     assert "not found" in kubectl("get", "pod", "web", fails=True)
     kubectl("delete", "node", namespace)

@@ -130,7 +130,7 @@ def test_cascades(kubectl: Kubectl, newest: Kubectl, policy: str) -> None:
         owners = "jsonpath={.metadata.ownerReferences}"
         assert kubectl("get", "configmap", "child", "-o", owners) == ""
     else:
-        newest("wait", "--for=delete", "configmap/child", "--timeout=10s")
+        newest("wait", "--for=delete", "configmap/child", "--timeout=60s")
 
 
 def test_delete_all(maps: Kubectl) -> None:
@@ -144,7 +144,7 @@ def test_delete_namespace(kubectl: Kubectl, namespace: str) -> None:
     """Deleting a namespace returns when it is gone with all that was in it."""
     kubectl("create", "-f", "-", stdin=f"{POD}---{DEPLOYMENT}")
     kubectl("create", "configmap", "held")
-    kubectl("delete", "namespace", namespace, "--timeout=20s")
+    kubectl("delete", "namespace", namespace, "--timeout=60s")
     assert "not found" in kubectl("get", "namespace", namespace, fails=True)
     assert kubectl("get", "all,configmaps", "-o", "name") == ""
 
@@ -187,14 +187,14 @@ def test_proxy(server: Server, kubectl_program: Path, tmp_path: Path) -> None:
     """proxy serves the API on a port of its choice, and on a socket."""
     with proxy(server, kubectl_program, "--port=0") as line:
         place = line.split()[-1]
-        with urllib.request.urlopen(f"http://{place}/version", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{place}/version", timeout=60) as answer:
             assert json.load(answer)["major"] == "1"
     path = str(tmp_path / "socket")
     with (
         proxy(server, kubectl_program, f"--unix-socket={path}"),
         socket.socket(socket.AF_UNIX) as at,
     ):
-        at.settimeout(10)
+        at.settimeout(60)
         at.connect(path)
         at.sendall(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n")
         with at.makefile("rb") as answer:

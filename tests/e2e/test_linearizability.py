@@ -49,7 +49,7 @@ class Client:
         if self.connection is None or self.chance.random() < 0.2:
             self.leave()
             port = self.chance.choice(self.ports)()
-            self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+            self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         weights = (6, 3, 3, 4, 2, 2)
         kinds = (self.get, self.list, self.create, self.replace, self.overwrite, self.delete)
         (kind,) = self.chance.choices(kinds, weights)

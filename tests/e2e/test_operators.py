@@ -69,7 +69,7 @@ def kopf(server: Server, namespace: str) -> Iterator[Callable[[str], None]]:
 
     yield says
     operator.terminate()
-    print(operator.communicate(timeout=20)[0])  # shown when the test fails
+    print(operator.communicate(timeout=60)[0])  # shown when the test fails
 
 
 def test_kopf(newest: Kubectl, kopf: Callable[[str], None]) -> None:
@@ -77,13 +77,13 @@ def test_kopf(newest: Kubectl, kopf: Callable[[str], None]) -> None:
     newest("apply", "-f", "-", stdin=DEFINITION)
     kopf("Starting the watch-stream for memcacheds.v1.example.dev")
     newest("apply", "-f", "-", stdin=MEMCACHED)
-    newest("wait", "mc/cache", "--for=jsonpath={.status.create.deployment}=cache", "--timeout=20s")
+    newest("wait", "mc/cache", "--for=jsonpath={.status.create.deployment}=cache", "--timeout=60s")
     assert "cache" in newest("get", "deployment", "cache")
     newest("patch", "mc", "cache", "--type=merge", "-p", '{"spec":{"size":3}}')
-    newest("wait", "deployment/cache", "--for=jsonpath={.spec.replicas}=3", "--timeout=20s")
+    newest("wait", "deployment/cache", "--for=jsonpath={.spec.replicas}=3", "--timeout=60s")
     refused = newest(
         "patch", "mc", "cache", "--type=merge", "-p", '{"spec":{"size":99}}', fails=True
     )
     assert "spec.size in body should be less than or equal to 9" in refused
-    newest("delete", "mc", "cache", "--timeout=20s")
-    newest("wait", "deployment/cache", "--for=delete", "--timeout=20s")
+    newest("delete", "mc", "cache", "--timeout=60s")
+    newest("wait", "deployment/cache", "--for=delete", "--timeout=60s")

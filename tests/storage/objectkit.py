@@ -27,7 +27,7 @@ CORE = GroupVersion("", "v1")
 JSON = Form(CORE, "json")
 PROTOBUF = Form(CORE, "protobuf")
 CBOR = Form(CORE, "cbor")
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which a test that waits has failed."""
 
 

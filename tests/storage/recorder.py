@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from kapiserver.storage.kv import Event, Revision
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which a test that waits has failed."""
 
 

@@ -21,6 +21,7 @@ from kapiserver.storage.errors import (
     Unavailable,
     ValueTooLarge,
 )
+from kapiserver.storage.etcd_answers import text
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.etcd_store import EtcdStore, open_etcd
 from tests.storage.etcd_server import PATIENT, Member, free_port, program, shared_etcd
@@ -39,7 +40,7 @@ async def opened(*urls: str, **more: object) -> AsyncIterator[EtcdStore]:
 
 async def answers(store: EtcdStore) -> None:
     """Return when etcd answers again."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             with suppress(Unavailable):
                 await store.current_revision()
@@ -85,10 +86,33 @@ async def test_keys_and_values_are_as_they_are(member: Member) -> None:
     """Without a prefix, keys lie in etcd exactly as they were written."""
     store = await open_store(f"etcd:{member.url}")
     await store.create("/registry/pods/default/x", b"k8s\0bytes")
-    command = [program("etcdctl"), f"--endpoints={member.url}", *PATIENT, "get", "--prefix", "/"]
+    command = [
+        program("etcdctl"),
+        f"--endpoints={member.url}",
+        *PATIENT,
+        "get",
+        "--prefix",
+        "/registry",
+    ]
     shown = subprocess.run(command, capture_output=True, check=True).stdout  # noqa: ASYNC221
     assert shown == b"/registry/pods/default/x\nk8s\0bytes\n"
     await store.close()
+
+
+async def test_keys_that_are_no_text(shared: str) -> None:
+    """Keys that another program wrote below the root hold nobody up: they are listed, watched and
+    deleted as any other, and what comes after them is seen."""
+    async with opened(shared) as store:
+        recorder = Recorder()
+        store.watch("/a/", after=await store.current_revision(), sink=recorder)
+        key = text(store._prefix.encode() + b"/a/\xff\xfe")
+        await store._etcd.write("/kv/put", {"key": key, "value": text(b"v")})
+        await store.create("/a/x", b"")
+        await recorder.count(2)
+        page = await store.range("/a/")
+        assert [item.key for item in page.items] == ["/a/x", recorder.keys()[0]]
+        await store.delete(page.items[1].key, expected=page.items[1].revision)
+        await recorder.count(3)
 
 
 @pytest.mark.parametrize("where", ["a:2379", "http://", "ftp://a:1", "http://a:1,"])

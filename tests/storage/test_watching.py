@@ -60,7 +60,7 @@ async def test_a_watch_catches_up_with_a_busy_store(meanwhile: int, times: int, 
     source.write(100)
     watch = source.watch = StoreWatch(source, "/1/", Revision(3), seen)
     watch.request_progress()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await watch.replay()
     source.write(2)
     assert seen.seen == [e for e in source.happened if e.key.startswith("/1/") and e.revision > 3]

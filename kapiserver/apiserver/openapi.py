@@ -10,7 +10,6 @@ import functools
 from collections.abc import Callable
 from email.utils import formatdate, parsedate_to_datetime
 
-from kapiserver.api.errors import NotRegistered
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
@@ -23,7 +22,6 @@ from kapiserver.codecs.negotiation import parse_accept
 _JSON = "application/json"
 _PROTOBUF = "application/com.github.proto-openapi.spec.{}.v1.0+protobuf"
 _OF_CBOR = (CBOR.name, CBOR.stream_name, "application/apply-patch+cbor")
-_ATTEMPTS = 100
 _YEAR = 365 * 24 * 3600
 
 
@@ -41,7 +39,7 @@ async def answer(server: Server, request: Request) -> Answer:
         raise MethodNotAllowed
     version, _, path = request.path.removeprefix("/openapi").strip("/").partition("/")
     documents = _documents_of(server.scheme, server.clock.now, server.codecs.media_types)
-    document = await _found(documents, version, path)
+    document = await _asked(documents, version, path)
     if document is None:
         return page_not_found()
     if version == "v3" and not path:
@@ -58,22 +56,12 @@ async def answer(server: Server, request: Request) -> Answer:
         headers.append(("Expires", formatdate(server.clock.now() + _YEAR, usegmt=True)))
     if media == _JSON:
         return _answered(request, document, media, headers)
-    body = await documents.protobuf(path or version)
+    body = await document.protobuf()
     return _answered(request, document, media, headers, body)
 
 
-async def _found(documents: Documents, version: str, path: str) -> Document | None:
-    """The document; None where there is no such. Raises NotRegistered when custom kinds went each
-    time while it was made."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return await _made(documents, version, path)
-        except NotRegistered:
-            continue
-    return await _made(documents, version, path)
-
-
-async def _made(documents: Documents, version: str, path: str) -> Document | None:
+async def _asked(documents: Documents, version: str, path: str) -> Document | None:
+    """The document; None where there is no such."""
     if version == "v3":
         return await (documents.v3(path) if path else documents.index())
     return await documents.v2() if version == "v2" and not path else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -27,6 +27,7 @@ from kapiserver.apiserver.openapi_operations import (
     VERSION_INFO,
     WATCH_EVENT,
     Operation,
+    TypeOf,
     operations,
     operations_of_group,
 )
@@ -56,7 +57,7 @@ _INFO = {"title": "Kubernetes", "version": GIT_VERSION}
 Encode: TypeAlias = Callable[[Tree], bytes]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Document:
     """A document's JSON, its hash, and when it came to be (seconds since 1970)."""
 
@@ -64,29 +65,37 @@ class Document:
     etag: str
     modified: float
     encode: Encode
+    _message: asyncio.Task[bytes] | None = None
 
-    def protobuf(self) -> bytes:
-        """The same document as a gnostic message."""
-        return self.encode(orjson.loads(self.json))
+    async def protobuf(self) -> bytes:
+        """The same document as a gnostic message, made aside and kept. Who leaves does not end it
+        for others."""
+        if self._message is None:
+            made = asyncio.to_thread(lambda: self.encode(orjson.loads(self.json)))
+            self._message = asyncio.ensure_future(made)
+        return await asyncio.shield(self._message)
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
     """What one v3 document is about; `stamp` differs when what it says does. A document of custom
-    kinds alone has its hash from that, so that the index of very many makes none of them."""
+    kinds alone has its hash from that, so that the index of very many makes none of them.
+
+    type_of  knows what was served when this was made: a custom kind may go meanwhile
+    """
 
     stamp: Hashable
     operations: Callable[[], Iterable[Operation]]
+    type_of: TypeOf
     etag: str = ""
 
 
 @dataclass(slots=True)
 class _Kept:
-    """A document that is being made or is there, of a stamp; and its other forms."""
+    """A document that is being made or is there, of a stamp."""
 
     stamp: Hashable
     document: asyncio.Task[Document]
-    protobuf: asyncio.Task[bytes] | None = None
 
     async def made(self) -> Document:
         """The document, once it is there. Who leaves does not end it for others."""
@@ -107,20 +116,14 @@ class Documents:
 
     async def v2(self) -> Document:
         """The document of all group-versions."""
-        return await self._keep("v2", self._stamp(), self._make_v2).made()
+        pages = tuple(self._pages().values())
+        stamp = tuple(page.stamp for page in pages)
+        return await self._keep("v2", stamp, functools.partial(self._make_v2, pages)).made()
 
     async def v3(self, path: str) -> Document | None:
         """The document of one path of the index; None where there is no such."""
         page = self._pages().get(path)
         return None if page is None else await self._v3(path, page).made()
-
-    async def protobuf(self, path: str) -> bytes:
-        """A document that is at hand, `v2` or a path of the index, as a message."""
-        kept = self._kept[path]
-        document = await kept.made()
-        if kept.protobuf is None:
-            kept.protobuf = asyncio.ensure_future(asyncio.to_thread(document.protobuf))
-        return await asyncio.shield(kept.protobuf)
 
     async def index(self) -> Document:
         """All v3 documents and where they are, their hashes in the URLs."""
@@ -149,23 +152,24 @@ class Documents:
 
     def _pages(self) -> dict[str, _Page]:
         """By the path below /openapi/v3, sorted."""
-        pages = {one.path.strip("/"): _Page("", functools.partial(_only, one)) for one in ROOTS}
+        type_of = _types_of(self._scheme)
+        pages = {
+            one.path.strip("/"): _Page("", functools.partial(_only, one), type_of) for one in ROOTS
+        }
         for group in self._scheme.groups:
             if group.name:
                 of_group = functools.partial(operations_of_group, group)
-                pages[f"apis/{group.name}"] = _Page(group.versions, of_group)
+                pages[f"apis/{group.name}"] = _Page(group.versions, of_group, type_of)
             for version in group.group_versions:
                 path = f"apis/{version}" if version.group else f"api/{version}"
                 resources = _resources(self._scheme, version)
                 pages[path] = _Page(
                     tuple(resources),
-                    functools.partial(operations, self._scheme, version, resources),
+                    functools.partial(operations, type_of, version, resources),
+                    type_of,
                     _hash_of(resources),
                 )
         return dict(sorted(pages.items()))
-
-    def _stamp(self) -> Hashable:
-        return tuple(page.stamp for page in self._pages().values())
 
     def _make_v3(self, page: _Page) -> Document:
         found = [self._spoken(one) for one in page.operations()]
@@ -173,26 +177,26 @@ class Documents:
         tree = {
             "openapi": "3.0.0",
             "info": _INFO,
-            "paths": paths_v3(found, _ref(self._scheme, schemas)),
+            "paths": paths_v3(found, _ref(page.type_of, schemas)),
             "components": {
-                "schemas": _definitions(self._scheme, schemas, found),
+                "schemas": _definitions(page.type_of, schemas, found),
                 "securitySchemes": {"BearerToken": _BEARER},
             },
         }
         made = self._document(tree, encode_v3)
         return replace(made, etag=page.etag) if page.etag else made
 
-    def _make_v2(self) -> Document:
-        pages = self._pages().values()
+    def _make_v2(self, pages: Sequence[_Page]) -> Document:
+        type_of = pages[0].type_of
         found = [self._spoken(one) for page in pages for one in page.operations()]
         schemas = schemas_of(self._scheme, "v2")
-        paths = paths_v2(found, _ref(self._scheme, schemas))
+        paths = paths_v2(found, _ref(type_of, schemas))
         parameters = share_parameters(paths)
         tree = {
             "swagger": "2.0",
             "info": _INFO,
             "paths": paths,
-            "definitions": _definitions(self._scheme, schemas, found),
+            "definitions": _definitions(type_of, schemas, found),
             "parameters": parameters,
             "securityDefinitions": {"BearerToken": _BEARER},
             "security": [{"BearerToken": []}],
@@ -235,26 +239,34 @@ def _resources(scheme: Scheme, version: GroupVersion) -> list[Resource]:
     return [resource for resource in found if version.version in resource.versions]
 
 
-def _ref(scheme: Scheme, schemas: Schemas) -> Ref:
+def _ref(type_of: TypeOf, schemas: Schemas) -> Ref:
     @functools.cache
     def ref(kind: GroupVersionKind) -> Tree:
         if kind == STRING:
             return {"type": "string"}
         name = _NAMES.get(kind)
-        return schemas.reference(name) if name else schemas.ref(_type_of(scheme, kind))
+        return schemas.reference(name) if name else schemas.ref(type_of(kind))
 
     return ref
 
 
-def _definitions(scheme: Scheme, schemas: Schemas, found: Iterable[Operation]) -> Tree:
+def _definitions(type_of: TypeOf, schemas: Schemas, found: Iterable[Operation]) -> Tree:
     """The schemas of all that operations take and answer, sorted."""
     kinds = {kind for one in found for kind in (one.body, one.answer) if kind is not None}
     undeclared = {_NAMES[kind]: UNDECLARED[_NAMES[kind]] for kind in kinds if kind in _NAMES}
     roots: list[type[Type]] = [
-        _type_of(scheme, kind) for kind in sorted(kinds) if kind not in _NAMES and kind != STRING
+        type_of(kind) for kind in sorted(kinds) if kind not in _NAMES and kind != STRING
     ]
     return dict(sorted((schemas.collect(roots) | undeclared).items()))
 
 
-def _type_of(scheme: Scheme, kind: GroupVersionKind) -> type[Type]:
-    return WatchEvent if kind == WATCH_EVENT else scheme.type_of(kind)
+def _types_of(scheme: Scheme) -> TypeOf:
+    """From kinds to types, the custom kinds of now among them."""
+    custom = scheme.custom
+
+    def type_of(kind: GroupVersionKind) -> type[Type]:
+        if kind == WATCH_EVENT:
+            return WatchEvent
+        return custom.type_of(kind) or scheme.type_of(kind)
+
+    return type_of

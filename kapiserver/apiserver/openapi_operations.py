@@ -8,13 +8,12 @@ apiserver/pkg/endpoints/installer.go of k8s.io/apiserver.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from kapiserver.api.group import Group, GroupVersion, GroupVersionKind, Resource, Subresource
-from kapiserver.api.scheme import Scheme
-from kapiserver.api.types import Kind, ListOf, Scalar
+from kapiserver.api.types import ListOf, Scalar, Type
 from kapiserver.apiserver.openapi_words import PARAMETERS, article
 from kapiserver.codecs.media_types import MEDIA_TYPES
 
@@ -211,11 +210,15 @@ ROOTS = (
 """Paths that belong to no group."""
 
 
+TypeOf: TypeAlias = Callable[[GroupVersionKind], type[Type]]
+"""From a kind to its type. Raises NotRegistered."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where operations are: the group-version's root, what ids and tags call it."""
 
-    scheme: Scheme
+    type_of: TypeOf
     version: GroupVersion
 
     @property
@@ -232,10 +235,10 @@ class _Place:
 
 
 def operations(
-    scheme: Scheme, version: GroupVersion, resources: Iterable[Resource]
+    type_of: TypeOf, version: GroupVersion, resources: Iterable[Resource]
 ) -> Iterator[Operation]:
     """Every operation of a group-version."""
-    place = _Place(scheme, version)
+    place = _Place(type_of, version)
     yield Operation(
         path=f"{place.root}/",
         method="get",
@@ -287,7 +290,7 @@ def _of_subresource(
     for verb in subresource.verbs:
         made = _operation(place, resource, verb, path, subresource)
         if subresource.name == "log":
-            options = _options(place.scheme, GroupVersionKind("", "v1", "PodLogOptions"))
+            options = _options(place.type_of, GroupVersionKind("", "v1", "PodLogOptions"))
             made = replace(
                 made,
                 answer=STRING,
@@ -312,7 +315,7 @@ def _operation(
     collection = "Collection" if verb == "deletecollection" else ""
     suffix = _title(subresource.name) if subresource is not None else ""
     options = [GroupVersionKind(META, "v1", name) for name in says.options]
-    query = {one.name: one for name in options for one in _options(place.scheme, name)}
+    query = {one.name: one for name in options for one in _options(place.type_of, name)}
     if verb == "deletecollection":  # is never watched
         query.pop("watch", None)
         query.pop("allowWatchBookmarks", None)
@@ -357,7 +360,7 @@ def _answer(resource: Resource, verb: str, kind: GroupVersionKind) -> GroupVersi
 
 
 def _patch_types(place: _Place, kind: GroupVersionKind) -> tuple[str, ...]:
-    if place.scheme.type_of(kind).wire:
+    if place.type_of(kind).wire:
         return PATCH_TYPES
     return tuple(name for name in PATCH_TYPES if name != _STRATEGIC)  # custom kinds have no keys
 
@@ -382,7 +385,7 @@ def _watches(place: _Place, resource: Resource) -> Iterator[Operation]:
         id_ = f"watch{place.name}{kind}ListForAllNamespaces"
         found.append((f"{root}/{resource.name}", id_, "watchlist", f"watch {lists}"))
     for path, id_, action, description in found:
-        query = _options(place.scheme, GroupVersionKind(META, "v1", "ListOptions"))
+        query = _options(place.type_of, GroupVersionKind(META, "v1", "ListOptions"))
         yield Operation(
             path=path,
             method="get",
@@ -404,7 +407,7 @@ def _connections(
     assert subresource.kind is not None
     path = f"{_collection(place.root, resource)}/{{name}}/{subresource.name}"
     scope = "Namespaced" if resource.namespaced else ""
-    query = _options(place.scheme, subresource.kind)
+    query = _options(place.type_of, subresource.kind)
     proxy = subresource.name == "proxy"
     for verb in subresource.verbs:
         for method in _CONNECT_METHODS[verb] if proxy else _CONNECT_METHODS[verb][:1]:
@@ -440,9 +443,9 @@ def _of_path(path: str, kind: str) -> Iterator[Parameter]:
         yield Parameter("namespace", "path", "string", PARAMETERS["namespace"])
 
 
-def _options(scheme: Scheme, kind: GroupVersionKind) -> list[Parameter]:
+def _options(type_of: TypeOf, kind: GroupVersionKind) -> list[Parameter]:
     """The query parameters that the fields of an option kind are."""
-    type_: type[Kind] = scheme.type_of(kind)
+    type_ = type_of(kind)
     found = []
     for field in type_.fields():
         shape = field.shape.item if isinstance(field.shape, ListOf) else field.shape

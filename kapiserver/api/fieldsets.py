@@ -223,6 +223,8 @@ def check(fields: Value, depth: int = 250) -> Fields:
         raise ValueError("a set of fields is nested too deep")
     for step, below in fields.items():
         if step == SELF:
+            if below != END:
+                raise ValueError("nothing lies below the end of a path")
             continue
         if not step.startswith("f:"):
             _check_step(step)

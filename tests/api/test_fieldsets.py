@@ -124,6 +124,7 @@ def test_paths_in_words() -> None:
         {"i:x": {}},
         {"f:a": 1},
         {"f:a": {"f:b": None}},
+        {"f:a": {".": 1}},
     ],
 )
 def test_no_set(bad: Any) -> None:

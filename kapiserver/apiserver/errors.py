@@ -213,7 +213,7 @@ def _internal(error: Exception, info: RequestInfo) -> Tree:
     )
 
 
-def _undecryptable(error: Exception, info: RequestInfo) -> Tree:
+def _unread(error: Exception, info: RequestInfo) -> Tree:
     return _internal(InternalError(str(error)), info)
 
 
@@ -307,7 +307,8 @@ TABLE: dict[type[Exception], ToStatus] = {
     # kube-apiserver: 500 without a reason. It is the object's fault, and no retry helps.
     storage.ValueTooLarge: _plain(413, "RequestEntityTooLarge"),
     storage.Corrupt: _fixed(500, "InternalError", "Internal error occurred: unreadable object"),
-    storage.Undecryptable: _undecryptable,
+    storage.Undecryptable: _unread,
+    storage.Unreadable: _unread,
     storage.StoreLocked: _NOT_NOW,
     storage.NotFound: _object(404, "NotFound"),
     storage.AlreadyExists: _object(409, "AlreadyExists"),

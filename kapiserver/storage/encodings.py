@@ -22,7 +22,7 @@ from kapiserver.api.types import Kind, Tree
 from kapiserver.codecs.at_rest import decode_at_rest, document_at_rest, encode_at_rest
 from kapiserver.codecs.cbor import SELF_DESCRIBED
 from kapiserver.codecs.codec import convert
-from kapiserver.codecs.errors import CodecError
+from kapiserver.codecs.errors import CodecError, UnknownKind
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.json import SORTED, exact, write_document
 from kapiserver.codecs.protobuf import (
@@ -38,7 +38,7 @@ from kapiserver.codecs.wire_json import NOT_WHOLE, transcoder
 from kapiserver.storage.budget import TREE_COST, Budget
 from kapiserver.storage.encryption import IDENTITY, SEALED, CannotOpen, Transformer
 from kapiserver.storage.entry import Entry, Form, ObjectKey, Selectable, Splice, stamped
-from kapiserver.storage.errors import Corrupt, Undecryptable
+from kapiserver.storage.errors import Undecryptable, Unreadable
 from kapiserver.storage.projection import SELECTED, projection
 
 CBOR_ITEM = "cbor.item"
@@ -133,11 +133,13 @@ class ObjectCodec:
 
     def tree(self, entry: Entry) -> Tree:
         """Decode an entry. A value in another form than is stored today was written by another
-        server, which may not have known fields that have defaults by now. Raises Corrupt."""
+        server, which may not have known fields that have defaults by now. Raises Unreadable."""
         if entry.value.startswith(SEALED):
             self.open(entry)
         try:
             found = decode_at_rest(self._codecs, entry.value)
+            if found.get("kind") != self.resource.kind:
+                raise UnknownKind(f"a {found.get('kind')} is no {self.resource.kind}")
             is_old = not self._message_length(entry.value)
             if is_old:
                 self._scheme.default(found)
@@ -150,7 +152,7 @@ class ObjectCodec:
                 self._scheme.strategy(self.resource).complete(found)
             return stamped(found, entry.revision)
         except (CodecError, NotRegistered) as error:
-            raise Corrupt(f"{entry.path}: {error}") from error
+            raise Unreadable(error, key=entry.path) from error
 
     def open_all(self, entries: Iterable[Entry]) -> None:
         """Open what was not: a list has all of its objects, or is refused before it begins.
@@ -169,14 +171,14 @@ class ObjectCodec:
             raise Undecryptable(str(error), key=entry.path) from error
 
     def selectable(self, entry: Entry) -> Selectable:
-        """What selectors see; reads only those fields of a protobuf value. Raises Corrupt."""
+        """What selectors see; reads only those fields of a protobuf value. Raises Unreadable."""
         tree = entry.known_tree
         if tree is None and self._glance is not None:
             message = self._message(entry.value)
             try:
                 tree = None if message is None else self._glance(message)
             except CodecError as error:
-                raise Corrupt(f"{entry.path}: {error}") from error
+                raise Unreadable(error, key=entry.path) from error
         if tree is None and self.is_custom and not self.resource.selectable_fields:
             tree = self._document(entry)
         if tree is None:
@@ -189,7 +191,7 @@ class ObjectCodec:
         try:
             return document_at_rest(self._codecs, entry.value)
         except CodecError as error:
-            raise Corrupt(f"{entry.path}: {error}") from error
+            raise Unreadable(error, key=entry.path) from error
 
     def seen(self, entry: Entry, selection: Selection) -> bool | None:
         """Whether a selection has an entry, as far as the texts in a protobuf value say that."""
@@ -200,7 +202,7 @@ class ObjectCodec:
 
     def metadata(self, path: str, value: bytes) -> Tree:
         """What a stored value says of its identity, its owners and its end; reads no more of a
-        protobuf value. Raises Corrupt, Undecryptable."""
+        protobuf value. Raises Unreadable, Undecryptable."""
         try:
             if value.startswith(SEALED):
                 value = self._transformer.open(value, path).value
@@ -213,18 +215,18 @@ class ObjectCodec:
         except CannotOpen as error:
             raise Undecryptable(str(error), key=path) from error
         except CodecError as error:
-            raise Corrupt(f"{path}: {error}") from error
+            raise Unreadable(error, key=path) from error
 
     def part(self, entry: Entry, decode: Callable[[bytes], Tree]) -> Tree:
         """What a decoder of a few fields reads of an entry; the whole tree where it is not stored
-        as Protobuf. Raises Corrupt, Undecryptable."""
+        as Protobuf. Raises Unreadable, Undecryptable."""
         if entry.value.startswith(SEALED):
             self.open(entry)
         message = self._message(entry.value)
         try:
             return self.tree(entry) if message is None else decode(message)
         except CodecError as error:
-            raise Corrupt(f"{entry.path}: {error}") from error
+            raise Unreadable(error, key=entry.path) from error
 
     @functools.cached_property
     def _metadata(self) -> Callable[[bytes], Tree]:

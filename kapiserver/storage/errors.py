@@ -9,7 +9,8 @@
     |   `-- Refused            it answers, and will not do it: no space, no permission
     |-- ValueTooLarge      more than the backend takes in one write
     |-- Corrupt            a stored value cannot be read
-    |   `-- Undecryptable  it is sealed, and nothing here opens it
+    |   |-- Undecryptable  it is sealed, and nothing here opens it
+    |   `-- Unreadable     it is no object of its resource
     |-- ConversionRefused  what converts the objects does not do it
     |-- StoreLocked        another process owns the file
     `-- ObjectError        about objects, not keys; names resource, group and object
@@ -97,7 +98,22 @@ class Undecryptable(Corrupt):
 
     def of_list(self) -> Undecryptable:
         """The same, said of a list."""
-        return Undecryptable(f'unable to transform key "{self.key}": {self}', key=self.key)
+        message = f'unable to transform key "{_shown(self.key)}": {self}'
+        return Undecryptable(message, key=self.key)
+
+
+def _shown(key: str) -> str:
+    # It may be any bytes, where others write to the same store.
+    return key.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
+class Unreadable(Corrupt):
+    """A stored value is no object of the resource whose key it has; the message is for the
+    client, who may not know otherwise which of many it is."""
+
+    def __init__(self, problem: object, *, key: str) -> None:
+        super().__init__(f"{_shown(key)}: {problem}")
+        self.key = key
 
 
 class StoreLocked(StorageError):

@@ -103,7 +103,8 @@ class Reader:
         )
 
     def _key(self, key: str) -> str:
-        return b64decode(key)[self._skip :].decode()
+        # Another program may have put any bytes there, and everybody would be stuck at them.
+        return b64decode(key)[self._skip :].decode(errors="surrogateescape")
 
 
 @contextmanager

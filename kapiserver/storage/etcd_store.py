@@ -44,8 +44,9 @@ from kapiserver.storage.watching import Changes, Recent, StoreWatch, Watches
 
 BELOW = "/"
 """Every key of a store begins with its root and this."""
-MARK = ".kapiserver"
-"""Behind the root: right before all keys, so that one stream has both and no range shows it."""
+MARK = f"{BELOW}.kapiserver"
+"""Right before all keys, so that one stream has both, and where a user who may do no more than
+read and write what is below the root may write it. No resource is called so."""
 PAGE = 1000
 """Keys read in one call, so that parsing an answer does not hold the loop."""
 PATIENCE = 5.0
@@ -337,7 +338,7 @@ class EtcdStore(KV):
             raise Unavailable("the store is closed")
 
     def _key(self, key: str) -> str:
-        return text((self._prefix + key).encode())
+        return text((self._prefix + key).encode(errors="surrogateescape"))
 
     def _end(self, prefix: str) -> str:
         return text(end_of(self._prefix + prefix).encode())

@@ -54,7 +54,9 @@ class Tokens:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         nonce = os.urandom(_NONCE_BYTES)
-        content = _HEAD.pack(_VERSION, token.revision) + token.start.encode()
+        content = _HEAD.pack(_VERSION, token.revision) + token.start.encode(
+            errors="surrogateescape"
+        )
         sealed = nonce + AESGCM(self._secret).encrypt(nonce, content, _place(prefix, selectors))
         return _text(sealed)
 
@@ -72,7 +74,7 @@ class Tokens:
             nonce, content = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
             content = AESGCM(self._secret).decrypt(nonce, content, _place(prefix, selectors))
             version, revision = _HEAD.unpack_from(content)
-            start = content[_HEAD.size :].decode()
+            start = content[_HEAD.size :].decode(errors="surrogateescape")
         except (binascii.Error, InvalidTag, struct.error, ValueError) as error:
             raise BadToken("continue key is not valid") from error
         if version != _VERSION:

@@ -24,13 +24,14 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from kapiserver.api import generate, idl
 from kapiserver.api.group import GroupVersion, Resource
+from kapiserver.api.selectors import parse
 from kapiserver.api.types import Tree
 from kapiserver.codecs.codec import convert
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.encodings import Budget, ObjectCodec
 from kapiserver.storage.entry import Form, ObjectKey
-from kapiserver.storage.errors import Corrupt
+from kapiserver.storage.errors import Unreadable
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV
 from kapiserver.storage.query import DeleteQuery, ListQuery, Written
@@ -193,7 +194,7 @@ class Shelf:
             found = json.load(answer)["kvs"]
         return {
             base64.b64decode(one["key"]).decode().removeprefix(self._prefix): base64.b64decode(
-                one["value"]
+                one.get("value", "")
             )
             for one in found
         }
@@ -356,8 +357,27 @@ async def test_values_of_versions_that_are_gone(store: KV) -> None:
     old = {**OLD_POD, "apiVersion": "extensions/v1beta1"}
     await store.create("/registry/pods/default/old", json.dumps(old).encode())
     pods = house.of("pods")
-    with pytest.raises(Corrupt, match="extensions"):
+    with pytest.raises(Unreadable, match=r"/registry/pods/default/old: .*extensions"):
         pods.documents.object(await pods.get(ObjectKey("default", "old")), JSON)
+    house.stores.stop()
+
+
+@pytest.mark.parametrize("media", ["json", "protobuf"])
+async def test_values_of_another_kind(store: KV, media: str) -> None:
+    """What lies under a key of a resource and is of another kind is unreadable, in every form."""
+    house = House(store)
+    config_maps, pods = house.of("configmaps"), house.of("pods")
+    value = json.dumps(OLD_POD).encode()
+    if media == "protobuf":
+        value = pods.codec.stored_value(CODECS.universal_deserializer.decode(value).object)
+    await store.create("/registry/configmaps/default/pod", value)
+    entry = await config_maps.get(ObjectKey("default", "pod"))
+    for form in (JSON, PROTOBUF):
+        with pytest.raises(Unreadable, match="/default/pod: a Pod is no ConfigMap"):
+            config_maps.documents.object(entry, form)
+    with pytest.raises(Unreadable):
+        entry.is_selected(parse("a=b", "", config_maps.resource))
+    house.stores.stop()
     house.stores.stop()
 
 

@@ -3,6 +3,7 @@
 import copy
 import functools
 
+from kapiserver.api.declarations import overruled
 from kapiserver.api.scheme import Scheme
 
 SCHEME = Scheme()
@@ -74,6 +75,15 @@ def strategy(name):
     """The strategy of `pods` or `pods/status`."""
     plural, _, subresource = name.partition("/")
     return SCHEME.strategy(resource(plural), subresource)
+
+
+def refused(name, new, old=None):
+    """What a write of a kind is told, in the order in which it is told, but for its metadata."""
+    kind = strategy(name)
+    if old is None:
+        return texts(overruled(kind.validate(new), list(kind.declared.errors(new))))
+    found = kind.validate_update(new, old)
+    return texts(overruled(found, list(kind.declared.errors(new, old))))
 
 
 def defaulted(obj):

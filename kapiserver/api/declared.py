@@ -19,12 +19,9 @@ from kapiserver.api.errors import (
     required,
     too_many,
 )
-from kapiserver.api.metadata import immutable
+from kapiserver.api.metadata import IMMUTABLE
 from kapiserver.api.names import Check
 from kapiserver.api.types import Tree
-
-UNSET = "null"
-"""The value that a message shows of nothing at all."""
 
 
 def one_member(obj: Tree, members: Sequence[str], path: Path) -> Iterator[FieldError]:
@@ -84,18 +81,24 @@ def unique(found: Sequence[Any], key: Callable[[Any], object], path: Path) -> It
         seen.add(its)
 
 
+def kept(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
+    """A value that stays as it was; a message shows none."""
+    if (new or None) != (old or None):
+        yield invalid(path, None, IMMUTABLE)
+
+
 def unchanged(new: Tree, old: Tree, fields: Sequence[str], path: Path) -> Iterator[FieldError]:
     """Fields that stay as they were."""
     for name in fields:
-        yield from immutable(new.get(name) or None, old.get(name) or None, path / name)
+        yield from kept(new.get(name), old.get(name), path / name)
 
 
 def neither_set_nor_cleared(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
     """A field that stays where it is, and stays away where it is not; its content may change."""
     if old is None and new is not None:
-        yield invalid(path, UNSET, "field cannot be set once created")
+        yield invalid(path, None, "field cannot be set once created")
     elif old is not None and new is None:
-        yield invalid(path, UNSET, "field cannot be cleared once set")
+        yield invalid(path, None, "field cannot be cleared once set")
 
 
 def same_names(new: Sequence[Tree], old: Sequence[Tree], path: Path) -> Iterator[FieldError]:

@@ -15,6 +15,7 @@ from typing import Literal
 
 import orjson
 
+from kapiserver.api.declarations import overruled
 from kapiserver.api.errors import (
     BadObject,
     FieldError,
@@ -96,19 +97,16 @@ def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[st
     """
     strategy.prepare_for_create(obj)
     settle(metadata_of(obj), ObjectMeta)
-    _check(
-        obj,
-        resource,
-        [
-            *validate_new(
-                obj,
-                namespaced=resource.namespaced,
-                check=strategy.check_name,
-                finalizers=strategy.check_finalizers,
-            ),
-            *strategy.validate(obj),
-        ],
+    handwritten = (
+        *validate_new(
+            obj,
+            namespaced=resource.namespaced,
+            check=strategy.check_name,
+            finalizers=strategy.check_finalizers,
+        ),
+        *strategy.validate(obj),
     )
+    _check(obj, resource, overruled(handwritten, list(strategy.declared.errors(obj))))
     warnings = tuple(strategy.warnings(obj, None))
     strategy.canonicalize(obj)
     settle(metadata_of(obj), ObjectMeta)
@@ -164,16 +162,13 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
         _take_over(meta, before, "deletionGracePeriodSeconds")
     settle(meta, ObjectMeta)
     found = strategy.validate_update(new, old)
-    _check(
-        new,
-        resource,
-        [
-            *validate_changed(
-                new, old, namespaced=resource.namespaced, finalizers=strategy.check_finalizers
-            ),
-            *(error for error in found if not isinstance(error, Tolerated)),
-        ],
+    handwritten = (
+        *validate_changed(
+            new, old, namespaced=resource.namespaced, finalizers=strategy.check_finalizers
+        ),
+        *(error for error in found if not isinstance(error, Tolerated)),
     )
+    _check(new, resource, overruled(handwritten, list(strategy.declared.errors(new, old))))
     tolerated = (str(error) for error in found if isinstance(error, Tolerated))
     warnings = (*tolerated, *strategy.warnings(new, old))
     strategy.canonicalize(new)

@@ -59,7 +59,7 @@ BROKEN = [
         "spec.devices.requests: Too many: 33: must have at most 32 items",
     ]),
     ("spec/devices/requests/0/firstAvailable", [SUB], [
-        'spec.devices.requests[0]: Invalid value: "null": exactly one of `exactly` or '
+        'spec.devices.requests[0]: Invalid value: null: exactly one of `exactly` or '
         "`firstAvailable` is required, but multiple fields are set",
     ]),
     ("spec/devices/requests/0", {"name": "r", "firstAvailable": [SUB, SUB]}, [

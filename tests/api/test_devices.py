@@ -89,7 +89,7 @@ NEW = [
         "with semver.org spec 2.0.0"
     ]),
     ("resourceslices", SLICE, "spec/devices/0/nodeName", "n", [
-        'spec.devices[0]: Invalid value: "null": `nodeName`, `nodeSelector` and `allNodes` can '
+        'spec.devices[0]: Invalid value: null: `nodeName`, `nodeSelector` and `allNodes` can '
         "only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
     ]),
     ("resourceslices", changed(SLICE, "spec/devices/0/bindingConditions", ["a"]),
@@ -147,7 +147,7 @@ def test_what_claims_get():
     old = changed(CLAIM, "status/allocation", allocation)
     new = changed(old, "status/allocation/devices/results", [])
     (kept,) = texts(strategy("resourceclaims/status").validate_update(new, old))
-    assert kept == ('status.allocation: Invalid value: "null": field cannot be modified once set')
+    assert kept == ('status.allocation: Invalid value: null: field cannot be modified once set')
 
 
 def test_what_is_kept():

@@ -146,7 +146,7 @@ KEPT = [
         "immutable"
     ]),
     ("evictionrequests", REQUEST, "spec/requester", "example.com/you", [
-        'spec.requester: Invalid value: "example.com/you": field is immutable'
+        "spec.requester: Invalid value: null: field is immutable"
     ]),
     ("evictionrequests", REQUEST, "spec/intent", "Withdrawn", []),
 ]  # fmt: skip

@@ -64,7 +64,7 @@ def _one_request(obj: Tree) -> Iterator[FieldError]:
         yield invalid(_SPEC / "nonResourceAttributes", _shown(path), detail)
     if resource is None and path is None:
         detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        yield invalid(_SPEC / "resourceAttributes", "null", detail)
+        yield invalid(_SPEC / "resourceAttributes", None, detail)
 
 
 def _selectors(obj: Tree) -> Iterator[FieldError]:

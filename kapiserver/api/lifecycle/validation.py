@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, checked_name, chosen, needed
 from kapiserver.api.core.validation.conditions import conditions
+from kapiserver.api.declared import kept
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid
-from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
@@ -43,7 +43,7 @@ def eviction(obj: Tree) -> Iterator[FieldError]:
 def changed_eviction(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What goes does not change."""
     target, before = value_at(new, "spec", "target"), value_at(old, "spec", "target")
-    yield from immutable(target, before, _SPEC / "target")
+    yield from kept(target, before, _SPEC / "target")
 
 
 def eviction_request(obj: Tree) -> Iterator[FieldError]:
@@ -68,7 +68,7 @@ def changed_eviction_request(new: Tree, old: Tree) -> Iterator[FieldError]:
     yield from changed_eviction(new, old)
     name = "requester"
     party, before = value_at(new, "spec", name), value_at(old, "spec", name)
-    yield from immutable(party, before, _SPEC / name)
+    yield from kept(party, before, _SPEC / name)
     yield from chosen(value_at(new, "spec", "intent"), _INTENTS, _SPEC / "intent")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kapiserver.api.core.warnings import OLD_NODE_LABELS
 from kapiserver.api.errors import FieldError
-from kapiserver.api.node.validation import changed_runtime_class, runtime_class
+from kapiserver.api.node.declarations import RUNTIME_CLASS
+from kapiserver.api.node.validation import runtime_class
 from kapiserver.api.objects import value_at
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
@@ -15,12 +16,10 @@ class RuntimeClassStrategy(Strategy):
 
     allow_create_on_update = True
     allow_unconditional_update = False
+    declared = RUNTIME_CLASS
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(runtime_class(obj))
-
-    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_runtime_class(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         labels = value_at(new, "scheduling", "nodeSelector") or ()

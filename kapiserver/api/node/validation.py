@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked
 from kapiserver.api.core.validation.resources import requirements
 from kapiserver.api.core.validation.scheduling import tolerations
 from kapiserver.api.errors import FieldError, Path, duplicate
 from kapiserver.api.label_selectors import validate_labels
-from kapiserver.api.metadata import immutable
 from kapiserver.api.types import Tree
 
 
 def runtime_class(obj: Tree) -> Iterator[FieldError]:
-    """A new runtime."""
-    yield from checked(names.dns1123_label, obj.get("handler") or "", Path("handler"))
+    """A new runtime; its type declares the rules for its handler."""
     if obj.get("overhead") is not None:
         yield from requirements({"limits": obj["overhead"].get("podFixed")}, Path("overhead"))
     scheduling, path = obj.get("scheduling"), Path("scheduling")
@@ -34,8 +30,3 @@ def runtime_class(obj: Tree) -> Iterator[FieldError]:
         if key in seen:
             yield duplicate(at[index], one)
         seen.add(key)
-
-
-def changed_runtime_class(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A runtime that is to be changed: nodes know it by its handler."""
-    yield from immutable(new.get("handler") or "", old.get("handler") or "", Path("handler"))

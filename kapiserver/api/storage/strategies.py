@@ -5,6 +5,7 @@ from __future__ import annotations
 from kapiserver.api.core.warnings import OLD_NODE_LABELS
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.objects import metadata_of, value_at
+from kapiserver.api.storage.declarations import STORAGE_CLASS, VOLUME_ATTACHMENT
 from kapiserver.api.storage.validation import (
     attachment,
     attributes_class,
@@ -13,7 +14,6 @@ from kapiserver.api.storage.validation import (
     changed_csi_driver,
     changed_csi_node,
     changed_storage_capacity,
-    changed_storage_class,
     csi_driver,
     csi_node,
     storage_capacity,
@@ -31,11 +31,13 @@ _TOKENS_IN_THE_OPEN = (
 class StorageClassStrategy(Strategy):
     """What volumes are made of does not change."""
 
+    declared = STORAGE_CLASS
+
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(storage_class(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_storage_class(new, old))
+        return list(storage_class(new))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         found = []
@@ -64,6 +66,7 @@ class VolumeAttachmentStrategy(SpecStrategy):
     allow_unconditional_update = False
     generations = False
     empty_status = {"attached": False}
+    declared = VOLUME_ATTACHMENT
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(attachment(obj))

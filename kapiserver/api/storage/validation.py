@@ -42,7 +42,7 @@ _LIFECYCLES = ("Persistent", "Ephemeral")
 
 
 def storage_class(obj: Tree) -> Iterator[FieldError]:
-    """A new class."""
+    """A class, new or changed."""
     yield from _provisioner(obj.get("provisioner") or "", Path("provisioner"))
     yield from _parameters(obj.get("parameters") or {}, Path("parameters"))
     policy = obj.get("reclaimPolicy")
@@ -54,14 +54,6 @@ def storage_class(obj: Tree) -> Iterator[FieldError]:
     elif mode not in _BINDING:
         yield not_supported(Path("volumeBindingMode"), mode, _BINDING)
     yield from _topologies(obj.get("allowedTopologies") or (), Path("allowedTopologies"))
-
-
-def changed_storage_class(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A class that is to be changed: what volumes are made of stays."""
-    yield from storage_class(new)
-    yield from _kept(new, old, "parameters", "provisioner", "reclaimPolicy")
-    name = "volumeBindingMode"
-    yield from immutable(new.get(name), old.get(name), Path(name))
 
 
 def _kept(new: Tree, old: Tree, *fields: str) -> Iterator[FieldError]:
@@ -175,10 +167,9 @@ def _attached(source: Tree, path: Path) -> Iterator[FieldError]:
         yield required(at, "must specify non empty persistentVolumeName")
 
 
-def changed_attachment(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """An attachment that is to be changed: what is attached where stays."""
+def changed_attachment(new: Tree, _: Tree) -> Iterator[FieldError]:
+    """An attachment that is to be changed: what is attached where stays, as its type declares."""
     yield from _attachment(new)
-    yield from immutable(new.get("spec"), old.get("spec"), _SPEC)
 
 
 def csi_node(obj: Tree) -> Iterator[FieldError]:

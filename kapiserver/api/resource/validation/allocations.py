@@ -66,7 +66,7 @@ def changed_claim_status(new: Tree, old: Tree) -> Iterator[FieldError]:
             yield forbidden(at, detail)
     if allocation is not None and kept is not None:
         if allocation != kept:
-            yield invalid(_STATUS / "allocation", "null", "field cannot be modified once set")
+            yield invalid(_STATUS / "allocation", None, "field cannot be modified once set")
     elif allocation is not None:
         known = request_names(value_at(new, "spec", "devices") or {})
         yield from _allocation(allocation, known, _STATUS / "allocation")

@@ -122,7 +122,7 @@ def _request(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
     if exactly is None and not alternatives:
         yield required(path, _ONE_OF)
     elif exactly is not None and alternatives:
-        yield invalid(path, "null", f"{_ONE_OF}, but multiple fields are set")
+        yield invalid(path, None, f"{_ONE_OF}, but multiple fields are set")
     elif exactly is not None:
         yield from _exact(exactly, check, path / "exactly")
     else:

@@ -72,7 +72,7 @@ def changed_resource_slice(new: Tree, old: Tree) -> Iterator[FieldError]:
     for path in (("pool", "name"), ("driver",), ("nodeName",)) if before is not None else ():
         at = Path(".".join(("spec", *path)))
         its, kept = value_at(spec, *path), value_at(before or {}, *path)
-        yield from immutable("null" if its is None else its, "null" if kept is None else kept, at)
+        yield from immutable(its, kept, at)
     yield from _nodes(
         spec, _WHERE, _SPEC, empty="must be either unset or set to a non-empty string"
     )
@@ -241,7 +241,7 @@ def _device_nodes(device: Tree, path: Path, *, each: bool) -> Iterator[FieldErro
                 "`nodeName`, `nodeSelector` and `allNodes` can only be set if "
                 "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
             )
-            yield invalid(path, "null", detail)
+            yield invalid(path, None, detail)
         return
     yield from _nodes(device, fields, path, empty="must not be empty")
     given = _given(device, fields)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from kapiserver.api import names
 from kapiserver.api.core.validation.conditions import conditions
 from kapiserver.api.declared import (
-    UNSET,
     at_most,
     neither_set_nor_cleared,
     one_member,
@@ -125,7 +124,7 @@ def changed_group(new: Tree, old: Tree, path: Path) -> Iterator[FieldError]:
         yield from one_member(its, _POLICIES, at)
     basic, gang = its.get("basic"), its.get("gang")
     if basic != before.get("basic"):
-        yield invalid(at / "basic", UNSET if basic is None else basic, IMMUTABLE)
+        yield invalid(at / "basic", None, IMMUTABLE)
     yield from neither_set_nor_cleared(gang, before.get("gang"), at / "gang")
     if gang is not None and gang != before.get("gang"):
         yield from _least(gang, at / "gang")

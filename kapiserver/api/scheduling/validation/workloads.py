@@ -93,7 +93,7 @@ def _hierarchy(spec: Tree) -> Iterator[FieldError]:
             detail = f"maximum template hierarchy depth is {_DEPTH_MAX}"
             yield invalid(at[index], one.get(_KINDS[1]), detail)
     if len({_priority(one) for one in _all_templates(spec)}) > 1:
-        yield invalid(_SPEC, "null", _one_priority(groups))
+        yield invalid(_SPEC, None, _one_priority(groups))
     for index, one in enumerate(composite):
         yield from _childless(one, at[index])
 

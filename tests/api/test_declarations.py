@@ -1,0 +1,135 @@
+"""What types declare of their fields: the order, what it overrules, what may stay as it was."""
+
+import pytest
+
+from kapiserver.api import declarations, names
+from kapiserver.api.declarations import ABSENT, Declared, overruled
+from kapiserver.api.errors import Path, forbidden, invalid, required
+from tests.objects import texts
+
+NAMED = Declared(first=(declarations.needed,), rules=(declarations.spelled(names.dns1123_label),))
+ITEMS = Declared(
+    first=(declarations.at_most(2),),
+    rules=(declarations.unique("name"),),
+    items=Declared(fields={"name": NAMED, "count": Declared(rules=(declarations.at_least(1),))}),
+    keys=("name",),
+)
+SPEC = Declared(
+    fields={
+        "fixed": Declared(first=(declarations.immutable, declarations.needed)),
+        "once": Declared(first=(declarations.unmodified,)),
+        "word": Declared(rules=(declarations.one_of("a", "b"),)),
+        "long": Declared(rules=(declarations.characters(2), declarations.octets(3))),
+        "items": ITEMS,
+        "keys": Declared(rules=(declarations.spelled(names.dns1123_label),)),
+        "part": Declared(pointer=True, fields={"name": NAMED}),
+        "zero": Declared(pointer=True, rules=(declarations.at_least(1),)),
+        "union": Declared(pointer=True, rules=(declarations.one_member("x", "y"),)),
+    }
+)
+KIND = Declared(fields={"spec": SPEC})
+LABEL = names.dns1123_label("B")[0]
+
+NEW = [
+    ({}, ["spec.fixed: Required value"]),
+    ({"fixed": "f"}, []),
+    ({"fixed": "f", "word": ""}, []),
+    ({"fixed": "f", "word": "c"}, [
+        'spec.word: Unsupported value: "c": supported values: "a", "b"'
+    ]),
+    ({"fixed": "f", "long": "\u00e9\u00e9\u00e9"}, [
+        "spec.long: Too long: may not be more than 2 characters",
+        "spec.long: Too long: may not be more than 3 bytes",
+    ]),
+    ({"fixed": "f", "items": [{"name": "a", "count": -1}, {"name": "a"}]}, [
+        'spec.items[1]: Duplicate value: {"name":"a"}',
+        "spec.items[0].count: Invalid value: -1: must be greater than or equal to 1",
+    ]),
+    ({"fixed": "f", "items": [{}, {}, {}]}, ["spec.items: Too many: 3: must have at most 2 items"]),
+    ({"fixed": "f", "items": [{"name": "B"}, {}]}, [
+        f'spec.items[0].name: Invalid value: "B": {LABEL}',
+        "spec.items[1].name: Required value",
+    ]),
+    ({"fixed": "f", "keys": {"B": 1}}, [f'spec.keys: Invalid value: "B": {LABEL}']),
+    ({"fixed": "f", "part": {}}, ["spec.part.name: Required value"]),
+    ({"fixed": "f", "zero": 0}, [
+        "spec.zero: Invalid value: 0: must be greater than or equal to 1"
+    ]),
+    ({"fixed": "f", "union": {}}, [
+        'spec.union: Invalid value: "": must specify one of: `x`, `y`'
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "messages"), NEW)
+def test_new(spec, messages):
+    """A new object keeps to all that is declared, in the order of the fields."""
+    assert texts(KIND.errors({"spec": spec})) == messages
+
+
+CHANGED = [
+    ({"fixed": "f"}, {"fixed": "g"}, ["spec.fixed: Invalid value: null: field is immutable"]),
+    ({"fixed": "f"}, {}, [
+        "spec.fixed: Invalid value: null: field is immutable",
+        "spec.fixed: Required value",
+    ]),
+    ({}, {"word": "a"}, []),
+    ({"word": "c"}, {"word": "c", "once": "x"}, []),
+    ({"once": "x"}, {"once": "y"}, [
+        "spec.once: Invalid value: null: field cannot be modified once set"
+    ]),
+    ({"once": "x"}, {}, []),
+    ({"items": [{"name": "B"}]}, {"items": [{"name": "B", "count": -1}]}, [
+        "spec.items[0].count: Invalid value: -1: must be greater than or equal to 1"
+    ]),
+    ({"items": [{"name": "B"}]}, {"items": [{"name": "a"}, {"name": "B"}]}, []),
+    ({"union": {"x": 1, "y": 1}}, {"union": {"x": 2, "y": 1}}, []),
+    ({"union": {"x": 1}}, {"union": {"x": 1, "y": 1}}, [
+        'spec.union: Invalid value: "{x, y}": must specify exactly one of: `x`, `y`'
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "messages"), CHANGED)
+def test_changed(old, new, messages):
+    """What an update leaves as it was is not looked at again, wrong as it may be."""
+    assert texts(KIND.errors({"spec": new}, {"spec": old})) == messages
+
+
+MODES = declarations.by_mode("type", "part", {"A": declarations.needed, "B": declarations.refused})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "messages"),
+    [
+        (ABSENT, {"type": "A"}, ["part: Required value"]),
+        (ABSENT, {"type": "B", "part": {}}, ["part: Forbidden"]),
+        (ABSENT, {"type": "C", "part": {}}, []),
+        ({"type": "A"}, {"type": "A", "other": 1}, []),
+        ({"type": "B"}, {"type": "A"}, ["part: Required value"]),
+    ],
+)
+def test_modes(old, new, messages):
+    """A field says which others there are; where neither changes, nothing is said."""
+    assert texts(MODES(new, old, Path())) == messages
+
+
+def test_what_declared_rules_stand_for():
+    """Declared errors come last, and for handwritten ones of the same field and kind: of invalid
+    values those that say the same of them."""
+    a, b = Path("a"), Path("b")
+    handwritten = [
+        required(a, "so that it works"),
+        invalid(a, 1, "must be more"),
+        invalid(b, "x", "field is immutable"),
+        invalid(b, "x", "must be y"),
+        forbidden(b, "never"),
+    ]
+    found = [required(a), invalid(b, None, "field is immutable")]
+    assert texts(overruled(handwritten, found)) == [
+        "a: Invalid value: 1: must be more",
+        'b: Invalid value: "x": must be y',
+        "b: Forbidden: never",
+        "a: Required value",
+        "b: Invalid value: null: field is immutable",
+    ]

@@ -237,6 +237,29 @@ def test_connections_of_who_runs(api, running, core):
     assert answer.message == 'no service port "other" found for service "s"'
 
 
+@pytest.mark.parametrize(
+    ("query", "status", "message"),
+    [
+        ("tailLines=-1", 422, "tailLines: Invalid value: -1: must be greater than or equal to 0"),
+        ("limitBytes=0", 422, "limitBytes: Invalid value: 0: must be greater than 0"),
+        ("sinceSeconds=0", 422, "sinceSeconds: Invalid value: 0: must be greater than 0"),
+        (
+            "sinceSeconds=1&sinceTime=2026-01-01T00:00:00Z",
+            422,
+            ": Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified",
+        ),
+        ("tailLines=a", 400, 'strconv.ParseInt: parsing "a": invalid syntax'),
+        ("tailLines=0&limitBytes=1&follow", 200, ""),
+    ],
+)
+def test_options_of_logs(api, path, query, status, message):
+    """What is asked of a log is checked before anything is asked of the pod."""
+    answer = api.get(f"{path}/log?{query}")
+    prefix = 'PodLogOptions "p" is invalid: ' if status == 422 else ""
+    told = answer.message if status != 200 else ""
+    assert (answer.status, told) == (status, prefix + message)
+
+
 def test_several_containers(api, core):
     """A log of one of several containers must say which."""
     body = pod("m")

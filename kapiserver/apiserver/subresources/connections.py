@@ -7,7 +7,9 @@ where it finds nothing to connect to, else that there is none. Mirrors pkg/regis
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
 
+from kapiserver.api.errors import FieldError, InvalidObject, Path, forbidden, invalid
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.objects import name_of, value_at
 from kapiserver.api.types import Tree
@@ -16,6 +18,7 @@ from kapiserver.apiserver.errors import BadRequest, ServiceUnavailable
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer, text
 from kapiserver.apiserver.target import Target, target_of
+from kapiserver.codecs.parameters import ParameterCodec
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 
@@ -24,6 +27,10 @@ _CORE = GroupVersion("", "v1")
 
 async def log(server: Server, request: Request) -> Answer:
     """A pod's log: nothing before it runs somewhere."""
+    options = ParameterCodec(server.scheme).decode(request.query, "PodLogOptions", _CORE)
+    errors = list(_log_rules(options))
+    if errors:
+        raise InvalidObject(group="", kind="PodLogOptions", name=request.info.name, errors=errors)
     pod = await _pod(server, request)
     _check_container(pod, request.parameter("container"))
     node = value_at(pod, "spec", "nodeName")
@@ -109,6 +116,20 @@ def _split(name: str) -> tuple[str, str]:
     if len(parts) == 3:
         return parts[1], parts[2]
     return parts[0], parts[1] if len(parts) == 2 else ""
+
+
+def _log_rules(options: Tree) -> Iterator[FieldError]:
+    if options.get("tailLines", 0) < 0:
+        at = Path("tailLines")
+        yield invalid(at, options["tailLines"], "must be greater than or equal to 0")
+    if options.get("limitBytes", 1) < 1:
+        yield invalid(Path("limitBytes"), options["limitBytes"], "must be greater than 0")
+    since = options.get("sinceSeconds")
+    if since is not None and options.get("sinceTime") is not None:
+        words = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        yield forbidden(Path(""), words)
+    elif since is not None and since < 1:
+        yield invalid(Path("sinceSeconds"), since, "must be greater than 0")
 
 
 def _check_container(pod: Tree, wanted: str) -> None:

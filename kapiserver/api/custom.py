@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from kapiserver.api.group import (
     Deprecation,
@@ -23,19 +23,16 @@ from kapiserver.api.group import (
     Subresource,
     newest_first,
 )
+from kapiserver.api.meta.v1 import ListMeta, ObjectMeta
 from kapiserver.api.objects import generation_of, is_terminating, uid_of
-from kapiserver.api.types import Kind, Tree
+from kapiserver.api.types import Kind, Tree, field
 
 if TYPE_CHECKING:
     from kapiserver.api.apiextensions.structural import Structural
     from kapiserver.api.columns import Columns
-    from kapiserver.api.custom_kind import CustomKind, CustomList
     from kapiserver.api.fields import Extractor
     from kapiserver.api.merge_schema import Node
     from kapiserver.api.strategy import Strategy
-
-TypeOfObjects: TypeAlias = "type[CustomKind]"
-TypeOfLists: TypeAlias = "type[CustomList]"
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """In the order in which discovery shows them."""
@@ -183,9 +180,9 @@ class CustomVersion:
 
     def read(self) -> None:
         """Compile what every request needs: that takes long for a large schema."""
-        from kapiserver.api.apiextensions import cel, structural
+        from kapiserver.api.apiextensions import structural
 
-        cel.has_rules(self.structural)
+        structural.has_rules(self.structural)
         structural.holds_objects(self.structural)
         self.is_read = True
 
@@ -223,16 +220,14 @@ class CustomVersion:
     @functools.cached_property
     def type(self) -> TypeOfObjects:
         """The kind as a type."""
-        from kapiserver.api.custom_kind import type_of_objects
-
-        return type_of_objects(self)
+        found: TypeOfObjects = _subclass(CustomKind, self.definition.kind, self)
+        return found
 
     @functools.cached_property
     def list_type(self) -> TypeOfLists:
         """The kind of its lists as a type."""
-        from kapiserver.api.custom_kind import type_of_lists
-
-        return type_of_lists(self)
+        found: TypeOfLists = _subclass(CustomList, self.definition.list_kind, self)
+        return found
 
     @functools.cached_property
     def merge_node(self) -> Node:
@@ -260,7 +255,39 @@ class CustomVersion:
         """How writes behave, by subresource."""
         from kapiserver.api.apiextensions.custom_strategies import strategies_of
 
-        return strategies_of(self)
+        return strategies_of(self.structural, has_status=self.has_status, scale=self.scale)
+
+
+class CustomKind(Kind):
+    """A custom kind in one version. Its trees hold what the version's schema lets through; the
+    order of their keys means nothing: whoever writes them sorts them."""
+
+    wire = False
+    version: ClassVar[CustomVersion]
+
+    metadata: ObjectMeta = field(doc="Standard object metadata.")
+
+    @classmethod
+    def merge_node(cls) -> Node:
+        return cls.version.merge_node
+
+
+class CustomList(Kind):
+    """The lists of a custom kind in one version."""
+
+    wire = False
+    listed = False
+    version: ClassVar[CustomVersion]
+
+    metadata: ListMeta = field()
+
+
+TypeOfObjects: TypeAlias = type[CustomKind]
+TypeOfLists: TypeAlias = type[CustomList]
+
+
+def _subclass(base: Any, name: str, version: CustomVersion) -> Any:
+    return type(name, (base,), {"version": version, "__module__": __name__})
 
 
 class CustomKinds:

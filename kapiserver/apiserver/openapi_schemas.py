@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
-from kapiserver.api.custom_kind import CustomKind, CustomList
+from kapiserver.api.custom import CustomKind, CustomList
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import (

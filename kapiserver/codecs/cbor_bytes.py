@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from kapiserver.api.custom_kind import CustomKind
+from kapiserver.api.custom import CustomKind
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.leaves import FieldsV1, RawExtension

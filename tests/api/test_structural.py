@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from kapiserver.api.apiextensions import schema_warnings, structural
+from kapiserver.api.apiextensions import schema_warnings, structural, structural_rules
 from kapiserver.api.errors import Path
 from tests.api.test_pruning import schemas
 
@@ -24,7 +24,7 @@ def listing(items, **rest):
 
 def check(schema):
     """The messages against a schema, without the path that they begin with."""
-    return [str(error).replace(AT, "@") for error in structural.check(schema, Path(AT))]
+    return [str(error).replace(AT, "@") for error in structural_rules.check(schema, Path(AT))]
 
 
 FINE = {

@@ -6,7 +6,7 @@ k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel.
 
 from __future__ import annotations
 
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.structural import Structural, has_rules
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.types import Tree
 
@@ -42,13 +42,3 @@ def validate(
     from kapiserver.api.apiextensions import cel_evaluation
 
     return cel_evaluation.validate(obj, old, structural, path, steps)
-
-
-def has_rules(node: Structural) -> bool:
-    """Whether a node, or one below it, has rules; found out once."""
-    known: bool | None = node.compiled.get("has rules")
-    if known is None:
-        below = [one for one in (node.items, node.values, *node.properties.values()) if one]
-        known = bool(node.rules) or any(map(has_rules, below))
-        node.compiled["has rules"] = known
-    return known

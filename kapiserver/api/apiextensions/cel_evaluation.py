@@ -13,11 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kapiserver.api.apiextensions.cel import has_rules
 from kapiserver.api.apiextensions.cel_kinds import kind_of
 from kapiserver.api.apiextensions.cel_paths import WrongPath, field_path
 from kapiserver.api.apiextensions.ratcheting import ABSENT, Correlated, same
-from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural
+from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural, has_rules
 from kapiserver.api.cel.kinds import Kind, optional_of
 from kapiserver.api.cel.program import Program, Result, Uncompilable, compile_expression
 from kapiserver.api.cel.values import NONE, Optional

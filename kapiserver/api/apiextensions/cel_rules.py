@@ -11,11 +11,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kapiserver.api.apiextensions.cel import has_rules
 from kapiserver.api.apiextensions.cel_evaluation import variables_of
 from kapiserver.api.apiextensions.cel_kinds import MAX_REQUEST, kind_of
 from kapiserver.api.apiextensions.cel_paths import WrongPath, field_path
-from kapiserver.api.apiextensions.structural import Structural
+from kapiserver.api.apiextensions.structural import Structural, has_rules
 from kapiserver.api.cel.cost import MOST
 from kapiserver.api.cel.kinds import Kind
 from kapiserver.api.cel.program import Uncompilable, compile_expression

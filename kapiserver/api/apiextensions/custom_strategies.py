@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kapiserver.api.apiextensions import cel, schema_defaults, schema_validation
-from kapiserver.api.custom import CustomVersion
+from kapiserver.api.apiextensions.structural import Structural, has_rules
 from kapiserver.api.errors import FieldError, Path, invalid
 from kapiserver.api.metadata import any_finalizers
 from kapiserver.api.objects import copied, generation_of, metadata_of, outweighs, value_at
@@ -38,29 +38,35 @@ class CustomStrategy(Strategy):
 
     allow_unconditional_update = False
 
-    def __init__(self, version: CustomVersion, *, hurried: bool = True) -> None:
-        self._version = version
+    def __init__(
+        self, schema: Structural, *, has_status: bool, scale: Tree | None, hurried: bool = True
+    ) -> None:
+        self._schema = schema
+        self._has_status = has_status
+        self._scale = scale
         self._hurried = hurried
-        self.reset_fields = {"f:status": {}} if version.has_status else {}
+        self.reset_fields = {"f:status": {}} if has_status else {}
 
     @functools.cached_property
     def unhurried(self) -> CustomStrategy:
         """The same, for when nobody waits."""
-        return CustomStrategy(self._version, hurried=False)
+        return CustomStrategy(
+            self._schema, has_status=self._has_status, scale=self._scale, hurried=False
+        )
 
     def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
         return any_finalizers(finalizers)
 
     def prepare_for_create(self, obj: Tree) -> None:
-        if self._version.has_status:
+        if self._has_status:
             obj.pop("status", None)
-            schema = self._version.structural
-            if "status" in schema.properties and schema.properties["status"].default is not None:
-                schema_defaults.apply(obj, schema)  # as when it is read from the store
+            status = self._schema.properties.get("status")
+            if status is not None and status.default is not None:
+                schema_defaults.apply(obj, self._schema)  # as when it is read from the store
         metadata_of(obj)["generation"] = 1
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        if self._version.has_status:
+        if self._has_status:
             new.pop("status", None)
             if "status" in old:
                 new["status"] = copied(old["status"])
@@ -74,17 +80,15 @@ class CustomStrategy(Strategy):
         return self._check(new, old)
 
     def _check(self, new: Tree, old: Tree | None) -> list[FieldError]:
-        version = self._version
         if self._hurried and outweighs(new, MOST_PARTS):
             raise TakesLong(self.unhurried)
-        schema = version.structural
-        found = schema_validation.validate(new, schema, old)
-        if version.scale is not None:
-            found = [*found, *_scale_errors(new, version.scale)]
+        found = schema_validation.validate(new, self._schema, old)
+        if self._scale is not None:
+            found = [*found, *_scale_errors(new, self._scale)]
         if any(one.type in _STOP for one in found):
             blocked = [*found, FieldError("invalid", Path("<nil>"), _NOT_CHECKED, None)]
-            return blocked if cel.has_rules(schema) else found
-        if not cel.has_rules(schema):
+            return blocked if has_rules(self._schema) else found
+        if not has_rules(self._schema):
             return found
         return [*found, *self._broken_rules(new, old)]
 
@@ -93,7 +97,7 @@ class CustomStrategy(Strategy):
 
         steps = MOST_STEPS if self._hurried else None
         try:
-            return cel.validate(new, old, self._version.structural, steps=steps)
+            return cel.validate(new, old, self._schema, steps=steps)
         except OutOfTime:
             raise TakesLong(self.unhurried) from None
 
@@ -103,10 +107,10 @@ class CustomStatusStrategy(Strategy):
 
     allow_unconditional_update = False
 
-    def __init__(self, version: CustomVersion, kind: CustomStrategy) -> None:
-        self._version = version
+    def __init__(self, schema: Structural, kind: CustomStrategy) -> None:
+        self._schema = schema
         self._kind = kind
-        names = {"apiVersion", "kind", "metadata", "spec", *version.structural.properties}
+        names = {"apiVersion", "kind", "metadata", "spec", *schema.properties}
         self.reset_fields: dict[str, Any] = {f"f:{one}": {} for one in names - {"status"}}
 
     def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
@@ -126,13 +130,15 @@ class CustomStatusStrategy(Strategy):
         try:
             return self._kind.validate_update(new, old)
         except TakesLong:
-            raise TakesLong(CustomStatusStrategy(self._version, self._kind.unhurried)) from None
+            raise TakesLong(CustomStatusStrategy(self._schema, self._kind.unhurried)) from None
 
 
-def strategies_of(version: CustomVersion) -> Mapping[str, Strategy]:
-    """The strategies of one version, by subresource."""
-    kind = CustomStrategy(version)
-    return {"": kind, "status": CustomStatusStrategy(version, kind), "scale": kind}
+def strategies_of(
+    schema: Structural, *, has_status: bool, scale: Tree | None
+) -> Mapping[str, Strategy]:
+    """The strategies of one version, by subresource; `scale` says where its numbers are."""
+    kind = CustomStrategy(schema, has_status=has_status, scale=scale)
+    return {"": kind, "status": CustomStatusStrategy(schema, kind), "scale": kind}
 
 
 def _content(obj: Tree) -> Tree:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.types import Tree, Value
 
 MAX_FINDINGS = 1000
@@ -120,11 +119,11 @@ def compile(schema: Tree) -> Structural:
     return Structural(schema)
 
 
-def check(schema: Tree, path: Path) -> list[FieldError]:
-    """What keeps a schema from being structural, in kube-apiserver's words.
-
-    path  where the schema is: `spec.versions[0].schema.openAPIV3Schema`
-    """
-    from kapiserver.api.apiextensions import structural_rules  # only writes of definitions need it
-
-    return structural_rules.check(schema, path)
+def has_rules(node: Structural) -> bool:
+    """Whether a node, or one below it, has rules; found out once."""
+    known: bool | None = node.compiled.get("has rules")
+    if known is None:
+        below = [one for one in (node.items, node.values, *node.properties.values()) if one]
+        known = bool(node.rules) or any(map(has_rules, below))
+        node.compiled["has rules"] = known
+    return known

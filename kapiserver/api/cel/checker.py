@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kapiserver.api.cel import kinds as k
 from kapiserver.api.cel import syntax as s
-from kapiserver.api.cel.functions import Overload, declared
+from kapiserver.api.cel.functions import Overload
 from kapiserver.api.cel.kinds import BOOL, DYN, Kind
+from kapiserver.api.cel.libraries import declared
 from kapiserver.api.cel.values import Failed, UInt, parse_duration, parse_time
 from kapiserver.api.linear_regex import compiled
 

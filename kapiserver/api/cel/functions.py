@@ -9,7 +9,6 @@ made, with those at hand. Knows no function.
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -126,16 +125,3 @@ def _split(text: str) -> list[str]:
         else:
             parts[-1] += char
     return [part.strip() for part in parts if part.strip()]
-
-
-@functools.cache
-def declared(name: str) -> tuple[Overload, ...]:
-    """All overloads of a function; none where there is no such function."""
-    from kapiserver.api.cel import library_kubernetes, library_standard, library_text
-
-    tables: Sequence[Table] = (
-        library_standard.FUNCTIONS,
-        library_text.FUNCTIONS,
-        library_kubernetes.FUNCTIONS,
-    )
-    return tuple(overload(row) for table in tables for row in table.get(name, ()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kapiserver.api.apiextensions import structural
+from kapiserver.api.apiextensions import structural_rules
 from kapiserver.api.apiextensions.conditions import (
     condition,
     is_true,
@@ -318,7 +318,7 @@ def _with_structure(status: Tree, obj: Tree, now: str) -> Tree:
     for index, one in enumerate(obj["spec"]["versions"]):
         path = (Path("spec") / "versions")[index] / "schema.openAPIV3Schema"
         schema = (one.get("schema") or {}).get("openAPIV3Schema") or {}
-        problems += map(str, structural.check(schema, path) if schema else ())
+        problems += map(str, structural_rules.check(schema, path) if schema else ())
     if not problems:
         return without_condition(status, _NON_STRUCTURAL)
     message = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kapiserver.api.apiextensions import cel, structural
+from kapiserver.api.apiextensions import cel, structural, structural_rules
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid, required, too_many
 from kapiserver.api.types import Tree
 
@@ -48,7 +48,7 @@ def schema(found: Tree, path: Path, *, has_status: bool, known: bool) -> Iterato
     """The rules for a schema; `known`: it was there before, and its rules were looked at then."""
     if has_status:
         yield from _root(found, path)
-    problems = structural.check(found, path)
+    problems = structural_rules.check(found, path)
     yield from problems
     if not problems and not known:
         yield from cel.check_rules(structural.compile(found), path)

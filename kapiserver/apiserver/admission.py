@@ -8,39 +8,15 @@ k8s.io/apiserver/pkg/admission.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
-
 from kapiserver.api.objects import metadata_of, name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver import device_access
-from kapiserver.apiserver.admission_plugins import chain, enabled
+from kapiserver.apiserver.admission_plugins import Attributes, Operation, chain, enabled
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.errors import Forbidden
-from kapiserver.apiserver.request import Request, User, Warnings
+from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.query import Admit, Validate
-
-Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attributes:
-    """What admission knows of a request; `name` is empty where the server still makes one."""
-
-    operation: Operation
-    target: Target
-    user: User
-    warnings: Warnings
-    name: str
-    dry_run: bool = False
-
-    def forbidden(self, reason: str) -> Forbidden:
-        """The error that refuses the write."""
-        resource = self.target.resource
-        name = self.name or "Unknown"
-        return Forbidden(reason, resource=resource.name, group=resource.group, name=name)
 
 
 def admission(server: Server, request: Request, target: Target, *, dry_run: bool = False) -> Admit:

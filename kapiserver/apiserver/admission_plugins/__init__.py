@@ -11,15 +11,36 @@ import functools
 import importlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import Forbidden
+from kapiserver.apiserver.request import User, Warnings
+from kapiserver.apiserver.target import Target
 
-if TYPE_CHECKING:
-    from kapiserver.apiserver.admission import Attributes
+Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE"]
 
-Look: TypeAlias = "Callable[[Server, Attributes, Tree | None, Tree | None], Awaitable[None]]"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attributes:
+    """What admission knows of a request; `name` is empty where the server still makes one."""
+
+    operation: Operation
+    target: Target
+    user: User
+    warnings: Warnings
+    name: str
+    dry_run: bool = False
+
+    def forbidden(self, reason: str) -> Forbidden:
+        """The error that refuses the write."""
+        resource = self.target.resource
+        name = self.name or "Unknown"
+        return Forbidden(reason, resource=resource.name, group=resource.group, name=name)
+
+
+Look: TypeAlias = Callable[[Server, Attributes, Tree | None, Tree | None], Awaitable[None]]
 """(server, attributes, new, old); raises to refuse."""
 
 CREATE = ("CREATE",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission import Attributes
+from kapiserver.apiserver.admission_plugins import Attributes
 from kapiserver.apiserver.context import Server
 
 

@@ -6,7 +6,7 @@ import base64
 
 from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission import Attributes
+from kapiserver.apiserver.admission_plugins import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import MASTERS
 

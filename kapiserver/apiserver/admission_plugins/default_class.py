@@ -11,7 +11,7 @@ from kapiserver.api.networking.v1 import IngressSpec
 from kapiserver.api.objects import annotations_of, name_of
 from kapiserver.api.order import settle
 from kapiserver.api.types import Tree, Type
-from kapiserver.apiserver.admission import Attributes
+from kapiserver.apiserver.admission_plugins import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.query import ListQuery
 

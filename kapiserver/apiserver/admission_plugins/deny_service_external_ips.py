@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission import Attributes
+from kapiserver.apiserver.admission_plugins import Attributes
 from kapiserver.apiserver.context import Server
 
 

@@ -18,7 +18,7 @@ from kapiserver.api.objects import metadata_of, value_at
 from kapiserver.api.order import settle
 from kapiserver.api.quantity import Amount, parse, plus
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission import Attributes
+from kapiserver.apiserver.admission_plugins import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.query import ListQuery
 

@@ -12,7 +12,7 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.objects import name_of
 from kapiserver.api.order import settle
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission import Attributes
+from kapiserver.apiserver.admission_plugins import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound

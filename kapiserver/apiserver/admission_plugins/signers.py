@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api.group import GroupVersion
-from kapiserver.apiserver.admission import Attributes
+from kapiserver.apiserver.admission_plugins import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request_info import RequestInfo
 

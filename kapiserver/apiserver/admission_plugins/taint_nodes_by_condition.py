@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.api.core import v1
 from kapiserver.api.order import settle
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission import Attributes
+from kapiserver.apiserver.admission_plugins import Attributes
 from kapiserver.apiserver.context import Server
 
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}

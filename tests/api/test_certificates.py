@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from kapiserver.api.certificates import pem
 from tests.api.test_columns import cells
-from tests.objects import GONE, changed, strategy, texts
+from tests.objects import GONE, changed, refused, strategy
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])
@@ -114,13 +114,13 @@ NEW = [
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
     """Each kind keeps to its rules."""
-    assert texts(strategy(name).validate(changed(base, path, value))) == messages
+    assert refused(name, changed(base, path, value)) == messages
 
 
 def _updated(name, new, old):
     found = strategy(name)
     found.prepare_for_update(new, old)
-    return texts(found.validate_update(new, old))
+    return refused(name, new, old)
 
 
 def test_only_metadata_changes():
@@ -138,9 +138,11 @@ def test_decisions():
     assert new["status"] == {"conditions": [APPROVED]}
     both = changed(REQUEST, "status/conditions", [APPROVED, DENIED])
     assert _updated(name, both, REQUEST) == [
-        'status.conditions: Invalid value: "Denied": Approved and Denied conditions are mutually '
-        "exclusive"
+        'status.conditions: Invalid value: "{conditions[{\\"type\\": \\"Approved\\"}], '
+        'conditions[{\\"type\\": \\"Denied\\"}]}": must specify at most one of: '
+        '`conditions[{"type": "Approved"}]`, `conditions[{"type": "Denied"}]`'
     ]
+    assert _updated(name, changed(both, "status/conditions/0/reason", "Other"), both) == []
     assert _updated(name, changed(REQUEST), new) == [
         'status.conditions: Forbidden: updates may not remove a condition of type "Approved"'
     ]
@@ -226,7 +228,7 @@ def test_certificates_of_no_version():
     lines = base64.encodebytes(content).decode()
     text = f"-----BEGIN CERTIFICATE-----\n{lines}-----END CERTIFICATE-----\n"
     new = changed(BUNDLE, "spec/trustBundle", text)
-    assert texts(strategy("clustertrustbundles").validate(new)) == [
+    assert refused("clustertrustbundles", new) == [
         'spec.trustBundle: Invalid value: "<value omitted>": entry 0 does not parse as X.509'
     ]
 

@@ -266,7 +266,7 @@ def test_slices_stay_with_their_nodes():
     assert texts(strategy("resourceslices").validate_update(new, SLICE)) == [
         'spec.pool.name: Invalid value: "q": field is immutable',
         'spec.driver: Invalid value: "e": field is immutable',
-        'spec.nodeName: Invalid value: null: field is immutable',
+        "spec.nodeName: Invalid value: null: field is immutable",
     ]
 
 

@@ -147,7 +147,7 @@ def test_what_claims_get():
     old = changed(CLAIM, "status/allocation", allocation)
     new = changed(old, "status/allocation/devices/results", [])
     (kept,) = texts(strategy("resourceclaims/status").validate_update(new, old))
-    assert kept == ('status.allocation: Invalid value: null: field cannot be modified once set')
+    assert kept == ("status.allocation: Invalid value: null: field cannot be modified once set")
 
 
 def test_what_is_kept():

@@ -6,7 +6,7 @@ import pytest
 
 from kapiserver.api.flowcontrol.defaults import MANDATORY_FLOW_SCHEMAS, MANDATORY_PRIORITY_LEVELS
 from tests.api.test_columns import cells
-from tests.objects import GONE, changed, defaulted, strategy, texts
+from tests.objects import GONE, changed, defaulted, refused, strategy
 
 RULE = {
     "subjects": [{"kind": "User", "user": {"name": "u"}}],
@@ -80,7 +80,7 @@ NEW = [
     ("prioritylevelconfigurations", LEVEL, "spec/type", "Exempt", [
         "spec.type: Invalid value: \"Exempt\": type must be 'Exempt' if and only if name is "
         "'exempt'",
-        "spec.limited: Forbidden: must be nil if the type is not Limited",
+        "spec.limited: Forbidden",
     ]),
     ("prioritylevelconfigurations", LEVEL, "spec/limited/lendablePercent", 101, [
         "spec.limited.lendablePercent: Invalid value: 101: must be between 0 and 100, inclusive"
@@ -90,8 +90,21 @@ NEW = [
         "of deckSize 64 and handSize 20 should not be greater than 60"
     ]),
     ("prioritylevelconfigurations", LEVEL, "spec/limited/limitResponse/type", "Reject", [
-        "spec.limited.limitResponse.queuing: Forbidden: must be nil if "
-        "limited.limitResponse.type is not Limited"
+        "spec.limited.limitResponse.queuing: Forbidden"
+    ]),
+    ("prioritylevelconfigurations", LEVEL, "spec/limited/limitResponse/queuing", GONE, [
+        "spec.limited.limitResponse.queuing: Required value"
+    ]),
+    ("prioritylevelconfigurations", LEVEL, "spec/limited/limitResponse/type", "", [
+        "spec.limited.limitResponse.type: Required value"
+    ]),
+    ("prioritylevelconfigurations", LEVEL, "spec", {"type": "Limited", "exempt": {}}, [
+        "spec.limited: Required value",
+        "spec.exempt: Forbidden",
+    ]),
+    ("prioritylevelconfigurations", LEVEL, "spec/type", "", ["spec.type: Required value"]),
+    ("prioritylevelconfigurations", LEVEL, "spec/type", "Most", [
+        'spec.type: Unsupported value: "Most": supported values: "Exempt", "Limited"'
     ]),
 ]  # fmt: skip
 
@@ -99,7 +112,7 @@ NEW = [
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
     """Schemas and levels keep to their rules."""
-    assert texts(strategy(name).validate(changed(base, path, value))) == messages
+    assert refused(name, changed(base, path, value)) == messages
 
 
 @pytest.mark.parametrize("name", ["exempt", "catch-all"])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kapiserver.api import names
 from tests.api.test_columns import cells
 from tests.objects import GONE, changed, defaulted, refused, strategy, texts
 
@@ -164,6 +165,10 @@ NEW = [
     ("runtimeclasses", RUNTIME, "scheduling",
      {"tolerations": [{"operator": "Exists"}, {"operator": "Exists"}]}, [
         'scheduling.tolerations[1]: Duplicate value: {"operator":"Exists"}'
+    ]),
+    ("runtimeclasses", RUNTIME, "handler", "", ["handler: Required value"]),
+    ("runtimeclasses", RUNTIME, "handler", "R", [
+        f'handler: Invalid value: "R": {names.dns1123_label("R")[0]}'
     ]),
     ("runtimeclasses", RUNTIME, "overhead", {"podFixed": {"pods": "1"}}, [
         'overhead.limits[pods]: Invalid value: "pods": must be a standard resource for containers'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kapiserver.api.admissionregistration.declarations import VALIDATING_BINDING
 from kapiserver.api.admissionregistration.validation.policies import (
     changed_policy_status,
     mutating_binding,
@@ -66,6 +67,8 @@ class MutatingPolicyStrategy(_GenerationStrategy):
 
 class ValidatingBindingStrategy(_GenerationStrategy):
     """Puts a validating policy to work."""
+
+    declared = VALIDATING_BINDING
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validating_binding(obj))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kapiserver.api.autoscaling.declarations import HORIZONTAL_POD_AUTOSCALER
 from kapiserver.api.autoscaling.validation import (
     changed_autoscaler_status,
     horizontal_pod_autoscaler,
@@ -15,6 +16,7 @@ class HorizontalPodAutoscalerStrategy(SpecStrategy):
     """Spec and status apart; generations count the changes of the spec."""
 
     empty_status = {"desiredReplicas": 0, "currentMetrics": None}
+    declared = HORIZONTAL_POD_AUTOSCALER
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(horizontal_pod_autoscaler(obj))

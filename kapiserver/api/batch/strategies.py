@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api.batch import v1
+from kapiserver.api.batch.declarations import CRON_JOB
 from kapiserver.api.batch.validation.cron_jobs import changed_cron_job, cron_job
 from kapiserver.api.batch.validation.job_status import changed_job_status
 from kapiserver.api.batch.validation.jobs import (
@@ -104,6 +105,8 @@ def job_spec_warnings(spec: Tree, path: Path) -> list[str]:
 
 class CronJobStrategy(SpecStrategy):
     """Jobs by the clock."""
+
+    declared = CRON_JOB
 
     def prepare_for_create(self, obj: Tree) -> None:
         drop_from_template(obj, None, *_TEMPLATE_OF_JOBS)

@@ -6,6 +6,7 @@ import copy
 
 from kapiserver.api import names
 from kapiserver.api.certificates import v1
+from kapiserver.api.certificates.declarations import SIGNING_REQUEST
 from kapiserver.api.certificates.validation.pod_requests import (
     changed_pod_request,
     changed_pod_request_status,
@@ -33,6 +34,7 @@ class SigningRequestStrategy(SpecStrategy):
     """What was asked for does not change; who asked is filled in where the request is known."""
 
     generations = False
+    declared = SIGNING_REQUEST
 
     def check_name(self, name: str) -> list[str]:
         return names.path_segment(name)

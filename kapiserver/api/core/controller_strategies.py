@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api.core import pod_warnings, warnings
+from kapiserver.api.core.declarations import REPLICATION_CONTROLLER
 from kapiserver.api.core.gated_fields import drop_from_template
 from kapiserver.api.core.validation.controllers import replica_status
 from kapiserver.api.core.validation.replication import (
@@ -43,6 +44,7 @@ class ReplicationControllerStrategy(SpecStrategy):
 
     orphans_dependents = True
     empty_status = {"replicas": 0}
+    declared = REPLICATION_CONTROLLER
 
     def prepare_for_create(self, obj: Tree) -> None:
         drop_from_template(obj, None, "spec", "template")

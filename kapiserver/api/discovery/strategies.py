@@ -5,6 +5,7 @@ from __future__ import annotations
 from kapiserver.api import names
 from kapiserver.api.addresses import ip_warnings
 from kapiserver.api.discovery import v1
+from kapiserver.api.discovery.declarations import ENDPOINT_SLICE
 from kapiserver.api.discovery.validation import changed_endpoint_slice, endpoint_slice
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.objects import generation_of, labels_of, metadata_of
@@ -21,6 +22,8 @@ _HOST = "kubernetes.io/hostname"
 
 class EndpointSliceStrategy(Strategy):
     """All of it counts as its spec, labels included; the old topology is not taken any more."""
+
+    declared = ENDPOINT_SLICE
 
     def prepare_for_create(self, obj: Tree) -> None:
         metadata_of(obj)["generation"] = 1

@@ -1,8 +1,4 @@
-"""Rules for endpoint slices.
-
-Mirrors pkg/apis/discovery/validation. What the types themselves declare, the type of the addresses
-and how many there are, comes after all else.
-"""
+"""Rules for endpoint slices. Mirrors pkg/apis/discovery/validation."""
 
 from __future__ import annotations
 
@@ -20,48 +16,28 @@ from kapiserver.api.errors import (
     too_many,
 )
 from kapiserver.api.label_selectors import validate_labels
-from kapiserver.api.metadata import IMMUTABLE
+from kapiserver.api.metadata import immutable
 from kapiserver.api.types import Tree
 
-_TYPE = Path("addressType")
-_ENDPOINTS = Path("endpoints")
-_TYPES = ("FQDN", "IPv4", "IPv6")
+TYPES = ("FQDN", "IPv4", "IPv6")
 _VERSIONS = {"IPv4": 4, "IPv6": 6}
 _ENDPOINTS_MAX = 1000
-_ADDRESSES_MAX = 100
+ADDRESSES_MAX = 100
 _PORTS_MAX = 20000
 _TOPOLOGY_MAX = 16
 _HINTS_MAX = 8
 
 
-def endpoint_slice(obj: Tree) -> Iterator[FieldError]:
-    """A new slice."""
-    yield from _endpoints(obj)
+def endpoint_slice(obj: Tree, before: Tree | None = None) -> Iterator[FieldError]:
+    """A slice; endpoints that all were there before, under other rules, may stay."""
+    type_, endpoints = obj.get("addressType") or "", obj.get("endpoints") or []
+    yield from chosen(type_, TYPES, Path("addressType"))
+    if before is None or endpoints != (before.get("endpoints") or []):
+        yield from _endpoints(endpoints, Path("endpoints"), type_)
     yield from _ports(obj.get("ports") or (), Path("ports"))
-    yield from chosen(obj.get("addressType") or "", _TYPES, _TYPE)
-    yield from _addresses(obj)
 
 
-def changed_endpoint_slice(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed slice: its addresses stay of their type, and endpoints that all were there before,
-    under other rules, may stay too."""
-    type_ = new.get("addressType") or ""
-    same = (new.get("endpoints") or []) == (old.get("endpoints") or [])
-    if type_:
-        yield from chosen(type_, _TYPES, _TYPE)
-    if not same:
-        yield from _endpoints(new)
-    yield from _ports(new.get("ports") or (), Path("ports"))
-    if type_ != (old.get("addressType") or ""):
-        yield invalid(_TYPE, None, IMMUTABLE)
-    if not type_:
-        yield required(_TYPE)
-    if not same:
-        yield from _addresses(new)
-
-
-def _endpoints(obj: Tree) -> Iterator[FieldError]:
-    type_, endpoints, path = obj.get("addressType") or "", obj.get("endpoints") or [], _ENDPOINTS
+def _endpoints(endpoints: Sequence[Tree], path: Path, type_: str) -> Iterator[FieldError]:
     if len(endpoints) > _ENDPOINTS_MAX:
         yield too_many(path, len(endpoints), _ENDPOINTS_MAX)
         return
@@ -70,8 +46,12 @@ def _endpoints(obj: Tree) -> Iterator[FieldError]:
 
 
 def _endpoint(endpoint: Tree, path: Path, type_: str) -> Iterator[FieldError]:
-    at = path / "addresses"
-    for index, address in enumerate(endpoint.get("addresses") or ()):
+    found, at = endpoint.get("addresses") or (), path / "addresses"
+    if not found:
+        yield required(at, "must contain at least 1 address")
+    elif len(found) > ADDRESSES_MAX:
+        yield too_many(at, len(found), ADDRESSES_MAX)
+    for index, address in enumerate(found):
         if type_ == "FQDN":
             yield from _domain(address, at[index])
         elif type_ in _VERSIONS:
@@ -90,15 +70,6 @@ def _endpoint(endpoint: Tree, path: Path, type_: str) -> Iterator[FieldError]:
             yield too_many(path / "hints" / name, len(hints), _HINTS_MAX)
             return
         yield from _hints(hints, path / "hints" / name, check)
-
-
-def _addresses(obj: Tree) -> Iterator[FieldError]:
-    for index, endpoint in enumerate(obj.get("endpoints") or ()):
-        found, at = endpoint.get("addresses") or (), _ENDPOINTS[index] / "addresses"
-        if not found:
-            yield required(at)
-        elif len(found) > _ADDRESSES_MAX:
-            yield too_many(at, len(found), _ADDRESSES_MAX)
 
 
 _HINTS = (("forZones", names.label_value), ("forNodes", names.dns1123_subdomain))
@@ -160,3 +131,10 @@ def _ports(ports: Sequence[Tree], path: Path) -> Iterator[FieldError]:
             yield not_supported(at / "protocol", protocol, PROTOCOLS)
         if port.get("appProtocol") is not None:
             yield from checked(names.qualified_name, port["appProtocol"], at / "appProtocol")
+
+
+def changed_endpoint_slice(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A changed slice: its addresses stay of their type."""
+    yield from endpoint_slice(new, old)
+    type_, before = new.get("addressType") or "", old.get("addressType") or ""
+    yield from immutable(type_, before, Path("addressType"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api.errors import FieldError
+from kapiserver.api.flowcontrol.declarations import PRIORITY_LEVEL
 from kapiserver.api.flowcontrol.validation import (
     changed_conditions,
     flow_schema,
@@ -24,6 +25,8 @@ class FlowSchemaStrategy(SpecStrategy):
 
 class PriorityLevelStrategy(SpecStrategy):
     """The mandatory levels stay as they are."""
+
+    declared = PRIORITY_LEVEL
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(priority_level(obj))

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked, needed
+from kapiserver.api.core.validation.common import checked, chosen, needed
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, not_supported
 from kapiserver.api.errors import required as missing
 from kapiserver.api.flowcontrol.defaults import MANDATORY_FLOW_SCHEMAS, MANDATORY_PRIORITY_LEVELS
@@ -207,7 +207,7 @@ def priority_level(obj: Tree) -> Iterator[FieldError]:
         else:
             yield from _limited(limited, _SPEC / "limited")
     else:
-        yield not_supported(_SPEC / "type", type_, ("Exempt", "Limited"))
+        yield from chosen(type_, ("Exempt", "Limited"), _SPEC / "type")
     yield from _fixed_level(name, spec)
 
 
@@ -251,7 +251,7 @@ def _limited(level: Tree, path: Path) -> Iterator[FieldError]:
             else:
                 yield from _queuing(queuing, at / "queuing")
         case other:
-            yield not_supported(at / "type", other or "", ("Queue", "Reject"))
+            yield from chosen(other, ("Queue", "Reject"), at / "type")
 
 
 def _queuing(queuing: Tree, path: Path) -> Iterator[FieldError]:

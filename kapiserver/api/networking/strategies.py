@@ -5,6 +5,7 @@ from __future__ import annotations
 from kapiserver.api import addresses
 from kapiserver.api.errors import FieldError
 from kapiserver.api.networking import warnings
+from kapiserver.api.networking.declarations import INGRESS_CLASS, IP_ADDRESS, NETWORK_POLICY
 from kapiserver.api.networking.validation.allocations import (
     changed_ip_address,
     changed_service_cidr,
@@ -68,6 +69,8 @@ class IngressStatusStrategy(StatusStrategy):
 class IngressClassStrategy(SettledStrategy):
     """Who serves ingresses."""
 
+    declared = INGRESS_CLASS
+
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(ingress_class(obj))
 
@@ -77,6 +80,8 @@ class IngressClassStrategy(SettledStrategy):
 
 class NetworkPolicyStrategy(SettledStrategy):
     """Who may talk to whom."""
+
+    declared = NETWORK_POLICY
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(network_policy(obj))
@@ -90,6 +95,8 @@ class NetworkPolicyStrategy(SettledStrategy):
 
 class IPAddressStrategy(Strategy):
     """Its name is the address."""
+
+    declared = IP_ADDRESS
 
     def check_name(self, name: str) -> list[str]:
         return addresses.canonical_ip(name)

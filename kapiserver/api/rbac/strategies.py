@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from kapiserver.api import names
 from kapiserver.api.errors import FieldError
+from kapiserver.api.rbac.declarations import BINDING, ROLE
 from kapiserver.api.rbac.validation import (
     cluster_role,
     cluster_role_binding,
+    kept_role,
     role,
     role_binding,
 )
@@ -26,6 +28,8 @@ class _PolicyStrategy(Strategy):
 class RoleStrategy(_PolicyStrategy):
     """Permissions in a namespace."""
 
+    declared = ROLE
+
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(role(obj))
 
@@ -35,6 +39,8 @@ class RoleStrategy(_PolicyStrategy):
 
 class ClusterRoleStrategy(_PolicyStrategy):
     """Permissions everywhere."""
+
+    declared = ROLE
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(cluster_role(obj))
@@ -46,21 +52,25 @@ class ClusterRoleStrategy(_PolicyStrategy):
 class RoleBindingStrategy(_PolicyStrategy):
     """Stays with its role."""
 
+    declared = BINDING
+
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(role_binding(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(role_binding(new, old))
+        return [*role_binding(new), *kept_role(new, old)]
 
 
 class ClusterRoleBindingStrategy(_PolicyStrategy):
     """Stays with its role."""
 
+    declared = BINDING
+
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(cluster_role_binding(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(cluster_role_binding(new, old))
+        return [*cluster_role_binding(new), *kept_role(new, old)]
 
 
 STRATEGIES: dict[str, Strategy] = {

@@ -1,7 +1,6 @@
 """Rules for roles and bindings.
 
-Mirrors pkg/apis/rbac/validation. What the types themselves declare, verbs and names that must be
-there, comes after all else.
+Mirrors pkg/apis/rbac/validation.
 """
 
 from __future__ import annotations
@@ -33,23 +32,22 @@ def role(obj: Tree) -> Iterator[FieldError]:
     for index, rule in enumerate(obj.get("rules") or ()):
         at = Path("rules")[index]
         urls = rule.get("nonResourceURLs") or []
+        yield from _verbs(rule, at)
         if urls:
             detail = "namespaced rules cannot apply to non-resource URLs"
             yield invalid(at / "nonResourceURLs", urls, detail)
         yield from _what(rule, at)
-    yield from _verbs(obj)
 
 
 def cluster_role(obj: Tree) -> Iterator[FieldError]:
     """A cluster role, new or changed."""
     for index, rule in enumerate(obj.get("rules") or ()):
-        yield from _what(rule, Path("rules")[index])
-    if obj.get("aggregationRule") is not None:
-        yield from _aggregation(obj["aggregationRule"])
-    yield from _verbs(obj)
-
-
-def _aggregation(aggregation: Tree) -> Iterator[FieldError]:
+        at = Path("rules")[index]
+        yield from _verbs(rule, at)
+        yield from _what(rule, at)
+    aggregation = obj.get("aggregationRule")
+    if aggregation is None:
+        return
     path, selectors = Path("aggregationRule") / "clusterRoleSelectors", "clusterRoleSelectors"
     if not aggregation.get(selectors):
         detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
@@ -66,10 +64,9 @@ def _readable(selector: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path, None, f"invalid label selector: {error}")
 
 
-def _verbs(obj: Tree) -> Iterator[FieldError]:
-    for index, rule in enumerate(obj.get("rules") or ()):
-        if not rule.get("verbs"):
-            yield required(Path("rules")[index] / "verbs")
+def _verbs(rule: Tree, path: Path) -> Iterator[FieldError]:
+    if not rule.get("verbs"):
+        yield required(path / "verbs", "verbs must contain at least one value")
 
 
 def _what(rule: Tree, path: Path) -> Iterator[FieldError]:
@@ -88,31 +85,21 @@ def _what(rule: Tree, path: Path) -> Iterator[FieldError]:
         yield required(path / "resourceNames", detail)
 
 
-def role_binding(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
-    """Who has a role in a namespace: a new binding, or one in the place of an old one."""
+def role_binding(obj: Tree) -> Iterator[FieldError]:
+    """Who has a role in a namespace."""
     yield from _role_ref(obj.get("roleRef") or {}, ("Role", "ClusterRole"))
     for index, subject in enumerate(obj.get("subjects") or ()):
         yield from _subject(subject, Path("subjects")[index])
-    yield from _kept_role(obj, old)
-    yield from _names(obj)
 
 
-def cluster_role_binding(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
-    """Who has a cluster role: a new binding, or one in the place of an old one."""
+def cluster_role_binding(obj: Tree) -> Iterator[FieldError]:
+    """Who has a cluster role."""
     yield from _role_ref(obj.get("roleRef") or {}, ("ClusterRole",))
     for index, subject in enumerate(obj.get("subjects") or ()):
         at = Path("subjects")[index]
         yield from _subject(subject, at)
         if subject.get("kind") == "ServiceAccount":
             yield from needed(subject, "namespace", at)
-    yield from _kept_role(obj, old)
-    yield from _names(obj)
-
-
-def _names(obj: Tree) -> Iterator[FieldError]:
-    for index, subject in enumerate(obj.get("subjects") or ()):
-        yield from needed(subject, "name", Path("subjects")[index])
-    yield from needed(obj.get("roleRef") or {}, "name", Path("roleRef"))
 
 
 def _role_ref(reference: Tree, kinds: tuple[str, ...]) -> Iterator[FieldError]:
@@ -121,12 +108,16 @@ def _role_ref(reference: Tree, kinds: tuple[str, ...]) -> Iterator[FieldError]:
         yield not_supported(path / "apiGroup", reference.get("apiGroup") or "", (_GROUP,))
     if reference.get("kind") not in kinds:
         yield not_among(path / "kind", reference.get("kind") or "", kinds)
-    if name:
+    if not name:
+        yield required(path / "name")
+    else:
         yield from checked(names.path_segment, name, path / "name")
 
 
 def _subject(subject: Tree, path: Path) -> Iterator[FieldError]:
     name, kind, group = (subject.get(part) or "" for part in ("name", "kind", "apiGroup"))
+    if not name:
+        yield required(path / "name")
     if kind == "ServiceAccount":
         if name:
             yield from checked(names.dns1123_subdomain, name, path / "name")
@@ -141,7 +132,8 @@ def _subject(subject: Tree, path: Path) -> Iterator[FieldError]:
         yield not_among(path / "kind", kind, _SUBJECTS)
 
 
-def _kept_role(new: Tree, old: Tree | None) -> Iterator[FieldError]:
-    if old is not None and new.get("roleRef") != old.get("roleRef"):
+def kept_role(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """A binding stays with its role."""
+    if new.get("roleRef") != old.get("roleRef"):
         shown = as_go(new.get("roleRef") or {}, RoleRef)
         yield invalid(Path("roleRef"), shown, "cannot change roleRef")

@@ -47,7 +47,6 @@ _USAGES = frozenset(
 class _Allowed:
     """The rules that the stored object breaks already."""
 
-    both_decisions: bool = False
     legacy_signer: bool = False
     repeated_types: bool = False
     nameless_types: bool = False
@@ -60,7 +59,6 @@ def _allowed(new: Tree, old: Tree) -> _Allowed:
     types, usages = _types(old), value_at(old, "spec", "usages") or []
     given, before = _certificate(new), _certificate(old)
     return _Allowed(
-        both_decisions=set(DECISIONS) <= set(types),
         legacy_signer=value_at(old, "spec", "signerName") == LEGACY_SIGNER,
         repeated_types=len(set(types)) < len(types),
         nameless_types="" in types,
@@ -158,10 +156,6 @@ def _conditions(found: Sequence[Tree], allowed: _Allowed) -> Iterator[FieldError
             yield required(at / "status")
         elif status not in statuses:
             yield not_supported(at / "status", status, statuses)
-        other = type_ in DECISIONS and seen.intersection(DECISIONS) - {type_}
-        if other and not allowed.both_decisions:
-            detail = "Approved and Denied conditions are mutually exclusive"
-            yield invalid(_CONDITIONS, type_, detail)
         if type_ in seen and not allowed.repeated_types:
             yield duplicate(at / "type", type_)
         seen.add(type_)

@@ -1,14 +1,11 @@
-"""Rules for the addresses of services: ranges of them, and those that are taken.
-
-What the types themselves declare, the parent of an address, comes after all else.
-"""
+"""Rules for the addresses of services: ranges of them, and those that are taken."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from kapiserver.api import addresses, names
-from kapiserver.api.core.validation.common import checked, needed
+from kapiserver.api.core.validation.common import checked
 from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.metadata import IMMUTABLE, immutable
 from kapiserver.api.objects import value_at
@@ -29,19 +26,16 @@ def ip_address(obj: Tree) -> Iterator[FieldError]:
     for name in ("resource", "name"):
         if parent.get(name):
             yield from checked(names.path_segment, parent[name], _PARENT / name)
+        else:
+            yield required(_PARENT / name)
     if parent.get("namespace"):
         yield from checked(names.path_segment, parent["namespace"], _PARENT / "namespace")
-    for name in ("resource", "name"):
-        yield from needed(parent, name, _PARENT)
 
 
 def changed_ip_address(new: Tree, old: Tree) -> Iterator[FieldError]:
     """An address that is taken stays its owner's."""
     parent, before = value_at(new, "spec", "parentRef"), value_at(old, "spec", "parentRef")
-    if parent != before:
-        yield invalid(_PARENT, None, IMMUTABLE)
-    if parent is None:
-        yield required(_PARENT)
+    yield from immutable(parent, before, _PARENT)
 
 
 def service_cidr(obj: Tree) -> Iterator[FieldError]:

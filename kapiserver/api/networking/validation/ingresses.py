@@ -173,13 +173,7 @@ def ingress_class(obj: Tree) -> Iterator[FieldError]:
         yield too_long(_SPEC / "controller", _CONTROLLER_MAX)
     yield from domain_prefixed_path(controller, _SPEC / "controller")
     if spec.get("parameters") is not None:
-        found = _parameters(spec["parameters"], _SPEC / "parameters")
-        yield from sorted(found, key=_is_declared)
-
-
-def _is_declared(error: FieldError) -> bool:
-    # What the type itself declares, a kind and a name, is told after all else.
-    return error.type == "required" and error.path.text.endswith(("kind", "name"))
+        yield from _parameters(spec["parameters"], _SPEC / "parameters")
 
 
 def _parameters(parameters: Tree, path: Path) -> Iterator[FieldError]:

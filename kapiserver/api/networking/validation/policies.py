@@ -19,21 +19,12 @@ DIRECTIONS = (("ingress", "from"), ("egress", "to"))
 
 def network_policy(obj: Tree) -> Iterator[FieldError]:
     """A new network policy."""
-    return _declared_last(_policy(obj, {}))
+    return _policy(obj, {})
 
 
 def changed_network_policy(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed network policy: networks and labels that it named before may be badly spelled."""
-    return _declared_last(_policy(new, old.get("spec") or {}))
-
-
-def _declared_last(found: Iterator[FieldError]) -> Iterator[FieldError]:
-    # That a block names a network is declared by its type, and told after all else.
-    return iter(sorted(found, key=_is_declared))
-
-
-def _is_declared(error: FieldError) -> bool:
-    return error.type == "required" and error.path.text.endswith(".cidr")
+    return _policy(new, old.get("spec") or {})
 
 
 def _named(spec: Tree) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """The objects of one resource over a store of bytes: what handlers call.
 
-Reads come from the resource's cache; a write is a plan on trees (`storage/lifecycle.py`) carried
-out if the revision it was made for still holds, or made anew. Knows no HTTP. Mirrors
-k8s.io/apiserver/pkg/registry/generic/registry/store.go.
+Reads come from the resource's cache (`storage/reading.py`); a write is a plan on trees
+(`storage/lifecycle.py`) carried out if the revision it was made for still holds, or made anew.
+Knows no HTTP. Mirrors k8s.io/apiserver/pkg/registry/generic/registry/store.go.
 """
 
 from __future__ import annotations
@@ -10,25 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 
 from kapiserver.api.errors import APIError
 from kapiserver.api.group import Resource
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import copied, is_terminating, metadata_of, name_of, namespace_of
 from kapiserver.api.order import settle
-from kapiserver.api.scheme import Scheme
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 from kapiserver.storage import lifecycle
-from kapiserver.storage.aside import Aside
-from kapiserver.storage.cache import ResourceCache
-from kapiserver.storage.clock import Clock
-from kapiserver.storage.documents import Documents, FormFramer
+from kapiserver.storage.documents import Documents
 from kapiserver.storage.encodings import ObjectCodec
-from kapiserver.storage.entry import Entry, Form, ObjectKey
+from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import (
     NO_UNIQUE_NAME,
     TERMINATING,
@@ -39,63 +34,34 @@ from kapiserver.storage.errors import (
     NotFound,
     ObjectConflict,
 )
-from kapiserver.storage.kv import KV, Revision
-from kapiserver.storage.lists import Lists, LoadTokens, check_watch
+from kapiserver.storage.kv import Revision
 from kapiserver.storage.query import (
     ANY,
     Admit,
     Change,
     DeleteQuery,
-    Framer,
-    Listing,
     ListQuery,
     Preconditions,
     Reserve,
     Validate,
-    WatchQuery,
-    WatchSink,
     Written,
 )
-from kapiserver.storage.watchers import Audience, Watchers, Watching
+from kapiserver.storage.reading import ResourceReader, Surroundings
 
 ATTEMPTS = 100
 """How often a write is planned anew because the object moved on."""
 DELETERS = 16
 """Deletions of one collection under way at once."""
 COLLECTION_PAGE = 500
-LAST_SECONDS = 60.0  # no request holds a store for longer
 
 _UNSEEN = Revision(0)
 
 
-class Names(Protocol):
-    """Where uids and the ends of generated names come from."""
+class ResourceStore(ResourceReader):
+    """The objects of one resource, to be read and written.
 
-    def uid(self) -> str:
-        """A new uid."""
-
-    def suffix(self) -> str:
-        """The end of a generated name."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What the stores of all resources share."""
-
-    kv: KV
-    scheme: Scheme
-    clock: Clock
-    names: Names
-    tokens: LoadTokens
-    aside: Aside
-
-
-class ResourceStore:
-    """The objects of one resource.
-
-    Every method raises errors of `storage/errors.py` (ObjectError, Unavailable, Corrupt) and of
-    `api/errors.py` (InvalidObject, BadObject); reads also InvalidObject for options that exclude
-    each other.
+    Writes raise errors of `storage/errors.py` (ObjectError, Unavailable, Corrupt) and of
+    `api/errors.py` (InvalidObject, BadObject).
     """
 
     def __init__(
@@ -107,99 +73,20 @@ class ResourceStore:
         *,
         ttl: int = 0,
     ) -> None:
-        self.resource = self._ruled_by = resource
-        self.documents = documents
-        """Bodies of answers from entries."""
+        super().__init__(resource, codec, documents, around)
         self.reserve: Reserve | None = None
         """For kinds that hold something outside of their objects."""
-        self._codec = self.codec = codec
-        self._kv = around.kv
+        self._ruled_by = resource
         self._scheme = around.scheme
-        self._clock = around.clock
         self._names = around.names
         self._aside = around.aside
         self._ttl = ttl
-        self._cache = ResourceCache(around.kv, codec.prefix, codec, around.clock)
-        self._lists = Lists(around.kv, codec, self._cache, around.tokens)
-        self._watchers = Watchers(self._cache, around.clock)
-        self._retiring: asyncio.Future[None] | None = None
-
-    # Reading.
-
-    async def get(self, key: ObjectKey, *, resource_version: str = "") -> Entry:
-        """One object. Raises NotFound."""
-        await self._lists.up_to(resource_version)
-        entry = self._cache.get(self._codec.path(key))
-        if entry is None:
-            raise self._not_found(key.name)
-        return entry
-
-    async def list(self, query: ListQuery) -> Listing:
-        """One page, or all. Raises Expired, ResourceVersionTooLarge, BadQuery."""
-        return await self._lists.list(query)
-
-    async def watch(self, query: WatchQuery, sink: WatchSink) -> Watching:
-        """Begin a watch; frames come at once or later, errors after that as an ERROR frame and
-        the sink's end. Raises BadQuery, InvalidObject, ResourceVersionTooLarge before the first
-        frame. A version that is too old is an ERROR frame, as with kube-apiserver."""
-        check_watch(query)
-        text = query.resource_version
-        revision = self._lists.parse_version(text)
-        begins = query.initial_events
-        if begins is None:
-            begins = revision == 0
-        if begins or not revision:
-            await self._lists.up_to(text)
-            revision = self._cache.revision
-        else:
-            await self._cache.ready()
-        scope = self._lists.scope(query.namespace, query.selection)
-        watching = Watching(
-            audience=Audience(scope, query.selection, query.framer),
-            framer=query.framer,
-            sink=sink,
-            sent=revision,
-            bookmarks=query.bookmarks,
-        )
-        if revision < self._cache.oldest and not await self._cache.recall(revision):
-            message = f"too old resource version: {revision} ({self._cache.oldest})"
-            watching.end(self._lists.expired(message))
-        else:
-            marked = bool(query.initial_events) and query.bookmarks
-            initial = self._cache.range(scope) if begins else None
-            self._watchers.begin(watching, initial, marked=marked)
-        return watching
-
-    def framer(self, form: Form, status: Callable[[Exception], Tree]) -> Framer:
-        """The ordinary framer of a form (json, protobuf, cbor); `status` makes the Status tree
-        of an ERROR event."""
-        return FormFramer(self.documents, form, status)
-
-    @property
-    def cache(self) -> ResourceCache:
-        """All objects as they are, for who follows them closely."""
-        return self._cache
 
     def ruled_by(self, resource: Resource) -> ResourceStore:
         """The same objects, written by the rules of another resource that shows them."""
         found = copy.copy(self)
         found._ruled_by = resource
         return found
-
-    def stop(self) -> None:
-        """End the cache's watch of the store, and all watches with it."""
-        self._cache.stop()
-
-    async def delivered(self) -> None:
-        """Wait until watches have told what they know."""
-        await self._watchers.delivered()
-
-    def retire(self) -> None:
-        """The same, when clients have been told what has happened; and once more when the last
-        requests that hold this store are over, which may have begun anew."""
-        self._retiring = asyncio.ensure_future(self.delivered())
-        self._retiring.add_done_callback(lambda _: self.stop())
-        self._clock.call_later(LAST_SECONDS, self.stop)
 
     # Creating.
 
@@ -475,19 +362,6 @@ class ResourceStore:
             listing = replace(
                 listing, continue_token=page.continue_token, resource_version="", match=""
             )
-
-    async def _read(self, path: str) -> Entry | None:
-        """The entry as the store has it now."""
-        item = (await self._kv.get(path)).item
-        if item is None:
-            return None
-        known = self._cache.get(path)
-        if known is not None and known.revision == item.revision:
-            return known
-        return Entry(self._codec, path, item.value, item.revision)
-
-    def _not_found(self, name: str) -> NotFound:
-        return NotFound(resource=self.resource.name, group=self.resource.group, name=name)
 
     def _exists(self, name: str, detail: str = "", *, retry_after: int = 0) -> AlreadyExists:
         return AlreadyExists(

@@ -30,7 +30,8 @@ from kapiserver.storage.errors import ConversionRefused
 from kapiserver.storage.feed import Feed, Reader
 from kapiserver.storage.kv import KV
 from kapiserver.storage.lifecycle import NAME_LETTERS, NAME_SUFFIX
-from kapiserver.storage.objects import Names, ResourceStore, Surroundings
+from kapiserver.storage.objects import ResourceStore
+from kapiserver.storage.reading import Names, Surroundings
 from kapiserver.storage.token import Tokens, load_tokens
 
 ROOT = "/registry"

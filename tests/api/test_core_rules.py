@@ -236,6 +236,8 @@ DOCKER = [
     (b"null", []),
     (b"x", ["invalid character 'x' looking for beginning of value"]),
     (b"{", ["unexpected end of JSON input"]),
+    (b"foo", ["invalid character 'o' in literal false (expecting 'a')"]),
+    (b'{"a":tru}', ["invalid character '}' in literal true (expecting 'e')"]),
     (b'{"a"x}', ["invalid character 'x' after object key"]),
     (b'{"a":1 x}', ["invalid character 'x' after object key:value pair"]),
     (b"{} 1", ["invalid character '1' after top-level value"]),

@@ -246,7 +246,7 @@ def test_connections_of_who_runs(api, running, core):
         (
             "sinceSeconds=1&sinceTime=2026-01-01T00:00:00Z",
             422,
-            ": Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified",
+            "[]: Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified",
         ),
         ("tailLines=a", 400, 'strconv.ParseInt: parsing "a": invalid syntax'),
         ("tailLines=0&limitBytes=1&follow", 200, ""),

@@ -127,7 +127,7 @@ def _log_rules(options: Tree) -> Iterator[FieldError]:
     since = options.get("sinceSeconds")
     if since is not None and options.get("sinceTime") is not None:
         words = "at most one of `sinceTime` or `sinceSeconds` may be specified"
-        yield forbidden(Path(""), words)
+        yield forbidden(Path("[]"), words)  # as Go spells no path
     elif since is not None and since < 1:
         yield invalid(Path("sinceSeconds"), since, "must be greater than 0")
 

@@ -104,6 +104,8 @@ def _no_object(text: bytes) -> str:
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError as error:
+        if error.msg.startswith(_LITERAL):
+            return _no_literal(error.doc[error.pos :], error.msg.split("'")[1])
         at = error.doc[error.pos : error.pos + 1]
         where = next((go for part, go in _WHERE if part in error.msg), "")
         return f"invalid character {_quoted(at)} {where}" if at and where else _CUT
@@ -113,6 +115,15 @@ def _no_object(text: bytes) -> str:
     return f"{what} of type map[string]interface {{}}"
 
 
+def _no_literal(text: str, word: str) -> str:
+    """Where a text that begins as a literal does goes another way."""
+    same = next((n for n, letter in enumerate(word) if text[n : n + 1] != letter), len(word))
+    at = text[same : same + 1]
+    words = f"in literal {word} (expecting '{word[same : same + 1]}')"
+    return f"invalid character {_quoted(at)} {words}" if at else _CUT
+
+
+_LITERAL = "invalid literal, expected "
 _CUT = "unexpected end of JSON input"
 _WHERE = (
     ("expected a JSON value", "looking for beginning of value"),

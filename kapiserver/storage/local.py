@@ -29,6 +29,7 @@ from kapiserver.storage.sqlite import Database, Lock, Write, lock
 from kapiserver.storage.watching import Changes, StoreWatch, Watches
 
 T = TypeVar("T")
+Answer = TypeVar("Answer", Read, Page)
 
 BATCH = 256
 """Writes in one transaction, at most."""
@@ -98,12 +99,14 @@ class LocalStore(KV):
     # What a KV does.
 
     async def get(self, key: str, *, revision: Revision | None = None) -> Read:
-        return await self._read(lambda database: database.get(key, revision))
+        return await self._shown(await self._read(lambda database: database.get(key, revision)))
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
     ) -> Page:
-        return await self._read(lambda database: database.page(prefix, start, limit, revision))
+        return await self._shown(
+            await self._read(lambda database: database.page(prefix, start, limit, revision))
+        )
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
         return await self._write(Write(key, value, 0, self._expires(ttl)))
@@ -198,6 +201,13 @@ class LocalStore(KV):
             return await self._loop.run_in_executor(self._readers.pool, self._readers.ask, question)
         finally:
             self._pending -= 1
+
+    async def _shown(self, answer: Answer) -> Answer:
+        """What a reader found, once the watches have been shown it too: the file may be ahead of
+        this loop, and who was told of a change may not be shown an older state after that."""
+        if answer.revision > self._revision:
+            await self._submit(lambda _: None)  # reported behind all that is in the file by now
+        return answer
 
     async def _submit(self, work: Write | Callable[[Database], Any]) -> Any:
         self._admit()

@@ -8,9 +8,11 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +22,7 @@ from kapiserver.storage.errors import Compacted, Corrupt, Refused, StoreLocked, 
 from kapiserver.storage.kv import Event, KeyValue, Revision
 from kapiserver.storage.local import EXPIRY_AGAIN, LocalStore, open_local
 from kapiserver.storage.prefix import end_of
-from kapiserver.storage.sqlite import WAL_LIMIT
+from kapiserver.storage.sqlite import WAL_LIMIT, Database
 from tests.clock import ManualClock
 from tests.storage.invariants import check_file, check_store
 from tests.storage.recorder import Recorder
@@ -74,6 +76,30 @@ async def test_acknowledged_after_seen() -> None:
     for number in range(20):
         await store.create(f"/{number}", b"")
         assert len(recorder.seen) == number + 1
+    await store.close()
+
+
+async def test_reads_are_not_ahead_of_watches(tmp_path: Path) -> None:
+    """What is in the file is not read before it was shown to the watches, so that nobody who was
+    told of a write is shown an older state after that."""
+    store = await open_local(tmp_path / "store.db")
+    report, go_on = store._report, threading.Event()
+
+    def report_late(done: Any) -> None:
+        go_on.wait(60)
+        report(done)
+
+    store._report = report_late  # type: ignore[method-assign]
+    writing = asyncio.create_task(store.create("/a", b""))
+    with closing(Database(tmp_path / "store.db")) as file:
+        while file.revision() == store.revision:
+            await asyncio.sleep(0)
+    reads = asyncio.gather(store.get("/a"), store.range("/"))
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    go_on.set()
+    read, page = await reads
+    assert read.revision == page.revision == store.revision == await writing
     await store.close()
 
 

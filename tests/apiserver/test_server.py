@@ -13,6 +13,7 @@ import yaml
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.server import Running, serve
+from tests.clock import ManualClock
 
 Fetch = Callable[..., Awaitable[tuple[int, str]]]
 
@@ -145,6 +146,32 @@ def test_what_is_deleted_comes_back(tmp_path: Path) -> None:
             await _seen(running, path, lambda one: one["data"] == right)
 
     _run(Config(cert_dir=tmp_path, insecure_port=0), check)
+
+
+def test_a_namespace_that_cannot_be_read() -> None:
+    """The others get their accounts all the same, and however many they are, what is to be tried
+    again waits for one timer."""
+    clock = ManualClock()
+
+    async def check() -> None:
+        async with serve(Config(secure_port=None, insecure_port=0), clock=clock) as running:
+            kv = running.app.kv
+            await kv.create("/registry/namespaces/bad", b"rubbish")
+            url = running.url + "/api/v1/namespaces"
+            async with aiohttp.ClientSession() as session:
+                for number in range(5):
+                    async with session.post(url, json={"metadata": {"name": f"n{number}"}}) as made:
+                        assert made.status == 201
+                    key = f"/registry/serviceaccounts/n{number}/default"
+                    async with asyncio.timeout(60):
+                        while (await kv.get(key)).item is None:
+                            pass
+            waiting = [one.callback for one in clock.timers if not one.cancelled]
+            owners = [getattr(one, "__self__", None) for one in waiting]
+            ours = [one for one in owners if isinstance(one, asyncio.Event)]
+            assert len(ours) == len({id(one) for one in ours})
+
+    asyncio.run(check())
 
 
 def test_drain(tmp_path: Path) -> None:

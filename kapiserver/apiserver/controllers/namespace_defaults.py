@@ -14,6 +14,7 @@ from kapiserver.api.selectors import parse
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.controllers.bootstrap import CORE, create
+from kapiserver.storage.clock import Timer
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import NotFound, StorageError, Unavailable
 from kapiserver.storage.kv import Revision
@@ -126,9 +127,12 @@ class NamespaceDefaults:
         self._server.clock.call_later(_AGAIN_SECONDS, self._wake.set)
 
     async def _run(self) -> None:
+        timer: Timer | None = None
         while True:
             await self._wake.wait()
             self._wake.clear()
+            if timer is not None:  # or there would be one more for whatever happens meanwhile
+                timer.cancel()
             if self._stopping:
                 return
             try:
@@ -137,7 +141,7 @@ class NamespaceDefaults:
                     await self._complete_next()
             except Exception as error:
                 _log.warning("namespace defaults: %s; trying again", error)
-                self._server.clock.call_later(_AGAIN_SECONDS, self._wake.set)
+                timer = self._server.clock.call_later(_AGAIN_SECONDS, self._wake.set)
 
     async def _complete_next(self) -> None:
         namespace = next(iter(self._due))

@@ -79,7 +79,7 @@ def test_objects_are_written_with_sorted_keys(api: Api) -> None:
     )
     listed = api.get(path).body
     assert listed.startswith(b'{"apiVersion":"%b/v1","items":[{"apiVersion":' % _group(crd))
-    revision = api.get(path).json["metadata"]["resourceVersion"].encode()
+    revision = json.loads(listed)["metadata"]["resourceVersion"].encode()
     tail = b'],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"%b"}}\n' % revision
     assert listed.endswith(tail)
     pretty = api.get(f"{path}?pretty=true").body

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from kapiserver.storage.errors import Compacted, Corrupt, Refused, StoreLocked, 
 from kapiserver.storage.kv import Event, KeyValue, Revision
 from kapiserver.storage.local import EXPIRY_AGAIN, LocalStore, open_local
 from kapiserver.storage.prefix import end_of
-from kapiserver.storage.sqlite import WAL_LIMIT, Database
+from kapiserver.storage.sqlite import WAL_LIMIT
 from tests.clock import ManualClock
 from tests.storage.invariants import check_file, check_store
 from tests.storage.recorder import Recorder
@@ -83,17 +83,17 @@ async def test_reads_are_not_ahead_of_watches(tmp_path: Path) -> None:
     """What is in the file is not read before it was shown to the watches, so that nobody who was
     told of a write is shown an older state after that."""
     store = await open_local(tmp_path / "store.db")
-    report, go_on = store._report, threading.Event()
+    loop, report = asyncio.get_running_loop(), store._report
+    committed, go_on = asyncio.Event(), threading.Event()
 
     def report_late(done: Any) -> None:
+        loop.call_soon_threadsafe(committed.set)
         go_on.wait(60)
         report(done)
 
     store._report = report_late  # type: ignore[method-assign]
     writing = asyncio.create_task(store.create("/a", b""))
-    with closing(Database(tmp_path / "store.db")) as file:
-        while file.revision() == store.revision:
-            await asyncio.sleep(0)
+    await committed.wait()
     reads = asyncio.gather(store.get("/a"), store.range("/"))
     for _ in range(1000):
         await asyncio.sleep(0)

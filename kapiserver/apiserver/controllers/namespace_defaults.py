@@ -16,7 +16,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.controllers.bootstrap import CORE, create
 from kapiserver.storage.clock import Timer
 from kapiserver.storage.entry import Entry, ObjectKey
-from kapiserver.storage.errors import NotFound, StorageError, Unavailable
+from kapiserver.storage.errors import Corrupt, NotFound, StorageError, Unavailable
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.objects import ResourceStore
 from kapiserver.storage.query import EventType, WatchQuery
@@ -137,20 +137,28 @@ class NamespaceDefaults:
                 return
             try:
                 await self._watch()
-                while self._due and not self._stopping:
-                    await self._complete_next()
+                await self._complete_due()
             except Exception as error:
                 _log.warning("namespace defaults: %s; trying again", error)
                 timer = self._server.clock.call_later(_AGAIN_SECONDS, self._wake.set)
 
-    async def _complete_next(self) -> None:
-        namespace = next(iter(self._due))
-        del self._due[namespace]  # before: what happens meanwhile makes it due again
-        try:
-            await self._complete(namespace)
-        except BaseException:
-            self._due[namespace] = None
-            raise
+    async def _complete_due(self) -> None:
+        """Complete each namespace that is due, those behind one that cannot be read too."""
+        unread: Corrupt | None = None
+        for namespace in tuple(self._due):
+            if self._stopping:
+                return
+            del self._due[namespace]  # before: what happens meanwhile makes it due again
+            try:
+                await self._complete(namespace)
+            except Corrupt as error:
+                self._due[namespace] = None
+                unread = error
+            except BaseException:
+                self._due[namespace] = None
+                raise
+        if unread is not None:
+            raise unread
 
     async def _watch(self) -> None:
         while self._unwatched:

@@ -48,6 +48,7 @@ class Declared:
     pointer   the value may be missing as a whole, and then its fields are not looked at
     items     of a list: each item
     keys      the fields by which an item of the list is known again
+    values    of a map: each value
     """
 
     first: Sequence[Rule] = ()
@@ -56,32 +57,37 @@ class Declared:
     pointer: bool = False
     items: Declared | None = None
     keys: Sequence[str] = ()
+    values: Declared | None = None
 
     def errors(self, new: Any, old: Any = ABSENT, path: Path = _WHOLE) -> Iterator[FieldError]:
         """What is wrong with a value, and with what lies in it."""
-        if old is not ABSENT and (new or None) == (old or None):
+        if new == old or not (self.pointer or new or old):
             return
         found = [error for rule in self.first for error in rule(new, old, path)]
         yield from found
         if found or (new is None and self.pointer):
             return
+        if old is None and self.pointer:
+            old = ABSENT  # what lies in it was not there either
         if new not in (None, "", []) or self.pointer:
             for rule in self.rules:
                 yield from rule(new, old, path)
         if self.items is not None:
+            known = {} if old is ABSENT else {self._key(one): one for one in old or ()}
             for index, item in enumerate(new or ()):
-                yield from self.items.errors(item, self._known(item, old), path[index])
+                before = known.get(self._key(item), ABSENT)
+                yield from self.items.errors(item, before, path[index])
+        if self.values is not None:
+            for name, value in sorted((new or {}).items()):
+                before = ABSENT if old is ABSENT else (old or {}).get(name, ABSENT)
+                yield from self.values.errors(value, before, path[name])
         for name, below in self.fields.items():
             before = ABSENT if old is ABSENT else (old or {}).get(name)
             yield from below.errors((new or {}).get(name), before, path / name)
 
-    def _known(self, item: Tree, old: Any) -> Any:
-        if old is ABSENT or not self.keys:
-            return ABSENT
-        wanted = [item.get(key) for key in self.keys]
-        return next(
-            (one for one in old or () if [one.get(key) for key in self.keys] == wanted), ABSENT
-        )
+    def _key(self, item: Tree) -> object:
+        # Without keys no item is another's successor.
+        return tuple(item.get(key) or "" for key in self.keys) or object()
 
 
 NOTHING = Declared()
@@ -121,6 +127,12 @@ def needed(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
         yield required(path)
 
 
+def present(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
+    """A value that must be there, be it 0."""
+    if new is None:
+        yield required(path)
+
+
 def refused(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
     """A value that must not be there."""
     if new is not None:
@@ -143,6 +155,16 @@ def at_least(least: int) -> Rule:
     def rule(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
         if new is not None and new < least:
             yield invalid(path, new, f"must be greater than or equal to {least}")
+
+    return rule
+
+
+def no_more_than(most: int) -> Rule:
+    """A number of so much."""
+
+    def rule(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
+        if new is not None and new > most:
+            yield invalid(path, new, f"must be less than or equal to {most}")
 
     return rule
 
@@ -182,16 +204,16 @@ def octets(most: int) -> Rule:
     return rule
 
 
-def unique(key: str = "") -> Rule:
-    """Items that differ: in a field, or as a whole."""
+def unique(*keys: str) -> Rule:
+    """Items that differ: in some fields, or texts as a whole."""
 
     def rule(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
-        seen: list[Any] = []
+        seen: set[Any] = set()
         for index, item in enumerate(new or ()):
-            its = (item.get(key) or "") if key else item
+            its = tuple(item.get(key) or "" for key in keys) if keys else item
             if its in seen:
                 yield duplicate(path[index], item)
-            seen.append(its)
+            seen.add(its)
 
     return rule
 

@@ -8,6 +8,7 @@ one. Knows no field and no kind. Mirrors k8s.io/apimachinery/pkg/util/validation
 from __future__ import annotations
 
 import ipaddress
+import re
 import string
 from collections.abc import Callable
 from typing import TypeAlias
@@ -300,6 +301,14 @@ def is_ip(value: str) -> bool:
 def ip(value: str) -> list[str]:
     """An IP address."""
     return [] if is_ip(value) else ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+
+
+def uuid(value: str) -> list[str]:
+    """A UUID as servers write it, such as the uid of an object."""
+    return [] if _UUID.fullmatch(value) else ["must be a lowercase UUID in 8-4-4-4-12 format"]
+
+
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 # The names of objects, by kind.

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.api.test_devices import RULE, SLICE
-from tests.objects import changed, strategy, texts
+from tests.objects import changed, refused, strategy
 
 AT = "spec.devices[0]"
 HERE = "spec/devices/0"
@@ -90,7 +90,7 @@ POLICIES = [
 def test_request_policies(obj, messages):
     """How much of a capacity may be asked for, where claims share a device."""
     path = f"{AT}.capacity[m].requestPolicy"
-    found = texts(strategy("resourceslices").validate(obj))
+    found = refused("resourceslices", obj)
     assert found == [f"{path}{message}" for message in messages]
 
 
@@ -108,14 +108,14 @@ VALID = [
 @pytest.mark.parametrize(("path", "value"), VALID)
 def test_valid_slices(path, value):
     """What a slice may say."""
-    assert texts(strategy("resourceslices").validate(changed(SLICE, path, value))) == []
+    assert refused("resourceslices", changed(SLICE, path, value)) == []
 
 
 def test_valid_counters():
     """A slice may have counters instead of devices."""
     new = changed(changed(SLICE, "spec/devices"), "spec/sharedCounters",
                   [{"name": "c", "counters": COUNTERS}])  # fmt: skip
-    assert texts(strategy("resourceslices").validate(new)) == []
+    assert refused("resourceslices", new) == []
 
 
 ONE_VALUE = "`int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`"
@@ -220,7 +220,7 @@ BROKEN = [
 @pytest.mark.parametrize(("path", "value", "messages"), BROKEN)
 def test_broken_slices(path, value, messages):
     """What a slice may not say."""
-    assert texts(strategy("resourceslices").validate(changed(SLICE, path, value))) == messages
+    assert refused("resourceslices", changed(SLICE, path, value)) == messages
 
 
 EACH = changed(changed(SLICE, "spec/nodeName"), "spec/perDeviceNodeSelection", True)
@@ -244,9 +244,9 @@ def test_nodes_of_devices(name, value, messages):
         "required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
     )
     expected = [*messages, required] if messages else []
-    found = texts(strategy("resourceslices").validate(changed(EACH, f"{HERE}/{name}", value)))
+    found = refused("resourceslices", changed(EACH, f"{HERE}/{name}", value))
     assert found == expected
-    assert texts(strategy("resourceslices").validate(EACH)) == [required]
+    assert refused("resourceslices", EACH) == [required]
 
 
 def test_devices_that_stay_are_trusted():
@@ -254,16 +254,16 @@ def test_devices_that_stay_are_trusted():
     old = _policy(shared=False)
     old = changed(old, f"{HERE}/taints", [{"key": "a", "effect": "Odd"}])
     old = changed(old, f"{HERE}/attributes/a", {})
-    assert len(strategy("resourceslices").validate(old)) == 3
+    assert len(refused("resourceslices", old)) == 3
     new = changed(old, "spec/devices", [{"name": "e"}, *old["spec"]["devices"]])
-    assert texts(strategy("resourceslices").validate_update(new, old)) == []
+    assert refused("resourceslices", new, old) == []
 
 
 def test_slices_stay_with_their_nodes():
     """The node, the driver and the pool of a slice stay."""
     new = changed(changed(SLICE, "spec/nodeName"), "spec/allNodes", True)
     new = changed(changed(new, "spec/driver", "e"), "spec/pool/name", "q")
-    assert texts(strategy("resourceslices").validate_update(new, SLICE)) == [
+    assert refused("resourceslices", new, SLICE) == [
         'spec.pool.name: Invalid value: "q": field is immutable',
         'spec.driver: Invalid value: "e": field is immutable',
         "spec.nodeName: Invalid value: null: field is immutable",
@@ -284,13 +284,13 @@ def test_features_that_are_off():
 def test_taint_rules():
     """A rule's taint is checked when it is new; its effect is trusted after that."""
     odd = changed(RULE, "spec/taint/effect", "Odd")
-    (error,) = texts(strategy("devicetaintrules").validate(odd))
+    (error,) = refused("devicetaintrules", odd)
     assert error.startswith('spec.taint.effect: Unsupported value: "Odd"')
-    assert strategy("devicetaintrules").validate_update(odd, odd) == []
-    assert len(strategy("devicetaintrules").validate_update(odd, RULE)) == 1
+    assert refused("devicetaintrules", odd, odd) == []
+    assert len(refused("devicetaintrules", odd, RULE)) == 1
     ready = {"status": "True", "reason": "R", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     new = changed(RULE, "status/conditions", [{"type": f"T{i}", **ready} for i in range(9)])
-    assert texts(strategy("devicetaintrules/status").validate_update(new, RULE)) == [
+    assert refused("devicetaintrules/status", new, RULE) == [
         "status.conditions: Too many: 9: must have at most 8 items"
     ]
 
@@ -314,7 +314,45 @@ QUESTIONS = [
 def test_questions_about_pools(path, value, messages):
     """Which pools are asked about, and how many."""
     obj = changed(QUESTION, path, value)
-    assert texts(strategy("resourcepoolstatusrequests").validate(obj)) == messages
+    assert refused("resourcepoolstatusrequests", obj) == messages
+
+
+POOL = {"driver": "example.com", "poolName": "p", "generation": 1}
+PART = {"attribute": "a/b", "type": "t", "total": 1, "allocatable": 1}
+AT_POOL = "status.pools[0]"
+ANSWERS = [
+    ({"poolCount": 0, "pools": [POOL]}, []),
+    ({"pools": [POOL]}, ["status.poolCount: Required value"]),
+    ({"poolCount": -1}, [
+        "status.poolCount: Invalid value: -1: must be greater than or equal to 0"
+    ]),
+    ({"poolCount": 1, "pools": [{**POOL, "driver": "", "poolName": "a//b"}]}, [
+        f"{AT_POOL}.driver: Required value",
+        f'{AT_POOL}.poolName: Invalid value: "a//b": segment 1: must not be empty',
+    ]),
+    ({"poolCount": 1, "pools": [{
+        **POOL, "resourceSliceCount": 0, "totalDevices": -1, "validationError": "x" * 257
+    }]}, [
+        f"{AT_POOL}.resourceSliceCount: Invalid value: 0: must be greater than or equal to 1",
+        f"{AT_POOL}.totalDevices: Invalid value: -1: must be greater than or equal to 0",
+        f"{AT_POOL}.validationError: Too long: may not be more than 256 bytes",
+    ]),
+    ({"poolCount": 1, "pools": [{**POOL, "partitionSummary": [PART, {**PART, "total": None}]}]}, [
+        f'{AT_POOL}.partitionSummary[1]: Duplicate value: {{"attribute":"a/b","type":"t",'
+        '"total":null,"allocatable":1}',
+        f"{AT_POOL}.partitionSummary[1].total: Required value",
+    ]),
+    ({"poolCount": 1, "pools": [{**POOL, "shareableSummary": {"fullyAvailableDevices": 0}}]}, [
+        f"{AT_POOL}.shareableSummary.partiallyAvailableDevices: Required value"
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "messages"), ANSWERS)
+def test_answers(status, messages):
+    """What is told of pools."""
+    new = changed(QUESTION, "status", status)
+    assert refused("resourcepoolstatusrequests/status", new, QUESTION) == messages
 
 
 def test_answers_are_given_once():

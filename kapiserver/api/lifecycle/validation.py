@@ -5,7 +5,6 @@ Mirrors pkg/apis/lifecycle/validation and the declared rules of its types.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from kapiserver.api import names
@@ -19,12 +18,7 @@ from kapiserver.api.types import Tree
 _SPEC = Path("spec")
 _STATUS = Path("status")
 _INTENTS = ("Eviction", "Withdrawn")
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FINAL = ("TargetEvicted", "Failed")
-_NOT_UUID = (
-    "must be a lowercase UUID in 8-4-4-4-12 format, must contain only lowercase hexadecimal "
-    "characters and dashes"
-)
 
 
 def eviction(obj: Tree) -> Iterator[FieldError]:
@@ -36,8 +30,8 @@ def eviction(obj: Tree) -> Iterator[FieldError]:
     yield from checked_name(names.dns1123_subdomain, pod.get("name"), at / "pod" / "name")
     uid = pod.get("uid") or ""
     yield from needed(pod, "uid", at / "pod")
-    if uid and not _UUID.fullmatch(uid):
-        yield invalid(at / "pod" / "uid", uid, _NOT_UUID)
+    if uid:
+        yield from checked(names.uuid, uid, at / "pod" / "uid")
 
 
 def changed_eviction(new: Tree, old: Tree) -> Iterator[FieldError]:

@@ -6,6 +6,14 @@ from collections.abc import Iterable
 
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.objects import generation_of, metadata_of, value_at
+from kapiserver.api.resource.declarations import (
+    DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
+    POOL_STATUS_REQUEST,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_SLICE,
+)
 from kapiserver.api.resource.features import drop_of_claim, drop_of_slice, drop_of_template
 from kapiserver.api.resource.validation.allocations import changed_claim_status, device_id
 from kapiserver.api.resource.validation.claims import (
@@ -20,7 +28,6 @@ from kapiserver.api.resource.validation.taints import (
     changed_request_status,
     changed_rule_status,
     changed_taint_rule,
-    status_request,
     taint_rule,
 )
 from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
@@ -54,6 +61,8 @@ class _GenerationStrategy(Strategy):
 class DeviceClassStrategy(_GenerationStrategy):
     """Devices of one sort."""
 
+    declared = DEVICE_CLASS
+
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(device_class(obj))
 
@@ -66,6 +75,8 @@ class DeviceClassStrategy(_GenerationStrategy):
 
 class ResourceSliceStrategy(_GenerationStrategy):
     """Devices that a driver offers."""
+
+    declared = RESOURCE_SLICE
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
@@ -89,6 +100,7 @@ class ResourceClaimStrategy(SpecStrategy):
     """What is asked for does not change."""
 
     generations = False
+    declared = RESOURCE_CLAIM
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
@@ -100,9 +112,6 @@ class ResourceClaimStrategy(SpecStrategy):
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(claim(obj))
-
-    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(kept_spec(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         path = Path("spec") / "devices" / "config"
@@ -132,6 +141,8 @@ def _allocated(obj: Tree) -> set[tuple[str, ...]]:
 class ResourceClaimTemplateStrategy(Strategy):
     """What claims of pods ask for does not change."""
 
+    declared = RESOURCE_CLAIM_TEMPLATE
+
     def prepare_for_create(self, obj: Tree) -> None:
         drop_of_template(obj, None)
 
@@ -153,6 +164,7 @@ class DeviceTaintRuleStrategy(SpecStrategy):
     """Puts a taint on devices."""
 
     allow_unconditional_update = False  # in v1; older versions, which few serve, allow it
+    declared = DEVICE_TAINT_RULE
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(taint_rule(obj))
@@ -166,15 +178,10 @@ class PoolStatusRequestStrategy(SpecStrategy):
 
     allow_unconditional_update = False
     generations = False
+    declared = POOL_STATUS_REQUEST
 
     def prepare_for_create(self, obj: Tree) -> None:
         obj.pop("status", None)
-
-    def validate(self, obj: Tree) -> list[FieldError]:
-        return list(status_request(obj))
-
-    def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(kept_spec(new, old))
 
 
 _CLAIM = ResourceClaimStrategy()

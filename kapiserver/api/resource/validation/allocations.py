@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from kapiserver.api.addresses import address_of
@@ -10,14 +9,12 @@ from kapiserver.api.core.validation.common import chosen, needed
 from kapiserver.api.core.validation.conditions import conditions
 from kapiserver.api.core.validation.scheduling import node_selector
 from kapiserver.api.core.validation.volume_plugins import driver_name
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long, too_many
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, too_many
 from kapiserver.api.objects import is_terminating, value_at
 from kapiserver.api.resource.validation.claims import reference, references, request_names
 from kapiserver.api.resource.validation.common import (
     REQUESTS_MAX,
     SETTINGS_MAX,
-    declared_driver,
-    declared_pool_name,
     free_object,
     items,
     label,
@@ -32,9 +29,7 @@ _STATUS = Path("status")
 _CONSUMERS_MAX = 256
 _CONDITIONS_MAX = 8
 _ADDRESSES_MAX = 16
-_TEXTS = (("interfaceName", 256), ("hardwareAddress", 128))
 _SOURCES = ("FromClaim", "FromClass")
-_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NO_ADDRESS = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 _OPAQUE: Tree = {"Driver": {}, "Pool": {}, "Device": {}, "ShareID": {}}
 """What a message shows of a device: kube-apiserver keeps names in a form that JSON has no word
@@ -64,10 +59,7 @@ def changed_claim_status(new: Tree, old: Tree) -> Iterator[FieldError]:
                 "`deletionTimestamp` are set"
             )
             yield forbidden(at, detail)
-    if allocation is not None and kept is not None:
-        if allocation != kept:
-            yield invalid(_STATUS / "allocation", None, "field cannot be modified once set")
-    elif allocation is not None:
+    if allocation is not None and kept is None:
         known = request_names(value_at(new, "spec", "devices") or {})
         yield from _allocation(allocation, known, _STATUS / "allocation")
 
@@ -86,7 +78,6 @@ def _reported(one: Tree, given: set[tuple[str, ...]], path: Path) -> Iterator[Fi
     yield from driver_name(one.get("driver") or "", path / "driver")
     yield from pool_name(one.get("pool") or "", path / "pool")
     yield from label(one, "device", path)
-    yield from _share(one, path)
     if device_id(one) not in given:
         yield invalid(path, _OPAQUE, "must be an allocated device in the claim")
     known, at = one.get("conditions") or (), path / "conditions"
@@ -98,16 +89,7 @@ def _reported(one: Tree, given: set[tuple[str, ...]], path: Path) -> Iterator[Fi
     yield from _network(one.get("networkData") or {}, path / "networkData")
 
 
-def _share(one: Tree, path: Path) -> Iterator[FieldError]:
-    share = one.get("shareID")
-    if share is not None and not _UUID.fullmatch(share):
-        yield invalid(path / "shareID", share, "must be a lowercase UUID in 8-4-4-4-12 format")
-
-
 def _network(data: Tree, path: Path) -> Iterator[FieldError]:
-    for name, most in _TEXTS:
-        if len((data.get(name) or "").encode("utf-8", "surrogatepass")) > most:
-            yield too_long(path / name, most)
     yield from items(data.get("ips"), _ADDRESSES_MAX, _interface, path / "ips", key=str)
 
 
@@ -129,15 +111,9 @@ def _interface(text: str, path: Path) -> Iterator[FieldError]:
 def _allocation(allocation: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
     def result(one: Tree, where: Path) -> Iterator[FieldError]:
         yield from reference(one.get("request") or "", known, where / "request")
-        yield from declared_driver(one.get("driver") or "", where / "driver")
-        if not one.get("pool"):
-            yield required(where / "pool")
-        else:
-            yield from declared_pool_name(one["pool"], where / "pool")
         yield from label(one, "device", where)
         yield from binding_conditions(one, where)
         yield from tolerations(one.get("tolerations"), where / "tolerations")
-        yield from _share(one, where)
 
     def config(one: Tree, where: Path) -> Iterator[FieldError]:
         yield from chosen(one.get("source"), _SOURCES, where / "source")

@@ -9,7 +9,6 @@ from kapiserver.api.core.validation.common import checked
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.metadata import immutable, validate_annotations
-from kapiserver.api.objects import value_at
 from kapiserver.api.resource.validation.common import (
     REQUESTS_MAX,
     class_name,
@@ -178,17 +177,15 @@ def changed_device_class(new: Tree, old: Tree) -> Iterator[FieldError]:
         rule = kept_settings
     yield from selectors(found, check, _SPEC / "selectors")
     yield from items(config, REQUESTS_MAX, rule, _SPEC / "config")
-    name, kept = (value_at(one, "spec", "extendedResourceName") for one in (new, old))
-    if name is not None and name != kept:
-        for message in _wrong_with_extended_resource(name):
-            yield invalid(_SPEC / "extendedResourceName", name, message)
 
 
-def _wrong_with_extended_resource(name: str) -> Iterator[str]:
+def extended_resource(name: str) -> list[str]:
+    """The messages against the name by which pods ask for devices of a class."""
+    found = []
     if "/" not in name:
-        yield "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
+        found.append("a name must be a domain-prefixed path, such as 'example.com/my-prop'")
     elif "kubernetes.io/" in name:
-        yield 'must not have "kubernetes.io/" domain'
+        found.append('must not have "kubernetes.io/" domain')
     if name.startswith("requests."):
-        yield 'must not have "requests." prefix'
-    yield from names.qualified_name(f"requests.{name}")
+        found.append('must not have "requests." prefix')
+    return [*found, *names.qualified_name(f"requests.{name}")]

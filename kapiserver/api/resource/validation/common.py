@@ -18,7 +18,6 @@ from kapiserver.api.errors import (
     required,
     too_long,
     too_many,
-    too_many_characters,
 )
 from kapiserver.api.label_selectors import validate_label_key
 from kapiserver.api.types import Tree, Value
@@ -82,16 +81,6 @@ def declared_pool_name(name: str, path: Path) -> Iterator[FieldError]:
             yield invalid(path, part, f"segment {index}: {message}")
 
 
-def declared_driver(name: str, path: Path) -> Iterator[FieldError]:
-    """The name of a driver by the rules that types declare."""
-    if not name:
-        yield required(path)
-        return
-    yield from checked(names.caseless_subdomain, name, path)
-    if len(name) > DRIVER_MAX:
-        yield too_many_characters(path, DRIVER_MAX)
-
-
 def qualified_name(name: str, path: Path) -> Iterator[FieldError]:
     """The name of an attribute or a capacity: an identifier, with a domain or not."""
     domain, slash, own = name.rpartition("/")
@@ -152,7 +141,6 @@ def _settings(config: Tree, path: Path, most: int | None) -> Iterator[FieldError
     if opaque is None:
         yield required(at)
         return
-    yield from declared_driver(opaque.get("driver") or "", at / "driver")
     yield from free_object(opaque.get("parameters"), most, at / "parameters")
 
 

@@ -9,7 +9,6 @@ from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked
 from kapiserver.api.core.validation.scheduling import node_selector
 from kapiserver.api.core.validation.volume_plugins import driver_name
-from kapiserver.api.declared import one_member, same_members, text
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -48,7 +47,6 @@ _CONDITIONS_MAX = 4
 _TEXT_MAX = 64
 _WHERE = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 _LISTS = ("ints", "bools", "strings", "versions")
-_VALUES = ("int", "bool", "string", "version", *_LISTS)
 _KINDS = ("bindingConditions", "bindingFailureConditions")
 _PRE = r"(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
 _VERSION = re.compile(
@@ -169,10 +167,10 @@ def _device(device: Tree, before: Tree | None, path: Path) -> Iterator[FieldErro
     if count > _VALUES_MAX:
         detail = f"the total number of attribute values must not exceed {_VALUES_MAX}"
         yield invalid(path, count, detail)
-    at, kept = path / "attributes", (before or {}).get("attributes") or {}
+    at = path / "attributes"
     for name, value in attributes.items():
         yield from qualified_name(name, at)
-        yield from _attribute(value, kept.get(name), at[_shortened(name)])
+        yield from _attribute(value, at[_shortened(name)])
     if before is None or device.get("capacity") != before.get("capacity"):
         yield from _capacities(device, path / "capacity")
     if before is None or device.get("taints") != before.get("taints"):
@@ -203,7 +201,7 @@ def _capacities(device: Tree, path: Path) -> Iterator[FieldError]:
             yield forbidden(at, "allowMultipleAllocations must be true")
 
 
-def _attribute(value: Tree, before: Tree | None, path: Path) -> Iterator[FieldError]:
+def _attribute(value: Tree, path: Path) -> Iterator[FieldError]:
     if value.get("string") is not None:
         yield from _text(value["string"], path / "string")
     if value.get("version") is not None:
@@ -218,8 +216,6 @@ def _attribute(value: Tree, before: Tree | None, path: Path) -> Iterator[FieldEr
     for name, rule in rules:
         for index, one in enumerate(value.get(name) or ()):
             yield from rule(one, (path / name)[index])
-    if before is None or not same_members(value, before, _VALUES):
-        yield from one_member(value, _VALUES, path)
 
 
 def _text(value: str, path: Path) -> Iterator[FieldError]:
@@ -256,23 +252,17 @@ def _device_nodes(device: Tree, path: Path, *, each: bool) -> Iterator[FieldErro
 
 
 def _counter_set(counters: Tree, path: Path) -> Iterator[FieldError]:
-    yield from text(counters.get("name"), names.dns1123_label, path / "name")
     yield from _counters(counters, path)
 
 
 def _consumption(consumption: Tree, path: Path) -> Iterator[FieldError]:
-    yield from text(consumption.get("counterSet"), names.dns1123_label, path / "counterSet")
     yield from _counters(consumption, path)
 
 
 def _counters(holder: Tree, path: Path) -> Iterator[FieldError]:
     counters, at = holder.get("counters") or {}, path / "counters"
-    if not counters:
-        yield required(at)
     if len(counters) > _COUNTERS_MAX:
         yield too_many(at, len(counters), _COUNTERS_MAX)
-    for name in counters:
-        yield from checked(names.dns1123_label, name, at)
 
 
 def binding_conditions(holder: Tree, path: Path) -> Iterator[FieldError]:

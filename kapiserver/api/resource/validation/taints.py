@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 from kapiserver.api.core.validation.conditions import conditions
 from kapiserver.api.core.validation.volume_plugins import driver_name
-from kapiserver.api.errors import FieldError, Path, invalid, too_many
+from kapiserver.api.errors import FieldError, Path, too_many
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import value_at
 from kapiserver.api.resource.validation.common import (
-    declared_driver,
-    declared_pool_name,
     label,
     pool_name,
     taint,
@@ -21,7 +19,6 @@ from kapiserver.api.types import Tree
 _SPEC = Path("spec")
 _STATUS = Path("status")
 _CONDITIONS_MAX = 8
-_LIMIT_MAX = 1000
 
 
 def taint_rule(obj: Tree) -> Iterator[FieldError]:
@@ -49,19 +46,6 @@ def changed_rule_status(new: Tree, _: Tree) -> Iterator[FieldError]:
     yield from conditions(found, at)
     if len(found) > _CONDITIONS_MAX:
         yield too_many(at, len(found), _CONDITIONS_MAX)
-
-
-def status_request(obj: Tree) -> Iterator[FieldError]:
-    """Asks how much of a driver's pools is taken."""
-    spec = obj.get("spec") or {}
-    yield from declared_driver(spec.get("driver") or "", _SPEC / "driver")
-    if spec.get("poolName") is not None:
-        yield from declared_pool_name(spec["poolName"], _SPEC / "poolName")
-    limit, at = spec.get("limit"), _SPEC / "limit"
-    if limit is not None and limit < 1:
-        yield invalid(at, limit, "must be greater than or equal to 1")
-    elif limit is not None and limit > _LIMIT_MAX:
-        yield invalid(at, limit, f"must be less than or equal to {_LIMIT_MAX}")
 
 
 def changed_request_status(new: Tree, old: Tree) -> Iterator[FieldError]:

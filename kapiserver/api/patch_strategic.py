@@ -22,7 +22,6 @@ _RETAIN_KEYS = "$retainKeys"
 _ORDER = "$setElementOrder/"
 _DELETE_FROM = "$deleteFromPrimitiveList/"
 
-_BAD_ORDER = "invalid patch format of setElementOrder list"
 _BAD_PRIMITIVES = "invalid patch format of primitive list"
 _BAD_RETAIN_KEYS = "invalid patch format of retainKeys"
 

@@ -13,7 +13,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Response
 from kapiserver.codecs.errors import CodecError, NotAcceptable
 from kapiserver.codecs.media_types import JSON, MediaType
-from kapiserver.codecs.negotiation import Accepted, Clause, negotiate, parse_accept, wants_pretty
+from kapiserver.codecs.negotiation import Accepted, negotiate, wants_pretty
 
 
 def answer_tree(
@@ -53,11 +53,6 @@ def is_pretty(request: Request, accepted: Accepted) -> bool:
     return accepted.pretty or wants_pretty(
         request.parameter("pretty"), request.header("User-Agent")
     )
-
-
-def clauses(request: Request) -> list[Clause]:
-    """What the Accept header asks for, most preferred first."""
-    return parse_accept(request.header("Accept"))
 
 
 def _anything(_media: MediaType, _convert: object) -> bool:

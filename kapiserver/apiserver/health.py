@@ -20,8 +20,6 @@ CHECK_SECONDS = 2.0
 Probe: TypeAlias = Callable[[], Awaitable[None]]
 """Raises what is wrong."""
 
-PATHS = ("healthz", "livez", "readyz")
-
 
 class NotHealthy(Exception):
     """What a probe found, for the log."""
@@ -47,7 +45,7 @@ class Health:
     draining: bool = False
 
     def probes(self, path: str) -> Mapping[str, Probe]:
-        """The probes of one of PATHS."""
+        """The probes of `healthz`, `livez` or `readyz`."""
         if path != "readyz":
             return self.alive
         return self.alive | self.ready | {"bootstrap": self._bootstrap, "shutdown": self._shutdown}

@@ -8,11 +8,9 @@ k8s.io/apiserver.
 
 from __future__ import annotations
 
-from kapiserver.api.group import GroupVersion
 from kapiserver.api.objects import kind_of
 from kapiserver.api.types import Tree
 from kapiserver.codecs import cbor, json
-from kapiserver.codecs.codec import Codec, VersioningCodec
 from kapiserver.codecs.custom_objects import well_formed
 from kapiserver.codecs.errors import Malformed, WrongValue
 from kapiserver.codecs.factory import CodecFactory
@@ -76,30 +74,6 @@ def document_at_rest(codecs: CodecFactory, data: bytes) -> Tree:
     if not isinstance(found, dict):
         raise Malformed("the stored value is no object")
     return found
-
-
-def storage_codec(codecs: CodecFactory, version: GroupVersion) -> Codec:
-    """Writes objects in that version, and reads stored values into the hub, defaulted."""
-    return _StorageCodec(codecs, version)
-
-
-class _StorageCodec(VersioningCodec):
-    def __init__(self, codecs: CodecFactory, version: GroupVersion) -> None:
-        super().__init__(codecs.scheme, _AtRestSerializer(codecs), encode_version=version)
-
-
-class _AtRestSerializer:
-    identifier = "at-rest"
-
-    def __init__(self, codecs: CodecFactory) -> None:
-        self._codecs = codecs
-        self.decode = codecs.universal_deserializer.decode
-
-    def encode(self, obj: Tree) -> bytes:
-        return encode_at_rest(self._codecs, obj)
-
-    def recognizes(self, data: bytes) -> bool:
-        return any(self._codecs.serializer_for(one).recognizes(data) for one in AT_REST)
 
 
 def _serializer_of(codecs: CodecFactory, data: bytes) -> Serializer:

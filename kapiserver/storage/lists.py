@@ -52,7 +52,6 @@ _CONTINUE_TOO_OLD = (
     "first chunk was returned and now may show up in the list."
 )
 _MATCH = Path("resourceVersionMatch")
-_SEND_INITIAL = Path("sendInitialEvents")
 
 
 def check_list(query: ListQuery) -> None:

@@ -59,7 +59,6 @@ _PLAIN = {
     kind.name: kind
     for kind in (DYN, BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, TIMESTAMP, DURATION)
 }
-_CONSTRUCTORS = ("list", "map", "optional", "type")
 _NULLABLE = (*OPAQUE, "null", "object", "timestamp", "duration", "optional")
 TYPE_NAMES = {
     **{name: TypeValue(name) for name in ("bool", "int", "uint", "double", "string", "bytes")},

@@ -213,9 +213,6 @@ _KINDS: Mapping[str, _Kind] = {
 }
 _ALONE = _Kind(lambda *_: {}, lambda _: False, _NO_SCOPE)
 
-UPDATED = (*(name for name in _KINDS if name != "pods"), "pods/resize")
-"""What can count more after an update than before."""
-
 
 # What quotas ask.
 

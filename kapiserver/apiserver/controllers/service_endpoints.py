@@ -186,9 +186,6 @@ def is_mirrored(endpoints: Tree, service: Tree) -> bool:
     return not skipped and not leader and not value_at(service, "spec", "selector")
 
 
-_MIRRORED = ("hostname", "nodeName", "targetRef")
-
-
 def mirrored(endpoints: Tree) -> list[Tree]:
     """The slices that say the same as Endpoints."""
     found = []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from kapiserver.api import names
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
+from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
 from kapiserver.api.types import Tree
 
 INT32_MAX = 2**31 - 1
@@ -121,13 +121,3 @@ def not_reserved(value: str, path: Path) -> Iterator[FieldError]:
     yield from descending(value, path)
     if value.startswith("..") and not value.startswith("../"):
         yield invalid(path, value, "must not start with '..'")
-
-
-def one_of(obj: Tree, sources: Collection[str], path: Path, *, what: str) -> Iterator[FieldError]:
-    """At most one of several fields: each but the first is forbidden, none is an error."""
-    given = [name for name in sources if obj.get(name) is not None]
-    for name in given[1:]:
-        yield forbidden(path / name, f"may not specify more than 1 {what}")
-    if not given:
-        article = "a volume type" if what == "volume type" else f"a {what}"
-        yield required(path, f"must specify {article}")

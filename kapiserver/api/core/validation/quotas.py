@@ -121,7 +121,6 @@ def _whole(text: str | None, unit: int) -> int:
 
 _SPEC = Path("spec")
 _NOT_QUOTA = ("storage",)
-_HUGE = ("hugepages-", "requests.hugepages-")
 _COMPUTE = (
     "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
 )  # fmt: skip

@@ -71,11 +71,6 @@ def amount(text: str | None) -> Decimal:
     return parse(text or "0").decimal
 
 
-def is_zero(text: str | None) -> bool:
-    """Whether a quantity is missing or nothing."""
-    return not amount(text)
-
-
 def resource_name(name: str, path: Path) -> Iterator[FieldError]:
     """The name of any resource."""
     messages = list(checked(names.qualified_name, name, path))

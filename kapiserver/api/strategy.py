@@ -55,6 +55,8 @@ class Strategy:
     """Deletion first marks the object with a grace period, even one of 0 seconds."""
     orphans_dependents = False
     """A deletion that does not say what becomes of dependents leaves them (kinds of old)."""
+    deletion_warning = ""
+    """What a deletion is told that does not say what becomes of dependents."""
     reset_fields: dict[str, Any] = {}
     """Fields such a write leaves as they were, as a set of paths (FieldsV1): nobody owns them by
     it."""
@@ -95,6 +97,11 @@ class Strategy:
     def grace_period(self, obj: Tree, asked: int | None) -> int:
         """Seconds between asking for deletion and the object's end; 0: at once."""
         return 0
+
+    def undeletable(self, name: str) -> str:
+        """Why nobody deletes the object of that name; "" where one may. Collections go all the
+        same, as in kube-apiserver."""
+        return ""
 
     def begin_deletion(self, obj: Tree) -> None:
         """Mark an object whose deletion was asked for and which waits for its finalizers."""

@@ -114,6 +114,37 @@ def test_immortal(api, name):
     assert api.get(f"/api/v1/namespaces/{name}").json["status"] == {"phase": "Active"}
 
 
+@pytest.mark.parametrize("name", ["system-node-critical", "system-cluster-critical"])
+def test_classes_of_the_system(api, name):
+    """The system's priority classes stay."""
+    answer = api.delete(f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")
+    assert (answer.status, answer.message) == (
+        403,
+        f'priorityclasses.scheduling.k8s.io "{name}" is forbidden: '
+        "this is a system priority class and cannot be deleted",
+    )
+
+
+@pytest.mark.parametrize(
+    ("below", "query", "warned"),
+    [
+        ("", "", 1),
+        ("/j", "", 1),
+        ("/j", "?propagationPolicy=Background", 0),
+        ("/j", "?propagationPolicy=Orphan", 0),
+        ("/j", "?orphanDependents=false", 0),
+    ],
+)
+def test_pods_of_jobs(api, namespace, below, query, warned):
+    """Who deletes a job without a word about its pods is told that they stay."""
+    jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    spec = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
+    api.post(jobs, {"metadata": {"name": "j"}, "spec": {"template": {"spec": spec}}})
+    answer = api.delete(f"{jobs}{below}{query}")
+    told = [text for text in answer.warnings if "child pods are preserved" in text]
+    assert (answer.status, len(told)) == (200, warned)
+
+
 REFUSED = [
     ({"kind": "ConfigMap", "apiVersion": "v1"}, 400,
      "decoded object cannot be converted to DeleteOptions"),

@@ -32,6 +32,11 @@ class JobStrategy(SpecStrategy):
     """The server makes a selector that no other job has, and labels that it selects."""
 
     orphans_dependents = True
+    deletion_warning = (
+        "child pods are preserved by default when jobs are deleted; set "
+        "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
+        "this warning"
+    )
 
     def prepare_for_create(self, obj: Tree) -> None:
         drop_from_template(obj, None, "spec", "template")

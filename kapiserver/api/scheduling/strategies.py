@@ -10,6 +10,7 @@ from kapiserver.api.scheduling.validation.pod_groups import (
     pod_group,
 )
 from kapiserver.api.scheduling.validation.priority_classes import (
+    SYSTEM_CLASSES,
     changed_priority_class,
     priority_class,
 )
@@ -19,7 +20,7 @@ from kapiserver.api.types import Tree
 
 
 class PriorityClassStrategy(Strategy):
-    """Its value stays, so there is one generation."""
+    """Its value stays, so there is one generation; those of the system stay as a whole."""
 
     def prepare_for_create(self, obj: Tree) -> None:
         metadata_of(obj)["generation"] = 1
@@ -29,6 +30,11 @@ class PriorityClassStrategy(Strategy):
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(changed_priority_class(new, old))
+
+    def undeletable(self, name: str) -> str:
+        if name in SYSTEM_CLASSES:
+            return "this is a system priority class and cannot be deleted"
+        return ""
 
 
 class PodGroupStrategy(SpecStrategy):

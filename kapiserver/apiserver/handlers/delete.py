@@ -8,7 +8,7 @@ from kapiserver.apiserver.accept import Wanted, wanted
 from kapiserver.apiserver.admission import admission
 from kapiserver.apiserver.body import Body, media_type_of
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.errors import BadRequest, Forbidden
 from kapiserver.apiserver.object_answers import answer_entry, answer_plain
 from kapiserver.apiserver.options import check_options, delete_query, read_options
 from kapiserver.apiserver.request import Request
@@ -26,6 +26,11 @@ async def delete(server: Server, request: Request) -> Answer:
     form = wanted(server, request)
     options = await read_delete_options(server, request, target)
     query = delete_query(options)
+    refused = server.scheme.strategy(target.resource).undeletable(target.key.name)
+    if refused:
+        about = target.resource
+        raise Forbidden(refused, resource=about.name, group=about.group, name=target.key.name)
+    warn_of_dependents(server, request, target, options)
     written = await target.store.delete(
         target.key, query, admit=admission(server, request, target, dry_run=query.dry_run)
     )
@@ -51,6 +56,14 @@ async def read_delete_options(server: Server, request: Request, target: Target) 
         raise BadRequest("decoded object cannot be converted to DeleteOptions")
     check_options(decoded.object, KIND)
     return decoded.object
+
+
+def warn_of_dependents(server: Server, request: Request, target: Target, options: Tree) -> None:
+    """Say what becomes of dependents when the client does not, where that may surprise."""
+    if all(options.get(name) is None for name in ("propagationPolicy", "orphanDependents")):
+        text = server.scheme.strategy(target.resource).deletion_warning
+        if text:
+            request.warnings.add(text)
 
 
 def _without_conversion(form: Wanted) -> Wanted:

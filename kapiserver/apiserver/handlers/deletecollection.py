@@ -8,7 +8,7 @@ from kapiserver.apiserver.accept import wanted
 from kapiserver.apiserver.admission import admission
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
-from kapiserver.apiserver.handlers.delete import read_delete_options
+from kapiserver.apiserver.handlers.delete import read_delete_options, warn_of_dependents
 from kapiserver.apiserver.handlers.list import list_query
 from kapiserver.apiserver.object_answers import answer_listing
 from kapiserver.apiserver.options import delete_query, read_options
@@ -25,7 +25,9 @@ async def deletecollection(server: Server, request: Request) -> Answer:
         raise MethodNotAllowed
     form = wanted(server, request)
     options = read_options(server, request, "ListOptions")
-    query = delete_query(await read_delete_options(server, request, target))
+    deletion = await read_delete_options(server, request, target)
+    query = delete_query(deletion)
+    warn_of_dependents(server, request, target, deletion)
     listed = list_query(request, target, options)
     before = await target.store.list(replace(listed, limit=1))
     written = await target.store.delete_collection(

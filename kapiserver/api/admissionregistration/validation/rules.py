@@ -1,9 +1,8 @@
-"""Rules for which requests a webhook or a policy is for, and for the addresses of webhooks."""
+"""Rules for which requests a webhook or a policy is for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from urllib.parse import urlsplit
 
 from kapiserver.api import names
 from kapiserver.api.admissionregistration.validation.expressions import Expressions
@@ -25,7 +24,6 @@ MATCH_POLICIES = ("Equivalent", "Exact")
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES = ("*", "Cluster", "Namespaced")
 _CONDITIONS_MAX = 64
-_FORM = "; desired format: https://host[/path]"
 
 
 def rule_with_operations(rule: Tree, path: Path) -> Iterator[FieldError]:
@@ -134,57 +132,3 @@ def match_conditions(
         if name and name in seen:
             yield duplicate(at / "name", name)
         seen.add(name)
-
-
-def client_config(config: Tree, path: Path) -> Iterator[FieldError]:
-    """How a webhook is reached."""
-    url, service = config.get("url"), config.get("service")
-    if (url is None) == (service is None):
-        yield required(path, "exactly one of url or service is required")
-    elif url is not None:
-        yield from _url(url, path / "url")
-    elif service is not None:
-        yield from _service(service, path / "service")
-
-
-def _url(url: str, path: Path) -> Iterator[FieldError]:
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        yield required(path, f"url must be a valid URL: {error}{_FORM}")
-        return
-    if parts.scheme != "https":
-        yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}")
-    user, at, host = parts.netloc.rpartition("@")
-    if not host:
-        yield invalid(path, host, f"host must be specified{_FORM}")
-    if at:
-        yield invalid(path, user, "user information is not permitted in the URL")
-    if parts.fragment:
-        yield invalid(path, parts.fragment, "fragments are not permitted in the URL")
-    if parts.query:
-        yield invalid(path, parts.query, "query parameters are not permitted in the URL")
-
-
-def _service(service: Tree, path: Path) -> Iterator[FieldError]:
-    for name in ("name", "namespace"):
-        if not service.get(name):
-            yield required(path / name, f"service {name} is required")
-    port = service.get("port") or 0
-    messages = names.port_number(port)
-    if messages:
-        yield invalid(path / "port", port, f"port is not valid: {', '.join(messages)}")
-    where, at = service.get("path") or "/", path / "path"
-    if where == "/":
-        return
-    if where == "//":
-        yield invalid(at, where, "segment[0] may not be empty")
-        return
-    if not where.startswith("/"):
-        yield invalid(at, where, "must start with a '/'")
-    for index, step in enumerate(where[1:].removesuffix("/").split("/")):
-        if not step:
-            yield invalid(at, where, f"segment[{index}] may not be empty")
-            continue
-        for message in names.dns1123_subdomain(step):
-            yield invalid(at, where, f"segment[{index}]: {message}")

@@ -10,7 +10,6 @@ from kapiserver.api.admissionregistration.validation.expressions import Expressi
 from kapiserver.api.admissionregistration.validation.rules import (
     FAILURE_POLICIES,
     MATCH_POLICIES,
-    client_config,
     match_conditions,
     rule_with_operations,
 )
@@ -18,6 +17,7 @@ from kapiserver.api.core.validation.common import checked
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid, not_supported, required
 from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.types import Tree
+from kapiserver.api.webhooks import client_config
 
 _HARMLESS = ("None", "NoneOnDryRun")
 _EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from kapiserver.api import names
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.types import Tree
+from kapiserver.api.webhooks import client_config
 
 REVIEW_VERSIONS = ("v1", "v1beta1")
 """Versions of ConversionReview that somebody may speak."""
@@ -67,13 +67,7 @@ def _review_versions(versions: list[str], path: Path, *, known: bool) -> Iterato
 def _client(
     config: Tree, old: Tree | None, path: Path, *, checks_bundle: bool
 ) -> Iterator[FieldError]:
-    url, service = config.get("url"), config.get("service")
-    if (url is None) == (service is None):
-        yield required(path, "exactly one of url or service is required")
-    elif url is not None:
-        yield from _url(url, path / "url")
-    elif service is not None:
-        yield from _service(service, path / "service")
+    yield from client_config(config, path)
     bundle = config.get("caBundle") or ""
     before = (((old or {}).get("webhook") or {}).get("clientConfig") or {}).get("caBundle") or ""
     if bundle and checks_bundle and not _is_bundle(bundle) and (not before or _is_bundle(before)):
@@ -86,43 +80,3 @@ def _is_bundle(text: str) -> bool:
         return _CERTIFICATE.search(binascii.a2b_base64(text)) is not None
     except (binascii.Error, ValueError):
         return False
-
-
-def _url(text: str, path: Path) -> Iterator[FieldError]:
-    form = "; desired format: https://host[/path]"
-    try:
-        found = urlsplit(text)
-    except ValueError as error:
-        yield required(path, f"url must be a valid URL: {error}{form}")
-        return
-    if found.scheme != "https":
-        words = f"'https' is the only allowed URL scheme{form}"
-        yield invalid(path, found.scheme, words)
-    if not found.netloc:
-        yield invalid(path, found.netloc, f"host must be specified{form}")
-    if found.username is not None:
-        yield invalid(path, found.username, "user information is not permitted in the URL")
-    if found.fragment:
-        yield invalid(path, found.fragment, "fragments are not permitted in the URL")
-    if found.query:
-        yield invalid(path, found.query, "query parameters are not permitted in the URL")
-
-
-def _service(service: Tree, path: Path) -> Iterator[FieldError]:
-    if not service["name"]:
-        yield required(path / "name", "service name is required")
-    if not service["namespace"]:
-        yield required(path / "namespace", "service namespace is required")
-    port = service.get("port")
-    if port is not None and not 1 <= port <= 65535:
-        yield invalid(path / "port", port, "port is not valid: " + names.port_number(port)[0])
-    where = service.get("path")
-    if where is None:
-        return
-    if where == "/":
-        return
-    if not where.startswith("/"):
-        yield invalid(path / "path", where, "must start with a '/'")
-    for index, step in enumerate(where[1:].rstrip("/").split("/")):
-        for text in names.dns1123_subdomain(step) if step else ("must be non-empty",):
-            yield invalid(path / "path", where, f"segment[{index}]: {text}")

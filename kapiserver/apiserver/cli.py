@@ -144,7 +144,7 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
         metavar="SPEC",
         help="sqlite:PATH (default, below --data-dir), sqlite::memory:, etcd:URL,...",
     )
-    group.add_argument("--etcd-servers", type=_list, default=(), metavar="URL,...")
+    group.add_argument("--etcd-servers", type=_list, metavar="URL,...")
     group.add_argument("--etcd-prefix", default=DEFAULTS.etcd_prefix, metavar="PATH")
     group.add_argument("--etcd-cafile", type=Path, metavar="FILE", help="signs etcd's certificates")
     group.add_argument("--etcd-certfile", type=Path, metavar="FILE", help="shown to etcd")
@@ -215,7 +215,9 @@ def config_of(options: argparse.Namespace) -> Config:
     chosen(options.controllers)
     data: Path = options.data_dir
     storage = options.storage or f"sqlite:{data / 'kapiserver.db'}"
-    if options.etcd_servers:
+    if options.etcd_servers is not None:
+        if not options.etcd_servers:  # a variable that is not set: not to be taken for no etcd
+            raise ValueError("--etcd-servers must be specified")
         if options.storage:
             raise ValueError("--storage and --etcd-servers exclude each other")
         storage = f"etcd:{','.join(options.etcd_servers)}"

@@ -121,7 +121,7 @@ class Etcd:
     EtcdError for a refusal."""
 
     def __init__(self, config: EtcdConfig) -> None:
-        """Raises OSError (ssl.SSLError) for certificate files that are no good."""
+        """Raises OSError for certificate files that are no good."""
         self._config = config
         self._at = 0
         tls = None
@@ -326,7 +326,7 @@ def _named(file: Path | None) -> Iterator[None]:
     try:
         yield
     except ssl.SSLError as error:
-        raise ssl.SSLError(f"{file}: {error}") from error
+        raise OSError(f"{file}: {error}") from error
 
 
 _GRPC_UNAVAILABLE = (1, 4, 14)  # Canceled, DeadlineExceeded, Unavailable

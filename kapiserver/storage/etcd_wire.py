@@ -195,7 +195,9 @@ class _Connection(asyncio.Protocol):
         if headers.get(b"connection") == b"close" or first.startswith(b"http/1.0"):
             self.usable = False
         if headers.get(b"transfer-encoding") != b"chunked":
-            self._length = int(headers.get(b"content-length", b"-"))
+            if b"content-length" not in headers:
+                raise ValueError(f"an answer without a length: {first.decode(errors='replace')}")
+            self._length = int(headers[b"content-length"])
         self._status = int(first[9:12])
         self._at = end + len(_END)
         return True
@@ -226,5 +228,7 @@ async def _in_time(work: Awaitable[T], seconds: float) -> T:
     try:
         async with asyncio.timeout(seconds):
             return await work
-    except (TimeoutError, OSError) as error:
-        raise NotSent(str(error) or "no connection in time") from error
+    except TimeoutError as error:
+        raise NotSent("no connection in time") from error
+    except OSError as error:
+        raise NotSent(str(error) or type(error).__name__) from error

@@ -57,6 +57,7 @@ def test_flags(flags: list[str], name: str, value: object) -> None:
         ["--tls-cert-file=c"],
         ["--etcd-keyfile=k"],
         ["--storage=sqlite::memory:", "--etcd-servers=http://a:1"],
+        ["--etcd-servers="],
     ],
 )
 def test_flags_that_do_not_go_together(flags: list[str], capsys) -> None:

@@ -1,0 +1,90 @@
+"""How a server comes to an etcd: the endpoints it is told, one that starts later, little rights."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kapiserver.storage import backends
+from kapiserver.storage.backends import open_store
+from kapiserver.storage.errors import Refused, Unavailable
+from kapiserver.storage.etcd_config import EtcdConfig
+from kapiserver.storage.etcd_store import open_etcd
+from tests.storage.etcd_server import PATIENT, Member, program
+from tests.storage.recorder import Recorder
+
+
+@pytest.fixture
+def member(etcd_program: Path) -> Iterator[Member]:
+    """A member of this test's own, not started yet."""
+    member = Member(etcd=etcd_program)
+    yield member
+    member.remove()
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["a:2379", "http://", "ftp://a:1", "http://a:1,", "http://a:1/b", "http://u:p@a", "http://a?b"],
+)
+async def test_endpoints_are_urls(where: str) -> None:
+    """What is no URL of a server is a ValueError that says what is wanted."""
+    with pytest.raises(ValueError, match="want http://"):
+        await open_store(f"etcd:{where}")
+
+
+async def test_an_etcd_that_starts_later(monkeypatch: pytest.MonkeyPatch, member: Member) -> None:
+    """A store waits for an etcd that is not there yet, and not for ever."""
+    monkeypatch.setattr(backends, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(backends, "STARTING_SECONDS", 0.0)
+    with pytest.raises(Unavailable):
+        await open_store(f"etcd:{member.url}/")
+    monkeypatch.setattr(backends, "STARTING_SECONDS", 60.0)
+    opening = asyncio.create_task(open_store(f"etcd:{member.url}/"))
+    await asyncio.sleep(0)
+    member.start()
+    store = await opening
+    await store.create("/a/x", b"")
+    await store.close()
+
+
+async def test_a_user_of_what_is_below_the_root(member: Member, tmp_path: Path) -> None:
+    """A user who may read and write what is below the root, and nothing else in etcd, is enough;
+    one who may not is refused in etcd's words."""
+    member.start()
+    member.wait()
+    for words in (
+        "user add root:secret",
+        "user grant-role root root",
+        "user add kube:secret",
+        "user add other:secret",
+        "role add kube",
+        "role grant-permission kube readwrite --prefix=true /registry/",
+        "user grant-role kube kube",
+        "auth enable",
+    ):
+        command = [program("etcdctl"), f"--endpoints={member.url}", *PATIENT, *words.split()]
+        subprocess.run(command, check=True, capture_output=True)  # noqa: ASYNC221
+    password = tmp_path / "password"
+    password.write_text("secret")
+
+    def config(user: str) -> EtcdConfig:
+        where = {"endpoints": (member.url,), "password_file": password}
+        return EtcdConfig(**where, username=user, root="/registry")
+
+    with pytest.raises(Refused, match="permission denied"):
+        await open_etcd(config("other"))
+    store = await open_etcd(config("kube"))
+    recorder = Recorder()
+    watch = store.watch("/registry/", after=await store.current_revision(), sink=recorder)
+    await store.create("/registry/pods/a/x", b"", ttl=60)
+    watch.request_progress()
+    await recorder.until(lambda: recorder.progressed)
+    assert "/registry/pods/a/x" in set(recorder.keys())
+    await store.compact(await store.current_revision())
+    with pytest.raises(Refused, match="permission denied"):
+        await store.create("/elsewhere", b"")
+    await store.close()

@@ -8,6 +8,7 @@ k8s.io/apimachinery and what pkg/apis/core adds to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from kapiserver.api import names
@@ -101,6 +102,16 @@ _UNCHANGING: tuple[tuple[str, Any], ...] = (
     ("deletionTimestamp", None),
     ("deletionGracePeriodSeconds", None),
 )
+
+
+def validate_embedded(obj: Tree, path: Path) -> list[FieldError]:
+    """The rules for the metadata of an object within another, which is at `path`."""
+    if "metadata" not in obj:
+        return []
+    meta = obj["metadata"] or {}
+    named = {**meta, "name": meta.get("name") or "unnamed"}  # it need not have a name
+    found = _validate(named, bool(meta.get("namespace")), names.path_segment)
+    return [replace(one, path=path / one.path.text) for one in found]
 
 
 def immutable(new: Any, old: Any, path: Path) -> list[FieldError]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from kapiserver.api.errors import ConversionFailed, NotRegistered
+from kapiserver.api.errors import ConversionFailed, InvalidObject, NotRegistered, Path, invalid
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.objects import metadata_of, name_of, namespace_of
 from kapiserver.api.scheme import Scheme
@@ -20,7 +20,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request, Warnings
 from kapiserver.apiserver.target import Target
-from kapiserver.codecs.errors import CodecError
+from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind
 from kapiserver.codecs.media_types import PROTOBUF, MediaType
 from kapiserver.codecs.negotiation import content_type
 
@@ -67,18 +67,41 @@ def decode_object(
         decoded = serializer.decode(body.data, defaults=target.kind)
         check_strict(decoded.strict_errors, validation, warnings)
     except (CodecError, StrictErrors) as error:
+        if isinstance(error, MissingKind | UnknownKind) and error.kind and is_free(server, target):
+            raise another_kind(target, error.kind, error.name) from None
         kind = error.kind if isinstance(error, CodecError) else target.kind
         raise BadRequest(_cannot_be_handled(target, kind, str(error), body.data)) from None
     found = decoded.kind
+    if found != target.kind and is_free(server, target):
+        raise another_kind(target, found, name_of(decoded.object))
     if found.kind != target.kind.kind or found.group != target.kind.group:
         raise BadRequest(_cannot_be_handled(target, found, _no_conversion(target, found), b""))
     versions = (target.kind.version, *_OTHER_VERSIONS.get(target.kind, ()))
     if found.version not in versions:
-        raise BadRequest(
-            f"the API version in the data ({found.group_version}) does not match the expected "
-            f"API version ({target.kind.group_version})"
-        )
+        raise BadRequest(_another_version(target, found))
     return to_hub(server.scheme, target, decoded.object)
+
+
+def is_free(server: Server, target: Target) -> bool:
+    """Whether bodies are custom objects, which kube-apiserver reads whatever kind they name."""
+    return server.scheme.custom.version_of(target.kind) is not None
+
+
+def another_kind(target: Target, found: GroupVersionKind, name: str) -> Exception:
+    """What is wrong with a custom object that does not say that it is of the target's kind."""
+    if not found.kind:
+        return BadRequest("Object 'Kind' is missing in 'unstructured object has no kind'")
+    if found.group_version != target.kind.group_version:
+        return BadRequest(_another_version(target, found))
+    error = invalid(Path("kind"), found.kind, f"must be {target.kind.kind}")
+    return InvalidObject(group=found.group, kind=found.kind, name=name, errors=[error])
+
+
+def _another_version(target: Target, found: GroupVersionKind) -> str:
+    return (
+        f"the API version in the data ({found.group_version}) does not match the expected "
+        f"API version ({target.kind.group_version})"
+    )
 
 
 def to_hub(scheme: Scheme, target: Target, tree: Tree) -> Tree:

@@ -42,9 +42,14 @@ def build(
     source      the bytes it was read from, for messages
     strict      makes the strict errors, given the paths of the unknown fields
 
-    Raises MissingKind, UnknownKind, WrongValue, each with `kind` as far as it is known.
+    A custom object says itself what it is: it is not completed, as with kube-apiserver.
+
+    Raises MissingKind, UnknownKind, WrongValue, each with `kind` and `name` as far as known.
     """
-    kind = complete(kind_of_document(document), defaults)
+    said = kind_of_document(document)
+    kind = complete(said, defaults)
+    if said != kind and scheme.custom.version_of(kind) is not None:
+        kind = said
     try:
         require(kind, source)
         unknown: list[str] = []
@@ -52,8 +57,14 @@ def build(
         tree["kind"], tree["apiVersion"] = kind.kind, str(kind.group_version)
         return Decoded(object=tree, kind=kind, strict_errors=strict(unknown))
     except CodecError as error:
-        error.kind = kind
+        error.kind, error.name = kind, _name_of(document)
         raise
+
+
+def _name_of(document: Value) -> str:
+    metadata = document.get("metadata") if isinstance(document, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def kind_of_document(document: Value) -> GroupVersionKind:

@@ -26,6 +26,8 @@ class CodecError(Exception):
 
     kind: GroupVersionKind | None = None
     """What the bytes said they were, defaults applied, when that much could be read."""
+    name: str = ""
+    """And what they said is their name."""
 
 
 class Malformed(CodecError):

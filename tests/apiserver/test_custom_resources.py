@@ -164,8 +164,11 @@ def test_status_and_scale_are_written_by_themselves(api: Api) -> None:
         ({"metadata": {"name": "a", "labels": {"a": 1}}}, 400, "cannot unmarshal number"),
         ({"spec": "x"}, 422, 'spec in body must be of type object: "string"'),
         ({"spec": []}, 422, 'spec in body must be of type object: "array"'),
-        ({"kind": "Other"}, 400, 'no kind "Other" is registered for version'),
-        ({"kind": "WidgetList"}, 400, "unknown conversion"),
+        ({"kind": "Other"}, 422, '"a" is invalid: kind: Invalid value: "Other": must be Widget'),
+        ({"kind": "WidgetList"}, 422, 'kind: Invalid value: "WidgetList": must be Widget'),
+        ({"kind": None}, 400, "Object 'Kind' is missing in 'unstructured object has no kind'"),
+        ({"apiVersion": "b/v9"}, 400, "API version in the data (b/v9) does not match the expected"),
+        ({"apiVersion": None}, 400, "the API version in the data () does not match the expected"),
         ({"spec": {"replicas": 3.5}}, 422, "spec.replicas in body must be of type integer"),
         (
             {"spec": {"replicas": 3_000_000_000}},
@@ -180,6 +183,45 @@ def test_what_is_no_object_is_refused(api: Api, changes: Any, status: int, messa
     answer = api.post(establish(api, crd), {**widget(crd, "a"), **changes})
     assert answer.status == status, answer.body
     assert message in answer.message
+
+
+def test_a_patch_does_not_change_what_an_object_is(api: Api) -> None:
+    """A patched object of another kind breaks a rule of the object."""
+    crd = definition()
+    path = establish(api, crd)
+    api.post(path, widget(crd, "a"))
+    answer = api.patch(f"{path}/a", {"kind": "Other"})
+    assert (answer.status, answer.json["details"]["causes"][0]["message"]) == (
+        422,
+        'Invalid value: "Other": must be Widget',
+    )
+    assert "apiVersion: Invalid value" in api.patch(f"{path}/a", {"apiVersion": "b/v1"}).message
+
+
+EMBEDDED = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+EMBEDDED["x-kubernetes-embedded-resource"] = True
+
+
+@pytest.mark.parametrize(
+    ("obj", "message"),
+    [
+        ({}, "[spec.one.apiVersion: Required value, spec.one.kind: Required value]"),
+        ({"apiVersion": "a/b/c", "kind": "A"}, "unexpected GroupVersion string: a/b/c"),
+        ({"apiVersion": "v1", "kind": "A_b"}, "may have mixed case, but should otherwise match"),
+        (
+            {"apiVersion": "v1", "kind": "A", "metadata": {"labels": {"a b": ""}}},
+            'spec.one.metadata.labels: Invalid value: "a b"',
+        ),
+        ({"apiVersion": "v1", "kind": "A", "metadata": {"labels": {"a": "b"}}}, None),
+    ],
+)
+def test_objects_within_objects(api: Api, obj: Any, message: str | None) -> None:
+    """An embedded object says what it is, and has proper metadata, though it needs no name."""
+    spec = {"type": "object", "properties": {"one": EMBEDDED}}
+    crd = definition(version(schema={"type": "object", "properties": {"spec": spec}}))
+    answer = api.post(establish(api, crd), widget(crd, "a", spec={"one": obj}))
+    assert answer.status == (422 if message else 201), answer.body
+    assert message is None or message in answer.message
 
 
 def test_strict_requests_hear_of_unknown_fields(api: Api) -> None:

@@ -10,7 +10,12 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kapiserver.api.apiextensions import cel, schema_defaults, schema_validation
+from kapiserver.api.apiextensions import (
+    cel,
+    embedded_objects,
+    schema_defaults,
+    schema_validation,
+)
 from kapiserver.api.apiextensions.structural import Structural, has_rules
 from kapiserver.api.errors import FieldError, Path, invalid
 from kapiserver.api.metadata import any_finalizers
@@ -85,6 +90,7 @@ class CustomStrategy(Strategy):
         found = schema_validation.validate(new, self._schema, old)
         if self._scale is not None:
             found = [*found, *_scale_errors(new, self._scale)]
+        found = [*found, *embedded_objects.check(new, self._schema)]
         if any(one.type in _STOP for one in found):
             blocked = [*found, FieldError("invalid", Path("<nil>"), _NOT_CHECKED, None)]
             return blocked if has_rules(self._schema) else found

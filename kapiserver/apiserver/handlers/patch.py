@@ -22,6 +22,7 @@ from kapiserver.apiserver.body import (
     check_name,
     check_strict,
     field_validation,
+    is_free,
     place,
     to_hub,
 )
@@ -188,6 +189,8 @@ def _patched(server: Server, request: Request, target: Target, patch: Patch, cur
     type_ = scheme.type_of(target.kind)
     after = patch.type.apply(before, patch.content, type_)
     unknown: list[str] = []
+    if is_free(server, target):
+        _check_free_kind(target, after)
     try:
         _check_kind(target, after)
         tree = read_tree(type_, after, unknown)
@@ -213,3 +216,20 @@ def _check_kind(target: Target, after: Value) -> None:
             f"{after.get('apiVersion')}, Kind={after.get('kind')} is not "
             f"{wanted_version}, Kind={target.kind.kind}"
         )
+
+
+def _check_free_kind(target: Target, after: Value) -> None:
+    """Of custom objects what they say that they are is a rule of its own. Raises InvalidObject."""
+    said = after if isinstance(after, dict) else {}
+    kind, version = said.get("kind"), said.get("apiVersion")
+    if not isinstance(kind, str) or not isinstance(version, str):
+        return
+    wanted_kind, wanted_version = target.kind.kind, str(target.kind.group_version)
+    errors = []
+    if kind != wanted_kind:
+        errors.append(invalid(Path("kind"), kind, f"must be {wanted_kind}"))
+    if version != wanted_version:
+        errors.append(invalid(Path("apiVersion"), version, f"must be {wanted_version}"))
+    if errors:
+        group = version.rpartition("/")[0]
+        raise InvalidObject(group=group, kind=kind, name=target.key.name, errors=errors)

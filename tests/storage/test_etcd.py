@@ -182,9 +182,9 @@ async def test_a_hung_etcd_is_unavailable_in_bounded_time(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When etcd accepts and never answers, every call fails in time, and recovers after."""
-    monkeypatch.setattr(etcd, "CALL_SECONDS", 0.5)
     async with opened(member.url) as store:
         revision = await store.create("/a/x", b"")
+        monkeypatch.setattr(etcd, "CALL_SECONDS", 0.5)
         member.hang()
         for ask in (
             lambda: store.get("/a/x"),
@@ -232,7 +232,8 @@ async def test_a_value_beyond_etcds_limit(member: Member) -> None:
 
 
 async def test_an_etcd_without_space(etcd_program: Path) -> None:
-    """A full etcd refuses writes in its own words, and reads go on."""
+    """A full etcd refuses writes in its own words, and reads go on, in servers that start
+    too."""
     member = Member(flags=["--quota-backend-bytes=2000000"], etcd=etcd_program)
     try:
         member.start()
@@ -245,6 +246,9 @@ async def test_an_etcd_without_space(etcd_program: Path) -> None:
 
             with pytest.raises(Refused, match=r"^etcdserver: mvcc: database space exceeded$"):
                 await fill()
+            async with opened(member.url) as other:
+                for each in (store, other):
+                    assert (await each.current_revision()) > 1
             assert (await store.range("/a/")).items
     finally:
         member.remove()

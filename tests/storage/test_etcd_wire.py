@@ -113,7 +113,7 @@ async def test_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who gets no answer in time, or finds no connection free in time, is told so."""
     monkeypatch.setattr(etcd_wire, "MOST_CONNECTIONS", 1)
     async with saying([], [KNOWN]) as (connections, _):
-        first = asyncio.create_task(connections.post("/x", b"", b"", seconds=0.2))
+        first = asyncio.create_task(connections.post("/x", b"", b"", seconds=1))
         await asyncio.sleep(0)
         with pytest.raises(NotSent):
             await connections.post("/x", b"", b"", seconds=0.01)

@@ -6,9 +6,10 @@ Mirrors pkg/printers/internalversion and k8s.io/cli-runtime's printers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, TypeAlias
 
 from kapiserver.api.errors import BadObject
@@ -143,10 +144,12 @@ def flag(*path: str, unset: bool = False) -> CellOf:
     return cell
 
 
-def first_few(shown: Sequence[str], most: int = 3) -> str:
+def first_few(texts: Iterable[str], most: int = 3) -> str:
     """The first of several texts, and how many more there are."""
-    more = f" + {len(shown) - most} more..." if len(shown) > most else ""
-    return ",".join(shown[:most]) + more
+    left = iter(texts)
+    shown = ",".join(islice(left, most))
+    more = sum(1 for _ in left)
+    return f"{shown} + {more} more..." if more else shown
 
 
 def labels_text(labels: Mapping[str, str] | None) -> str:

@@ -53,6 +53,14 @@ class _Child:
     plan: _Plan
 
 
+def fill_missing(obj: Tree, **values: Any) -> None:
+    """Give an object those of the fields that it lacks; a zero that was given stays, as a pointer's
+    does in Go. For the functions of groups, whose keys `settle` puts in order."""
+    for name, value in values.items():
+        if obj.get(name) is None:
+            obj[name] = value
+
+
 def compile_defaults(type_: type[Type], functions: DefaultTable) -> Defaults:
     """Compile what is to be done for one kind."""
     plans: dict[type[Type], _Plan] = {}

@@ -99,6 +99,23 @@ def value_at(obj: Tree, *path: str) -> Any:
     return found
 
 
+def has_condition(obj: Tree, name: str, status: str = "True") -> bool:
+    """Whether one of the conditions of the object's status is of that name and state."""
+    return any(
+        one.get("type") == name and one.get("status") == status
+        for one in value_at(obj, "status", "conditions") or ()
+    )
+
+
+def take(new: Tree, old: Tree, name: str) -> None:
+    """Give `new` the field of `old`, or none where `old` has none. The value is shared: for trees
+    that are compared, or whose old one is given up."""
+    if old.get(name) is None:
+        new.pop(name, None)
+    else:
+        new[name] = old[name]
+
+
 def copied(value: Any) -> Any:
     """A JSON-shaped value of one's own; by way of text, which is faster than walking it."""
     try:

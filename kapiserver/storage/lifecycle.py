@@ -27,7 +27,7 @@ from kapiserver.api.errors import (
 from kapiserver.api.group import Resource
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.metadata import validate_changed, validate_new
-from kapiserver.api.objects import finalizers_of, is_terminating, metadata_of, name_of
+from kapiserver.api.objects import finalizers_of, is_terminating, metadata_of, name_of, take
 from kapiserver.api.order import settle
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
@@ -149,17 +149,17 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
     before = old["metadata"]
     ensure_namespace(new, before.get("namespace") or "")
     meta = metadata_of(new)
-    _take_over(meta, before, "generation")
+    take(meta, before, "generation")
     strategy.prepare_for_update(new, old)
     meta = metadata_of(new)
     meta.pop("selfLink", None)
     if not meta.get("uid"):
-        _take_over(meta, before, "uid")
-    _take_over(meta, before, "creationTimestamp")
+        take(meta, before, "uid")
+    take(meta, before, "creationTimestamp")
     if before.get("deletionTimestamp"):
-        _take_over(meta, before, "deletionTimestamp")
+        take(meta, before, "deletionTimestamp")
     if meta.get("deletionGracePeriodSeconds") is None:
-        _take_over(meta, before, "deletionGracePeriodSeconds")
+        take(meta, before, "deletionGracePeriodSeconds")
     settle(meta, ObjectMeta)
     found = strategy.validate_update(new, old)
     handwritten = (
@@ -200,13 +200,6 @@ def ends_with_update(new: Tree, old: Tree, strategy: Strategy) -> bool:
         and not (old["metadata"].get("deletionGracePeriodSeconds") or 0)
         and not strategy.pending_finalizers(new)
     )
-
-
-def _take_over(meta: Tree, before: Tree, name: str) -> None:
-    if name in before:
-        meta[name] = before[name]
-    else:
-        meta.pop(name, None)
 
 
 def _check(obj: Tree, resource: Resource, errors: Sequence[FieldError]) -> None:

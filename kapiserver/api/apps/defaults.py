@@ -5,21 +5,13 @@ Mirrors pkg/apis/apps/v1/defaults.go.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kapiserver.api.apps import v1
-from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.defaulting import DefaultFunction, fill_missing
 from kapiserver.api.embedded import name_embedded
 from kapiserver.api.order import settle
 from kapiserver.api.types import Tree, Type
 
 _ROLLING = "RollingUpdate"
-
-
-def _fill(obj: Tree, **values: Any) -> None:
-    for name, value in values.items():
-        if obj.get(name) is None:
-            obj[name] = value
 
 
 def _part(obj: Tree, name: str) -> Tree:
@@ -31,13 +23,13 @@ def _part(obj: Tree, name: str) -> Tree:
 
 def _daemon_set(daemon_set: Tree) -> None:
     spec = _part(daemon_set, "spec")
-    _fill(spec, revisionHistoryLimit=10)
+    fill_missing(spec, revisionHistoryLimit=10)
     strategy = _part(spec, "updateStrategy")
     if not strategy.get("type"):
         strategy["type"] = _ROLLING
     if strategy["type"] == _ROLLING:
         rolling = _part(strategy, "rollingUpdate")
-        _fill(rolling, maxUnavailable=1, maxSurge=0)
+        fill_missing(rolling, maxUnavailable=1, maxSurge=0)
         settle(rolling, v1.RollingUpdateDaemonSet)
     settle(strategy, v1.DaemonSetUpdateStrategy)
     settle(spec, v1.DaemonSetSpec)
@@ -45,13 +37,13 @@ def _daemon_set(daemon_set: Tree) -> None:
 
 def _deployment(deployment: Tree) -> None:
     spec = _part(deployment, "spec")
-    _fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    fill_missing(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
     strategy = _part(spec, "strategy")
     if not strategy.get("type"):
         strategy["type"] = _ROLLING
     if strategy["type"] == _ROLLING:
         rolling = _part(strategy, "rollingUpdate")
-        _fill(rolling, maxUnavailable="25%", maxSurge="25%")
+        fill_missing(rolling, maxUnavailable="25%", maxSurge="25%")
         settle(rolling, v1.RollingUpdateDeployment)
     settle(strategy, v1.DeploymentStrategy)
     settle(spec, v1.DeploymentSpec)
@@ -59,13 +51,13 @@ def _deployment(deployment: Tree) -> None:
 
 def _replica_set(replica_set: Tree) -> None:
     spec = _part(replica_set, "spec")
-    _fill(spec, replicas=1)
+    fill_missing(spec, replicas=1)
     settle(spec, v1.ReplicaSetSpec)
 
 
 def _stateful_set(stateful_set: Tree) -> None:
     spec = _part(stateful_set, "spec")
-    _fill(spec, replicas=1, revisionHistoryLimit=10)
+    fill_missing(spec, replicas=1, revisionHistoryLimit=10)
     if not spec.get("podManagementPolicy"):
         spec["podManagementPolicy"] = "OrderedReady"
     strategy = _part(spec, "updateStrategy")
@@ -74,7 +66,7 @@ def _stateful_set(stateful_set: Tree) -> None:
         _part(strategy, "rollingUpdate")
     rolling = strategy.get("rollingUpdate")
     if strategy["type"] == _ROLLING and rolling is not None:
-        _fill(rolling, partition=0, maxUnavailable=1)
+        fill_missing(rolling, partition=0, maxUnavailable=1)
         settle(rolling, v1.RollingUpdateStatefulSetStrategy)
     settle(strategy, v1.StatefulSetUpdateStrategy)
     retention = _part(spec, "persistentVolumeClaimRetentionPolicy")

@@ -5,10 +5,8 @@ Mirrors pkg/apis/batch/v1/defaults.go.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kapiserver.api.batch import v1
-from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.defaulting import DefaultFunction, fill_missing
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import labels_of, metadata_of
 from kapiserver.api.order import settle
@@ -17,19 +15,13 @@ from kapiserver.api.types import Tree, Type
 _NO_LIMIT = 2**31 - 1
 
 
-def _fill(obj: Tree, **values: Any) -> None:
-    for name, value in values.items():
-        if obj.get(name) is None:
-            obj[name] = value
-
-
 def _job(job: Tree) -> None:
     spec = job.setdefault("spec", {})
     if spec.get("parallelism") is None:
-        _fill(spec, completions=1)
+        fill_missing(spec, completions=1)
     by_index = spec.get("backoffLimitPerIndex") is not None
     has_failures = spec.get("podFailurePolicy") is not None
-    _fill(
+    fill_missing(
         spec,
         parallelism=1,
         backoffLimit=_NO_LIMIT if by_index else 6,
@@ -49,7 +41,7 @@ def _cron_job(cron_job: Tree) -> None:
     spec = cron_job.setdefault("spec", {})
     if not spec.get("concurrencyPolicy"):
         spec["concurrencyPolicy"] = "Allow"
-    _fill(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
+    fill_missing(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
     settle(spec, v1.CronJobSpec)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
 
 from kapiserver.api.columns import (
     AGE,
@@ -16,6 +15,7 @@ from kapiserver.api.columns import (
     NONE,
     Column,
     Columns,
+    first_few,
     labels_text,
     number,
     of_pods,
@@ -23,17 +23,12 @@ from kapiserver.api.columns import (
 from kapiserver.api.objects import labels_of, value_at
 from kapiserver.api.types import Tree
 
-_SHOWN = 3
-
 
 def _endpoints(obj: Tree, _: datetime) -> str:
     subsets = obj.get("subsets") or ()
     if not subsets:
         return NONE
-    found = (one for subset in subsets for one in _addresses(subset))
-    shown = ",".join(islice(found, _SHOWN))
-    more = sum(1 for _ in found)
-    return f"{shown} + {more} more..." if more else shown
+    return first_few(one for subset in subsets for one in _addresses(subset))
 
 
 def _addresses(subset: Tree) -> Iterator[str]:

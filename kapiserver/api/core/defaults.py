@@ -11,7 +11,7 @@ from typing import Any
 from kapiserver.api.core import v1
 from kapiserver.api.core.images import tag_of
 from kapiserver.api.core.pod_requests import HUGE, amounts_of, container_resources, is_pod_level
-from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.defaulting import DefaultFunction, fill_missing
 from kapiserver.api.order import settle
 from kapiserver.api.quantity import Amount, parse
 from kapiserver.api.types import Tree, Type
@@ -31,13 +31,6 @@ def _fill(obj: Tree, **values: Any) -> None:
     # Zero counts as missing: for what is no pointer in Go.
     for name, value in values.items():
         if not obj.get(name):
-            obj[name] = value
-
-
-def _fill_missing(obj: Tree, **values: Any) -> None:
-    # For pointers: a zero that was given stays.
-    for name, value in values.items():
-        if obj.get(name) is None:
             obj[name] = value
 
 
@@ -74,7 +67,7 @@ def _pod(pod: Tree) -> None:
                 settle(port, v1.ContainerPort)
     if spec.get("resources"):
         _of_whole_pod(spec)
-    _fill_missing(spec, enableServiceLinks=True)
+    fill_missing(spec, enableServiceLinks=True)
 
 
 def _of_whole_pod(spec: Tree) -> None:
@@ -123,7 +116,7 @@ def _pod_spec(spec: Tree) -> None:
         restartPolicy="Always",
         schedulerName="default-scheduler",
     )
-    _fill_missing(spec, securityContext={}, terminationGracePeriodSeconds=30)
+    fill_missing(spec, securityContext={}, terminationGracePeriodSeconds=30)
     _round_up(spec.get("overhead"))
 
 
@@ -174,7 +167,7 @@ def _http_get(action: Tree) -> None:
 
 
 def _default_mode(source: Tree) -> None:
-    _fill_missing(source, defaultMode=_MODE)
+    fill_missing(source, defaultMode=_MODE)
 
 
 def _service(service: Tree) -> None:
@@ -198,13 +191,13 @@ def _service(service: Tree) -> None:
     if reachable:
         _fill(spec, externalTrafficPolicy="Cluster")
     if kind in ("ClusterIP", "LoadBalancer", "NodePort"):
-        _fill_missing(spec, internalTrafficPolicy="Cluster")
+        fill_missing(spec, internalTrafficPolicy="Cluster")
     if kind == "LoadBalancer":
-        _fill_missing(spec, allocateLoadBalancerNodePorts=True)
+        fill_missing(spec, allocateLoadBalancerNodePorts=True)
         balancer = (service.get("status") or {}).get("loadBalancer") or {}
         for ingress in balancer.get("ingress") or ():
             if ingress.get("ip"):
-                _fill_missing(ingress, ipMode="VIP")
+                fill_missing(ingress, ipMode="VIP")
                 settle(ingress, v1.LoadBalancerIngress)
     settle(spec, v1.ServiceSpec)
 
@@ -250,7 +243,7 @@ def _limit_range_item(item: Tree) -> None:
 
 def _persistent_volume_spec(spec: Tree) -> None:
     _fill(spec, persistentVolumeReclaimPolicy="Retain")
-    _fill_missing(spec, volumeMode="Filesystem")
+    fill_missing(spec, volumeMode="Filesystem")
 
 
 def _replication_controller(controller: Tree) -> None:
@@ -267,7 +260,7 @@ def _just(**values: Any) -> DefaultFunction:
 
 
 def _just_missing(**values: Any) -> DefaultFunction:
-    return lambda obj: _fill_missing(obj, **values)
+    return lambda obj: fill_missing(obj, **values)
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {

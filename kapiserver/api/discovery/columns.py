@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
-from itertools import chain, islice
+from itertools import chain
 
-from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, text
+from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, first_few, text
 from kapiserver.api.types import Tree
-
-_SHOWN = 3
-
-
-def _first(found: Iterable[str]) -> str:
-    texts = iter(found)
-    shown = ",".join(islice(texts, _SHOWN))
-    more = sum(1 for _ in texts)
-    return f"{shown} + {more} more..." if more else shown
 
 
 def _ports(endpoint_slice: Tree, _: datetime) -> str:
     ports = endpoint_slice.get("ports") or ()
-    return _first(_port(port) for port in ports) if ports else UNSET
+    return first_few(_port(port) for port in ports) if ports else UNSET
 
 
 def _port(port: Tree) -> str:
@@ -34,7 +24,7 @@ def _endpoints(endpoint_slice: Tree, _: datetime) -> str:
     endpoints = endpoint_slice.get("endpoints") or ()
     if not endpoints:
         return UNSET
-    return _first(chain.from_iterable(one.get("addresses") or () for one in endpoints))
+    return first_few(chain.from_iterable(one.get("addresses") or () for one in endpoints))
 
 
 COLUMNS: dict[str, Columns] = {

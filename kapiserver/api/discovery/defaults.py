@@ -5,15 +5,13 @@ Mirrors pkg/apis/discovery/v1/defaults.go.
 
 from __future__ import annotations
 
-from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.defaulting import DefaultFunction, fill_missing
 from kapiserver.api.discovery import v1
 from kapiserver.api.types import Tree, Type
 
 
 def _port(port: Tree) -> None:
-    for name, value in (("name", ""), ("protocol", "TCP")):
-        if port.get(name) is None:
-            port[name] = value
+    fill_missing(port, name="", protocol="TCP")
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {v1.EndpointPort: _port}

@@ -5,7 +5,7 @@ Mirrors pkg/apis/flowcontrol/v1/defaults.go and the mandatory part of its bootst
 
 from __future__ import annotations
 
-from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.defaulting import DefaultFunction, fill_missing
 from kapiserver.api.flowcontrol import v1
 from kapiserver.api.order import settle
 from kapiserver.api.types import Tree, Type
@@ -65,13 +65,6 @@ MANDATORY_PRIORITY_LEVELS: dict[str, Tree] = {
 """The specs of the levels that no one may change, but for the shares of the exempt one."""
 
 
-def _fill_missing(obj: Tree, type_: type[Type], **values: int) -> None:
-    for name, value in values.items():
-        if obj.get(name) is None:
-            obj[name] = value
-    settle(obj, type_)
-
-
 def _schema(spec: Tree) -> None:
     if not spec.get("matchingPrecedence"):
         spec["matchingPrecedence"] = 1000
@@ -79,13 +72,13 @@ def _schema(spec: Tree) -> None:
 
 
 def _exempt(level: Tree) -> None:
-    type_ = v1.ExemptPriorityLevelConfiguration
-    _fill_missing(level, type_, nominalConcurrencyShares=0, lendablePercent=0)
+    fill_missing(level, nominalConcurrencyShares=0, lendablePercent=0)
+    settle(level, v1.ExemptPriorityLevelConfiguration)
 
 
 def _limited(level: Tree) -> None:
-    type_ = v1.LimitedPriorityLevelConfiguration
-    _fill_missing(level, type_, nominalConcurrencyShares=30, lendablePercent=0)
+    fill_missing(level, nominalConcurrencyShares=30, lendablePercent=0)
+    settle(level, v1.LimitedPriorityLevelConfiguration)
 
 
 def _queuing(queuing: Tree) -> None:

@@ -5,7 +5,7 @@ Mirrors pkg/apis/storage/v1/defaults.go.
 
 from __future__ import annotations
 
-from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.defaulting import DefaultFunction, fill_missing
 from kapiserver.api.order import settle
 from kapiserver.api.storage import v1
 from kapiserver.api.types import Tree, Type
@@ -22,15 +22,11 @@ _DRIVER = {
 
 
 def _storage_class(found: Tree) -> None:
-    for name, value in (("reclaimPolicy", "Delete"), ("volumeBindingMode", "Immediate")):
-        if found.get(name) is None:
-            found[name] = value
+    fill_missing(found, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
 def _driver(spec: Tree) -> None:
-    for name, value in _DRIVER.items():
-        if spec.get(name) is None:
-            spec[name] = value
+    fill_missing(spec, **_DRIVER)
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
     settle(spec, v1.CSIDriverSpec)

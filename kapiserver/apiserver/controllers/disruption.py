@@ -15,6 +15,7 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.label_selectors import selection_of
 from kapiserver.api.objects import (
     generation_of,
+    has_condition,
     is_terminating,
     labels_of,
     metadata_of,
@@ -195,7 +196,9 @@ def _status(budget: Tree, pods: Sequence[Tree], expected: int, desired: int, now
         if name in there and datetime.fromisoformat(moment).timestamp() + GONE_SECONDS > now
     }
     healthy = sum(
-        _is_ready(pod) for pod in pods if not is_terminating(pod) and name_of(pod) not in evicted
+        has_condition(pod, "Ready")
+        for pod in pods
+        if not is_terminating(pod) and name_of(pod) not in evicted
     )
     allowed = max(healthy - desired, 0) if expected > 0 else 0
     status: Tree = {
@@ -210,13 +213,6 @@ def _status(budget: Tree, pods: Sequence[Tree], expected: int, desired: int, now
         status["disruptedPods"] = evicted
     settle(status, PodDisruptionBudgetStatus)
     return status
-
-
-def _is_ready(pod: Tree) -> bool:
-    return any(
-        one.get("type") == "Ready" and one.get("status") == "True"
-        for one in value_at(pod, "status", "conditions") or ()
-    )
 
 
 def _conditions(before: Tree, generation: int, now: str, allowed: int) -> list[Tree]:

@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.objects import finalizers_of, is_terminating, metadata_of, name_of, value_at
+from kapiserver.api.objects import (
+    finalizers_of,
+    has_condition,
+    is_terminating,
+    metadata_of,
+    name_of,
+    value_at,
+)
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.controllers.work import Work
@@ -85,8 +92,7 @@ class ServiceCIDRs:
     async def _say(
         self, key: ObjectKey, found: Tree, *, status: str, reason: str, message: str
     ) -> None:
-        conditions = value_at(found, "status", "conditions") or ()
-        if any(one.get("type") == "Ready" and one.get("status") == status for one in conditions):
+        if has_condition(found, "Ready", status):
             return
         condition = {
             "type": "Ready",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from kapiserver.api.objects import (
     annotations_of,
+    has_condition,
     is_terminating,
     labels_of,
     metadata_of,
@@ -56,13 +57,6 @@ def selected(service: Tree, pods: Iterable[Tree]) -> list[Tree]:
         and value_at(pod, "status", "phase") not in ("Failed", "Succeeded")
     ]
     return sorted(found, key=name_of)
-
-
-def _is_ready(pod: Tree) -> bool:
-    return any(
-        one.get("type") == "Ready" and one.get("status") == "True"
-        for one in value_at(pod, "status", "conditions") or ()
-    )
 
 
 def _families(service: Tree) -> list[str]:
@@ -128,7 +122,7 @@ def subsets(service: Tree, pods: Sequence[Tree]) -> list[Tree]:
         address, ports = _address(pod, _families(service)[0]), _ports(pod, service)
         if address is None or ports is None or (is_terminating(pod) and not all_ready):
             continue
-        kind = "addresses" if all_ready or _is_ready(pod) else "notReadyAddresses"
+        kind = "addresses" if all_ready or has_condition(pod, "Ready") else "notReadyAddresses"
         subset: Tree = {kind: [{"ip": address, **_about(pod, service)}]}
         if ports:
             subset["ports"] = ports
@@ -154,7 +148,7 @@ def slices(service: Tree, pods: Sequence[Tree]) -> list[Tree]:
             address, ports = _address(pod, family), _ports(pod, service)
             if address is None or ports is None:
                 continue
-            ready, leaving = _is_ready(pod), is_terminating(pod)
+            ready, leaving = has_condition(pod, "Ready"), is_terminating(pod)
             conditions = {
                 "ready": all_ready or (ready and not leaving),
                 "serving": ready,

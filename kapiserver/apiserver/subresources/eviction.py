@@ -13,6 +13,7 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.label_selectors import selection_of, selects_everything
 from kapiserver.api.objects import (
     generation_of,
+    has_condition,
     is_terminating,
     labels_of,
     name_of,
@@ -143,8 +144,7 @@ async def _budgets_of(server: Server, pod: Tree) -> list[Tree]:
 
 def _uncounted(pod: Tree, budget: Tree) -> bool:
     """Whether a pod is missing already, and others are enough or it may go anyway."""
-    conditions = value_at(pod, "status", "conditions") or ()
-    if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+    if has_condition(pod, "Ready"):
         return False
     if value_at(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True

@@ -6,7 +6,7 @@ Mirrors TokenREST of pkg/registry/core/serviceaccount/storage.
 from __future__ import annotations
 
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
-from kapiserver.api.group import GroupVersion, GroupVersionKind
+from kapiserver.api.group import GroupVersion
 from kapiserver.api.objects import metadata_of, uid_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission import admission
@@ -99,7 +99,7 @@ async def _bound(server: Server, target: Target, reference: Tree) -> list[tuple[
     )
     resource = _BOUND.get(kind.kind) if not kind.group else None
     if resource is None:
-        raise BadRequest(f"cannot bind token to object of type {_shown(kind)}")
+        raise BadRequest(f"cannot bind token to object of type {kind}")
     namespace = "" if resource == "nodes" else target.key.namespace
     name = reference.get("name") or ""
     tree = (await server.stores.named(_CORE, resource).get(ObjectKey(namespace, name))).tree()
@@ -131,7 +131,3 @@ async def _node_of(server: Server, pod: Tree) -> list[tuple[str, Tree]]:
     except NotFound:
         return [("node", {"metadata": {"name": name}})]
     return [("node", node.tree())]
-
-
-def _shown(kind: GroupVersionKind) -> str:
-    return f"{kind.group}/{kind.version}, Kind={kind.kind}"

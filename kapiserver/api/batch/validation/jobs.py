@@ -25,7 +25,7 @@ from kapiserver.api.errors import (
 )
 from kapiserver.api.label_selectors import selection_of, validate_label_selector
 from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import labels_of, name_of, uid_of, value_at
+from kapiserver.api.objects import has_condition, labels_of, name_of, take, uid_of, value_at
 from kapiserver.api.types import Tree
 
 CONTROLLER_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
@@ -224,14 +224,10 @@ def _completions(spec: Tree, before: Tree) -> Iterator[FieldError]:
 def _is_at_rest(old: Tree) -> bool:
     # Suspended, and without pods that could differ from a changed template.
     status = old.get("status") or {}
-    suspended = any(
-        one.get("type") == "Suspended" and one.get("status") == "True"
-        for one in status.get("conditions") or ()
-    )
     return (
         bool(value_at(old, "spec", "suspend"))
         and not status.get("active")
-        and (suspended or not status.get("startTime"))
+        and (has_condition(old, "Suspended") or not status.get("startTime"))
     )
 
 
@@ -239,21 +235,14 @@ def _with_mutable(kept: Tree, wanted: Tree) -> Tree:
     """The old template's pod, with the new one's parts that may change while the job is at rest."""
     spec: Tree = copy.deepcopy(kept.get("spec") or {})
     for name in ("nodeSelector", "tolerations", "schedulingGates"):
-        _take(spec, wanted, name)
+        take(spec, wanted, name)
     affinity, wanted_affinity = spec.get("affinity"), wanted.get("affinity")
     if wanted_affinity is not None or affinity is not None:
         affinity = spec["affinity"] = dict(affinity or {})
-        _take(affinity, wanted_affinity or {}, "nodeAffinity")
+        take(affinity, wanted_affinity or {}, "nodeAffinity")
         if wanted_affinity is None and not affinity:
             del spec["affinity"]
     for kind in ("containers", "initContainers"):
         for one, other in zip(spec.get(kind) or (), wanted.get(kind) or (), strict=False):
-            _take(one, other, "resources")
+            take(one, other, "resources")
     return spec
-
-
-def _take(obj: Tree, other: Tree, name: str) -> None:
-    if name in other:
-        obj[name] = other[name]
-    else:
-        obj.pop(name, None)

@@ -13,7 +13,7 @@ from kapiserver.api.core.validation.resources import amount, is_native, quantity
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import annotations_of, value_at
+from kapiserver.api.objects import annotations_of, take, value_at
 from kapiserver.api.types import Tree
 
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
@@ -125,16 +125,16 @@ def _frozen(new: Tree, old: Tree) -> Iterator[FieldError]:
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     wanted, kept = copy.deepcopy(spec), dict(before)
     if not kept.get("volumeName"):
-        _take(kept, wanted, "volumeName")
+        take(kept, wanted, "volumeName")
     if _moves_class_to_field(new, old):
         wanted.pop("storageClassName", None)
     elif _first_class(new, old):
-        _take(wanted, kept, "storageClassName")
+        take(wanted, kept, "storageClassName")
     if value_at(new, "status", "phase") == "Bound":
         requests = value_at(wanted, "resources", "requests")
         if requests:
             requests["storage"] = value_at(before, "resources", "requests", "storage") or "0"
-        _take(wanted, kept, _CLASS)
+        take(wanted, kept, _CLASS)
     if _full(wanted) != _full(kept):
         detail = (
             "spec is immutable after creation except resources.requests and "
@@ -142,13 +142,6 @@ def _frozen(new: Tree, old: Tree) -> Iterator[FieldError]:
         )
         shown = difference(kept, wanted, PersistentVolumeClaimSpec)
         yield forbidden(_SPEC, f"{detail}\n{shown}")
-
-
-def _take(new: Tree, old: Tree, name: str) -> None:
-    if name in old:
-        new[name] = old[name]
-    else:
-        new.pop(name, None)
 
 
 def _full(spec: Tree) -> Tree:

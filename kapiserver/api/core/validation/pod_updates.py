@@ -13,7 +13,7 @@ from kapiserver.api.core.validation.pod_annotations import MIRROR, changed_annot
 from kapiserver.api.core.validation.pods import pod_itself
 from kapiserver.api.core.validation.scheduling import tolerations
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
-from kapiserver.api.objects import annotations_of, value_at
+from kapiserver.api.objects import annotations_of, take, value_at
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
@@ -130,26 +130,19 @@ def _with_updatable(spec: Tree, before: Tree) -> Tree:
             if "image" in old:
                 container["image"] = old["image"]
     for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
-        _take(found, before, name)
+        take(found, before, name)
     grace = before.get("terminationGracePeriodSeconds")
     if grace is not None and grace < 0 and found.get("terminationGracePeriodSeconds") == 1:
         found["terminationGracePeriodSeconds"] = grace
     if before.get("schedulingGates"):  # not scheduled yet: where it may run can be narrowed
-        _take(found, before, "nodeSelector")
+        take(found, before, "nodeSelector")
         affinity = dict(found.get("affinity") or {})
-        _take(affinity, before.get("affinity") or {}, "nodeAffinity")
+        take(affinity, before.get("affinity") or {}, "nodeAffinity")
         if affinity or "affinity" in before:
             found["affinity"] = affinity
         else:
             found.pop("affinity", None)
     return found
-
-
-def _take(found: Tree, before: Tree, name: str) -> None:
-    if before.get(name) is None:
-        found.pop(name, None)
-    else:
-        found[name] = before[name]
 
 
 def changed_ephemeral_containers(new: Tree, old: Tree) -> Iterator[FieldError]:

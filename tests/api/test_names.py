@@ -63,10 +63,10 @@ def test_messages(check, value, message):
 @pytest.mark.parametrize("check", [row[0] for row in CASES])
 def test_hostile_values(check):
     """A megabyte of the worst letters is refused in no time."""
-    start = time.perf_counter()
+    start = time.process_time()
     for value in ("a" * 10**6 + "!", "a-" * 500_000, "a." * 500_000, "." * 10**6):
         check(value)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
 
 
 def test_generate_name():

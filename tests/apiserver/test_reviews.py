@@ -41,7 +41,7 @@ def test_access(api) -> None:
 
 BOTH = {"resourceAttributes": PODS, "nonResourceAttributes": {"path": "/x", "verb": "get"}}
 REFUSED = [
-    ("SelfSubjectAccessReview", {}, {}, 'spec.resourceAttributes: Invalid value: "null": exactly '
+    ("SelfSubjectAccessReview", {}, {}, 'spec.resourceAttributes: Invalid value: null: exactly '
      "one of nonResourceAttributes or resourceAttributes must be specified"),
     ("SelfSubjectAccessReview", BOTH, {}, "spec.nonResourceAttributes: Invalid value: "
      '{"Path":"/x","Verb":"get"}: cannot be specified in combination with resourceAttributes'),

@@ -147,6 +147,8 @@ class StatusStrategy(Strategy):
     kind            the strategy of the object itself
     keeps           parts of the object that stay as stored
     keeps_metadata  parts of its metadata that do
+    off             parts of the status of features that are off: writes lose them, unless the
+                    object had them
     rule            what the new status must keep to, given (new, old)
     """
 
@@ -156,11 +158,13 @@ class StatusStrategy(Strategy):
         *,
         keeps: tuple[str, ...] = ("spec",),
         keeps_metadata: tuple[str, ...] = (),
+        off: tuple[str, ...] = (),
         rule: UpdateRule = lambda *_: (),
     ) -> None:
         self.kind = kind
         self.keeps = keeps
         self.keeps_metadata = keeps_metadata
+        self.off = off
         self.rule = rule
         self.allow_unconditional_update = kind.allow_unconditional_update
         self.declared = kind.declared
@@ -180,6 +184,10 @@ class StatusStrategy(Strategy):
             keep(new, old, part)
         for part in self.keeps_metadata:
             keep(metadata_of(new), metadata_of(old), part)
+        status, before = new.get("status") or {}, old.get("status") or {}
+        for part in self.off:
+            if not before.get(part):
+                status.pop(part, None)
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(self.rule(new, old))

@@ -150,6 +150,28 @@ def test_changed(name, base, path, value, messages):
     assert refused(name, changed(base, path, value), base) == messages
 
 
+HEALTH = {"name": "disk", "healthConditions": []}
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "part", "value"),
+    [
+        ("csinodes", NODE, "storageHealth", [HEALTH]),
+        ("persistentvolumeclaims", {"status": {"phase": "Bound"}}, "healthStatus", {"a": 1}),
+    ],
+)
+def test_health_of_volumes(name, base, part, value):
+    """What 1.37 tells of the health of storage only where asked to is dropped, unless it was
+    there."""
+    status = strategy(f"{name}/status")
+    before = {**changed(base), "metadata": {"name": "x"}}
+    told = changed(before, f"status/{part}", value)
+    for old, kept in ((before, False), (told, True)):
+        new = changed(told)
+        status.prepare_for_update(new, old)
+        assert (part in new["status"]) is kept
+
+
 def test_driver_generations():
     """A driver's spec has generations, though it has no status."""
     old, new = changed(DRIVER), changed(DRIVER, "spec/podInfoOnMount", True)

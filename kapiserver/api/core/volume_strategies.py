@@ -100,7 +100,7 @@ _PERSISTENT_VOLUME_CLAIM = PersistentVolumeClaimStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "persistentvolumeclaims": _PERSISTENT_VOLUME_CLAIM,
     "persistentvolumeclaims/status": StatusStrategy(
-        _PERSISTENT_VOLUME_CLAIM, rule=changed_claim_status
+        _PERSISTENT_VOLUME_CLAIM, off=("healthStatus",), rule=changed_claim_status
     ),
     "persistentvolumes": _PERSISTENT_VOLUME,
     "persistentvolumes/status": StatusStrategy(_PERSISTENT_VOLUME),

@@ -144,7 +144,9 @@ _CSI_NODE = CSINodeStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "csidrivers": CSIDriverStrategy(),
     "csinodes": _CSI_NODE,
-    "csinodes/status": StatusStrategy(_CSI_NODE, keeps_metadata=STATUS_METADATA),
+    "csinodes/status": StatusStrategy(
+        _CSI_NODE, keeps_metadata=STATUS_METADATA, off=("storageHealth",)
+    ),
     "csistoragecapacities": CSIStorageCapacityStrategy(),
     "storageclasses": StorageClassStrategy(),
     "volumeattachments": _ATTACHMENT,

@@ -92,17 +92,25 @@ def _empty(type_: type[Kind], kind: str, api_version: str) -> Tree:
 
 
 def field_manager(server: Server, target: Target, *, is_new: bool = False) -> FieldManager:
-    """What follows writes to the target, in the version of the URL. What it does may raise NotYet
-    but for a new object, whose fields are the writer's."""
+    """What follows writes to the target, in the version of its bodies. What it does may raise
+    NotYet but for a new object, whose fields are the writer's."""
     scheme = server.scheme
     asks = target.resource.definition and not is_new
     converted = server.custom_resources.converted if asks else None
+    kind = _kind_of(target)
     return FieldManager(
-        schemas=KindSchemas(scheme, target.version.with_kind(target.resource.kind), converted),
-        version=str(target.version),
+        schemas=KindSchemas(scheme, kind, converted),
+        version=str(kind.group_version),
         subresource=target.subresource,
         ignored=scheme.strategy(target.resource, target.subresource).reset_fields,
     )
+
+
+def _kind_of(target: Target) -> GroupVersionKind:
+    """Whose fields have owners: the body's, or those of the object of which it is a view."""
+    if target.view is None:
+        return target.kind
+    return target.version.with_kind(target.resource.kind)
 
 
 def manager_of(request: Request, options: Tree) -> str:
@@ -127,8 +135,9 @@ def follow(
     NotYet."""
     scheme = server.scheme
     fields = field_manager(server, target, is_new=live is None)
-    before = None if live is None else in_version(scheme, live, target.version)
-    after = in_version(scheme, new, target.version)
+    version = _kind_of(target).group_version
+    before = None if live is None else in_version(scheme, live, version)
+    after = in_version(scheme, new, version)
     try:
         if target.resource.definition:  # trees of a declared type fit it, these may not
             for tree in (before, after):

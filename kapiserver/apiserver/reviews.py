@@ -20,6 +20,7 @@ from kapiserver.apiserver.accept import Wanted
 from kapiserver.apiserver.body import decode_object, field_validation, place, read_body
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.field_managers import follow
 from kapiserver.apiserver.object_answers import answer_plain
 from kapiserver.apiserver.options import read_options
 from kapiserver.apiserver.request import Request, User
@@ -47,6 +48,7 @@ async def review(server: Server, request: Request) -> Answer:
     options = read_options(server, request, "CreateOptions")
     question = decode_object(server, target, body, field_validation(options), request.warnings)
     place(target, question)
+    follow(server, request, target, options, live=None, new=question)
     answer = await QUESTIONS[target.resource.kind](server, request, question)
     return answer_plain(server, form, answer, 201)
 

@@ -38,6 +38,9 @@ def claims_of(token):
 def test_token(api, account, namespace):
     """A token names its account and issuer, and the published key proves it."""
     answer = api.post(f"{account}/token", {"spec": {"audiences": ["me"]}})
+    (entry,) = answer.json["metadata"]["managedFields"]
+    assert (entry["apiVersion"], entry["subresource"]) == ("authentication.k8s.io/v1", "token")
+    assert entry["fieldsV1"] == {"f:spec": {"f:audiences": {}, "f:expirationSeconds": {}}}
     assert answer.status == 201
     body = answer.json
     assert body["kind"] == "TokenRequest"

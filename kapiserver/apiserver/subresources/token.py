@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
 from kapiserver.api.group import GroupVersion
+from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import metadata_of, uid_of, value_at
+from kapiserver.api.order import settle
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission import admission
 from kapiserver.apiserver.answers import answer_tree
 from kapiserver.apiserver.body import decode_object, field_validation, read_body
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest, UnknownResource
+from kapiserver.apiserver.field_managers import follow
 from kapiserver.apiserver.options import is_dry_run, read_options
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.respond import Answer
@@ -40,9 +43,10 @@ async def request(server: Server, request: Request) -> Answer:
     _place(target, asked)
     account = (await target.store.get(target.key)).tree()
     spec = asked.setdefault("spec", {})
-    spec["audiences"] = spec.get("audiences") or list(tokens.audiences)
     if spec.get("expirationSeconds") is None:
         spec["expirationSeconds"] = _DEFAULT_SECONDS
+    follow(server, request, target, options, live=None, new=asked)
+    spec["audiences"] = spec.get("audiences") or list(tokens.audiences)
     spec.setdefault("boundObjectRef", None)
     _check(spec["expirationSeconds"])
     admit = admission(server, request, target, dry_run=is_dry_run(options))
@@ -53,6 +57,7 @@ async def request(server: Server, request: Request) -> Answer:
     seconds = spec["expirationSeconds"]
     now = server.clock.now()
     metadata_of(asked)["creationTimestamp"] = timestamp(now)
+    settle(metadata_of(asked), ObjectMeta)
     asked["status"] = {
         "token": tokens.sign(account, bound, spec["audiences"], seconds),
         "expirationTimestamp": timestamp(now + seconds),

@@ -178,3 +178,25 @@ def test_finalize(api):
     answer = api.put("/api/v1/namespaces/fin/finalize", created)
     assert answer.status == 200, answer.body
     assert answer.json["spec"]["finalizers"] == ["kubernetes", "example.com/more"]
+
+
+def test_declared_rules_come_last(api):
+    """What types declare is told after all handwritten rules, in their place, without a value."""
+    classes = "/apis/storage.k8s.io/v1/storageclasses"
+    body = {"metadata": {"name": "declared"}, "provisioner": "example.com/disk"}
+    made = api.post(classes, body)
+    assert made.status == 201
+    wrong = {**made.json, "provisioner": "", "allowedTopologies": [{}]}
+    answer = api.put(f"{classes}/declared", wrong)
+    assert answer.status == 422
+    where = "allowedTopologies[0].matchLabelExpressions"
+    assert answer.json["details"]["causes"] == [
+        {"reason": "FieldValueRequired", "message": "Required value", "field": where},
+        {
+            "reason": "FieldValueInvalid",
+            "message": "Invalid value: null: field is immutable",
+            "field": "provisioner",
+        },
+        {"reason": "FieldValueRequired", "message": "Required value", "field": "provisioner"},
+    ]
+    assert api.delete(f"{classes}/declared").status == 200

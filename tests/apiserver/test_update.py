@@ -180,16 +180,19 @@ def test_finalize(api):
     assert answer.json["spec"]["finalizers"] == ["kubernetes", "example.com/more"]
 
 
+TOPOLOGIES = [{"matchLabelExpressions": [{"key": "a", "values": []}]}]
+
+
 def test_declared_rules_come_last(api):
     """What types declare is told after all handwritten rules, in their place, without a value."""
     classes = "/apis/storage.k8s.io/v1/storageclasses"
     body = {"metadata": {"name": "declared"}, "provisioner": "example.com/disk"}
     made = api.post(classes, body)
     assert made.status == 201
-    wrong = {**made.json, "provisioner": "", "allowedTopologies": [{}]}
+    wrong = {**made.json, "provisioner": "", "allowedTopologies": TOPOLOGIES}
     answer = api.put(f"{classes}/declared", wrong)
     assert answer.status == 422
-    where = "allowedTopologies[0].matchLabelExpressions"
+    where = "allowedTopologies[0].matchLabelExpressions[0].values"
     assert answer.json["details"]["causes"] == [
         {"reason": "FieldValueRequired", "message": "Required value", "field": where},
         {

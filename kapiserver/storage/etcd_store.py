@@ -107,7 +107,8 @@ class EtcdStore(KV):
     async def open(self) -> None:
         """Find out where the store stands, and begin to watch it. Raises Unavailable, EtcdError."""
         try:
-            self._revision = await self._mark()
+            # Not by a write: an etcd without space is still good to read.
+            self._revision = await self.current_revision()
         except BaseException:
             await self._etcd.close()
             raise
@@ -272,7 +273,7 @@ class EtcdStore(KV):
                 # Away for longer than history is kept: nobody can be told what was missed. In one
                 # turn, so that no watch begins before what the next stream will leave out.
                 with suppress(StorageError):
-                    self._revision = await self._mark()
+                    self._revision = await self.current_revision()
                     self._recent = Recent(self._revision)
                     for watch in self._watches:
                         watch.end(error)

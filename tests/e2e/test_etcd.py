@@ -210,6 +210,26 @@ def test_a_hung_etcd(tmp_path: Path) -> None:
         member.remove()
 
 
+def test_an_etcd_without_space(tmp_path: Path) -> None:
+    """Writes to a full etcd fail in its words, and what is there can be read, in a server that
+    starts meanwhile too."""
+    member = Member(flags=["--quota-backend-bytes=4000000"])
+    member.start()
+    member.wait()
+    body = {"metadata": {"generateName": "large"}, "data": {"k": "x" * 900_000}}
+    try:
+        with serving(tmp_path / "one", member, "/registry") as one:
+            for _ in range(8):
+                with asked(one, "POST", CONFIGMAPS, body) as answer:
+                    last = answer.status, json.loads(answer.read())
+            assert last[0] == 500
+            assert last[1]["message"] == "etcdserver: mvcc: database space exceeded"
+            with serving(tmp_path / "other", member, "/registry") as other:
+                assert names(call(other, "GET", CONFIGMAPS)) == names(call(one, "GET", CONFIGMAPS))
+    finally:
+        member.remove()
+
+
 def test_prefixes_are_apart(tmp_path: Path, etcd: Member, prefix: str) -> None:
     """Servers with different prefixes share an etcd and see nothing of each other."""
     with (

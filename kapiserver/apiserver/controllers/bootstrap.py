@@ -10,9 +10,11 @@ import asyncio
 import orjson
 
 from kapiserver.api.group import GroupVersion
+from kapiserver.api.objects import name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.storage.errors import AlreadyExists
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.errors import AlreadyExists, NotFound, Refused
 
 CORE = GroupVersion("", "v1")
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -36,6 +38,11 @@ async def create(server: Server, resource: str, tree: Tree) -> None:
         await store.create(decoded(server, tree), namespace=namespace)
     except AlreadyExists:
         return
+    except Refused as error:  # a store without space says so before it looks
+        try:
+            await store.get(ObjectKey(namespace, name_of(tree)))
+        except NotFound:
+            raise error from None
 
 
 def decoded(server: Server, tree: Tree) -> Tree:

@@ -137,20 +137,20 @@ def _run_open(plan: _Plan, tree: Tree) -> None:
     for child in plan.children:
         if child.form == "inline":
             _run_open(child.plan, tree)
-            continue
-        below = tree.get(child.name)
-        if child.form == "list":
-            for item in below or ():
-                if isinstance(item, dict):
-                    _run(child.plan, item)
-        elif child.form == "map":
-            for item in (below or {}).values():
-                if isinstance(item, dict):
-                    _run(child.plan, item)
-        elif isinstance(below, dict):
-            _run(child.plan, below)
-        elif below is None and child.form == "struct":
-            below = {}
-            _run(child.plan, below)
-            if below:
-                tree[child.name] = below
+        else:
+            _run_below(child, tree)
+
+
+def _run_below(child: _Child, tree: Tree) -> None:
+    below = tree.get(child.name)
+    if child.form in ("list", "map"):
+        for item in below.values() if isinstance(below, dict) else below or ():
+            if isinstance(item, dict):
+                _run(child.plan, item)
+    elif isinstance(below, dict):
+        _run(child.plan, below)
+    elif below is None and child.form == "struct":
+        below = {}
+        _run(child.plan, below)
+        if below:
+            tree[child.name] = below

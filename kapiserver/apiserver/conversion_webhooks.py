@@ -97,16 +97,7 @@ def _converted(answer: Any, version: str, uid: str) -> Sequence[Any]:
 def _checked(before: Tree, after: Any, version: GroupVersion, where: str) -> Tree:
     """The converted object with the metadata that no webhook changes. Raises
     ConversionRefused."""
-    kind = after.get("kind") if isinstance(after, dict) else None
-    if not isinstance(kind, str) or not kind:
-        raise ConversionRefused(f"Object 'Kind' is missing in '{write_document(after).decode()}'")
-    got = after.get("apiVersion") or ""
-    if got != str(version):
-        words = f"invalid groupVersion (expected {version}, received {got})"
-        raise ConversionRefused(f"{where} object at index 0: {words}")
-    if kind != before["kind"]:
-        words = f"invalid kind (expected {before['kind']}, received {kind})"
-        raise ConversionRefused(f"{where} object at index 0: {words}")
+    _check_kind(before, after, version, where)
     if "metadata" not in after:
         raise ConversionRefused(f"{where} metadata: missing metadata in converted object")
     metadata, changed = before.get("metadata") or {}, after["metadata"]
@@ -118,20 +109,27 @@ def _checked(before: Tree, after: Any, version: GroupVersion, where: str) -> Tre
         if one != other:
             raise ConversionRefused(f"{where} object: must have the same {word}: {one} != {other}")
     kept = {name: copied(one) for name, one in metadata.items() if name not in _RULES}
-    for name, rule in _RULES.items():
+    for name in _RULES:
         value = changed.get(name)
-        if value is None:
-            continue
-        # Go's name of the path is another one.
-        path = Path("metadata.annotation" if name == "annotations" else f"metadata.{name}")
-        problem = _problem(name, value)
-        if not problem and value != metadata.get(name):
-            problem = _broken(rule(value, path))
-        if problem:
+        if problem := _problem(name, value, metadata.get(name)):
             raise ConversionRefused(f"{where} metadata: {problem}")
         if value:
             kept[name] = value
     return {**after, "metadata": kept}
+
+
+def _check_kind(before: Tree, after: Any, version: GroupVersion, where: str) -> None:
+    """Raises ConversionRefused when it is not the same kind in the version asked for."""
+    kind = after.get("kind") if isinstance(after, dict) else None
+    if not isinstance(kind, str) or not kind:
+        raise ConversionRefused(f"Object 'Kind' is missing in '{write_document(after).decode()}'")
+    got = after.get("apiVersion") or ""
+    if got != str(version):
+        words = f"invalid groupVersion (expected {version}, received {got})"
+        raise ConversionRefused(f"{where} object at index 0: {words}")
+    if kind != before["kind"]:
+        words = f"invalid kind (expected {before['kind']}, received {kind})"
+        raise ConversionRefused(f"{where} object at index 0: {words}")
 
 
 _RULES: Mapping[str, Callable[[dict[str, str], Path], Sequence[FieldError]]] = {
@@ -141,13 +139,20 @@ _RULES: Mapping[str, Callable[[dict[str, str], Path], Sequence[FieldError]]] = {
 """What a webhook may change of the metadata."""
 
 
-def _problem(name: str, value: Any) -> str:
+def _problem(name: str, value: Any, before: Any) -> str:
+    """What is wrong with labels or annotations; what was there before is let be."""
+    if value is None:
+        return ""
     if not isinstance(value, dict):
         return f"invalid metadata.{name} of type {_go(value)} in converted object"
     for key, one in value.items():
         if not isinstance(one, str):
             return f"metadata.{name}[{key}] must be a string, but is {_go(one)} in converted object"
-    return ""
+    if value == before:
+        return ""
+    # Go's name of the path is another one.
+    path = Path("metadata.annotation" if name == "annotations" else f"metadata.{name}")
+    return _broken(_RULES[name](value, path))
 
 
 def _broken(errors: Sequence[FieldError]) -> str:

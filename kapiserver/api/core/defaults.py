@@ -174,12 +174,7 @@ def _service(service: Tree) -> None:
     spec = service.setdefault("spec", {})
     _fill(spec, sessionAffinity="None", type="ClusterIP")
     kind = spec["type"]
-    if spec["sessionAffinity"] == "None":
-        spec.pop("sessionAffinityConfig", None)
-    if spec["sessionAffinity"] == "ClientIP":
-        config = spec.get("sessionAffinityConfig") or {}
-        if (config.get("clientIP") or {}).get("timeoutSeconds") is None:
-            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10800}}
+    _session_affinity(spec)
     for port in spec.get("ports") or ():
         _fill(port, protocol="TCP")
         if not port.get("targetPort"):
@@ -194,12 +189,24 @@ def _service(service: Tree) -> None:
         fill_missing(spec, internalTrafficPolicy="Cluster")
     if kind == "LoadBalancer":
         fill_missing(spec, allocateLoadBalancerNodePorts=True)
-        balancer = (service.get("status") or {}).get("loadBalancer") or {}
-        for ingress in balancer.get("ingress") or ():
-            if ingress.get("ip"):
-                fill_missing(ingress, ipMode="VIP")
-                settle(ingress, v1.LoadBalancerIngress)
+        _balancer((service.get("status") or {}).get("loadBalancer") or {})
     settle(spec, v1.ServiceSpec)
+
+
+def _balancer(status: Tree) -> None:
+    for ingress in status.get("ingress") or ():
+        if ingress.get("ip"):
+            fill_missing(ingress, ipMode="VIP")
+            settle(ingress, v1.LoadBalancerIngress)
+
+
+def _session_affinity(spec: Tree) -> None:
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    if spec["sessionAffinity"] == "ClientIP":
+        config = spec.get("sessionAffinityConfig") or {}
+        if (config.get("clientIP") or {}).get("timeoutSeconds") is None:
+            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10800}}
 
 
 def _secret(secret: Tree) -> None:

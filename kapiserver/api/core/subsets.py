@@ -5,7 +5,7 @@ Mirrors RepackSubsets of pkg/api/v1/endpoints; the order of the result is by add
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from kapiserver.api.addresses import address_of
@@ -13,6 +13,8 @@ from kapiserver.api.types import Tree
 
 _AddressKey: TypeAlias = tuple[str, str]
 _PortKey: TypeAlias = tuple[str, int, str, str]
+_States: TypeAlias = frozenset[tuple[_AddressKey, bool]]
+"""Addresses, and whether each is ready."""
 _KINDS = (("addresses", True), ("notReadyAddresses", False))
 _NO_PORT: _PortKey = ("", -1, "", "")
 
@@ -32,21 +34,31 @@ def repacked(subsets: Sequence[Tree]) -> list[Tree]:
                 for port in given or (_NO_PORT,):
                     found = ready.setdefault(port, {})
                     found[key] = found.get(key, True) and is_ready
-    shared: dict[frozenset[tuple[_AddressKey, bool]], list[_PortKey]] = {}
+    sharing: dict[_States, list[_PortKey]] = {}
     for port, found in ready.items():
-        shared.setdefault(frozenset(found.items()), []).append(port)
-    packed = []
-    for states, keys in shared.items():
-        subset = {}
-        for kind, is_ready in _KINDS:
-            chosen = sorted((key for key, state in states if state is is_ready), key=_rank)
-            if chosen:
-                subset[kind] = [addresses[key] for key in chosen]
-        if keys != [_NO_PORT]:
-            subset["ports"] = [ports[key] for key in sorted(keys) if key != _NO_PORT]
-        packed.append((min(map(_rank, dict(states))), min(keys), subset))
-    packed.sort(key=lambda one: one[:2])
-    return [subset for *_, subset in packed]
+        sharing.setdefault(frozenset(found.items()), []).append(port)
+    in_order = sorted(
+        sharing.items(), key=lambda one: (min(_rank(key) for key, _ in one[0]), min(one[1]))
+    )
+    return [_subset(states, keys, addresses, ports) for states, keys in in_order]
+
+
+def _subset(
+    states: _States,
+    keys: Sequence[_PortKey],
+    addresses: Mapping[_AddressKey, Tree],
+    ports: Mapping[_PortKey, Tree],
+) -> Tree:
+    """One set of addresses with the ports that have it in common."""
+    subset: Tree = {}
+    for kind, is_ready in _KINDS:
+        chosen = sorted((key for key, state in states if state is is_ready), key=_rank)
+        if chosen:
+            subset[kind] = [addresses[key] for key in chosen]
+    numbered = sorted(key for key in keys if key != _NO_PORT)
+    if numbered:
+        subset["ports"] = [ports[key] for key in numbered]
+    return subset
 
 
 def _address_key(address: Tree) -> _AddressKey:

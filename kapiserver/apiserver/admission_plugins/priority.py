@@ -6,6 +6,7 @@ Mirrors plugin/pkg/admission/priority.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kapiserver.api.core import v1
 from kapiserver.api.group import GroupVersion
@@ -56,24 +57,14 @@ async def validate(
 
 async def _resolve(server: Server, attributes: Attributes, spec: Tree) -> None:
     name = spec.get("priorityClassName")
-    value, policy = 0, _PREEMPTS
-    if not name:
-        defaults = [one for one in await _classes(server) if one.get("globalDefault")]
-        if defaults:
-            chosen = min(defaults, key=lambda one: one.get("value") or 0)
-            spec["priorityClassName"] = name_of(chosen)
-            value, policy = chosen.get("value") or 0, chosen.get("preemptionPolicy") or _PREEMPTS
+    if name:
+        chosen = await _named(server, attributes, name)
     else:
-        store = server.stores.named(_SCHEDULING, "priorityclasses")
-        key = ObjectKey("", name)
-        try:
-            found = (await store.get(key, resource_version="0")).tree()
-        except NotFound:
-            try:
-                found = (await store.get(key)).tree()
-            except NotFound:
-                raise attributes.forbidden(f"no PriorityClass with name {name} was found") from None
-        value, policy = found.get("value") or 0, found.get("preemptionPolicy") or _PREEMPTS
+        defaults = [one for one in await _classes(server) if one.get("globalDefault")]
+        chosen = min(defaults, key=lambda one: one.get("value") or 0, default={})
+        if chosen:
+            spec["priorityClassName"] = name_of(chosen)
+    value, policy = chosen.get("value") or 0, chosen.get("preemptionPolicy") or _PREEMPTS
     asked = spec.get("priority")
     if asked is not None and asked != value:
         raise attributes.forbidden(
@@ -88,6 +79,15 @@ async def _resolve(server: Server, attributes: Attributes, spec: Tree) -> None:
             f"priority admission controller computed {policy} from the given PriorityClass name"
         )
     spec["preemptionPolicy"] = policy
+
+
+async def _named(server: Server, attributes: Attributes, name: str) -> Tree:
+    """The class of that name, one that was made just now too. Raises Forbidden."""
+    store = server.stores.named(_SCHEDULING, "priorityclasses")
+    for version in ("0", ""):
+        with suppress(NotFound):
+            return (await store.get(ObjectKey("", name), resource_version=version)).tree()
+    raise attributes.forbidden(f"no PriorityClass with name {name} was found")
 
 
 async def _classes(server: Server) -> Sequence[Tree]:

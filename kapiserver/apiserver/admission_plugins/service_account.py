@@ -131,26 +131,12 @@ def _secrets(account: Tree, spec: Tree) -> Iterator[str]:
     """Secrets that the account does not name."""
     name = account["metadata"]["name"]
     known = {one.get("name") for one in account.get("secrets") or ()}
-    ends = f"is not allowed because service account {name} does not reference that secret"
-    for volume in spec.get("volumes") or ():
-        secret = (volume.get("secret") or {}).get("secretName")
+    for where, secret in _references(spec):
         if secret and secret not in known:
-            yield f'volume with secret.secretName="{secret}" {ends}'
-    kinds = (("initContainers", "init container"), ("containers", "container"),
-             ("ephemeralContainers", "ephemeral container"))  # fmt: skip
-    for kind, what in kinds:
-        for container in spec.get(kind) or ():
-            begins = f"{what} {container.get('name')} with"
-            for source in container.get("envFrom") or ():
-                secret = (source.get("secretRef") or {}).get("name")
-                if secret and secret not in known:
-                    yield f'{begins} envFrom referencing secret.secretName="{secret}" {ends}'
-            for variable in container.get("env") or ():
-                reference = (variable.get("valueFrom") or {}).get("secretKeyRef") or {}
-                secret = reference.get("name")
-                if secret and secret not in known:
-                    named = f"envVar {variable.get('name')}"
-                    yield f'{begins} {named} referencing secret.secretName="{secret}" {ends}'
+            yield (
+                f'{where} secret.secretName="{secret}" is not allowed because service account '
+                f"{name} does not reference that secret"
+            )
     pulls = {one.get("name") for one in account.get("imagePullSecrets") or ()}
     for index, one in enumerate(spec.get("imagePullSecrets") or ()):
         if one.get("name") not in pulls:
@@ -158,3 +144,25 @@ def _secrets(account: Tree, spec: Tree) -> Iterator[str]:
                 f'imagePullSecrets[{index}].name="{one.get("name")}" is not allowed because '
                 f"service account {name} does not reference that imagePullSecret"
             )
+
+
+_CONTAINERS = (
+    ("initContainers", "init container"),
+    ("containers", "container"),
+    ("ephemeralContainers", "ephemeral container"),
+)
+
+
+def _references(spec: Tree) -> Iterator[tuple[str, str | None]]:
+    """Where a pod asks for a secret, in words, and which."""
+    for volume in spec.get("volumes") or ():
+        yield "volume with", (volume.get("secret") or {}).get("secretName")
+    for kind, what in _CONTAINERS:
+        for container in spec.get(kind) or ():
+            begins = f"{what} {container.get('name')} with"
+            for source in container.get("envFrom") or ():
+                secret = (source.get("secretRef") or {}).get("name")
+                yield f"{begins} envFrom referencing", secret
+            for variable in container.get("env") or ():
+                reference = (variable.get("valueFrom") or {}).get("secretKeyRef") or {}
+                yield f"{begins} envVar {variable.get('name')} referencing", reference.get("name")

@@ -221,20 +221,25 @@ def _plan_node_ports(new: Tree, had: set[int], ports: Ports, taken: Held) -> Non
             continue
         if not number and not had:
             number = of_port.get(port.get("port") or 0) or asked.get(port.get("port") or 0) or 0
-        try:
-            if not number:
-                number = ports.take_next()
-                taken.ports.add(number)
-            elif number not in had and number not in taken.ports:
+        if not number:
+            number = _next_port(ports)
+        elif number not in had and number not in taken.ports:
+            try:
                 ports.take(number)
-                taken.ports.add(number)
-        except PortNotAllocated as error:
-            if not number:
-                raise InternalError(f"failed to allocate a nodePort: {error}") from None
-            at = (_SPEC / "ports")[index] / "nodePort"
-            raise _refused(new, at, number, str(error)) from None
+            except PortNotAllocated as error:
+                at = (_SPEC / "ports")[index] / "nodePort"
+                raise _refused(new, at, number, str(error)) from None
+        if number not in had:
+            taken.ports.add(number)
         port["nodePort"] = number
         of_port.setdefault(port.get("port") or 0, number)
+
+
+def _next_port(ports: Ports) -> int:
+    try:
+        return ports.take_next()
+    except PortNotAllocated as error:
+        raise InternalError(f"failed to allocate a nodePort: {error}") from None
 
 
 def _plan_health_port(new: Tree, had: set[int], ports: Ports, taken: Held) -> None:

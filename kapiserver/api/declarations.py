@@ -43,7 +43,7 @@ class Declared:
     """What is declared of one value.
 
     first     rules that come before all others; where one speaks, nothing else is looked at
-    rules     further rules, of a value that is there
+    rules     further rules, of a value that is there, and of all objects
     fields    of an object: its fields, in order; one that is missing counts as empty
     pointer   the value may be missing as a whole, and then its fields are not looked at
     items     of a list: each item
@@ -69,7 +69,7 @@ class Declared:
             return
         if old is None and self.pointer:
             old = ABSENT  # what lies in it was not there either
-        if new not in (None, "", []) or self.pointer:
+        if new not in (None, "", []) or self.pointer or self.fields:
             for rule in self.rules:
                 yield from rule(new, old, path)
         if self.items is not None:
@@ -117,8 +117,21 @@ def immutable(_: Any, old: Any, path: Path) -> Iterator[FieldError]:
 
 def unmodified(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
     """A value that may be set and cleared, and not be changed."""
-    if old is not ABSENT and old and new:
+    if None not in (old, new) and old is not ABSENT:
         yield invalid(path, None, "field cannot be modified once set")
+
+
+def uncleared(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
+    """A value that stays, once it is set."""
+    if old not in (None, ABSENT) and new is None:
+        yield invalid(path, None, "field cannot be cleared once set")
+
+
+def rising(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
+    """A number that never gets smaller."""
+    if old is not ABSENT and old is not None and new is not None and new < old:
+        detail = f"cannot decrement, must be greater than or equal to {old}"
+        yield invalid(path, new, detail)
 
 
 def needed(new: Any, _: Any, path: Path) -> Iterator[FieldError]:

@@ -3,8 +3,9 @@ storagemigration and lifecycle."""
 
 import pytest
 
+from kapiserver.api import names
 from tests.api.test_columns import cells
-from tests.objects import GONE, changed, defaulted, strategy, texts
+from tests.objects import GONE, changed, defaulted, refused, strategy, texts
 
 
 def _object(version, kind, name, spec, *, namespace=None):
@@ -125,6 +126,18 @@ NEW = [
     ("evictionrequests", REQUEST, "spec/target", {}, [
         'spec.target: Invalid value: "": must specify one of: `pod`'
     ]),
+    ("evictionrequests", REQUEST, "spec/target", GONE, [
+        'spec.target: Invalid value: "": must specify one of: `pod`'
+    ]),
+    ("evictionrequests", REQUEST, "spec", {"target": {"pod": {"name": "P", "uid": "u"}}}, [
+        f'spec.target.pod.name: Invalid value: "P": {names.dns1123_subdomain("P")[0]}',
+        'spec.target.pod.uid: Invalid value: "u": must be a lowercase UUID in 8-4-4-4-12 format',
+        "spec.requester: Required value",
+        "spec.intent: Required value",
+    ]),
+    ("evictionrequests", REQUEST, "spec/requester", "me", [
+        'spec.requester: Invalid value: "me": must be a domain-prefixed key (such as "acme.io/foo")'
+    ]),
     ("evictionrequests", REQUEST, "spec/intent", "Odd", [
         'spec.intent: Unsupported value: "Odd": supported values: "Eviction", "Withdrawn"'
     ]),
@@ -134,7 +147,7 @@ NEW = [
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
     """Each kind keeps to its rules."""
-    assert texts(strategy(name).validate(changed(base, path, value))) == messages
+    assert refused(name, changed(base, path, value)) == messages
 
 
 KEPT = [
@@ -155,7 +168,63 @@ KEPT = [
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), KEPT)
 def test_changed(name, base, path, value, messages):
     """What cannot change does not, and the message says so."""
-    assert texts(strategy(name).validate_update(changed(base, path, value), base)) == messages
+    assert refused(name, changed(base, path, value), base) == messages
+
+
+EVICTION = {
+    **REQUEST,
+    "kind": "Eviction",
+    "spec": {"target": REQUEST["spec"]["target"]},
+    "status": {
+        "observedGeneration": 3,
+        "requesters": [{"name": "a.b/c", "intent": "Eviction"}],
+        "targetResponders": [{"name": "a.b/r", "priority": 0, "state": "Active"}],
+        "responders": [{"name": "a.b/r", "startTime": "2026-01-01T00:00:00Z"}],
+    },
+}
+REPORTS = [
+    ("observedGeneration", 4, []),
+    ("observedGeneration", 2, [
+        "observedGeneration: Invalid value: 2: cannot decrement, must be greater than or equal to 3"
+    ]),
+    ("observedGeneration", GONE, [
+        "observedGeneration: Invalid value: null: field cannot be cleared once set"
+    ]),
+    ("requesters/0/name", "me", [
+        'requesters[0].name: Invalid value: "me": must be a domain-prefixed key (such as '
+        '"acme.io/foo")'
+    ]),
+    ("requesters", [{"name": "a.b/c", "intent": "Odd"}, {"name": "a.b/c", "intent": "Eviction"}], [
+        'requesters[1]: Duplicate value: {"name":"a.b/c","intent":"Eviction"}',
+        'requesters[0].intent: Unsupported value: "Odd": supported values: "Eviction", "Withdrawn"',
+    ]),
+    ("targetResponders/0/priority", 1, [
+        "targetResponders[0].priority: Invalid value: null: field cannot be modified once set"
+    ]),
+    ("targetResponders/0/state", "Odd", [
+        'targetResponders[0].state: Unsupported value: "Odd": supported values: "Active", '
+        '"Canceled", "Completed", "Inactive", "Interrupted"'
+    ]),
+    ("responders/0/startTime", "2026-01-01T00:00:01Z", [
+        "responders[0].startTime: Invalid value: null: field cannot be modified once set"
+    ]),
+    ("responders/0/startTime", GONE, [
+        "responders[0].startTime: Invalid value: null: field cannot be cleared once set"
+    ]),
+    ("responders/0/message", "x" * 4001, [
+        "responders[0].message: Too long: may not be more than 4000 characters"
+    ]),
+    ("responders", [{"name": f"a.b/r{i}"} for i in range(12)], [
+        "responders: Too many: 12: must have at most 11 items"
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value", "messages"), REPORTS)
+def test_reports_of_evictions(path, value, messages):
+    """What is reported of an eviction keeps to what its type declares."""
+    new = changed(EVICTION, f"status/{path}", value)
+    assert refused("evictions/status", new, EVICTION) == [f"status.{one}" for one in messages]
 
 
 def test_local_services_are_available():

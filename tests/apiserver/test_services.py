@@ -1,12 +1,14 @@
 """Addresses and node ports of services, and the service `kubernetes`."""
 
 import asyncio
+import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from kapiserver.api.group import GroupVersion
+from kapiserver.apiserver.allocation.addresses import candidates, has_address, service_ranges
 from kapiserver.apiserver.allocation.repair import Repair
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.controllers.wake import Wakes
@@ -271,6 +273,22 @@ def test_dual_stack_and_repair():
             assert set(spec["clusterIPs"]) <= used[3]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("10.0.0.0/30", 2), ("10.0.0.0/29", 6), ("10.0.0.0/28", 14), ("10.0.0.0/27", 30),
+        ("10.0.0.0/24", 254), ("10.0.0.0/20", 4094), ("fd00::/126", 3), ("fd00::/124", 15),
+        ("fd00::/123", 31), ("fd00::/120", 255),
+    ],
+)  # fmt: skip
+def test_addresses_of_a_range(text, count):
+    """Whatever its size, each address of a range is had once, and none beside it."""
+    (network,) = service_ranges(text)
+    found = list(candidates(network, random.Random(7)))
+    assert len(found) == len(set(found)) == count
+    assert all(has_address(network, address) for address in found)
 
 
 def test_a_store_that_is_away(caplog):

@@ -64,7 +64,7 @@ class Addresses:
     async def take(self, address: str, service: Tree, *, dry_run: bool) -> None:
         """Take one that was asked for. Raises NotAllocated."""
         wanted = ipaddress.ip_address(address)
-        if not any(_has(one, wanted) for one in await self.ranges()):
+        if not any(has_address(one, wanted) for one in await self.ranges()):
             raise NotAllocated(OUTSIDE)
         if not dry_run:
             await self._create(wanted, service)
@@ -75,7 +75,7 @@ class Addresses:
         for network in await self.ranges():
             if f"IPv{network.version}" != family:
                 continue
-            for address in _candidates(network, self._random):
+            for address in candidates(network, self._random):
                 if used is not None and str(address) in used:
                     continue
                 if dry_run:
@@ -141,7 +141,8 @@ def _is_ready(cidr: Tree) -> bool:
     return True  # nobody may be there to say so
 
 
-def _has(network: Network, address: Address) -> bool:
+def has_address(network: Network, address: Address) -> bool:
+    """Whether a service may have that address of a range."""
     if address.version != network.version or address not in network:
         return False
     ends = [network.network_address]
@@ -150,10 +151,11 @@ def _has(network: Network, address: Address) -> bool:
     return address not in ends
 
 
-def _candidates(network: Network, chance: random.Random) -> Iterator[Address]:
-    """All addresses, those above the band that is best for static ones first, from anywhere."""
+def candidates(network: Network, chance: random.Random) -> Iterator[Address]:
+    """All addresses that services may have of a range, from anywhere; those above the band that is
+    best for static ones come first."""
     size = network.num_addresses - (2 if network.version == 4 else 1)
-    band = 0 if network.num_addresses < 16 else min(max(16, network.num_addresses // 16), 256)
+    band = 0 if network.num_addresses <= 16 else min(max(16, network.num_addresses // 16), 256)
     first = first_address(network)
     for start, count in ((band, size - band), (0, band)):
         if count > 0:

@@ -4,11 +4,12 @@ A strategy is pure: trees in, trees changed in place or lists of FieldErrors out
 random, no store. What needs those (uid, times, allocation) is done around it. Trees are in the
 group's hub version. Mirrors rest.RESTCreateStrategy and its siblings in k8s.io/apiserver.
 
-    Strategy         an ordinary kind without a status
-    TakesLong        what `validate` and `validate_update` raise rather than take long
-    SpecStrategy     a kind with a spec and a status: writes of the object leave the status alone
-    StatusStrategy   the `status` subresource of either
-    ordinary         what a kind gets that has nothing to say
+    Strategy             an ordinary kind without a status
+    TakesLong            what `validate` and `validate_update` raise rather than take long
+    GenerationStrategy   a kind without a status, whose content has generations
+    SpecStrategy         a kind with a spec and a status, which writes of the object leave alone
+    StatusStrategy       the `status` subresource of either
+    ordinary             what a kind gets that has nothing to say
 """
 
 from __future__ import annotations
@@ -103,8 +104,9 @@ class Strategy:
         same, as in kube-apiserver."""
         return ""
 
-    def begin_deletion(self, obj: Tree) -> None:
-        """Mark an object whose deletion was asked for and which waits for its finalizers."""
+    def begin_deletion(self, new: Tree, old: Tree) -> None:
+        """Mark an object whose deletion was asked for, perhaps again, and which waits for its
+        finalizers."""
 
     def pending_finalizers(self, obj: Tree) -> list[str]:
         """What still holds back an object whose deletion was asked for."""
@@ -113,6 +115,22 @@ class Strategy:
     def complete(self, obj: Tree) -> None:
         """Fill in what an old server did not store, where resources say how to tell
         (`Resource.sign_of_today`)."""
+
+
+class GenerationStrategy(Strategy):
+    """A kind without a status: `metadata.generation` counts the changes of its content, from 1.
+
+    content   the field that they are counted of
+    """
+
+    content = "spec"
+
+    def prepare_for_create(self, obj: Tree) -> None:
+        metadata_of(obj)["generation"] = 1
+
+    def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        if new.get(self.content) != old.get(self.content):
+            metadata_of(new)["generation"] = generation_of(old) + 1
 
 
 class SpecStrategy(Strategy):

@@ -289,7 +289,7 @@ def deletion(old: Tree, query: DeleteQuery, strategy: Strategy, *, now: float) -
             return Deletion(marked=None, removes=True)
         if held:
             _mark(new, now)
-            strategy.begin_deletion(new)
+            strategy.begin_deletion(new, old)
     left = new["metadata"].get("deletionGracePeriodSeconds") or 0
     settle(new["metadata"], ObjectMeta)
     return Deletion(marked=new, removes=not held and (grace == "none" or left == 0))

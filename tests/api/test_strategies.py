@@ -198,7 +198,7 @@ def test_namespace_life():
     assert namespace["status"] == {"phase": "Active"}
     assert namespace["metadata"]["labels"] == {"kubernetes.io/metadata.name": "n"}
     assert found.pending_finalizers(namespace) == ["kubernetes"]
-    found.begin_deletion(namespace)
+    found.begin_deletion(namespace, {})
     assert namespace["status"] == {"phase": "Terminating"}
     done = changed(namespace, "spec", {})
     strategy("namespaces/finalize").prepare_for_update(done, namespace)

@@ -149,6 +149,9 @@ def test_deleting_a_definition_removes_its_objects_and_ends_their_watches(api: A
             "customresourcecleanup.apiextensions.k8s.io"
         ]
         assert conditions(answer.json)["Terminating"] == ("True", "InstanceDeletionPending")
+        for _ in "ab":  # whoever asks again changes nothing that counts
+            again = api.delete(f"{CRDS}/{name}").json["metadata"]
+            assert again["generation"] == answer.json["metadata"]["generation"] == 1
         seen = {stream.event()["type"] for _ in "ab"}
         assert seen == {"MODIFIED", "DELETED"}
         assert api.post(path, widget(crd, "late")).status == 405

@@ -85,16 +85,18 @@ class DefinitionStrategy(Strategy):
         found = finalizers_of(obj)
         return found if is_terminating(obj) else [*found, CLEANUP]
 
-    def begin_deletion(self, obj: Tree) -> None:
-        metadata = metadata_of(obj)
+    def begin_deletion(self, new: Tree, old: Tree) -> None:
+        if is_terminating(old):
+            return
+        metadata = metadata_of(new)
         # As kube-apiserver does it here, it is no change of the definition.
-        metadata["generation"] = generation_of(obj) - 1
+        metadata["generation"] = generation_of(old)
         metadata.pop("deletionGracePeriodSeconds", None)
-        if CLEANUP not in finalizers_of(obj):
-            metadata["finalizers"] = [*finalizers_of(obj), CLEANUP]
+        if CLEANUP not in finalizers_of(new):
+            metadata["finalizers"] = [*finalizers_of(new), CLEANUP]
             settle(metadata, ObjectMeta)
-        obj["status"] = set_condition(
-            obj["status"],
+        new["status"] = set_condition(
+            new["status"],
             "Terminating",
             "True",
             "InstanceDeletionPending",

@@ -116,9 +116,9 @@ class NamespaceStrategy(SpecStrategy):
         if name and labels.get(NAMESPACE_LABEL) != name:
             metadata_of(obj)["labels"] = dict(sorted({**labels, NAMESPACE_LABEL: name}.items()))
 
-    def begin_deletion(self, obj: Tree) -> None:
-        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-        metadata_of(obj).pop("deletionGracePeriodSeconds", None)
+    def begin_deletion(self, new: Tree, old: Tree) -> None:
+        new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
+        metadata_of(new).pop("deletionGracePeriodSeconds", None)
 
     def pending_finalizers(self, obj: Tree) -> list[str]:
         return [*(value_at(obj, "spec", "finalizers") or ()), *finalizers_of(obj)]

@@ -15,6 +15,7 @@ from aiohttp import web
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.server import Running, serve
 from kapiserver.client import Client, Event, Gates, Resource, StatusError
+from tests.storage.etcd_server import free_port
 
 
 @asynccontextmanager
@@ -122,8 +123,8 @@ def test_pages(tmp_path: Path, expired: Any) -> None:
     async def run() -> list[list[str]]:
         await meanwhile(path, fill)
         async with AsyncExitStack() as server:
-            running = await server.enter_async_context(serve(kept_at(path)))
-            port = int(running.url.rpartition(":")[2])
+            port = free_port()
+            running = await server.enter_async_context(serve(kept_at(path, port)))
             client = await server.enter_async_context(Client(running.url))
             pages = config_maps(client).pages(
                 limit=3, expired=expired, fieldSelector="metadata.name!=kube-root-ca.crt"
@@ -164,8 +165,8 @@ def test_follow_through_compaction_and_restart(tmp_path: Path) -> None:
 
     async def run() -> None:
         async with AsyncExitStack() as server:
-            running = await server.enter_async_context(serve(kept_at(path)))
-            port = int(running.url.rpartition(":")[2])
+            port = free_port()
+            running = await server.enter_async_context(serve(kept_at(path, port)))
             async with Client(running.url, again_seconds=0.05) as client:
                 maps = config_maps(client)
                 await maps.create({"kind": "ConfigMap", "metadata": {"name": "a"}})

@@ -219,6 +219,7 @@ class Listener(web.Server):
         self._busy = 0
         self._idle = asyncio.Event()
         self._draining = False
+        self._drained = False
 
     def __call__(self) -> web.RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
@@ -239,6 +240,13 @@ class Listener(web.Server):
                     await self._idle.wait()
         self.pre_shutdown()
         await self.shutdown(CLOSE_SECONDS)
+        self._drained = True
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Know of a connection; one that was accepted when all others were closed ends."""
+        super().connection_made(handler, transport)
+        if self._drained:
+            transport.abort()
 
     async def _serve(self, raw: web.BaseRequest) -> web.StreamResponse:
         self._busy += 1

@@ -389,6 +389,24 @@ def test_streams_end_cleanly() -> None:
     assert asyncio.run(drain()).endswith(b"0\r\n\r\n")
 
 
+def test_too_late() -> None:
+    """A connection that comes when all others are closed is closed too."""
+
+    async def come() -> bytes:
+        async with _listening() as (listener, _):
+            await listener.drain(1)
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            try:
+                async with asyncio.timeout(30):
+                    return await reader.read()
+            except ConnectionResetError:
+                return b""
+            finally:
+                writer.close()
+
+    assert asyncio.run(come()) == b""
+
+
 def test_what_is_in_flight_finishes() -> None:
     """A request that has begun is read to its end and answered before the server closes."""
 

@@ -12,26 +12,23 @@ from kapiserver.api.admissionregistration.validation.policies import (
 )
 from kapiserver.api.admissionregistration.validation.webhooks import changed_webhooks, webhooks
 from kapiserver.api.errors import FieldError
-from kapiserver.api.objects import generation_of, metadata_of
-from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.strategy import (
+    STATUS_METADATA,
+    GenerationStrategy,
+    SpecStrategy,
+    StatusStrategy,
+    Strategy,
+)
 from kapiserver.api.types import Tree
 
 
-class _GenerationStrategy(Strategy):
-    """Without a status, and yet its content has generations."""
+class _ConditionalStrategy(GenerationStrategy):
+    """Whoever overwrites says what version."""
 
     allow_unconditional_update = False
-    content = "spec"
-
-    def prepare_for_create(self, obj: Tree) -> None:
-        metadata_of(obj)["generation"] = 1
-
-    def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        if new.get(self.content) != old.get(self.content):
-            metadata_of(new)["generation"] = generation_of(old) + 1
 
 
-class WebhookConfigurationStrategy(_GenerationStrategy):
+class WebhookConfigurationStrategy(_ConditionalStrategy):
     """Webhooks of either kind."""
 
     content = "webhooks"
@@ -55,7 +52,7 @@ class ValidatingPolicyStrategy(SpecStrategy):
         return list(validating_policy(new, old))
 
 
-class MutatingPolicyStrategy(_GenerationStrategy):
+class MutatingPolicyStrategy(_ConditionalStrategy):
     """Expressions that change writes."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
@@ -65,7 +62,7 @@ class MutatingPolicyStrategy(_GenerationStrategy):
         return list(mutating_policy(new, old))
 
 
-class ValidatingBindingStrategy(_GenerationStrategy):
+class ValidatingBindingStrategy(_ConditionalStrategy):
     """Puts a validating policy to work."""
 
     declared = VALIDATING_BINDING
@@ -77,7 +74,7 @@ class ValidatingBindingStrategy(_GenerationStrategy):
         return list(validating_binding(new))
 
 
-class MutatingBindingStrategy(_GenerationStrategy):
+class MutatingBindingStrategy(_ConditionalStrategy):
     """Puts a mutating policy to work."""
 
     def validate(self, obj: Tree) -> list[FieldError]:

@@ -23,18 +23,16 @@ from kapiserver.api.apps.validation.stateful_sets import (
     changed_stateful_set_status,
     stateful_set,
 )
-from kapiserver.api.core import pod_warnings, warnings
-from kapiserver.api.core.gated_fields import drop_from_template
+from kapiserver.api.core.controller_strategies import TemplateStrategy
 from kapiserver.api.core.validation.controllers import replica_status
 from kapiserver.api.core.volume_warnings import claim_spec as claim_warnings
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.objects import annotations_of, generation_of, metadata_of, value_at
-from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.objects import annotations_of, metadata_of, value_at
+from kapiserver.api.strategy import StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 """Counts the changes of a daemon set's template; a field of it before apps/v1."""
-_TEMPLATE = Path("spec") / "template"
 
 
 class ControllerRevisionStrategy(Strategy):
@@ -45,25 +43,6 @@ class ControllerRevisionStrategy(Strategy):
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(changed_controller_revision(new, old))
-
-
-class TemplateStrategy(SpecStrategy):
-    """A controller of pods that it makes from `spec.template`."""
-
-    def prepare_for_create(self, obj: Tree) -> None:
-        drop_from_template(obj, None, "spec", "template")
-        super().prepare_for_create(obj)
-
-    def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        drop_from_template(new, old, "spec", "template")
-        super().prepare_for_update(new, old)
-
-    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        if old is not None and generation_of(new) == generation_of(old):
-            return []
-        template = value_at(new, "spec", "template") or {}
-        found = list(pod_warnings.pod(template, _TEMPLATE))
-        return found if old is not None else [*warnings.template_owner_name(new), *found]
 
 
 class DaemonSetStrategy(TemplateStrategy):

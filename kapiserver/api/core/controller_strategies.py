@@ -12,22 +12,25 @@ from kapiserver.api.core.validation.replication import (
     replication_controller,
 )
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.objects import generation_of, metadata_of, value_at
-from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.objects import generation_of, value_at
+from kapiserver.api.strategy import GenerationStrategy, SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
+_TEMPLATE = Path("spec") / "template"
 
-class PodTemplateStrategy(Strategy):
-    """Generations count the changes of the template."""
+
+class PodTemplateStrategy(GenerationStrategy):
+    """A template by itself."""
+
+    content = "template"
 
     def prepare_for_create(self, obj: Tree) -> None:
         drop_from_template(obj, None, "template")
-        metadata_of(obj)["generation"] = 1
+        super().prepare_for_create(obj)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         drop_from_template(new, old, "template")
-        if new.get("template") != old.get("template"):
-            metadata_of(new)["generation"] = generation_of(old) + 1
+        super().prepare_for_update(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(lone_pod_template(obj))
@@ -39,12 +42,8 @@ class PodTemplateStrategy(Strategy):
         return list(pod_warnings.pod(new.get("template") or {}, Path("template")))
 
 
-class ReplicationControllerStrategy(SpecStrategy):
-    """Keeps a number of pods running."""
-
-    orphans_dependents = True
-    empty_status = {"replicas": 0}
-    declared = REPLICATION_CONTROLLER
+class TemplateStrategy(SpecStrategy):
+    """A controller of pods that it makes from `spec.template`."""
 
     def prepare_for_create(self, obj: Tree) -> None:
         drop_from_template(obj, None, "spec", "template")
@@ -54,18 +53,26 @@ class ReplicationControllerStrategy(SpecStrategy):
         drop_from_template(new, old, "spec", "template")
         super().prepare_for_update(new, old)
 
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        if old is not None and generation_of(new) == generation_of(old):
+            return []
+        template = value_at(new, "spec", "template") or {}
+        found = list(pod_warnings.pod(template, _TEMPLATE))
+        return found if old is not None else [*warnings.template_owner_name(new), *found]
+
+
+class ReplicationControllerStrategy(TemplateStrategy):
+    """Keeps a number of pods running."""
+
+    orphans_dependents = True
+    empty_status = {"replicas": 0}
+    declared = REPLICATION_CONTROLLER
+
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(replication_controller(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(changed_replication_controller(new, old))
-
-    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        if old is not None and generation_of(new) == generation_of(old):
-            return []
-        template = value_at(new, "spec", "template") or {}
-        found = list(pod_warnings.pod(template, Path("spec") / "template"))
-        return found if old is not None else [*warnings.template_owner_name(new), *found]
 
 
 _REPLICATION_CONTROLLER = ReplicationControllerStrategy()

@@ -23,25 +23,14 @@ from kapiserver.api.networking.validation.policies import (
     changed_network_policy,
     network_policy,
 )
-from kapiserver.api.objects import generation_of, metadata_of
 from kapiserver.api.strategy import (
     STATUS_METADATA,
+    GenerationStrategy,
     SpecStrategy,
     StatusStrategy,
     Strategy,
 )
 from kapiserver.api.types import Tree
-
-
-class SettledStrategy(Strategy):
-    """A kind whose spec has generations, and which has no status."""
-
-    def prepare_for_create(self, obj: Tree) -> None:
-        metadata_of(obj)["generation"] = 1
-
-    def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        if new.get("spec") != old.get("spec"):
-            metadata_of(new)["generation"] = generation_of(old) + 1
 
 
 class IngressStrategy(SpecStrategy):
@@ -66,7 +55,7 @@ class IngressStatusStrategy(StatusStrategy):
         return list(warnings.ingress_status(new))
 
 
-class IngressClassStrategy(SettledStrategy):
+class IngressClassStrategy(GenerationStrategy):
     """Who serves ingresses."""
 
     declared = INGRESS_CLASS
@@ -78,7 +67,7 @@ class IngressClassStrategy(SettledStrategy):
         return list(changed_ingress_class(new, old))
 
 
-class NetworkPolicyStrategy(SettledStrategy):
+class NetworkPolicyStrategy(GenerationStrategy):
     """Who may talk to whom."""
 
     declared = NETWORK_POLICY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.objects import generation_of, metadata_of, value_at
+from kapiserver.api.objects import value_at
 from kapiserver.api.resource.declarations import (
     DEVICE_CLASS,
     DEVICE_TAINT_RULE,
@@ -30,7 +30,13 @@ from kapiserver.api.resource.validation.taints import (
     changed_taint_rule,
     taint_rule,
 )
-from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.strategy import (
+    STATUS_METADATA,
+    GenerationStrategy,
+    SpecStrategy,
+    StatusStrategy,
+    Strategy,
+)
 from kapiserver.api.types import Tree
 
 
@@ -47,18 +53,7 @@ def _capital(driver: str, path: Path) -> list[str]:
     return [f'{path}: {words}; "{driver}" contains uppercase characters']
 
 
-class _GenerationStrategy(Strategy):
-    """Without a status, and yet its spec has generations."""
-
-    def prepare_for_create(self, obj: Tree) -> None:
-        metadata_of(obj)["generation"] = 1
-
-    def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        if new.get("spec") != old.get("spec"):
-            metadata_of(new)["generation"] = generation_of(old) + 1
-
-
-class DeviceClassStrategy(_GenerationStrategy):
+class DeviceClassStrategy(GenerationStrategy):
     """Devices of one sort."""
 
     declared = DEVICE_CLASS
@@ -73,7 +68,7 @@ class DeviceClassStrategy(_GenerationStrategy):
         return _capitals(value_at(new, "spec", "config") or (), Path("spec") / "config")
 
 
-class ResourceSliceStrategy(_GenerationStrategy):
+class ResourceSliceStrategy(GenerationStrategy):
     """Devices that a driver offers."""
 
     declared = RESOURCE_SLICE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.api.core.warnings import OLD_NODE_LABELS
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.objects import metadata_of, value_at
+from kapiserver.api.objects import value_at
 from kapiserver.api.storage.declarations import STORAGE_CLASS, VOLUME_ATTACHMENT
 from kapiserver.api.storage.validation import (
     attachment,
@@ -19,7 +19,13 @@ from kapiserver.api.storage.validation import (
     storage_capacity,
     storage_class,
 )
-from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
+from kapiserver.api.strategy import (
+    STATUS_METADATA,
+    GenerationStrategy,
+    SpecStrategy,
+    StatusStrategy,
+    Strategy,
+)
 from kapiserver.api.types import Tree
 
 _TOKENS_IN_THE_OPEN = (
@@ -88,17 +94,10 @@ class CSINodeStrategy(SpecStrategy):
         return list(changed_csi_node(new, old))
 
 
-class CSIDriverStrategy(Strategy):
-    """Without a status, and yet its spec has generations."""
+class CSIDriverStrategy(GenerationStrategy):
+    """What a driver can do."""
 
     allow_unconditional_update = False
-
-    def prepare_for_create(self, obj: Tree) -> None:
-        metadata_of(obj)["generation"] = 1
-
-    def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        if new.get("spec") != old.get("spec"):
-            metadata_of(new)["generation"] = (metadata_of(old).get("generation") or 0) + 1
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(csi_driver(obj))

@@ -26,7 +26,7 @@ from kapiserver.api.errors import (
     too_many_characters,
 )
 from kapiserver.api.metadata import IMMUTABLE
-from kapiserver.api.names import Check
+from kapiserver.api.names import Check, byte_length
 from kapiserver.api.types import Tree
 
 ABSENT: Any = object()
@@ -211,7 +211,7 @@ def octets(most: int) -> Rule:
     """A text of so many bytes."""
 
     def rule(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
-        if len((new or "").encode("utf-8", "surrogatepass")) > most:
+        if byte_length(new or "") > most:
             yield too_long(path, most)
 
     return rule

@@ -22,6 +22,8 @@ from typing import Any, Literal
 
 import orjson
 
+from kapiserver.api.group import GroupVersionKind
+
 ErrorType = Literal[
     "required", "invalid", "forbidden", "not supported", "duplicate", "not found", "too long",
     "too many", "type invalid", "internal",
@@ -185,6 +187,11 @@ class BadObject(APIError):
 
 class NotRegistered(APIError):
     """A group, version or kind this server does not know."""
+
+    @classmethod
+    def of_kind(cls, kind: GroupVersionKind) -> NotRegistered:
+        """The error of a kind, worded as a scheme does."""
+        return cls(f'no kind "{kind.kind}" is registered for version "{kind.group_version}"')
 
 
 class ConversionFailed(APIError):

@@ -122,7 +122,7 @@ def _is_dot_atom(text: str) -> bool:
 
 
 def _is_hostname(text: str) -> bool:
-    if not text or len(text.encode("utf-8", "surrogatepass")) > _HOST_MAX:
+    if not text or names.byte_length(text) > _HOST_MAX:
         return False
     *labels, last = text.split(".")
     if any(not _is_label(label) for label in labels):

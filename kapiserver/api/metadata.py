@@ -162,13 +162,10 @@ def validate_annotations(annotations: Mapping[str, str] | None, path: Path) -> l
         for key in annotations
         for text in names.qualified_name(key.lower())
     ]
-    if sum(_bytes(key) + _bytes(value) for key, value in annotations.items()) > ANNOTATIONS_MAX:
+    size = sum(names.byte_length(key) + names.byte_length(one) for key, one in annotations.items())
+    if size > ANNOTATIONS_MAX:
         found.append(too_long(path, ANNOTATIONS_MAX))
     return found
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _validate_owners(owners: Sequence[Tree], path: Path) -> list[FieldError]:
@@ -231,7 +228,7 @@ def _validate_managed_fields(entries: Sequence[Tree], path: Path) -> list[FieldE
         manager = entry.get("manager") or ""
         if not (manager.isascii() and manager.isprintable() and len(manager) <= _MANAGER_MAX):
             found.extend(validate_field_manager(manager, at / "manager"))
-        if _bytes(entry.get("subresource") or "") > _SUBRESOURCE_MAX:
+        if names.byte_length(entry.get("subresource") or "") > _SUBRESOURCE_MAX:
             found.append(too_long(at / "subresource", _SUBRESOURCE_MAX))
     return found
 
@@ -248,12 +245,12 @@ _RULES: tuple[tuple[str, Callable[[Any, Path], list[FieldError]]], ...] = (
 def validate_field_manager(manager: str, path: Path) -> list[FieldError]:
     """The rules for the name of a field manager."""
     found: list[FieldError] = []
-    if _bytes(manager) > _MANAGER_MAX:
+    if names.byte_length(manager) > _MANAGER_MAX:
         found.append(too_long(path, _MANAGER_MAX))
     position = 0
     for character in manager[: _MANAGER_MAX + 1]:
         if not character.isprintable():
             detail = f"invalid character U+{ord(character):04X} (at position {position})"
             found.append(invalid(path, manager, detail))
-        position += _bytes(character)
+        position += names.byte_length(character)
     return found

@@ -142,7 +142,8 @@ def inclusive_range(low: int, high: int) -> str:
     return f"must be between {low} and {high}, inclusive"
 
 
-def _bytes(value: str) -> int:
+def byte_length(value: str) -> int:
+    """How long a text is in UTF-8; half a surrogate pair counts as the three bytes it came of."""
     return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
 
 
@@ -161,7 +162,7 @@ def _is_subdomain(value: str) -> bool:
 
 
 def _checked(value: str, limit: int, *, fits: bool, message: str) -> list[str]:
-    found = [max_length(limit)] if _bytes(value) > limit else []
+    found = [max_length(limit)] if byte_length(value) > limit else []
     if not fits:
         found.append(message)
     return found
@@ -220,7 +221,7 @@ def qualified_name(value: str) -> list[str]:
             found.extend(f"prefix part {message}" for message in dns1123_subdomain(parts[0]))
     if not name:
         found.append(f"name part {EMPTY}")
-    elif _bytes(name) > LABEL_MAX:
+    elif byte_length(name) > LABEL_MAX:
         found.append(f"name part {max_length(LABEL_MAX)}")
     if not _spelled(name, _ALPHANUMERIC, _QUALIFIED, _ALPHANUMERIC):
         found.append(f"name part {_NOT_QUALIFIED}")
@@ -272,7 +273,7 @@ def percent(value: str) -> list[str]:
 
 def port_name(value: str) -> list[str]:
     """An IANA service name."""
-    found = [max_length(PORT_NAME_MAX)] if _bytes(value) > PORT_NAME_MAX else []
+    found = [max_length(PORT_NAME_MAX)] if byte_length(value) > PORT_NAME_MAX else []
     if not (value and _LABEL.issuperset(value)):
         found.append(_NOT_PORT_CHARACTERS)
     if not any(character in _LOWER for character in value):

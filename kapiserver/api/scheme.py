@@ -192,9 +192,7 @@ class Scheme:
         if found is None:
             found = getattr(_module(META, "v1"), kind.kind, None)
         if not (isinstance(found, type) and issubclass(found, Kind)):
-            raise NotRegistered(
-                f'no kind "{kind.kind}" is registered for version "{kind.group_version}"'
-            )
+            raise NotRegistered.of_kind(kind)
         return found
 
     def hub_of(self, resource: Resource) -> GroupVersion:
@@ -260,9 +258,7 @@ class Scheme:
 
         custom = self.custom.version_of(kind)
         if custom is None:
-            raise NotRegistered(
-                f'no kind "{kind.kind}" is registered for version "{kind.group_version}"'
-            )
+            raise NotRegistered.of_kind(kind)
         return renamed(obj, custom)
 
     @functools.cache  # noqa: B019

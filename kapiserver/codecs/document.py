@@ -114,9 +114,7 @@ def type_of(scheme: Scheme, kind: GroupVersionKind) -> type[Kind]:
     """The type of a kind that a client named. Raises UnknownKind."""
     try:
         if kind.version == "__internal":
-            raise NotRegistered(
-                f'no kind "{kind.kind}" is registered for version "{kind.group_version}"'
-            )
+            raise NotRegistered.of_kind(kind)
         return scheme.type_of(kind)
     except NotRegistered as error:
         raise UnknownKind(str(error)) from None

@@ -106,8 +106,7 @@ class _ConfigScheme(Scheme):
 
     def type_of(self, kind: GroupVersionKind) -> type[Kind]:
         if kind != _KIND:
-            words = f'no kind "{kind.kind}" is registered for version "{kind.group_version}"'
-            raise NotRegistered(words)
+            raise NotRegistered.of_kind(kind)
         return EncryptionConfiguration
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kapiserver.api import names
+from kapiserver.api.core.account_token import token_lifetime
 from kapiserver.api.core.validation.common import INT32_MAX, checked, in_range, not_negative
 from kapiserver.api.core.validation.persistent_volumes import inline_volume
 from kapiserver.api.core.validation.resources import amount
@@ -34,7 +35,6 @@ _KEYS_MAX = 512
 _PARAMETERS_MAX = 256 * 1024
 _MESSAGE_MAX = 1024
 _NODE_ID_MAX = 256
-_MINUTES_10 = 600
 _RECLAIM = ("Delete", "Retain")
 _BINDING = ("Immediate", "WaitForFirstConsumer")
 _GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
@@ -245,11 +245,8 @@ def _tokens(tokens: Sequence[Tree], path: Path) -> Iterator[FieldError]:
             yield duplicate(path[index] / "audience", audience)
             continue
         seen.add(audience)
-        at = path[index] / "expirationSeconds"
-        if seconds is not None and seconds < _MINUTES_10:
-            yield invalid(at, seconds, "may not specify a duration less than 10 minutes")
-        if seconds is not None and seconds > 1 << 32:
-            yield invalid(at, seconds, "may not specify a duration larger than 2^32 seconds")
+        if seconds is not None:
+            yield from token_lifetime(seconds, path[index] / "expirationSeconds")
 
 
 def changed_csi_driver(new: Tree, old: Tree) -> Iterator[FieldError]:

@@ -5,6 +5,7 @@ Mirrors TokenREST of pkg/registry/core/serviceaccount/storage.
 
 from __future__ import annotations
 
+from kapiserver.api.core.account_token import token_lifetime
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.meta.v1 import ObjectMeta
@@ -27,7 +28,7 @@ from kapiserver.storage.lifecycle import timestamp
 
 _CORE = GroupVersion("", "v1")
 _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
-_LEAST, _MOST = 600, 1 << 32
+_SECONDS = Path("spec") / "expirationSeconds"
 _DEFAULT_SECONDS = 3600
 
 
@@ -48,7 +49,8 @@ async def request(server: Server, request: Request) -> Answer:
     follow(server, request, target, options, live=None, new=asked)
     spec["audiences"] = spec.get("audiences") or list(tokens.audiences)
     spec.setdefault("boundObjectRef", None)
-    _check(spec["expirationSeconds"])
+    if wrong := list(token_lifetime(spec["expirationSeconds"], _SECONDS)):
+        raise _invalid(wrong)
     admit = admission(server, request, target, dry_run=is_dry_run(options))
     validate = await admit(asked, None)
     if validate is not None:
@@ -77,16 +79,6 @@ def _place(target: Target, asked: Tree) -> None:
                 [invalid(Path("metadata") / part, metadata[part], detail)], wanted["name"]
             )
         metadata[part] = value
-
-
-def _check(seconds: int) -> None:
-    path = Path("spec") / "expirationSeconds"
-    if seconds < _LEAST:
-        detail = "may not specify a duration less than 10 minutes"
-        raise _invalid([invalid(path, seconds, detail)])
-    if seconds > _MOST:
-        detail = "may not specify a duration larger than 2^32 seconds"
-        raise _invalid([invalid(path, seconds, detail)])
 
 
 def _invalid(errors: list[FieldError], name: str = "") -> InvalidObject:

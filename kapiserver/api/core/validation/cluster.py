@@ -69,7 +69,7 @@ def _new_style(obj: Tree, path: Path) -> Iterator[FieldError]:
         value = obj.get(name) or ""
         if not value:
             yield required(Path(name))
-        if len(value.encode("utf-8", "surrogatepass")) > _SHORT:
+        if names.byte_length(value) > _SHORT:
             yield invalid(Path(name), "", f"can have at most {_SHORT} characters")
-    if len((obj.get("message") or "").encode("utf-8", "surrogatepass")) > _LONG:
+    if names.byte_length(obj.get("message") or "") > _LONG:
         yield invalid(Path("message"), "", f"can have at most {_LONG} characters")

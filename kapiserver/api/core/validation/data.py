@@ -36,7 +36,7 @@ def config_map(obj: Tree) -> Iterator[FieldError]:
         yield from checked(names.config_key, key, _DATA[key])
         if key in binary:
             yield invalid(_DATA[key], key, "duplicate of key present in binaryData")
-        size += len(text.encode("utf-8", "surrogatepass"))
+        size += names.byte_length(text)
     for key, text in binary.items():
         at = Path("binaryData")[key]
         yield from checked(names.config_key, key, at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from kapiserver.api.core.account_token import token_lifetime
 from kapiserver.api.core.v1 import ClusterTrustBundleProjection
 from kapiserver.api.core.validation.common import mode, needed, not_reserved
 from kapiserver.api.core.validation.difference import as_go
@@ -107,13 +108,7 @@ def _downward(projection: Tree, path: Path, volume: _Volume) -> Iterator[FieldEr
 
 
 def _token(projection: Tree, path: Path, volume: _Volume) -> Iterator[FieldError]:
-    seconds = projection.get("expirationSeconds") or 0
-    if seconds < 10 * 60:
-        detail = "may not specify a duration less than 10 minutes"
-        yield invalid(path / "expirationSeconds", seconds, detail)
-    if seconds > 1 << 32:
-        detail = "may not specify a duration larger than 2^32 seconds"
-        yield invalid(path / "expirationSeconds", seconds, detail)
+    yield from token_lifetime(projection.get("expirationSeconds") or 0, path / "expirationSeconds")
     if not projection.get("path"):
         yield required(volume.path / "path")
     else:

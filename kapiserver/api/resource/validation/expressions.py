@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from kapiserver.api import names
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long
 from kapiserver.api.resource.validation.common import items
 from kapiserver.api.types import Tree
@@ -31,7 +32,7 @@ Check: TypeAlias = Callable[[str, Path], Iterator[FieldError]]
 
 def compiled(expression: str, path: Path) -> Iterator[FieldError]:
     """A new expression: it is true or false of a device, and bounded."""
-    if len(expression.encode("utf-8", "surrogatepass")) > _LENGTH_MAX:
+    if names.byte_length(expression) > _LENGTH_MAX:
         yield too_long(path, _LENGTH_MAX)
         return
     found = _cost_or_problem(expression)

@@ -219,7 +219,7 @@ def _attribute(value: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def _text(value: str, path: Path) -> Iterator[FieldError]:
-    if len(value.encode("utf-8", "surrogatepass")) > _TEXT_MAX:
+    if names.byte_length(value) > _TEXT_MAX:
         yield too_long(path, _TEXT_MAX)
 
 

@@ -145,11 +145,15 @@ def test_one_port_two_protocols(api, services):
 
 
 def test_load_balancer(api, services):
-    """A local load balancer has a port for health checks; one without node ports has none."""
+    """A local load balancer has a port for health checks, which is free again when it is local no
+    more; one without node ports has none."""
     spec = api.post(services, service("a", type="LoadBalancer", externalTrafficPolicy="Local"))
-    assert spec.json["spec"]["healthCheckNodePort"] >= 30000
+    port = spec.json["spec"]["healthCheckNodePort"]
+    assert port >= 30000
     assert api.patch(f"{services}/a", {"spec": {"externalTrafficPolicy": "Cluster"}}).status == 200
     assert "healthCheckNodePort" not in api.get(f"{services}/a").json["spec"]
+    body = service("c", type="NodePort", ports=[{"port": 80, "nodePort": port}])
+    assert api.post(services, body).status == 201
     body = service("b", type="LoadBalancer", allocateLoadBalancerNodePorts=False)
     assert "nodePort" not in api.post(services, body).json["spec"]["ports"][0]
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kapiserver.api.core.service_families import WITH_NODE_PORTS, node_ports
+from kapiserver.api.core.validation.services import wants_health_port
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest
@@ -172,12 +173,12 @@ class NodePorts:
 
 
 def ports_of(service: Tree) -> set[int]:
-    """All ports that a service has on nodes. A number in a service without such ports, which an
-    ExternalName may name, was never taken for it."""
+    """All ports that a service has on nodes. Numbers where there are no such ports, as an
+    ExternalName may name some, were never taken for it or are about to be dropped."""
     spec = service.get("spec") or {}
     if spec.get("type") not in WITH_NODE_PORTS:
         return set()
     found = node_ports(spec)
-    if spec.get("healthCheckNodePort"):
+    if wants_health_port(spec) and spec.get("healthCheckNodePort"):
         found.add(spec["healthCheckNodePort"])
     return found

@@ -208,4 +208,4 @@ scheme.type_of(GroupVersionKind("rbac.authorization.k8s.io", "v1", "Role")).fiel
 print(before, packages())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[] ['meta', 'rbac']"
+    assert done.stdout.strip() == "['meta'] ['meta', 'rbac']"

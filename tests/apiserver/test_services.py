@@ -9,7 +9,7 @@ import pytest
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.allocation.addresses import candidates, has_address, service_ranges
-from kapiserver.apiserver.allocation.repair import Repair
+from kapiserver.apiserver.allocation.repair import Leaked, Repair
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.controllers.wake import Wakes
 from kapiserver.apiserver.server import serve
@@ -210,6 +210,63 @@ def test_many_at_once(api, services):
     assert len({spec["ports"][0]["nodePort"] for spec in made}) == 40
     assert api.delete(services).status == 200
     assert not {spec["clusterIP"] for spec in made} & addresses(api).keys()
+
+
+CHANGES = [
+    {"type": "ClusterIP"}, {"type": "NodePort"}, {"type": "LoadBalancer"},
+    {"type": "ExternalName", "externalName": "a.b"}, {"type": "ClusterIP", "externalName": None},
+    {"type": "LoadBalancer", "externalTrafficPolicy": "Local"}, {"externalTrafficPolicy": "Local"},
+    {"externalTrafficPolicy": "Cluster"}, {"allocateLoadBalancerNodePorts": False},
+    {"ipFamilyPolicy": "SingleStack"}, {"ipFamilyPolicy": "PreferDualStack"},
+    {"ipFamilyPolicy": "RequireDualStack"}, {"clusterIP": "None"}, {"clusterIP": "10.0.0.9"},
+    {"ports": [{"port": 80, "nodePort": 30001}]}, {"ports": [{"port": 80, "nodePort": 30002}]},
+    {"ports": [{"port": 81, "name": "a"}, {"port": 82, "name": "b"}]}, {"ports": None},
+    {"ports": [{"port": 53, "name": "a"}, {"port": 53, "name": "b", "protocol": "UDP"}]},
+    {"healthCheckNodePort": 30003}, {"sessionAffinity": "x"},
+]  # fmt: skip
+"""Of the spec of a service; some of them do not go with what it is."""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_any_changes(make_server, seed):
+    """Whatever is made of services, and whatever is refused: what is taken is what they have."""
+    own = make_server(service_cluster_ip_range="10.0.0.0/24,fd00::/120")
+    services, chance = "/api/v1/namespaces/default/services", random.Random(seed)
+    eventually(lambda: own.api.get(KUBERNETES), lambda one: one.status == 200)
+
+    async def leaked():
+        repair = Repair(own._running.app.server)
+        await repair.look()
+        return repair._seen
+
+    statuses = set()
+    for number in range(240):
+        name, change = f"s{chance.randrange(5)}", chance.choice(CHANGES)
+        dry = "?dryRun=All" if chance.random() < 0.1 else ""
+        chosen = chance.random()
+        if chosen < 0.1:
+            answer = own.api.delete(f"{services}/{name}{dry}")
+        elif chosen < 0.4:
+            answer = own.api.post(f"{services}{dry}", service(name, **change))
+        else:
+            answer = own.api.patch(f"{services}/{name}{dry}", {"spec": change})
+        statuses.add(answer.status)
+        if number % 8:
+            continue
+        specs = [one["spec"] for one in own.api.get("/api/v1/services").json["items"]]
+        held = [ip for spec in specs for ip in spec.get("clusterIPs", ()) if ip != "None"]
+        assert sorted(held) == sorted(addresses(own.api)), (number, change)
+        ports = [
+            port
+            for spec in specs
+            if spec["type"] in ("NodePort", "LoadBalancer")
+            for port in {one.get("nodePort") for one in spec["ports"]}
+            | {spec.get("healthCheckNodePort")}
+            if port
+        ]
+        assert len(ports) == len(set(ports)), (number, change)
+        assert asyncio.run_coroutine_threadsafe(leaked(), own._loop).result(60) == Leaked()
+    assert statuses == {200, 201, 404, 409, 422}
 
 
 KUBERNETES = "/api/v1/namespaces/default/services/kubernetes"

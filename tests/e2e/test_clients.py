@@ -49,7 +49,8 @@ def test_kubernetes(kubeconfig: str, namespace: str) -> None:
                 core.list_namespaced_config_map,
                 namespace,
                 resource_version=listed.metadata.resource_version,
-                timeout_seconds=5,
+                field_selector="metadata.name=one",
+                timeout_seconds=60,
             )
             for event in stream:
                 seen.append((event["type"], event["object"].metadata.name))
@@ -107,7 +108,8 @@ def test_kubernetes_asyncio(kubeconfig: str, namespace: str) -> None:
                 core.list_namespaced_config_map,
                 namespace,
                 resource_version=listed.metadata.resource_version,
-                timeout_seconds=5,
+                field_selector="metadata.name=one",
+                timeout_seconds=60,
             ) as stream:
                 async for event in stream:
                     assert event["type"] == "DELETED"

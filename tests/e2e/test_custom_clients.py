@@ -57,7 +57,7 @@ def group(client: Any, server: Server, request: Any) -> Iterator[str]:
     selector = f"metadata.name={made.metadata.name}"
     watching = watch.Watch()
     for event in watching.stream(
-        crds.list_custom_resource_definition, field_selector=selector, timeout_seconds=20
+        crds.list_custom_resource_definition, field_selector=selector, timeout_seconds=60
     ):
         conditions = event["object"].status.conditions or ()
         if any(one.type == "Established" and one.status == "True" for one in conditions):
@@ -126,7 +126,7 @@ def test_custom_objects_api(client: Any, group: str, namespace: str) -> None:
             api.list_namespaced_custom_object,
             *where,
             resource_version=listed["metadata"]["resourceVersion"],
-            timeout_seconds=20,
+            timeout_seconds=60,
         ):
             seen.append(event["type"])
             if event["type"] == "MODIFIED" and event["object"]["spec"].get("image") == "z":

@@ -15,9 +15,9 @@ from kapiserver.api.apiextensions.cel_evaluation import variables_of
 from kapiserver.api.apiextensions.cel_kinds import MAX_REQUEST, kind_of
 from kapiserver.api.apiextensions.cel_paths import WrongPath, field_path
 from kapiserver.api.apiextensions.structural import Structural, has_rules
-from kapiserver.api.cel.cost import MOST
 from kapiserver.api.cel.kinds import Kind
 from kapiserver.api.cel.program import Uncompilable, compile_expression
+from kapiserver.api.cel.sizes import MOST
 from kapiserver.api.errors import OMITTED, FieldError, Path, forbidden, invalid, required
 from kapiserver.api.types import Tree
 

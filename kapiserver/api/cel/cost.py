@@ -4,18 +4,20 @@ its parts are charged when they are evaluated.
 An upper bound: both branches of a condition of which the dearer counts, every loop over as many
 items as there can be. Which definitions are accepted hangs on it, so it is what
 github.com/google/cel-go/checker/cost.go and k8s.io/apiserver/pkg/cel/library/cost.go come to:
-loops cost what the macros they stand for expand to.
+loops cost what the macros they stand for expand to, and what no name or field leads to has the
+size of the schema's root, or none that is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from kapiserver.api.cel import syntax as s
-from kapiserver.api.cel.functions import Overload, flat
-from kapiserver.api.cel.kinds import UNBOUNDED, Kind
+from kapiserver.api.cel.call_costs import call_cost
+from kapiserver.api.cel.kinds import DYN, Kind
+from kapiserver.api.cel.sizes import MOST, NOWHERE, ONE, UNKNOWN, Estimate, Size, part, size_of
 
 _LIST_COST = 10
 _MAP_COST = 30
@@ -26,123 +28,157 @@ _LOOPS = {
     "transformList": (_LIST_COST + 1, _LIST_COST + 2), "transformMap": (_MAP_COST + 1, 3),
     "transformMapEntry": (_MAP_COST + 1, 2),
 }  # fmt: skip
-_UNREAD = frozenset(
-    (
-        "ip", "isIP", "ip.isCanonical", "cidr", "isCIDR", "quantity", "isQuantity", "isURL",
-        "semver", "isSemver",
-    )
-)  # fmt: skip
-"""Functions that are estimated as if they did not read the text they are given."""
-MOST = 2**64 - 1
-"""No estimate is higher, as with an unsigned integer of 64 bits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """The most a node can cost, the most characters, items or entries of its value, and the most
-    of each of its items."""
-
-    cost: int
-    size: int
-    item: int = UNBOUNDED
-
+_LISTING = ("map", "filter", "transformList")
+_MAPPING = ("transformMap", "transformMapEntry")
 
 Scope: TypeAlias = Mapping[str, Estimate]
 """What is known of the variables of loops and bindings."""
 
 
-def estimate(node: s.Node) -> int:
-    """The most that an expression can cost."""
-    return min(_estimate(node, {}).cost, MOST)
+def estimate(node: s.Node, variables: Mapping[str, Kind]) -> int:
+    """The most that an expression can cost. The kind of the first variable is the root."""
+    kinds = {
+        name: kind.params[0] if kind.name == "optional" else kind
+        for name, kind in variables.items()
+    }
+    root = next(iter(kinds.values()), NOWHERE)
+    return min(_Estimator(kinds, root).of(node, {}).cost, MOST)
 
 
-def _estimate(node: s.Node, scope: Scope) -> Estimate:
-    if isinstance(node, s.Literal):
-        return Estimate(0, node.kind.size)
-    if isinstance(node, s.Ident):
-        return scope.get(node.name) or _of_kind(1, node.kind)
-    if isinstance(node, s.Select):
+@dataclass(frozen=True, slots=True)
+class _Estimator:
+    variables: Mapping[str, Kind]
+    root: Kind
+
+    def of(self, node: s.Node, scope: Scope) -> Estimate:
+        """What is known of a node."""
+        if isinstance(node, s.Literal):
+            size = len(node.value) if isinstance(node.value, str | bytes) else 1
+            return Estimate(0, Size(size, size))
+        if isinstance(node, s.Ident):
+            place = self.variables.get(node.name, self.root)
+            return scope.get(node.name) or _at(1, place, node.kind)
+        if isinstance(node, s.Select):
+            return self._of_select(node, scope)
+        if isinstance(node, s.Call):
+            return self._of_call(node, scope)
+        if isinstance(node, s.ListNode):
+            below = [self.of(one, scope) for one in node.items]
+            cost, size = _LIST_COST + sum(one.cost for one in below), len(below)
+            return Estimate(cost, Size(size, size), entries=(ONE, _widest(below)))
+        if isinstance(node, s.MapNode):
+            keys = [self.of(key, scope) for key, _ in node.entries]
+            values = [self.of(value, scope) for _, value in node.entries]
+            cost, size = _MAP_COST + sum(one.cost for one in (*keys, *values)), len(keys)
+            return Estimate(cost, Size(size, size), entries=(_widest(keys), _widest(values)))
+        if isinstance(node, s.Loop):
+            return self._of_loop(node, scope)
+        assert isinstance(node, s.Bind)
+        return self._of_bind(node, scope)
+
+    def _part(self, place: Kind | None, name: str) -> Kind:
+        # What is in something that has no name itself, is looked for from the root.
+        return self.root if place is None else part(place, name)
+
+    def _of_select(self, node: s.Select, scope: Scope) -> Estimate:
         if node.operand.kind is None:
-            return Estimate(1, 1)  # the name of a type
-        inner = _estimate(node.operand, scope)
-        counts = not node.is_test and node.operand.kind.name in ("object", "map")
-        return _of_kind(inner.cost + counts, node.kind, inner.item)
-    if isinstance(node, s.Call):
-        return _estimate_call(node, scope)
-    if isinstance(node, s.ListNode):
-        below = [_estimate(one, scope) for one in node.items]
-        most = max((one.size for one in below), default=0)
-        return Estimate(_LIST_COST + sum(one.cost for one in below), len(below), most)
-    if isinstance(node, s.MapNode):
-        parts = [_estimate(one, scope) for entry in node.entries for one in entry]
-        most = max((one.size for one in parts), default=0)
-        return Estimate(_MAP_COST + sum(one.cost for one in parts), len(node.entries), most)
-    if isinstance(node, s.Loop):
-        return _estimate_loop(node, scope)
-    assert isinstance(node, s.Bind)
-    value = _estimate(node.value, scope)
-    known = Estimate(1, value.size, value.item)
-    body = _estimate(node.body, {**scope, node.variable: known})
-    cost = _LIST_COST + value.cost + body.cost  # a binding is a loop over an empty list
-    if node.macro != "bind":
-        cost += value.cost + 2 + (node.macro == "optMap")  # hasValue(), value() and optional.of()
-    return Estimate(cost, body.size, body.item)
+            return Estimate(1, size_of(self.root))  # the name of a type
+        inner = self.of(node.operand, scope)
+        if node.is_test:
+            return Estimate(inner.cost, ONE)
+        if node.is_optional:
+            return Estimate(inner.cost + 1, _plain(node.kind))
+        counts = node.operand.kind.name in ("object", "map")
+        return _at(inner.cost + counts, self._part(inner.place, node.field), node.kind)
+
+    def _of_call(self, node: s.Call, scope: Scope) -> Estimate:
+        below = [self.of(one, scope) for one in node.operands]
+        spent = sum(one.cost for one in below)
+        if node.function == "_?_:_":
+            condition, one, other = below
+            cost = condition.cost + max(one.cost, other.cost)
+            return Estimate(cost, one.size | other.size, entries=_both(one, other))
+        if not node.overloads:  # && and ||
+            return Estimate(spent, ONE)
+        if node.function == "dyn":
+            return Estimate(spent + 1, below[0].size, entries=below[0].entries)
+        over = node.operands[0].kind.name if node.operands else ""
+        if node.function == "_[_]" and over != "optional":
+            name = "@items" if over == "list" else "@values"
+            found = _at(spent + 1, self._part(below[0].place, name), node.kind)
+            entries = below[0].entries
+            return found if entries is None else Estimate(found.cost, entries[1], found.place)
+        cost, size = call_cost(node, below)
+        entries = _both(*below) if node.function == "_+_" else None
+        return Estimate(min(spent + cost, MOST), size or _plain(node.kind), entries=entries)
+
+    def _of_loop(self, node: s.Loop, scope: Scope) -> Estimate:
+        over = self.of(node.range, scope)
+        inner = {**scope, **self._variables(node, over)}
+        body = self.of(node.body, inner)
+        kept = self.of(node.filter, inner).cost if node.filter is not None else 0
+        once, each = _LOOPS[node.macro]
+        cost = min(over.cost + once + over.size.most * (kept + body.cost + each), MOST)
+        if node.macro in _MAPPING:
+            return Estimate(cost, over.size)
+        if node.macro not in _LISTING:
+            return Estimate(cost, ONE)
+        item = inner[node.variables[-1]] if node.macro == "filter" else body
+        return Estimate(cost, over.size, entries=(ONE, Size(0, item.size.most)))
+
+    def _variables(self, node: s.Loop, over: Estimate) -> Scope:
+        keys, values = over.entries or (None, None)
+        is_list, kinds = node.range.kind.name == "list", node.range.kind.params or (DYN,)
+        item = _at(1, self._part(over.place, "@items" if is_list else "@values"), kinds[-1], values)
+        key = _at(1, self._part(over.place, "@indices" if is_list else "@keys"), kinds[0], keys)
+        if len(node.variables) == 2:
+            return dict(zip(node.variables, (key, item), strict=True))
+        return {node.variables[0]: item if is_list else key}
+
+    def _of_bind(self, node: s.Bind, scope: Scope) -> Estimate:
+        value = self.of(node.value, scope)
+        if node.macro == "bind":
+            body = self.of(node.body, {**scope, node.variable: replace(value, cost=1)})
+            # A binding is a loop over an empty list.
+            return replace(body, cost=_LIST_COST + value.cost + body.cost, place=None)
+        kind = node.value.kind
+        known = Estimate(1, _plain(kind.params[0] if kind.params else DYN))
+        body = self.of(node.body, {**scope, node.variable: known})
+        # Beside the binding hasValue(), value(), and of optMap optional.of().
+        cost = _LIST_COST + 2 * value.cost + body.cost + 2 + (node.macro == "optMap")
+        return Estimate(cost, _plain(node.kind))
 
 
-def _of_kind(cost: int, kind: Kind, most: int = UNBOUNDED) -> Estimate:
-    # `most` is what is known beside the kind.
-    items = kind.params[-1].size if kind.params else UNBOUNDED
-    return Estimate(cost, min(kind.size, most), items)
+def _plain(kind: Kind) -> Size:
+    # What is known of a value by its type alone.
+    if kind.name == "optional":
+        return _plain(kind.params[0])
+    return ONE if kind.name in _SCALARS else UNKNOWN
 
 
-def _estimate_call(node: s.Call, scope: Scope) -> Estimate:
-    below = [_estimate(one, scope) for one in node.operands]
-    spent = sum(one.cost for one in below)
-    if node.function == "_?_:_":
-        condition, one, other = below
-        cost = condition.cost + max(one.cost, other.cost)
-        return Estimate(cost, max(one.size, other.size), max(one.item, other.item))
-    if not node.overloads:  # && and ||
-        return Estimate(spent, 1)
-    if node.function in _UNREAD:
-        return Estimate(spent + 1, 1)
-    if node.function in ("_[_]", "_[?_]"):
-        return _of_kind(spent + 1, node.kind, below[0].item)
-    sizes = [one.size for one in below]
-    costs = [1 if _is_a_step(node, one) else one.cost(sizes) for one in node.overloads]
-    size = max(overload.size(sizes) for overload in node.overloads)
-    if node.function == "join":
-        size = sizes[0] * (below[0].item + (sizes[1] if len(sizes) > 1 else 0))
-    item = sizes[0] if node.function in _PARTED else max((one.item for one in below), default=0)
-    return Estimate(min(spent + max(costs), MOST), min(size, UNBOUNDED), item)
+_SCALARS = ("bool", "int", "uint", "double", "timestamp", "duration")
 
 
-def _is_a_step(node: s.Call, overload: Overload) -> bool:
-    # Some that take longer are estimated so all the same.
-    if overload.cost is flat or node.function == "reverse":
-        return True
-    if node.function == "matches":
-        return node.target is None
-    return node.function == "_+_" and overload.result.name == "list"
+def _at(cost: int, place: Kind, kind: Kind, known: Size | None = None) -> Estimate:
+    # A value at a place; `known` is what else is known of its size.
+    size = size_of(place)
+    if place is NOWHERE:
+        size = _plain(kind)
+        size = known if size is UNKNOWN and known is not None else size
+    return Estimate(cost, size, place)
 
 
-_PARTED = ("split", "findAll")
-"""Functions whose result has parts of a text."""
+def _widest(parts: list[Estimate]) -> Size:
+    found = parts[0].size if parts else Size(0, 0)
+    for one in parts[1:]:
+        found |= one.size
+    return found
 
 
-def _estimate_loop(node: s.Loop, scope: Scope) -> Estimate:
-    over = _estimate(node.range, scope)
-    inner = {name: known for name, known in scope.items() if name not in node.variables}
-    # The only variable is an item, of a map a key; of two the first is the place or the key.
-    if node.range.kind.name == "list":
-        inner[node.variables[-1]] = _of_kind(1, node.range.kind.params[0], over.item)
-    body = _estimate(node.body, inner)
-    kept = _estimate(node.filter, inner).cost if node.filter is not None else 0
-    once, each = _LOOPS[node.macro]
-    cost = min(over.cost + once + over.size * (kept + body.cost + each), MOST)
-    if node.kind.name not in ("list", "map"):
-        return Estimate(cost, 1)
-    return Estimate(cost, over.size, over.item if node.macro == "filter" else body.size)
+def _both(one: Estimate, other: Estimate | None = None) -> tuple[Size, Size] | None:
+    if other is None or one.entries is None or other.entries is None:
+        return None
+    return one.entries[0] | other.entries[0], one.entries[1] | other.entries[1]
 
 
 def _children(node: s.Node) -> Iterator[s.Node]:

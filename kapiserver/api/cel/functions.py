@@ -2,9 +2,9 @@
 
 A row of a table is `(signature, function, cost, size)`. The signature is `string.(int) string` for
 a method, `(string) int` else. Cost and size are functions of the sizes of the arguments
-(characters, items; 1 for what has none): what a call costs, and how large its result can be. The
-same cost is used to estimate beforehand, with the largest sizes, and to charge a call before it is
-made, with those at hand. Knows no function.
+(characters, items; 1 for what has none): what a call is charged before it is made, and how large
+its result can be; what has a size is charged for it. What may be written is for `call_costs.py`
+to say. Knows no function.
 """
 
 from __future__ import annotations

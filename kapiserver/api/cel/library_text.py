@@ -279,7 +279,6 @@ FUNCTIONS: Table = {
     ],
     "lowerAscii": [("string.() string", lambda t: t.translate(_LOWER), f.first, f.size_first)],
     "upperAscii": [("string.() string", lambda t: t.translate(_UPPER), f.first, f.size_first)],
-    "reverse": [("string.() string", lambda t: t[::-1], f.first, f.size_first)],
     "trim": [("string.() string", lambda t: t.strip(_SPACE), f.first, f.size_first)],
     "replace": [
         ("string.(string, string) string", _replace, f.twice, _replaced_size),

@@ -100,7 +100,13 @@ def compile_expression(source: str, variables: Mapping[str, Kind]) -> Program:
     maker = _Maker(checker)
     run = maker.make(node, {name: place + 1 for place, name in enumerate(names)}, len(names) + 1)
     return Program(
-        kind, frozenset(checker.free), estimate(node), names, maker.most, steps_of(node), run
+        kind,
+        frozenset(checker.free),
+        estimate(node, variables),
+        names,
+        maker.most,
+        steps_of(node),
+        run,
     )
 
 

@@ -217,6 +217,8 @@ class Database:
             run("PRAGMA synchronous = NORMAL")
         if not layout:
             self._sql.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
+        if run(_COMPACTED).fetchone() is None:
+            raise Corrupt(f"{self._path}: how far back it remembers is lost")
         if self._path is not None:
             run("PRAGMA synchronous = FULL")
 

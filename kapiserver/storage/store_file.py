@@ -37,6 +37,11 @@ _COMPACTED = "SELECT compacted FROM state"
 # What must hold: a sentence, and the query of what it does not hold for.
 _RULES = (
     (
+        "revision {}: keys are text and values are bytes",
+        "SELECT revision FROM log "
+        "WHERE typeof(key) <> 'text' OR typeof(value) NOT IN ('blob', 'null')",
+    ),
+    (
         "revision {}: a version without a value is one that deletes",
         "SELECT revision FROM log WHERE deleted <> (value IS NULL)",
     ),
@@ -97,6 +102,7 @@ def check(path: Path, opinion: Opinion, progress: Progress) -> Sequence[str]:
     StoreLocked, Corrupt for a file that is no store, Unavailable."""
     problems: list[str] = []
     with _owned(path), _opened(path) as sql:
+        sql.text_factory = _legible
         steps = len(_RULES) + 1
         progress("checking pages", 0, steps)
         for (text,) in sql.execute(f"PRAGMA integrity_check({PROBLEMS})"):
@@ -114,12 +120,18 @@ def check(path: Path, opinion: Opinion, progress: Progress) -> Sequence[str]:
 
 def _values(sql: sqlite3.Connection, opinion: Opinion, progress: Progress) -> Iterator[str]:
     count = sql.execute("SELECT count(*) FROM log").fetchone()[0]
-    rows = sql.execute("SELECT revision, key, value FROM log")
-    for seen, (revision, key, value) in enumerate(rows, 1):
-        if value is not None and (wrong := opinion(key, value)):
+    rows = sql.execute("SELECT revision, key, CAST(key AS BLOB), value FROM log")
+    for seen, (revision, key, raw, value) in enumerate(rows, 1):
+        if isinstance(key, str) and key.encode() != raw:
+            yield f"{key} at revision {revision}: the key is no UTF-8"
+        elif isinstance(value, bytes) and (wrong := opinion(str(key), value)):
             yield f"{key} at revision {revision}: {wrong}"
         if seen % _VALUES == 0 or seen == count:
             progress("decoding values", seen, count)
+
+
+def _legible(text: bytes) -> str:
+    return text.decode(errors="backslashreplace")
 
 
 def compact(path: Path, progress: Progress) -> Summary:
@@ -197,7 +209,10 @@ def _summary(sql: sqlite3.Connection, path: Path) -> Summary:
     with storage_errors():
 
         def number(query: str) -> int:
-            return int(sql.execute(query).fetchone()[0])
+            row = sql.execute(query).fetchone()
+            if row is None or not isinstance(row[0], int):
+                raise Corrupt(f"{path}: a table lacks what it should have")
+            return row[0]
 
         return Summary(
             revision=Revision(number(_NEWEST)),

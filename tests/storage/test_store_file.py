@@ -87,6 +87,12 @@ async def test_a_sound_file_is_sound(tmp_path: Path) -> None:
         ("UPDATE state SET compacted = 30", "what nobody can read"),
         ("UPDATE state SET compacted = 999", "revision 999: history is forgotten up to"),
         ("DELETE FROM state", "0 rows of state"),
+        ("UPDATE log SET value = 5 WHERE revision = 60", "revision 60: keys are text and values"),
+        ("UPDATE log SET value = 'a' WHERE revision = 60", "revision 60: keys are text and values"),
+        (
+            "UPDATE log SET key = CAST(x'fffe' AS TEXT) WHERE revision = 60",
+            r"\xff\xfe at revision 60: the key is no UTF-8",
+        ),
     ],
 )
 async def test_damage_is_found(damage: str, told: str, tmp_path: Path) -> None:
@@ -97,6 +103,24 @@ async def test_damage_is_found(damage: str, told: str, tmp_path: Path) -> None:
         sql.execute(damage)
         sql.commit()
     assert any(told in problem for problem in check(path, content, silent))
+
+
+async def test_a_file_without_its_state(tmp_path: Path) -> None:
+    """A store whose state is gone is Corrupt for every command but the one that says so."""
+    path = tmp_path / "store.db"
+    await fill(path)
+    with closing(sqlite3.connect(path)) as sql:
+        sql.execute("DELETE FROM state")
+        sql.commit()
+    with pytest.raises(Corrupt):
+        compact(path, silent)
+    with pytest.raises(Corrupt):
+        backup(path, tmp_path / "backup.db", silent)
+    with pytest.raises(Corrupt):
+        restore(path, tmp_path / "restored.db", bump=1, progress=silent)
+    with pytest.raises(Corrupt):
+        await open_local(path)
+    assert [one for one in os.listdir(tmp_path) if ".db.lock" not in one] == ["store.db"]
 
 
 async def test_torn_pages_are_found(tmp_path: Path) -> None:

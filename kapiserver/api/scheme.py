@@ -14,7 +14,7 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kapiserver.api.columns import DEFAULT_COLUMNS, Columns
 from kapiserver.api.conversion import Conversion, Convert
@@ -28,6 +28,29 @@ from kapiserver.api.groups import DECLARED_GROUPS, GROUPS, META
 from kapiserver.api.objects import kind_of
 from kapiserver.api.strategy import StatusStrategy, Strategy, ordinary
 from kapiserver.api.types import Kind, Tree
+
+_Asked = ParamSpec("_Asked")
+_Answer = TypeVar("_Answer")
+
+
+def _remembered(
+    size: int | None = None,
+) -> Callable[
+    [Callable[Concatenate[Any, _Asked], _Answer]],
+    functools.cached_property[Callable[_Asked, _Answer]],
+]:
+    """A method whose last `size` answers are kept with the object: the class would keep the
+    object too, and so every server that ever was in a process of tests."""
+
+    def of(
+        method: Callable[Concatenate[Any, _Asked], _Answer],
+    ) -> functools.cached_property[Callable[_Asked, _Answer]]:
+        def kept_with(owner: Any) -> Any:
+            return functools.lru_cache(size)(functools.partial(method, owner))
+
+        return functools.cached_property(kept_with)
+
+    return of
 
 
 class Scheme:
@@ -101,7 +124,7 @@ class Scheme:
         none of a group that is unknown or off."""
         return (*self._resources(group), *self.custom.resources(group))
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019 - one Scheme lives as long as its server
+    @_remembered(256)
     def _resources(self, group: str) -> tuple[Resource, ...]:
         if group not in self._by_name:
             return ()
@@ -132,7 +155,7 @@ class Scheme:
         definition = self.custom.by_plural(version.group, name)
         return None if definition is None else definition.versions.get(version.version)
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019
+    @_remembered(256)
     def _plurals(self, group: str) -> dict[tuple[str, str], Resource]:
         every = self._resources(group)
         return {(version, one.name): one for one in every for version in one.versions}
@@ -183,7 +206,7 @@ class Scheme:
         the version `__internal`. Raises NotRegistered."""
         return self.custom.type_of(kind) or self._type_of(kind)
 
-    @functools.lru_cache(maxsize=4096)  # noqa: B019 - anybody may ask for any group
+    @_remembered(4096)  # anybody may ask for any group
     def _type_of(self, kind: GroupVersionKind) -> type[Kind]:
         found = self._declared(kind)
         if found is None and kind.kind.endswith("List"):
@@ -211,7 +234,7 @@ class Scheme:
         custom = self.custom.by_kind(group, kind)
         return self._hub_version(group, kind) if custom is None else custom.stored.group_version
 
-    @functools.cache  # noqa: B019
+    @_remembered()
     def _hub_version(self, group: str, kind: str) -> GroupVersion:
         declared = self._group(group)
         names = (kind, kind.removesuffix("List"))
@@ -261,7 +284,7 @@ class Scheme:
             raise NotRegistered.of_kind(kind)
         return renamed(obj, custom)
 
-    @functools.cache  # noqa: B019
+    @_remembered()
     def _way(self, kind: GroupVersionKind, version: GroupVersion) -> Convert:
         # By way of the hub, in two steps where neither is it.
         hub = self.hub_version(kind.group, kind.kind)
@@ -283,7 +306,7 @@ class Scheme:
         group = self._by_name.get(version.group)
         return group is not None and version.version in (HUB, *group.versions)
 
-    @functools.cache  # noqa: B019
+    @_remembered()
     def conversion(self, group: str) -> Conversion:
         """All ways between a group's versions and its hub.
 
@@ -311,7 +334,7 @@ class Scheme:
             raise NotRegistered(f"{resource.qualified_name} is not served any more")
         return found
 
-    @functools.cache  # noqa: B019
+    @_remembered()
     def _strategy(self, resource: Resource, subresource: str) -> Strategy:
         elsewhere = self._optional_table(resource.group, "strategies", "ELSEWHERE")
         module = elsewhere.get(resource.name, "strategies")
@@ -330,7 +353,7 @@ class Scheme:
         """What reads the selectable fields of the resource's objects, in the hub version."""
         return self._custom(resource).fields if resource.definition else self._fields(resource)
 
-    @functools.cache  # noqa: B019
+    @_remembered()
     def _fields(self, resource: Resource) -> Extractor:
         resource = self.kept(resource)
         return extractor(resource, self._optional_table(resource.group, "fields", "FIELDS"))
@@ -357,7 +380,7 @@ class Scheme:
         custom = self.custom.version_of(GroupVersionKind(group, version, kind))
         return self._columns(group, kind) if custom is None else custom.columns
 
-    @functools.cache  # noqa: B019
+    @_remembered()
     def _columns(self, group: str, kind: str) -> Columns:
         with contextlib.suppress(NotRegistered):
             group = self._hub_version(group, kind).group

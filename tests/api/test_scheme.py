@@ -1,0 +1,23 @@
+"""A Scheme is one server's: what it remembers goes with it."""
+
+import gc
+import weakref
+
+from kapiserver.api.group import GroupVersion, GroupVersionKind
+from kapiserver.api.scheme import Scheme
+
+
+def test_a_scheme_is_forgotten() -> None:
+    """No class keeps a Scheme that was used: a process of tests makes one a server."""
+    scheme = Scheme()
+    pods = scheme.resource(GroupVersion("", "v1"), "pods")
+    assert scheme.type_of(GroupVersionKind("", "v1", "Pod")) is not None
+    scheme.default({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": []}})
+    scheme.strategy(pods)
+    scheme.fields(pods)
+    scheme.columns("", "Pod")
+    scheme.conversion("autoscaling")
+    gone = weakref.ref(scheme)
+    del scheme
+    gc.collect()
+    assert gone() is None

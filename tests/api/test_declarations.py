@@ -5,7 +5,7 @@ import pytest
 from kapiserver.api import declarations, names
 from kapiserver.api.declarations import ABSENT, Declared, overruled
 from kapiserver.api.errors import Path, forbidden, invalid, required
-from tests.objects import texts
+from tests.objects import refused, texts
 
 NAMED = Declared(first=(declarations.needed,), rules=(declarations.spelled(names.dns1123_label),))
 ITEMS = Declared(
@@ -133,3 +133,43 @@ def test_what_declared_rules_stand_for():
         "a: Required value",
         "b: Invalid value: null: field is immutable",
     ]
+
+
+NEGATIVE = "must be greater than or equal to 0"
+TEMPLATE = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {
+        "containers": [
+            {
+                "name": "c",
+                "image": "i",
+                "imagePullPolicy": "Always",
+                "terminationMessagePolicy": "File",
+                "resources": {},
+            }
+        ],
+        "restartPolicy": "Always",
+        "dnsPolicy": "ClusterFirst",
+        "securityContext": {},
+        "terminationGracePeriodSeconds": 30,
+    },
+}
+CONTROLLER = {
+    "metadata": {"name": "r", "namespace": "n"},
+    "spec": {"replicas": -1, "minReadySeconds": -2, "selector": {}, "template": TEMPLATE},
+}
+
+
+def test_replication_controllers():
+    """A kind's declared errors come after all else, and are told once where the others are told
+    twice; numbers that stay wrong are told in the order of the handwritten rules."""
+    none = "spec.selector: Required value"
+    count = f"spec.replicas: Invalid value: -1: {NEGATIVE}"
+    seconds = f"spec.minReadySeconds: Invalid value: -2: {NEGATIVE}"
+    assert refused("replicationcontrollers", CONTROLLER) == [none, count, seconds]
+    same = refused("replicationcontrollers", CONTROLLER, CONTROLLER)
+    assert same == [seconds, none, count] * 2
+    before = {**CONTROLLER, "spec": {**CONTROLLER["spec"], "replicas": 1}}
+    assert refused("replicationcontrollers", CONTROLLER, before) == [
+        seconds, none, seconds, none, count
+    ]  # fmt: skip

@@ -110,6 +110,9 @@ url('https://u@a.com:80/b/c?x=1&x=2').getHost() == 'a.com:80' && isURL('/a') && 
 url('https://a.com:80/b/c?x=1&x=2').getQuery() == {'x': ['1', '2']}
 url('https://[::1]:80/b').getHostname() == '::1' && url('https://a/b').getPort() == ''
 url('https://a.com/b%20c').getEscapedPath() == '/b%20c' && url('/x').getScheme() == ''
+url('https://a/b c').getEscapedPath() == '/b%20c' && url('/a%2Fb').getEscapedPath() == '/a%2Fb'
+url('https://a/?x=1;y&b=%zz&c').getQuery() == {'c': ['']} && isURL('*') && isURL('a:b')
+!isCIDR('10.0.0.0/08') && !isIP('fe80::1%eth0') && !isCIDR('fe80::%eth0/64')
 isIP('1.2.3.4') && !isIP('1.2.3') && ip('::1').family() == 6 && ip('127.0.0.1').isLoopback()
 ip.isCanonical('::1') && !ip.isCanonical('0::1') && string(ip('1.2.3.4')) == '1.2.3.4'
 ip('1.2.3.4') == ip('1.2.3.4') && type(ip('::1')) == net.IP && ip('8.8.8.8').isGlobalUnicast()

@@ -88,7 +88,7 @@ def _holds(parse: Callable[..., Any]) -> Callable[..., bool]:
 
 
 def _url(text: str) -> Url:
-    if not formats.FORMATS["uri"](text) or text == "*":
+    if not formats.FORMATS["uri"](text) and text != "*":
         raise Failed(f'URL parse error during conversion from string: parse "{text}": '
                      "invalid URI for request")  # fmt: skip
     try:
@@ -108,21 +108,41 @@ def _hostname(url: Url) -> str:
     return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
+_PATH_MARKS = "$&+,/:;=@"
+_PATH = re.compile(r"(?:%[0-9a-fA-F]{2}|[A-Za-z0-9\-._~!$&'()*+,;=:@/\[\]])*")
+
+
+def _escaped_path(url: Url) -> str:
+    # As it is written if that is a way to write it, else as Go does.
+    path = url.parts.path
+    if not (url.parts.netloc or path.startswith("/")) or path == "*":
+        return path if path == "*" else ""  # what follows a scheme without a slash is no path
+    if _PATH.fullmatch(path):
+        return path
+    return urllib.parse.quote(urllib.parse.unquote(path), safe=_PATH_MARKS)
+
+
+_ESCAPE = re.compile("%(?![0-9a-fA-F]{2})")
+
+
 def _query(url: Url) -> dict[str, list[str]]:
+    # What is no pair for Go is left out.
+    parts = (one for one in url.parts.query.split("&") if ";" not in one)
+    query = "&".join(one for one in parts if not _ESCAPE.search(one))
     try:
-        return urllib.parse.parse_qs(url.parts.query, keep_blank_values=True, max_num_fields=1000)
+        return urllib.parse.parse_qs(query, keep_blank_values=True, max_num_fields=1000)
     except ValueError:
         raise Failed("too many fields in query") from None
 
 
 def _ip(text: str) -> Ip:
     try:
-        if "%" in text:
-            raise ValueError
         address = ipaddress.ip_address(text)
     except ValueError:
         raise Failed(f'IP Address "{text}" parse error during conversion from string: '
                      f'ParseAddr("{text}"): unable to parse IP') from None  # fmt: skip
+    if isinstance(address, ipaddress.IPv6Address) and address.scope_id:
+        raise Failed(f'IP address "{text}" with zone value is not allowed')
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         raise Failed(f'IPv4-mapped IPv6 address "{text}" is not allowed')
     return Ip(address)
@@ -132,10 +152,13 @@ def _ip_text(one: Ip) -> str:
     return str(one.address)
 
 
+_BITS = re.compile("0|[1-9][0-9]{0,2}")
+
+
 def _cidr(text: str) -> Cidr:
     address, slash, bits = text.rpartition("/")
     try:
-        if not slash or not (bits.isascii() and bits.isdigit()) or len(bits) > 3 or "%" in text:
+        if not slash or _BITS.fullmatch(bits) is None or "%" in text:
             raise ValueError
         return Cidr(ipaddress.ip_interface((_ip(address).address, int(bits))))
     except (ValueError, Failed):
@@ -287,7 +310,7 @@ FUNCTIONS: Table = {
     "getHost": [("url.() string", _host)],
     "getHostname": [("url.() string", _hostname)],
     "getPort": [("url.() string", lambda one: str(one.parts.port or ""))],
-    "getEscapedPath": [("url.() string", lambda one: one.parts.path)],
+    "getEscapedPath": [("url.() string", _escaped_path)],
     "getQuery": [("url.() map(string, list(string))", _query)],
     "ip": [("(string) ip", _ip, f.first), ("cidr.() ip", lambda one: Ip(one.interface.ip))],
     "isIP": [("(string) bool", _holds(_ip), f.first)],

@@ -70,7 +70,10 @@ def decode_object(
         if isinstance(error, MissingKind | UnknownKind) and error.kind and is_free(server, target):
             raise another_kind(target, error.kind, error.name) from None
         kind = error.kind if isinstance(error, CodecError) else target.kind
-        raise BadRequest(_cannot_be_handled(target, kind, str(error), body.data)) from None
+        reason = str(error)
+        if isinstance(error, UnknownKind):
+            reason += _in_scheme(target)
+        raise BadRequest(_cannot_be_handled(target, kind, reason, body.data)) from None
     found = decoded.kind
     if found != target.kind and is_free(server, target):
         raise another_kind(target, found, name_of(decoded.object))
@@ -180,6 +183,22 @@ def _cannot_be_handled(
         f"the object provided is unrecognized (must be of type {expected}): {reason} "
         f"({_summary(data)})"
     )
+
+
+def not_of_kind(server: Server, target: Target, found: GroupVersionKind) -> str:
+    """Why an object of another kind is none of the target's."""
+    try:
+        server.scheme.type_of(found)
+    except NotRegistered as error:
+        return f"{error}{_in_scheme(target)}"
+    return _no_conversion(target, found)
+
+
+def _in_scheme(target: Target) -> str:
+    # Where kube-apiserver makes the scheme of all its own kinds.
+    if target.kind.group in ("apiextensions.k8s.io", "apiregistration.k8s.io"):
+        return ""
+    return ' in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
 def _no_conversion(target: Target, found: GroupVersionKind) -> str:

@@ -215,6 +215,27 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"kind": "Secret"}, "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+        ({"kind": "Odd"}, 'no kind "Odd" is registered for version "v1" in scheme '
+         '"pkg/api/legacyscheme/scheme.go:30"'),
+        ({"apiVersion": "a/b/c"}, "unexpected GroupVersion string: a/b/c"),
+    ],
+)  # fmt: skip
+def test_other_kinds(api, path, said, reason):
+    """What comes out of a merge must be of the kind; a strategic merge is, whatever it says."""
+    answer = api.patch(path, said, "merge")
+    assert (answer.status, answer.message.rpartition('}": ')[2]) == (422, reason)
+    answer = api.patch(path, said, "strategic")
+    assert (answer.status, answer.json["kind"], answer.json["apiVersion"]) == (
+        200,
+        "ConfigMap",
+        "v1",
+    )
+
+
 @pytest.mark.parametrize(("kind", "body", "status", "message"), REFUSED)
 def test_refused(api, path, kind, body, status, message):
     """A patch that makes no sense or does not fit changes nothing."""

@@ -100,6 +100,9 @@ def test_names(api, path):
         ({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "x"}},
          'Secret in version "v1" cannot be handled as a ConfigMap: converting (v1.Secret) to '
          "(core.ConfigMap): unknown conversion"),
+        ({"kind": "ConfigMap", "apiVersion": "v2", "metadata": {"name": "x"}},
+         'ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is '
+         'registered for version "v2" in scheme "pkg/api/legacyscheme/scheme.go:30"'),
     ]  # fmt: skip
     for body, message in cases:
         answer = api.put(path, body)

@@ -12,6 +12,7 @@ from typing import Any
 
 from kapiserver.api import patch_json, patch_merge, patch_strategic
 from kapiserver.api.errors import BadObject, InvalidObject, Path, invalid
+from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree, Type, Value
 from kapiserver.api.wording import go_value
 from kapiserver.apiserver.accept import wanted
@@ -23,6 +24,7 @@ from kapiserver.apiserver.body import (
     check_strict,
     field_validation,
     is_free,
+    not_of_kind,
     place,
     to_hub,
 )
@@ -71,6 +73,7 @@ class PatchType:
     unknown     strict errors of the patch itself
     strict      what those errors begin with
     undecodable what the message about a body that is no JSON begins with
+    strategic   whether it knows the kind that it is for
     """
 
     read: Callable[[Value], Any]
@@ -80,6 +83,7 @@ class PatchType:
     strict: str = ""
     undecodable: str = "error decoding patch: "
     decode: Callable[[bytes], Document] = _document
+    strategic: bool = False
 
 
 def _result(_patch: Any, result: Value) -> str:
@@ -91,7 +95,11 @@ def _patch(patch: Any, _result: Value) -> str:
 
 
 _STRATEGIC = PatchType(
-    read=patch_strategic.read, apply=patch_strategic.apply, shows=_patch, undecodable=""
+    read=patch_strategic.read,
+    apply=patch_strategic.apply,
+    shows=_patch,
+    undecodable="",
+    strategic=True,
 )
 PATCH_TYPES: dict[str, PatchType] = {
     "application/json-patch+json": PatchType(
@@ -192,7 +200,7 @@ def _patched(server: Server, request: Request, target: Target, patch: Patch, cur
     if is_free(server, target):
         _check_free_kind(target, after)
     try:
-        _check_kind(target, after)
+        after = _of_kind(server, target, patch, after)
         tree = read_tree(type_, after, unknown)
         errors = [*patch.strict_errors, *(f'unknown field "{path}"' for path in unknown)]
         check_strict(errors, patch.validation, request.warnings)
@@ -207,15 +215,21 @@ def _patched(server: Server, request: Request, target: Target, patch: Patch, cur
     return view.write(current, obj) if view else obj
 
 
-def _check_kind(target: Target, after: Value) -> None:
+def _of_kind(server: Server, target: Target, patch: Patch, after: Value) -> Tree:
+    """What comes out, if it is an object of the target's kind; a strategic merge is one into that
+    kind, whatever it says. Raises BadObject."""
     if not isinstance(after, dict):
         raise BadObject(f"couldn't get version/kind; json parse error: {target.kind.kind} expected")
-    wanted_version = str(target.kind.group_version)
-    if after.get("kind") != target.kind.kind or after.get("apiVersion") != wanted_version:
-        raise BadObject(
-            f"{after.get('apiVersion')}, Kind={after.get('kind')} is not "
-            f"{wanted_version}, Kind={target.kind.kind}"
-        )
+    kind, version = target.kind.kind, str(target.kind.group_version)
+    if after.get("kind") == kind and after.get("apiVersion") == version:
+        return after
+    if patch.type.strategic:
+        return {**after, "kind": kind, "apiVersion": version}
+    try:
+        said = GroupVersion.parse(str(after.get("apiVersion") or ""))
+    except ValueError as error:
+        raise BadObject(str(error)) from None
+    raise BadObject(not_of_kind(server, target, said.with_kind(str(after.get("kind") or ""))))
 
 
 def _check_free_kind(target: Target, after: Value) -> None:

@@ -196,6 +196,8 @@ def test_tables_and_metadata_come_in_slices(api: Api, core: str, count: int) -> 
         assert (answer.headers["Content-Length"] is None) == (count == 30)
         for one in (found, plain):
             one["metadata"].pop("resourceVersion")  # of the store as a whole
+            for row in one.get("rows", ()):
+                row["cells"].pop()  # its age
         assert found == plain
         assert len(found.get("rows", found.get("items"))) == count
 

@@ -319,9 +319,15 @@ from kapiserver.storage import store_file
 
 store_file._PAGES, store_file._COMPACTION_STEP, store_file._VACUUM_STEP = 1, 5, 1
 
+left = int(sys.argv[4])
+
 def tell(*what):
+    global left
     sys.stdout.write(f"{what}\\n")
     sys.stdout.flush()
+    left -= 1
+    if not left:
+        sys.stdin.read()  # until it is killed
 
 path = Path(sys.argv[2])
 if sys.argv[1] == "backup":
@@ -338,8 +344,9 @@ async def test_killed_amid_a_command(command: str, lines: int, tmp_path: Path) -
     could be taken for one; the command can be given again."""
     path, copy = tmp_path / "store.db", tmp_path / "copy.db"
     newest = await fill(path)
-    arguments = [sys.executable, "-c", PROGRAM, command, str(path), str(copy)]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE) as process:  # noqa: ASYNC220
+    arguments = [sys.executable, "-c", PROGRAM, command, str(path), str(copy), str(lines)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(arguments, stdin=pipe, stdout=pipe) as process:  # noqa: ASYNC220
         assert process.stdout is not None
         for _ in range(lines):
             assert process.stdout.readline()

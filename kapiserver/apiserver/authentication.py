@@ -81,7 +81,7 @@ def bearer_token(header: str) -> str:
 def read_tokens(path: Path) -> dict[str, User]:
     """Read a file of `token,user,uid,"group1,group2"`. Raises BadTokenFile, OSError."""
     found: dict[str, User] = {}
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         for number, row in enumerate(csv.reader(file), 1):
             if not row or row[0].startswith("#"):
                 continue

@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import contextlib
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -223,6 +224,8 @@ def config_of(options: argparse.Namespace) -> Config:
         storage = f"etcd:{','.join(options.etcd_servers)}"
     if options.workers > 1 and not storage.startswith("etcd:"):
         raise ValueError("--workers needs --etcd-servers: one process owns an embedded store")
+    if options.workers > 1 and not hasattr(os, "fork"):
+        raise ValueError("--workers needs a system on which processes fork")
     names = Config.__dataclass_fields__.keys() & vars(options).keys()
     given = {name: getattr(options, name) for name in names}
     return replace(
@@ -331,21 +334,24 @@ def _recode(options: argparse.Namespace) -> int:
 
 
 def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 65535:
-        raise ValueError(text)
-    return number
+    return _number(text, 0, 65535)
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 256:
-        raise ValueError(text)
-    return number
+    return _number(text, 1, 256)
+
+
+def _number(text: str, least: int, most: int) -> int:
+    if not text.isdecimal() or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from {least} to {most}")
+    return int(text)
 
 
 def _bool(text: str) -> bool:
-    return {"true": True, "false": False}[text.lower()] if text else True
+    found = {"": True, "true": True, "false": False}.get(text.lower())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return found
 
 
 def _list(text: str) -> tuple[str, ...]:
@@ -357,7 +363,7 @@ def _seconds(text: str) -> float:
 
     seconds = parse_duration(text)
     if seconds is None:
-        raise ValueError(f"{text} is no duration")
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration")
     return seconds
 
 

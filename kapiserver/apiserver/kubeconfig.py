@@ -26,7 +26,7 @@ def write_kubeconfig(path: Path, *, url: str, made: Credentials) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    with path.open() as file:
+    with path.open(encoding="utf-8") as file:
         return file.readline() == MARK
 
 

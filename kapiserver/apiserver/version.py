@@ -15,7 +15,9 @@ GIT_VERSION = f"v{MAJOR}.{MINOR}.0+kapiserver"
 
 def version_info() -> Tree:
     """The body of /version, in version.Info's key order."""
-    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    system = {"win32": "windows"}.get(sys.platform, sys.platform)
+    machine = platform.machine().lower()
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
     return {
         "major": MAJOR,
         "minor": MINOR,
@@ -29,5 +31,5 @@ def version_info() -> Tree:
         "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": f"python{platform.python_version()}",
         "compiler": sys.implementation.name,
-        "platform": f"{sys.platform}/{machine}",
+        "platform": f"{system}/{machine}",
     }

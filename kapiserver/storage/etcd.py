@@ -238,7 +238,7 @@ class Etcd:
         if self._config.password_file is None:
             return ""
         try:
-            return self._config.password_file.read_text().rstrip("\r\n")
+            return self._config.password_file.read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeError) as error:
             raise Unavailable(f"etcd: no password: {error}") from error
 

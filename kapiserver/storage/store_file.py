@@ -280,9 +280,11 @@ def _new_file(path: Path) -> Iterator[Path]:
 
 
 def _flush(path: Path) -> None:
-    if os.name == "nt" and path.is_dir():
+    folder = path.is_dir()
+    if folder and os.name == "nt":
         return  # no such thing there
-    file = os.open(path, os.O_RDONLY)
+    # Windows flushes what may be written only, and nobody may write a folder.
+    file = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
     try:
         os.fsync(file)
     finally:

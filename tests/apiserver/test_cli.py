@@ -66,12 +66,30 @@ def test_flags_that_do_not_go_together(flags: list[str], capsys) -> None:
     assert capsys.readouterr().err.startswith("kapiserver: --")
 
 
-@pytest.mark.parametrize("flags", [["--secure-port=x"], ["--event-ttl=5"], ["--no-such-flag"]])
-def test_bad_flags(flags: list[str], capsys) -> None:
-    """What is no flag is refused with the usage."""
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--secure-port=x", "--secure-port: 'x' is no number from 0 to 65535"),
+        ("--workers=0", "--workers: '0' is no number from 1 to 256"),
+        ("--event-ttl=5", "--event-ttl: '5' is no duration"),
+        ("--anonymous-auth=maybe", "--anonymous-auth: 'maybe' is neither true nor false"),
+        ("--no-such-flag", "unrecognized arguments: --no-such-flag"),
+    ],
+)
+def test_bad_flags(flag: str, words: str, capsys) -> None:
+    """What is no flag is refused with the usage, and with what would be one."""
     with pytest.raises(SystemExit):
-        main(["serve", *flags])
-    assert "usage: kapiserver" in capsys.readouterr().err
+        main(["serve", flag])
+    told = capsys.readouterr().err
+    assert told.startswith("usage: kapiserver")
+    assert told.endswith(f"{words}\n")
+
+
+def test_workers_where_nothing_forks(capsys, monkeypatch) -> None:
+    """Where processes do not fork (Windows), several workers are refused at once."""
+    monkeypatch.delattr("os.fork")
+    assert main(["serve", "--workers=2", "--etcd-servers=http://a:1"]) == 1
+    assert "--workers needs a system on which processes fork" in capsys.readouterr().err
 
 
 def test_version(capsys) -> None:

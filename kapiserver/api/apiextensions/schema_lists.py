@@ -5,10 +5,9 @@ Mirrors ValidateCustomResourceDefinitionOpenAPISchema of k8s.io/apiextensions-ap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_among, required
 from kapiserver.api.types import Tree
 
 _MAP_TYPE = "x-kubernetes-map-type"
@@ -23,13 +22,13 @@ def check(schema: Tree, path: Path) -> Iterator[FieldError]:
     if map_type is not None and kind != "object":
         yield _wrong_type(path / "type", kind, f"must be object if {_MAP_TYPE} is specified")
     if map_type not in (None, "atomic", "granular"):
-        yield _unsupported(path / _MAP_TYPE, map_type, ("atomic", "granular"))
+        yield not_among(path / _MAP_TYPE, map_type, ("atomic", "granular"))
     if list_type is not None and kind != "array":
         yield _wrong_type(path / "type", kind, f"must be array if {_LIST_TYPE} is specified")
     elif list_type == "set" and isinstance(schema.get("items"), dict):
         yield from _check_set(schema["items"], path / "items")
     if list_type not in (None, "atomic", "set", "map"):
-        yield _unsupported(path / _LIST_TYPE, list_type, ("atomic", "set", "map"))
+        yield not_among(path / _LIST_TYPE, list_type, ("atomic", "set", "map"))
     if schema.get(_MAP_KEYS) and list_type != "map":
         words = f"must be map if {_MAP_KEYS} is non-empty"
         at = path / _LIST_TYPE
@@ -42,11 +41,6 @@ def check(schema: Tree, path: Path) -> Iterator[FieldError]:
 
 def _wrong_type(path: Path, kind: str, words: str) -> FieldError:
     return invalid(path, kind, words) if kind else required(path, words)
-
-
-def _unsupported(path: Path, value: Any, allowed: Sequence[str]) -> FieldError:
-    names = ", ".join(f'"{one}"' for one in allowed)
-    return FieldError("not supported", path, f"supported values: {names}", value)
 
 
 def _check_set(items: Tree, path: Path) -> Iterator[FieldError]:

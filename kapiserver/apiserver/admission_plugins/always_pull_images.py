@@ -1,4 +1,7 @@
-"""AlwaysPullImages: who may run an image may read it."""
+"""AlwaysPullImages: who may run an image may read it.
+
+Mirrors plugin/pkg/admission/alwayspullimages.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CertificateApproval: who approves or denies may `approve` for the signer."""
+"""CertificateApproval: who approves or denies may `approve` for the signer.
+
+Mirrors plugin/pkg/admission/certificates/approval.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """CertificateSigning: who gives the certificate, or says that it failed, may `sign` for the
-signer."""
+signer.
+
+Mirrors plugin/pkg/admission/certificates/signing.
+"""
 
 from __future__ import annotations
 

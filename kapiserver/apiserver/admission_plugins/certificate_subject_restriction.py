@@ -1,4 +1,7 @@
-"""CertificateSubjectRestriction: nobody gets a client certificate of `system:masters`."""
+"""CertificateSubjectRestriction: nobody gets a client certificate of `system:masters`.
+
+Mirrors plugin/pkg/admission/certificates/subjectrestriction.
+"""
 
 from __future__ import annotations
 

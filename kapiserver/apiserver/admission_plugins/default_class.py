@@ -1,5 +1,9 @@
 """DefaultStorageClass, DefaultIngressClass: claims and ingresses that name no class are of the one
-that is marked as the default."""
+that is marked as the default.
+
+Mirrors plugin/pkg/admission/storage/storageclass/setdefault and
+plugin/pkg/admission/network/defaultingressclass.
+"""
 
 from __future__ import annotations
 

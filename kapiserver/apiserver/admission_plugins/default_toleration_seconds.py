@@ -1,4 +1,7 @@
-"""DefaultTolerationSeconds: pods stay for five minutes on a node that is lost."""
+"""DefaultTolerationSeconds: pods stay for five minutes on a node that is lost.
+
+Mirrors plugin/pkg/admission/defaulttolerationseconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DenyServiceExternalIPs: services get no new external addresses."""
+"""DenyServiceExternalIPs: services get no new external addresses.
+
+Mirrors plugin/pkg/admission/network/denyserviceexternalips.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """NamespaceLifecycle: nothing is created in a namespace that is not there or on its way out, and
-some namespaces stay."""
+some namespaces stay.
+
+Mirrors pkg/admission/plugin/namespace/lifecycle of k8s.io/apiserver.
+"""
 
 from __future__ import annotations
 

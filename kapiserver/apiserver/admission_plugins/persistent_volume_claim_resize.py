@@ -1,4 +1,7 @@
-"""PersistentVolumeClaimResize: only bound claims grow, and only where their class lets them."""
+"""PersistentVolumeClaimResize: only bound claims grow, and only where their class lets them.
+
+Mirrors plugin/pkg/admission/storage/persistentvolume/resize.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whether a user may do something with the certificates of a signer. No plugin itself."""
+"""Whether a user may do something with the certificates of a signer. No plugin itself.
+
+Mirrors plugin/pkg/admission/certificates.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""TaintNodesByCondition: a new node takes no pods until somebody says that it is ready."""
+"""TaintNodesByCondition: a new node takes no pods until somebody says that it is ready.
+
+Mirrors plugin/pkg/admission/nodetaint.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 Three loops, as in Kubernetes: Endpoints of pods, slices of pods, slices of Endpoints that somebody
 else wrote. Each looks at a namespace as a whole, a moment after something in it changed.
+
+Mirrors pkg/controller/endpoint, pkg/controller/endpointslice and
+pkg/controller/endpointslicemirroring.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from yarl import URL
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.codecs.errors import CodecError, Malformed
+from kapiserver.codecs.errors import CodecError, Malformed, NotEncodable
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, MediaType
 from kapiserver.codecs.protobuf import read_watch_event
@@ -79,8 +79,8 @@ class Event:
 class Client:
     """A connection to one server.
 
-    prefer   the encoding asked for, and sent: "json", "protobuf" (kinds of the Scheme only) or
-             "cbor", as far as `gates` allow; with `gates.prefer_cbor` CBOR
+    prefer   the encoding asked for, and sent: "json", "protobuf" (JSON for kinds that the Scheme
+             does not have) or "cbor", as far as `gates` allow; with `gates.prefer_cbor` CBOR
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class Client:
         if isinstance(body, dict):
             # Configurations of apply come in two encodings.
             media = JSON if content_type and media is PROTOBUF else media
-            data = self.codecs.serializer_for(media).encode(body)
+            media, data = self._encoded(media, body)
             headers["Content-Type"] = _APPLY[media.name] if content_type else media.name
         elif body is not None:
             data = body
@@ -195,6 +195,15 @@ class Client:
             method, url, headers=headers, data=data, timeout=wait
         ) as answer:
             yield answer
+
+    def _encoded(self, media: MediaType, body: Tree) -> tuple[MediaType, bytes]:
+        try:
+            return media, self.codecs.serializer_for(media).encode(body)
+        except NotEncodable:
+            if media is not PROTOBUF:
+                raise
+            # Of kinds that nobody declared there is no message.
+            return JSON, self.codecs.serializer_for(JSON).encode(body)
 
     def _accepted(self, *, stream: bool) -> str:
         first = self._preferred
@@ -217,9 +226,10 @@ class Client:
             except orjson.JSONDecodeError as error:
                 raise Malformed(str(error)) from None
             return found
-        for media in (CBOR, PROTOBUF):
-            if content_type == media.name:
-                return self.codecs.serializer_for(media).decode(data).object
+        if content_type == CBOR.name:
+            return _read_cbor(data)
+        if content_type == PROTOBUF.name:
+            return self.codecs.serializer_for(PROTOBUF).decode(data).object
         return {"message": data.decode("utf-8", "replace")}
 
     async def watch_events(self, path: str, parameters: Parameters) -> AsyncGenerator[Event, None]:
@@ -245,13 +255,16 @@ class Client:
             found = read_watch_event(frame)
             decoded = self.codecs.serializer_for(PROTOBUF).decode(found.object)
             return Event(found.type, decoded.object)
-        if media is CBOR:
-            from kapiserver.codecs.cbor import read_document  # loaded for who speaks it
-
-            tree = read_document(frame)
-        else:
-            tree = orjson.loads(frame)
+        tree = _read_cbor(frame) if media is CBOR else orjson.loads(frame)
         return Event(tree["type"], tree["object"])
+
+
+def _read_cbor(data: bytes) -> Tree:
+    # An object of any kind: CBOR says what it is without a schema.
+    from kapiserver.codecs.cbor import read_document  # loaded for who speaks it
+
+    found: Tree = read_document(data)
+    return found
 
 
 class Resource:

@@ -15,6 +15,7 @@ from aiohttp import web
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.server import Running, serve
 from kapiserver.client import Client, Event, Gates, Resource, StatusError
+from tests.apiserver.customkit import definition
 from tests.storage.etcd_server import free_port
 
 
@@ -64,6 +65,37 @@ def test_verbs(options: dict[str, Any]) -> None:
             with pytest.raises(StatusError, match='configmaps "x" not found') as caught:
                 await maps.get("x")
             assert (caught.value.code, caught.value.reason) == (404, "NotFound")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("options", ENCODINGS, ids=str)
+def test_custom_kinds(options: dict[str, Any]) -> None:
+    """Kinds that nobody declared to the client are objects like all others."""
+
+    async def run() -> None:
+        async with connected(**options) as (_, client):
+            crd = definition()
+            definitions = client.resource("apiextensions.k8s.io/v1", "customresourcedefinitions")
+            await definitions.create(crd)
+            spec = {"replicas": 2}
+            group, name = crd["spec"]["group"], crd["metadata"]["name"]
+            async for event in definitions.follow(fieldSelector=f"metadata.name={name}"):
+                conditions = event.object["status"].get("conditions") or []
+                if any(one["type"] == "Established" for one in conditions):
+                    break
+            widgets = client.resource(f"{group}/v1", "widgets", namespace="default")
+            made = await widgets.create({"kind": "Widget", "metadata": {"name": "a"}, "spec": spec})
+            assert (made["spec"], await widgets.get("a")) == (spec, made)
+            changed = await widgets.update({**made, "spec": {"replicas": 3}})
+            config = {"kind": "Widget", "metadata": {"name": "a"}, "spec": {"color": "red"}}
+            applied = await widgets.apply(config, manager="me")
+            assert applied["spec"] == {**changed["spec"], "color": "red"}
+            assert (await widgets.list())["items"] == [applied]
+            async for event in widgets.follow():
+                assert event == Event("ADDED", applied)
+                break
+            await widgets.delete("a", {"dryRun": ["All"]})
 
     asyncio.run(run())
 

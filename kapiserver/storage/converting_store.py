@@ -207,11 +207,11 @@ class _ConvertingSink:
                 else:
                     self._sink.events(await self._store.events(what))
         except StorageError as error:
-            self._give_up(Unavailable(str(error)))
+            self._give_up(error)
         finally:
             self._task = None
 
-    def _give_up(self, error: Unavailable) -> None:
+    def _give_up(self, error: StorageError) -> None:
         self._task = None
         self.closed(error)
         if self.watch is not None:

@@ -285,6 +285,21 @@ def test_bad_answers_are_refused(api: Api, webhook: Webhook, behave: Behave, mes
     assert api.get(f"{beta}/a").json["spec"] == {"name": "A B"}
 
 
+def test_a_watch_ends_at_what_cannot_be_converted(api: Api, webhook: Webhook) -> None:
+    """There is no event to show, and who asks then hears of the webhook, not of a server that is
+    not ready."""
+    crd = people(webhook)
+    path, beta = establish(api, crd), path_of(crd, "v1beta1")
+    with api.watch(f"{beta}?watch=1") as stream:
+        webhook.behave = raw(status=500)
+        api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
+        answer = api.get(f"{beta}/a")
+        assert (answer.status, "conversion webhook for" in answer.message) == (500, True)
+        assert stream.event() is None
+    webhook.behave = good
+    assert api.get(f"{beta}/a").json["spec"] == {"name": "A B"}
+
+
 def test_a_webhook_that_nobody_vouches_for_is_not_asked(api: Api, webhook: Webhook) -> None:
     """Without its CA bundle the certificate is not believed; nobody listens on the other port."""
     for config, words in (

@@ -101,12 +101,20 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
         authentication=Authentication(
             tokens=tokens,
             anonymous=config.anonymous_auth,
-            accounts=ServiceAccountTokens(config, stores, clock),
+            accounts=_accounts(config, stores, clock),
         ),
     )
     services = server.stores.named(GroupVersion("", "v1"), "services")
     services.reserve = ServiceAllocation(server).reserve
     return App(server=server, kv=kv, handle=compose(server), encryption=encryption)
+
+
+def _accounts(config: Config, stores: Stores, clock: Clock) -> ServiceAccountTokens:
+    """Keys that were given are read now, so that a wrong one is no surprise later."""
+    accounts = ServiceAccountTokens(config, stores, clock)
+    if config.service_account_signing_key_file or config.service_account_key_file:
+        _ = accounts.keys
+    return accounts
 
 
 def _converter(stores: Stores) -> Converter:

@@ -6,6 +6,7 @@ Mirrors apiserver/pkg/authentication of k8s.io/apiserver and the token file of k
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,15 +82,18 @@ def bearer_token(header: str) -> str:
 def read_tokens(path: Path) -> dict[str, User]:
     """Read a file of `token,user,uid,"group1,group2"`. Raises BadTokenFile, OSError."""
     found: dict[str, User] = {}
-    with path.open(newline="", encoding="utf-8") as file:
-        for number, row in enumerate(csv.reader(file), 1):
-            if not row or row[0].startswith("#"):
-                continue
-            if len(row) < 3 or not row[0].strip() or not row[1].strip():
-                raise BadTokenFile(
-                    f"{path}, line {number}: want at least 3 columns: token, user name, user uid"
-                )
-            token, name, uid = (cell.strip() for cell in row[:3])
-            groups = [one.strip() for one in row[3].split(",")] if len(row) > 3 else []
-            found[token] = User(name=name, uid=uid, groups=(*filter(None, groups), AUTHENTICATED))
+    try:
+        rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise BadTokenFile(f"{path}: {error}") from error
+    for number, row in enumerate(rows, 1):
+        if not row or row[0].startswith("#"):
+            continue
+        if len(row) < 3 or not row[0].strip() or not row[1].strip():
+            raise BadTokenFile(
+                f"{path}, line {number}: want at least 3 columns: token, user name, user uid"
+            )
+        token, name, uid = (cell.strip() for cell in row[:3])
+        groups = [one.strip() for one in row[3].split(",")] if len(row) > 3 else []
+        found[token] = User(name=name, uid=uid, groups=(*filter(None, groups), AUTHENTICATED))
     return found

@@ -78,8 +78,8 @@ class ServiceAccountTokens:
             signing = config.cert_dir / KEY_FILE
             if not signing.exists():
                 _write_key(signing)
-        data = signing.read_bytes() if signing is not None else _new_key()
-        found = [_key(data), *(_key(path.read_bytes()) for path in config.service_account_key_file)]
+        own = _key(_new_key()) if signing is None else _key_in(signing)
+        found = [own, *map(_key_in, config.service_account_key_file)]
         return tuple({key.id: key for key in reversed(found)}.values())[::-1]
 
     def sign(
@@ -215,6 +215,13 @@ def _write_key(path: Path) -> None:
 
 
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
+
+
+def _key_in(path: Path) -> Key:
+    try:
+        return _key(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} holds no key: {error}") from error
 
 
 def _key(data: bytes) -> Key:

@@ -68,7 +68,10 @@ class Credentials:
         context.load_cert_chain(self.serving.certificate, self.serving.key)
         context.verify_mode = ssl.CERT_OPTIONAL
         for path in self.trusted:
-            context.load_verify_locations(path)
+            try:
+                context.load_verify_locations(path)
+            except ssl.SSLError as error:
+                raise ValueError(f"{path} holds no certificate: {error.reason}") from error
         context.set_alpn_protocols(["http/1.1"])
         return context
 

@@ -115,3 +115,21 @@ def test_lines_cannot_be_forged() -> None:
     assert _quoted('a\n"b"') == '"a\\n\\"b\\""'
     assert _quoted("plain/path") == "plain/path"
     assert warning_header('a\r\n"b"\\') == '299 - "a  \\"b\\"\\\\"'
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--client-ca-file",
+        "--service-account-key-file",
+        "--service-account-signing-key-file",
+        "--token-auth-file",
+    ],
+)
+def test_files_that_are_no_good(flag: str, tmp_path: Path, capsys) -> None:
+    """A file that is not what its flag wants ends the command at once, and is named."""
+    junk = tmp_path / "junk"
+    junk.write_bytes(b"\x96\x00\xff")
+    data, port = f"--data-dir={tmp_path}", "--secure-port=0"
+    assert main(["serve", data, port, "--storage=sqlite::memory:", flag, str(junk)]) == 1
+    assert capsys.readouterr().err.startswith(f"kapiserver: {junk}")

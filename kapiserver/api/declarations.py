@@ -72,6 +72,10 @@ class Declared:
         if new not in (None, "", []) or self.pointer or self.fields:
             for rule in self.rules:
                 yield from rule(new, old, path)
+        yield from self._below(new, old, path)
+
+    def _below(self, new: Any, old: Any, path: Path) -> Iterator[FieldError]:
+        """What is wrong with items, values and fields."""
         if self.items is not None:
             known = {} if old is ABSENT else {self._key(one): one for one in old or ()}
             for index, item in enumerate(new or ()):

@@ -12,11 +12,10 @@ from typing import Any
 from kapiserver.api.custom import CustomVersion
 from kapiserver.api.meta.v1 import ListMeta, ObjectMeta
 from kapiserver.api.types import Tree, Type
+from kapiserver.apiserver.openapi_words import TYPE_META
 
 Ref = Callable[[type[Type]], Tree]
 
-_API_VERSION = "The version of the schema in which the object is written."
-_KIND = "Which kind of object this is. Set by the server from the path; cannot be changed."
 _METADATA = "Standard object metadata."
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf", "not")
 
@@ -52,9 +51,9 @@ def list_schema(version: CustomVersion, ref: Ref, dialect: str) -> Tree:
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": {"description": _API_VERSION, "type": "string"},
+            "apiVersion": {"description": TYPE_META["apiVersion"], "type": "string"},
             "items": items,
-            "kind": {"description": _KIND, "type": "string"},
+            "kind": {"description": TYPE_META["kind"], "type": "string"},
             "metadata": _referred("Standard list metadata.", ref(ListMeta), dialect),
         },
         **_kind_of(version, definition.list_kind),
@@ -69,8 +68,8 @@ def _kind_of(version: CustomVersion, kind: str) -> Tree:
 
 def _with_meta(schema: Tree, ref: Ref, dialect: str) -> Tree:
     properties = dict(schema.get("properties") or {})
-    properties["apiVersion"] = {"description": _API_VERSION, "type": "string"}
-    properties["kind"] = {"description": _KIND, "type": "string"}
+    properties["apiVersion"] = {"description": TYPE_META["apiVersion"], "type": "string"}
+    properties["kind"] = {"description": TYPE_META["kind"], "type": "string"}
     properties["metadata"] = _referred(_METADATA, ref(ObjectMeta), dialect)
     return dict(sorted(properties.items()))
 

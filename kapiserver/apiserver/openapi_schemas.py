@@ -28,6 +28,7 @@ from kapiserver.api.types import (
     Type,
 )
 from kapiserver.apiserver import openapi_custom
+from kapiserver.apiserver.openapi_words import TYPE_META
 
 Dialect = Literal["v2", "v3"]
 
@@ -58,10 +59,6 @@ _SCALARS: Mapping[str, Tree] = {
     "any": {},
 }
 _ZEROS: Mapping[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0}
-_TYPE_META = {
-    "kind": "Which kind of object this is. Set by the server from the path; cannot be changed.",
-    "apiVersion": "The version of the schema in which the object is written.",
-}
 
 _UNIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "io.k8s.api.core.v1.AppArmorProfile": ("type", ("localhostProfile",)),
@@ -209,7 +206,7 @@ class Schemas:
         if declaration.enum:
             beside["enum"] = sorted(declaration.enum)
         beside |= _extensions(field)
-        text = declaration.doc or _TYPE_META.get(field.name, "")
+        text = declaration.doc or TYPE_META.get(field.name, "")
         return _described(text, self._beside(schema, beside, described=bool(text)))
 
     def _beside(self, schema: Tree, beside: Tree, *, described: bool) -> Tree:

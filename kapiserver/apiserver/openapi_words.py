@@ -1,7 +1,12 @@
-"""What OpenAPI says of parameters in words, and the article before a kind."""
+"""What OpenAPI says in words: of parameters, of an object's kind and version, the article before a
+kind."""
 
 from __future__ import annotations
 
+TYPE_META: dict[str, str] = {
+    "kind": "Which kind of object this is. Set by the server from the path; cannot be changed.",
+    "apiVersion": "The version of the schema in which the object is written.",
+}
 PARAMETERS: dict[str, str] = {
     "allowWatchBookmarks": "Send BOOKMARK events now and then.",
     "command": "The command to run, one argument after another; nothing expands it.",

@@ -171,8 +171,8 @@ class StreamSink:
         self._transport.write(frames)
 
     def start(self) -> None:
-        """Send the head where no frame has."""
-        if self._head and not self.done.done():
+        """Send the head where no frame has: also of a stream that ended before it began."""
+        if self._head and not self._transport.is_closing():
             self._transport.write(self._head)
             self._head = b""
 

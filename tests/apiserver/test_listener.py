@@ -85,6 +85,13 @@ async def _handle(request: Request) -> Answer:
             open=idle,
             timeout=float(request.parameter("timeout") or 0),
         )
+    if request.path == "/over":
+
+        async def over(sink) -> _Streaming:
+            sink.close()
+            return _Streaming()
+
+        return Stream(media_type="application/json", open=over)
     if request.path == "/refused":
 
         async def refuse(sink) -> _Streaming:
@@ -358,6 +365,14 @@ def test_stream_head_comes_first() -> None:
     """The head goes out before any event does, so that the client knows that it watches."""
     head = _ask(b"GET /idle HTTP/1.1\r\nHost: x\r\n\r\n", until=b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_stream_that_is_over_before_it_begins() -> None:
+    """The client gets a whole answer without events, not the end of one: a server that drains
+    ends streams that are being opened too."""
+    answer = _ask(_get("/over"))
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.endswith(b"\r\n\r\n0\r\n\r\n")
 
 
 def test_stream_ends_in_time() -> None:

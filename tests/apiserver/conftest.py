@@ -121,6 +121,8 @@ def run_server(started: "threading.Event", ended: "list[Any]", config: Config) -
             ended.extend((asyncio.get_running_loop(), stop, running))
             started.set()
             await stop.wait()
+        for _ in range(20):  # connections that were accepted as it ended are closed in turns
+            await asyncio.sleep(0)
 
     try:
         asyncio.run(run())

@@ -75,16 +75,11 @@ COSTS = {
     "self.texts.map(x, x).all(y, y.contains('a'))": 2 + 11 + 8 * 13 + 1 + 8 * (3 + 1),
     "quantity(self.b) == quantity('1')": 3 + 1 + 1,
     "format.uuid().validate(self.b) == null": 1 + 2 + 4 * 32 + 1,
+    "('above ' + string(self.a)).contains('a')": 2 + 1 + 3 + 3,
+    "['a', 'bc'].indexOf(self.b) > 0": 10 + 2 + 2 * 2 + 1,
+    "self.objects.filter(x, true).all(y, y.name.contains('a'))": 2 + 11 + 8 * 13 + 1 + 8 * (3 + 6),
     "url(self.b) == url('/')": 2 + 4 + 1 + 1,
 }
-UNBOUNDED = (
-    "['a', 'b'].indexOf(self.b) > 0",
-    "self.texts.map(x, x).join() == 'a'",
-    "self.objects.filter(x, x.name != '').all(y, y.name.matches('abcd'))",
-    "self.?b.orValue('').matches('abcd')",
-    "self.b.charAt(0) == string(self.a)",
-    "quantity(self.b) != quantity('1')",
-)
 
 
 @pytest.mark.parametrize("expression", COSTS)
@@ -92,13 +87,6 @@ def test_the_most_that_it_can_cost(expression):
     """Each node costs what cel-go says of it, with the largest sizes that the schema allows."""
     kind = kind_of(structural.compile(SCHEMA), is_root=False)
     assert compile_expression(expression, {"self": kind}).max_cost == COSTS[expression]
-
-
-@pytest.mark.parametrize("expression", UNBOUNDED)
-def test_what_has_no_known_size_costs_more_than_may_be(expression):
-    """cel-go does not follow how large every value can be: such rules are refused there."""
-    kind = kind_of(structural.compile(SCHEMA), is_root=False)
-    assert compile_expression(expression, {"self": kind}).max_cost > 10**15
 
 
 OPTIONS = ("country", "region", "city", "asn", "isp", "anonymous")

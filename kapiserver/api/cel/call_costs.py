@@ -1,6 +1,7 @@
 """What calls can cost at most beside their arguments, and how large their results can be.
 
-What is in no table is one step, and nothing is known of its result but by its type. Mirrors
+What is in no table is one step, and its result as large as is declared: of text that is made of a
+number cel-go knows less, but messages with such text are Kubernetes' own example. Mirrors
 EstimateCallCost of k8s.io/apiserver/pkg/cel/library/cost.go and functionCost of
 github.com/google/cel-go/checker/cost.go, which say so of some that take longer, too.
 """
@@ -37,7 +38,9 @@ def _takes(node: s.Call, place: int, *kinds: str) -> bool:
 
 
 def _item(values: Estimate) -> Size:
-    return UNKNOWN if values.place is None else size_of(part(values.place, "@items"))
+    if values.place is not None:
+        return size_of(part(values.place, "@items"))
+    return UNKNOWN if values.entries is None else values.entries[1]
 
 
 def _through(_: s.Call, below: Sequence[Estimate]) -> Cost:

@@ -4,8 +4,9 @@ its parts are charged when they are evaluated.
 An upper bound: both branches of a condition of which the dearer counts, every loop over as many
 items as there can be. Which definitions are accepted hangs on it, so it is what
 github.com/google/cel-go/checker/cost.go and k8s.io/apiserver/pkg/cel/library/cost.go come to:
-loops cost what the macros they stand for expand to, and what no name or field leads to has the
-size of the schema's root, or none that is known.
+loops cost what the macros they stand for expand to, and what is taken out of a value without a
+name has the size of the schema's root. Where it knows no size although there is one, that counts:
+a definition refused for nothing is worse than one that is not refused.
 """
 
 from __future__ import annotations
@@ -110,7 +111,10 @@ class _Estimator:
             return found if entries is None else Estimate(found.cost, entries[1], found.place)
         cost, size = call_cost(node, below)
         entries = _both(*below) if node.function == "_+_" else None
-        return Estimate(min(spent + cost, MOST), size or _plain(node.kind), entries=entries)
+        if size is None:
+            sizes = [one.size.most for one in below]
+            size = Size(0, min(max(one.size(sizes) for one in node.overloads), MOST))
+        return Estimate(min(spent + cost, MOST), size, entries=entries)
 
     def _of_loop(self, node: s.Loop, scope: Scope) -> Estimate:
         over = self.of(node.range, scope)
@@ -164,7 +168,8 @@ def _at(cost: int, place: Kind, kind: Kind, known: Size | None = None) -> Estima
     size = size_of(place)
     if place is NOWHERE:
         size = _plain(kind)
-        size = known if size is UNKNOWN and known is not None else size
+        if size is UNKNOWN:
+            size = known or Size(0, min(kind.size, MOST))
     return Estimate(cost, size, place)
 
 

@@ -21,7 +21,7 @@ from kapiserver.storage.errors import Compacted, Corrupt, Unavailable, Undecrypt
 from kapiserver.storage.kv import KV, Event, Revision, Watch
 from kapiserver.storage.turns import Turn
 
-PAGE = 500
+PAGE = 250
 """Keys read at once when the feed begins."""
 
 _log = logging.getLogger(__name__)

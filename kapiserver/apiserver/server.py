@@ -9,7 +9,7 @@ import asyncio
 import functools
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -186,8 +186,19 @@ async def _drain(app: App, endpoints: list[_Endpoint]) -> None:
     app.server.health.draining = True
     app.server.stores.stop()
     for endpoint in endpoints:
-        endpoint.sockets.close()
+        _accept_no_more(endpoint.sockets)
     for _ in range(3):  # what was accepted just now becomes a connection, and is drained too
         await asyncio.sleep(0)
+    for endpoint in endpoints:
+        endpoint.sockets.close()
     seconds = app.server.config.shutdown_timeout
     await asyncio.gather(*(endpoint.listener.drain(seconds) for endpoint in endpoints))
+
+
+def _accept_no_more(sockets: asyncio.Server) -> None:
+    """Leave those who come now to the system. asyncio forgets, open, a connection that it accepted
+    and that is none yet when its server is closed."""
+    loop = asyncio.get_running_loop()
+    for one in sockets.sockets:
+        with suppress(NotImplementedError):  # on Windows nothing is accepted in advance
+            loop.remove_reader(one.fileno())

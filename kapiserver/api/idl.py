@@ -8,13 +8,24 @@ bytes. Derived from the declarations alone: knows no tag that they do not say, a
 from __future__ import annotations
 
 import importlib
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kapiserver.api.meta.v1 import list_type
+from kapiserver.api.meta.lists import list_type
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.types import Field, Kind, ListOf, MapOf, Message, Scalar, Shape, Type
+from kapiserver.api.types import (
+    Field,
+    Kind,
+    ListOf,
+    MapOf,
+    Message,
+    Scalar,
+    Shape,
+    Type,
+    description,
+)
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
@@ -146,15 +157,24 @@ def text(file: ProtoFile, reserved: Reserved | None = None) -> str:
 
 
 def _message_lines(file: ProtoFile, message: type[Type], reserved: Mapping[int, str]) -> list[str]:
-    lines = [f"// {(message.__doc__ or '').strip().splitlines()[0]}"]
-    lines.append(f"message {message.__name__} {{")
+    lines = [*_comment(description(message)), f"message {message.__name__} {{"]
     for number, name in sorted(reserved.items()):
         lines.append(f"  reserved {number}; // {name}")
     for field in wire_fields(message):
-        if field.declaration.doc:
-            lines.append(f"  // {field.declaration.doc}")
+        lines += _comment(field.declaration.doc, indent="  ")
         lines.append(f"  {_type_text(file, field.shape)} {field.proto} = {field.number};")
     return [*lines, "}"]
+
+
+def _comment(doc: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        doc,
+        100,
+        initial_indent=f"{indent}// ",
+        subsequent_indent=f"{indent}// ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def wire_fields(message: type[Type]) -> list[Field]:

@@ -182,14 +182,18 @@ def _since_epoch(seconds: int, nanos: int = 0) -> datetime:
 
 
 class Time(Leaf):
-    """A moment in whole seconds: `2006-01-02T15:04:05Z`; the zero time is None."""
+    """A time in whole seconds, as RFC 3339 text in UTC: `2006-01-02T15:04:05Z`."""
 
     package: ClassVar[str] = _META
     openapi: ClassVar[Tree] = {"type": "string", "format": "date-time"}
 
     # Pointers: the zero time is an empty message.
-    seconds: int64 | None = field(1, doc="Seconds since 1970 in UTC.")
-    nanos: int32 | None = field(2, doc="Written as zero and ignored.")
+    seconds: int64 | None = field(
+        1, doc="Seconds since 1970-01-01T00:00:00Z; negative for earlier times."
+    )
+    nanos: int32 | None = field(
+        2, doc="Always written as zero and ignored on reading: a Time has whole seconds only."
+    )
 
     @classmethod
     def canonical(cls, value: Value) -> Value:
@@ -208,13 +212,17 @@ class Time(Leaf):
 
 
 class MicroTime(Leaf):
-    """A moment in microseconds: `2006-01-02T15:04:05.000000Z`; the zero time is None."""
+    """A time in microseconds, as RFC 3339 text in UTC: `2006-01-02T15:04:05.000000Z`."""
 
     package: ClassVar[str] = _META
     openapi: ClassVar[Tree] = {"type": "string", "format": "date-time"}
 
-    seconds: int64 | None = field(1, doc="Seconds since 1970 in UTC.")
-    nanos: int32 | None = field(2, doc="The rest in nanoseconds, whole microseconds.")
+    seconds: int64 | None = field(
+        1, doc="Whole seconds since 1970-01-01T00:00:00Z; negative for earlier times."
+    )
+    nanos: int32 | None = field(
+        2, doc="Nanoseconds within the second, rounded down to whole microseconds."
+    )
 
     @classmethod
     def canonical(cls, value: Value) -> Value:
@@ -310,7 +318,7 @@ class Duration(Leaf):
     package: ClassVar[str] = _META
     openapi: ClassVar[Tree] = {"type": "string"}
 
-    duration: int64 = field(1, doc="Nanoseconds.")
+    duration: int64 = field(1, doc="The length of time in nanoseconds.")
 
     @classmethod
     def canonical(cls, value: Value) -> Value:
@@ -331,7 +339,7 @@ _INT32 = range(-(2**31), 2**31)
 
 
 class IntOrString(Leaf):
-    """An int32 or a string, as a port by number or name."""
+    """An int32 or a string, such as a port by number or by name, or a count or a percentage."""
 
     package: ClassVar[str] = "k8s.io.apimachinery.pkg.util.intstr"
     openapi: ClassVar[Tree] = {
@@ -339,9 +347,11 @@ class IntOrString(Leaf):
         "oneOf": [{"type": "integer"}, {"type": "string"}],
     }
 
-    type: int64 = field(1, doc="0: the number counts; 1: the string.")
-    intVal: int32 = field(2)
-    strVal: str = field(3)
+    type: int64 = field(
+        1, doc="Which of the two fields holds the value: 0 for intVal, 1 for strVal."
+    )
+    intVal: int32 = field(2, doc="The value if it is an integer (type 0).")
+    strVal: str = field(3, doc="The value if it is a string (type 1).")
 
     @classmethod
     def canonical(cls, value: Value) -> int | str:
@@ -384,12 +394,14 @@ def json_from_bytes(text: str) -> Value:
 
 
 class RawExtension(Leaf):
-    """Any JSON, kept as it came; None when there is none."""
+    """Any JSON object, passed through as it is without a schema."""
 
     package: ClassVar[str] = "k8s.io.apimachinery.pkg.runtime"
     openapi: ClassVar[Tree] = {"type": "object"}
 
-    raw: bytes | None = field(1, doc="JSON text, or an object in its Protobuf envelope.")
+    raw: bytes | None = field(
+        1, doc="The value as JSON text, or an object in its Protobuf envelope."
+    )
 
     @classmethod
     def canonical(cls, value: Value) -> Value:
@@ -405,12 +417,14 @@ class RawExtension(Leaf):
 
 
 class FieldsV1(Leaf):
-    """A set of fields as a tree of `f:`, `k:`, `v:` and `i:` keys, for server-side apply."""
+    """A set of fields as a tree of keys: `f:<name>` for a field, `k:<keys>` for a list item by its
+    key fields, `v:<value>` for one by its value, `i:<index>` for one by its position; `.` stands
+    for the item itself."""
 
     package: ClassVar[str] = _META
     openapi: ClassVar[Tree] = {"type": "object"}
 
-    Raw: bytes | None = field(1, doc="The set as JSON text.")
+    Raw: bytes | None = field(1, doc="The set of fields as JSON text.")
 
     @classmethod
     def canonical(cls, value: Value) -> Value:
@@ -426,14 +440,12 @@ class FieldsV1(Leaf):
 
 
 class StringList(Leaf):
-    """A bare list of strings in JSON that is a message of its own on the wire; None when nil.
-
-    The base of such types: no message by itself.
-    """
+    """A list of strings in JSON that is a message of its own on the wire. The base of such types;
+    not a message itself."""
 
     openapi: ClassVar[Tree] = {"type": "array", "items": {"type": "string"}}
 
-    items: list[str] = field(1)
+    items: list[str] = field(1, doc="The strings of the list.")
 
     @classmethod
     def canonical(cls, value: Value) -> Value:

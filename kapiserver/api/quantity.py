@@ -196,12 +196,13 @@ def _canonical(text: str) -> str:
 
 
 class Quantity(Leaf):
-    """An amount of a resource: `500m`, `1536Mi`, `3`."""
+    """A fixed-point number with an optional suffix: `500m` (thousandths), `3`, `12e6`, `1536Mi`.
+    Suffixes are n, u, m, k, M, G, T, P, E and Ki, Mi, Gi, Ti, Pi, Ei."""
 
     package: ClassVar[str] = "k8s.io.apimachinery.pkg.api.resource"
     openapi: ClassVar[Tree] = {"oneOf": [{"type": "string"}, {"type": "number"}]}
 
-    string: str = field(1)
+    string: str = field(1, doc="The quantity as text, in canonical form.")
 
     @classmethod
     def canonical(cls, value: Value) -> str:

@@ -11,23 +11,27 @@ from kapiserver.api.types import Leaf, Tree, Type, Value, field
 
 
 class TypeMeta(Type):
-    """What the object says it is; the object's own message does not."""
+    """The apiVersion and kind of an object, which its own message does not carry."""
 
     package = "k8s.io.apimachinery.pkg.runtime"
 
-    apiVersion: str = field(1)
-    kind: str = field(2)
+    apiVersion: str = field(
+        1, doc="Group and version of the object, such as apps/v1, or v1 for the core group."
+    )
+    kind: str = field(2, doc="Kind of the object in CamelCase, such as Deployment.")
 
 
 class Unknown(Leaf):
-    """An object with its kind, as bytes; in a field, JSON that is kept as it came."""
+    """An encoded object with its apiVersion and kind. In a field, arbitrary JSON."""
 
     package = "k8s.io.apimachinery.pkg.runtime"
 
-    typeMeta: TypeMeta = field(1)
-    raw: bytes = field(2, doc="The object's message.")
-    contentEncoding: str = field(3, doc="How raw is encoded on top; empty for not at all.")
-    contentType: str = field(4, doc="What raw is; empty for Protobuf.")
+    typeMeta: TypeMeta = field(1, doc="The apiVersion and kind of the encoded object.")
+    raw: bytes = field(2, doc="The encoded object, in the form that contentType names.")
+    contentEncoding: str = field(
+        3, doc="Compression or other encoding of raw; empty if there is none."
+    )
+    contentType: str = field(4, doc="Media type of raw; empty for a Protobuf message.")
 
     @classmethod
     def canonical(cls, value: Value) -> Value:

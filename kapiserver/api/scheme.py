@@ -211,7 +211,7 @@ class Scheme:
         found = self._declared(kind)
         if found is None and kind.kind.endswith("List"):
             item: Any = self._declared(kind._replace(kind=kind.kind.removesuffix("List")))
-            found = _module(META, "v1").list_type(item) if item and item.listed else None
+            found = _module(META, "lists").list_type(item) if item and item.listed else None
         if found is None:
             found = getattr(_module(META, "v1"), kind.kind, None)
         if not (isinstance(found, type) and issubclass(found, Kind)):

@@ -85,7 +85,8 @@ def field(
     number      protobuf tag; 0 means "new": `make generate` assigns the next free one
     json        name in JSON where Python cannot spell it ("x-kubernetes-list-type", "$ref")
     proto       name in the IDL where it is not the JSON name
-    doc         one line for OpenAPI and `kubectl explain`
+    doc         what users read in OpenAPI, `kubectl explain` and IDEs: meaning, unit, default,
+                allowed values
     always      no `omitempty` in Go: JSON has it even when it is zero (a nil list as null)
     inline      an embedded struct: its fields stand in this object's JSON, but nest on the wire
     omit_zero   `omitzero` in Go: a struct that is left out of JSON when it is zero
@@ -148,6 +149,11 @@ class Type:
         """The fields as JSON shows them, in its key order: embedded structs opened."""
         found: Any = cls
         return _flat_fields(found)
+
+
+def description(type_: type[Type]) -> str:
+    """Return the docstring of a type as one paragraph, the way OpenAPI and the IDL show it."""
+    return " ".join((inspect.getdoc(type_) or "").split())
 
 
 class Leaf(Type):

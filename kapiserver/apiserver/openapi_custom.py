@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from kapiserver.api.custom import CustomVersion
+from kapiserver.api.meta.lists import LIST_METADATA
 from kapiserver.api.meta.v1 import ListMeta, ObjectMeta
 from kapiserver.api.types import Tree, Type
 from kapiserver.apiserver.openapi_words import TYPE_META
 
 Ref = Callable[[type[Type]], Tree]
 
-_METADATA = "Standard object metadata."
+_METADATA = "Standard object's metadata."
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf", "not")
 
 
@@ -42,19 +43,19 @@ def list_schema(version: CustomVersion, ref: Ref, dialect: str) -> Tree:
     """The schema of their lists."""
     definition = version.definition
     items: Tree = {
-        "description": f"The {definition.plural} of the list.",
+        "description": f"The {definition.plural} in the list.",
         "type": "array",
         "items": ref(version.type),
     }
     return {
-        "description": f"{definition.list_kind} is a list of {definition.kind}",
+        "description": f"{definition.list_kind} is a list of {definition.kind} objects.",
         "type": "object",
         "required": ["items"],
         "properties": {
             "apiVersion": {"description": TYPE_META["apiVersion"], "type": "string"},
             "items": items,
             "kind": {"description": TYPE_META["kind"], "type": "string"},
-            "metadata": _referred("Standard list metadata.", ref(ListMeta), dialect),
+            "metadata": _referred(LIST_METADATA, ref(ListMeta), dialect),
         },
         **_kind_of(version, definition.list_kind),
     }

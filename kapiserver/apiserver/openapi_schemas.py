@@ -6,7 +6,6 @@ Mirrors kube-openapi's definitions of k8s.io/api.
 
 from __future__ import annotations
 
-import inspect
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from kapiserver.api.types import (
     Shape,
     Tree,
     Type,
+    description,
 )
 from kapiserver.apiserver import openapi_custom
 from kapiserver.apiserver.openapi_words import TYPE_META
@@ -97,11 +97,14 @@ _INFO_OPTIONAL = (
 )  # fmt: skip
 UNDECLARED: Mapping[str, Tree] = {
     PATCH: {
-        "description": "A change to an object, in the form that the Content-Type says.",
+        "description": (
+            "A patch of an object. The Content-Type of the request names its form: JSON patch, "
+            "JSON merge patch, strategic merge patch or server-side apply."
+        ),
         "type": "object",
     },
     VERSION_INFO: {
-        "description": "Which Kubernetes a server answers for.",
+        "description": "The Kubernetes version that the server implements.",
         "type": "object",
         "required": list(_INFO_FIELDS),
         "properties": {
@@ -160,7 +163,7 @@ class Schemas:
             schema = {"type": "string"}
             if type_.__name__ == "IntOrString":
                 schema["format"] = "int-or-string"
-        return _described(inspect.getdoc(type_) or "", schema)
+        return _described(description(type_), schema)
 
     def _object(self, type_: type[Type]) -> Tree:
         properties: Tree = {}
@@ -169,7 +172,7 @@ class Schemas:
             properties[flat.field.name] = self._property(flat.field)
             if flat.field.declaration.required:
                 required.append(flat.field.name)
-        schema = _described(inspect.getdoc(type_) or "", {"type": "object"})
+        schema = _described(description(type_), {"type": "object"})
         if required:
             schema["required"] = required
         if properties:

@@ -10,7 +10,7 @@ import pytest
 
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import HUB, GroupVersion, GroupVersionKind
-from kapiserver.api.meta.v1 import list_type
+from kapiserver.api.meta.lists import list_type
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import (
     STRING,

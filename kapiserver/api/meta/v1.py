@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from kapiserver.api.leaves import FieldsV1, RawExtension, StringList, Time
@@ -217,19 +216,6 @@ class ListMeta(Type):
     continue_: str = field(3, doc="Where a list that came in pages goes on.")
     remainingItemCount: int64 | None = field(4, doc="How many items are left.")
     shardInfo: ShardInfo | None = field(5, doc="Which part of the objects this is.")
-
-
-@functools.cache
-def list_type(item: Any) -> type[Kind]:
-    """The list kind of a kind (`PodList` of Pod): metadata and items, as every Kubernetes list."""
-    namespace = {
-        "__annotations__": {"metadata": ListMeta, "items": list[item]},
-        "__module__": item.__module__,
-        "__doc__": f"A list of {item.__name__} objects.",
-        "metadata": field(1),
-        "items": field(2, always=True, required=True),
-    }
-    return type(f"{item.__name__}List", (Kind,), namespace)
 
 
 class ListOptions(Kind):

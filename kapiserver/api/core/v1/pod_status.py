@@ -1,4 +1,4 @@
-"""What the kubelet says of a pod and its containers."""
+"""The status of a pod and of its containers, as the kubelet and the scheduler report it."""
 
 from __future__ import annotations
 
@@ -8,180 +8,476 @@ from kapiserver.api.types import Type, field, int32, int64
 
 
 class PodStatus(Type):
-    """What is known of a running pod."""
+    """Observed state of a pod. It may lag behind, above all when its node is unreachable."""
 
-    observedGeneration: int64 = field(17, doc="The generation that this is about.")
+    observedGeneration: int64 = field(
+        17,
+        doc=(
+            "The metadata.generation of the pod that this status describes. A lower number than "
+            "the current generation means the status is stale."
+        ),
+    )
     phase: str = field(
         1,
         enum=("Pending", "Running", "Succeeded", "Failed", "Unknown"),
-        doc="Where the pod is in its life.",
+        doc=(
+            "Summary of the pod's life: Pending, Running, Succeeded (every container exited with "
+            "0), Failed (one did not) or Unknown. conditions say more."
+        ),
     )
     conditions: list[PodCondition] = field(
-        2, keys=("type",), merge="type", doc="What was found out about it."
+        2,
+        keys=("type",),
+        merge="type",
+        doc=(
+            "Conditions of the pod, one entry a type, for example PodScheduled, Initialized, "
+            "ContainersReady and Ready."
+        ),
     )
-    message: str = field(3, doc="What happened, for people.")
-    reason: str = field(4, doc="Why, in one word for programs.")
-    nominatedNodeName: str = field(11, doc="Where it shall run once others are gone.")
-    hostIP: str = field(5, doc="The address of its node.")
-    hostIPs: list[HostIP] = field(16, merge="ip", doc="The addresses of its node.")
-    podIP: str = field(6, doc="Its address.")
-    podIPs: list[PodIP] = field(12, keys=("ip",), merge="ip", doc="Its addresses, one a family.")
-    startTime: Time | None = field(7, doc="When it began.")
-    initContainerStatuses: list[ContainerStatus] = field(10, doc="Its init containers.")
-    containerStatuses: list[ContainerStatus] = field(8, doc="Its containers.")
+    message: str = field(3, doc="Explanation for people of why the pod is in this state.")
+    reason: str = field(
+        4, doc="CamelCase code of why the pod is in this state, for example Evicted."
+    )
+    nominatedNodeName: str = field(
+        11,
+        doc=(
+            "Node that the scheduler intends for the pod, for example while it preempts other "
+            "pods there. The pod may still go elsewhere."
+        ),
+    )
+    hostIP: str = field(
+        5, doc="Primary IP address of the pod's node. Empty until the pod is assigned to a node."
+    )
+    hostIPs: list[HostIP] = field(
+        16,
+        merge="ip",
+        doc="IP addresses of the pod's node, at most one a family. The first one equals hostIP.",
+    )
+    podIP: str = field(
+        6,
+        doc=(
+            "Primary IP address of the pod, reachable at least within the cluster. Empty until "
+            "the pod has one."
+        ),
+    )
+    podIPs: list[PodIP] = field(
+        12,
+        keys=("ip",),
+        merge="ip",
+        doc="IP addresses of the pod, at most one a family. The first one equals podIP.",
+    )
+    startTime: Time | None = field(
+        7, doc="When the kubelet accepted the pod, before it pulled any image."
+    )
+    initContainerStatuses: list[ContainerStatus] = field(
+        10,
+        doc=(
+            "State of each init container, in the order of the spec. The newest one with ready "
+            "true is the last that succeeded."
+        ),
+    )
+    containerStatuses: list[ContainerStatus] = field(
+        8, doc="State of each regular container of the spec, one entry a container."
+    )
     qosClass: str = field(
         9,
         enum=("Guaranteed", "Burstable", "BestEffort"),
-        doc="Guaranteed, Burstable or BestEffort.",
+        doc=(
+            "Quality of service, computed from requests and limits when the pod is created: "
+            "Guaranteed, Burstable or BestEffort. BestEffort pods are evicted first."
+        ),
     )
-    ephemeralContainerStatuses: list[ContainerStatus] = field(13, doc="Its ephemeral containers.")
-    resize: str = field(14, doc="How far changing its resources has come.")
+    ephemeralContainerStatuses: list[ContainerStatus] = field(
+        13, doc="State of each ephemeral container that was added to the pod."
+    )
+    resize: str = field(
+        14,
+        doc=(
+            "Progress of a resize of the pod: Proposed, InProgress, Deferred or Infeasible. "
+            "Deprecated: see the conditions PodResizePending and PodResizeInProgress."
+        ),
+    )
     resourceClaimStatuses: list[PodResourceClaimStatus] = field(
-        15, keys=("name",), merge="name", patch="retainKeys", doc="Claims that were made for it."
+        15,
+        keys=("name",),
+        merge="name",
+        patch="retainKeys",
+        doc=(
+            "Names of the ResourceClaims that exist for the entries of spec.resourceClaims, one "
+            "entry a name."
+        ),
     )
     extendedResourceClaimStatus: PodExtendedResourceClaimStatus | None = field(
-        18, doc="The claim behind its extended resources."
+        18,
+        doc=(
+            "The ResourceClaim that the scheduler created for extended resources that a DRA "
+            "driver provides."
+        ),
     )
-    allocatedResources: dict[str, Quantity] = field(19, doc="What was set aside.")
-    resources: ResourceRequirements | None = field(20, doc="What it needs, and may use.")
+    allocatedResources: dict[str, Quantity] = field(
+        19,
+        doc=(
+            "Requests that the node has set aside for the pod as a whole. They differ from "
+            "spec.resources while a resize is pending."
+        ),
+    )
+    resources: ResourceRequirements | None = field(
+        20,
+        doc=(
+            "Pod-level requests and limits that are in effect on the node. They differ from "
+            "spec.resources while a resize is pending."
+        ),
+    )
     nodeAllocatableResourceClaimStatuses: list[NodeAllocatableResourceClaimStatus] = field(
         21,
         keys=("resourceClaimName",),
         merge="resourceClaimName",
-        doc="Claims that take of the node's resources.",
+        doc=(
+            "Resources of the node, such as cpu and memory, that the pod uses through "
+            "ResourceClaims. Alpha: the server drops this field from new statuses."
+        ),
     )
-    volumeHealth: list[PodVolumeHealth] = field(22, keys=("name",), doc="How its volumes are.")
+    volumeHealth: list[PodVolumeHealth] = field(
+        22,
+        keys=("name",),
+        doc=(
+            "Health of the pod's CSI volumes, one entry a volume. Alpha: the server drops this "
+            "field from new statuses."
+        ),
+    )
 
 
 class PodCondition(Type):
-    """One finding about a pod."""
+    """One aspect of a pod's state."""
 
-    type: str = field(1, always=True, doc="What the finding is about.", required=True)
-    observedGeneration: int64 = field(7, doc="The generation this was found for.")
-    status: str = field(2, always=True, doc="True, False or Unknown.", required=True)
-    lastProbeTime: Time = field(3, doc="When it was last looked at.")
-    lastTransitionTime: Time = field(4, doc="When the status last changed.")
-    reason: str = field(5, doc="Why, in one word for programs.")
-    message: str = field(6, doc="Why, for people.")
+    type: str = field(
+        1,
+        always=True,
+        doc=(
+            "Aspect of the pod that the condition describes, for example PodScheduled, Ready, "
+            "DisruptionTarget or PodResizePending."
+        ),
+        required=True,
+    )
+    observedGeneration: int64 = field(
+        7, doc="The metadata.generation of the pod for which this condition was set."
+    )
+    status: str = field(
+        2,
+        always=True,
+        doc="Whether the pod condition holds: True, False or Unknown.",
+        required=True,
+    )
+    lastProbeTime: Time = field(
+        3, doc="When the condition of the pod was last probed. The kubelet leaves it null."
+    )
+    lastTransitionTime: Time = field(
+        4, doc="When the status of the pod condition last changed, for example from False to True."
+    )
+    reason: str = field(
+        5,
+        doc=(
+            "CamelCase code of the pod condition's last change, for example ContainersNotReady or "
+            "SchedulingGated."
+        ),
+    )
+    message: str = field(6, doc="Explanation for people of the pod condition's last change.")
 
 
 class PodIP(Type):
-    """One address of a pod."""
+    """One IP address of a pod."""
 
-    ip: str = field(1, always=True, required=True, doc="An IP address.")
+    ip: str = field(
+        1, always=True, required=True, doc="IP address that was assigned to the pod: IPv4 or IPv6."
+    )
 
 
 class HostIP(Type):
-    """One address of the pod's node."""
+    """One IP address of the node that runs a pod."""
 
-    ip: str = field(1, always=True, required=True, doc="An IP address.")
+    ip: str = field(
+        1, always=True, required=True, doc="IP address of the pod's node: IPv4 or IPv6."
+    )
 
 
 class PodResourceClaimStatus(Type):
-    """The claim made for one entry of the pod's resource claims."""
+    """The ResourceClaim behind one entry of a pod's spec.resourceClaims."""
 
-    name: str = field(1, always=True, required=True, doc="The claim, as the pod names it.")
-    resourceClaimName: str | None = field(2, doc="The claim, by name.")
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the entry in spec.resourceClaims that this status is about.",
+    )
+    resourceClaimName: str | None = field(
+        2,
+        doc=(
+            "ResourceClaim that was generated for the entry. Absent when the entry needs none or "
+            "it does not exist yet."
+        ),
+    )
 
 
 class PodExtendedResourceClaimStatus(Type):
-    """The claim made for the pod's extended resources."""
+    """The ResourceClaim that stands behind a pod's extended resources."""
 
     requestMappings: list[ContainerExtendedResourceRequest] = field(
-        1, always=True, required=True, doc="Which request is for which container."
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Which request of the claim provides which extended resource of which container. At "
+            "least one entry."
+        ),
     )
-    resourceClaimName: str = field(2, always=True, required=True, doc="The claim, by name.")
+    resourceClaimName: str = field(
+        2,
+        always=True,
+        required=True,
+        doc="ResourceClaim in the pod's namespace that was generated for its extended resources.",
+    )
 
 
 class ContainerExtendedResourceRequest(Type):
-    """Which request of a claim satisfies a container's extended resource."""
+    """The claim's request that provides one extended resource of a container."""
 
-    containerName: str = field(1, always=True, required=True, doc="The container, by name.")
-    resourceName: str = field(2, always=True, required=True, doc="The resource, by name.")
-    requestName: str = field(3, always=True, required=True, doc="The request in the claim.")
+    containerName: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Container or init container of the pod that requests the extended resource.",
+    )
+    resourceName: str = field(
+        2,
+        always=True,
+        required=True,
+        doc="Extended resource in the container's requests, for example example.com/gpu.",
+    )
+    requestName: str = field(
+        3,
+        always=True,
+        required=True,
+        doc=(
+            "Request of the special ResourceClaim that provides the extended resource: a DNS label."
+        ),
+    )
 
 
 class NodeAllocatableResourceClaimStatus(Type):
-    """What a claim takes of a node's allocatable resources."""
+    """Resources of the node that a pod uses through one ResourceClaim."""
 
-    resourceClaimName: str = field(1, always=True, required=True, doc="The claim, by name.")
-    containers: list[str] = field(2, set=True, doc="Containers that use it.")
+    resourceClaimName: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="ResourceClaim, in the pod's namespace, whose devices use resources of the node.",
+    )
+    containers: list[str] = field(
+        2, set=True, doc="Names of the containers in the pod that use the claim."
+    )
     mapping: list[NodeAllocatableMappedResources] = field(
-        4, keys=("name",), merge="name", doc="How devices map to what nodes count."
+        4,
+        keys=("name",),
+        merge="name",
+        doc="Resources of the node that the claim's devices stand for, one entry a resource.",
     )
     overhead: list[NodeAllocatableOverheadResources] = field(
-        5, keys=("name",), merge="name", doc="What running it costs beside its containers."
+        5,
+        keys=("name",),
+        merge="name",
+        doc=(
+            "Resources of the node that the claim's devices cost in addition, one entry a resource."
+        ),
     )
 
 
 class NodeAllocatableMappedResources(Type):
-    """Node resources that a claimed device stands for."""
+    """An amount of one node resource that a claim's devices stand for."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
-    quantity: Quantity | None = field(2, always=True, required=True, doc="How much.")
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Resource of the node that the devices stand for, for example cpu or memory.",
+    )
+    quantity: Quantity | None = field(
+        2,
+        always=True,
+        required=True,
+        doc="Amount of the resource that the devices provide and that is taken from the node.",
+    )
 
 
 class NodeAllocatableOverheadResources(Type):
-    """Node resources a claimed device needs in addition."""
+    """An amount of one node resource that a claim's devices cost extra."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
-    perPod: Quantity | None = field(2, doc="For each pod.")
-    perContainer: Quantity | None = field(3, doc="For each container.")
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Resource of the node that the devices need in addition, for example memory.",
+    )
+    perPod: Quantity | None = field(2, doc="Amount that is added once for the whole pod.")
+    perContainer: Quantity | None = field(
+        3, doc="Amount that is added for each container that uses the claim."
+    )
 
 
 class PodVolumeHealth(Type):
-    """Health of one of the pod's volumes."""
+    """Health of one volume of a pod, as a CSI driver reports it."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
-    healthConditions: list[VolumeHealthCondition] = field(
-        2, keys=("status", "reason"), merge="status", doc="What was found out about its health."
+    name: str = field(
+        1, always=True, required=True, doc="Name of the volume in the pod's spec.volumes."
     )
-    lastTransitionTime: Time = field(3, doc="When it last changed.")
+    healthConditions: list[VolumeHealthCondition] = field(
+        2,
+        keys=("status", "reason"),
+        merge="status",
+        doc=(
+            "Problems of the pod's volume, at most 16, one entry for a status with a reason. "
+            "Empty: the volume is healthy."
+        ),
+    )
+    lastTransitionTime: Time = field(
+        3, doc="When the health conditions of the pod's volume last changed."
+    )
 
 
 class VolumeHealthCondition(Type):
-    """One finding about a volume's health."""
+    """One problem of a volume."""
 
     status: str = field(
         1,
         always=True,
         required=True,
         enum=("Inaccessible", "DataLoss", "Degraded"),
-        doc="True, False or Unknown.",
+        doc=(
+            "Kind of problem: Inaccessible (no access to the data), DataLoss or Degraded (works "
+            "with less performance or redundancy)."
+        ),
     )
-    reason: str = field(2, always=True, required=True, doc="Why, in one word for programs.")
-    message: str = field(3, doc="Why, for people.")
+    reason: str = field(
+        2,
+        always=True,
+        required=True,
+        doc="CamelCase code of the problem, as the CSI driver defines it.",
+    )
+    message: str = field(3, doc="Explanation for people of the volume's problem.")
 
 
 class VolumeHealthStatus(Type):
-    """What is known of a volume's health."""
+    """Health of a volume, as a CSI driver reports it."""
 
     healthConditions: list[VolumeHealthCondition] = field(
-        1, keys=("status", "reason"), merge="status", doc="What was found out about its health."
+        1,
+        keys=("status", "reason"),
+        merge="status",
+        doc=(
+            "Problems of the claim's volume, at most 16, one entry for a status with a reason. "
+            "Empty: the volume is healthy."
+        ),
     )
-    lastTransitionTime: Time = field(2, doc="When it last changed.")
+    lastTransitionTime: Time = field(
+        2, doc="When the health conditions of the claim's volume last changed."
+    )
 
 
 class ContainerStatus(Type):
-    """What is known of one container."""
+    """Observed state of one container of a pod."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
-    state: ContainerState = field(2, doc="How it is now.")
-    lastState: ContainerState = field(3, doc="How the one before it ended.")
-    ready: bool = field(4, always=True, required=True, doc="Whether it takes requests.")
-    restartCount: int32 = field(5, always=True, required=True, doc="How often it was started anew.")
-    image: str = field(6, always=True, required=True, doc="The image it runs.")
-    imageID: str = field(7, always=True, required=True, doc="The image, by digest.")
-    containerID: str = field(8, doc="The container, as the runtime names it.")
-    started: bool | None = field(9, doc="Whether its startup probe has succeeded.")
-    allocatedResources: dict[str, Quantity] = field(10, doc="What was set aside.")
-    resources: ResourceRequirements | None = field(11, doc="What it needs, and may use.")
-    volumeMounts: list[VolumeMountStatus] = field(
-        12, keys=("mountPath",), merge="mountPath", doc="How its volumes are mounted."
+    name: str = field(1, always=True, required=True, doc="Name of the container in the pod's spec.")
+    state: ContainerState = field(
+        2, doc="Present state of the container: waiting, running or terminated."
     )
-    user: ContainerUser | None = field(13, doc="Who it is.")
+    lastState: ContainerState = field(
+        3,
+        doc=(
+            "Last termination of the container, to find out why it restarted. Empty when it never "
+            "restarted."
+        ),
+    )
+    ready: bool = field(
+        4,
+        always=True,
+        required=True,
+        doc=(
+            "Whether the container passes its readiness probe and has started. For an init "
+            "container: whether it completed, or as a sidecar is ready."
+        ),
+    )
+    restartCount: int32 = field(
+        5,
+        always=True,
+        required=True,
+        doc=(
+            "How often the kubelet has restarted the container. Garbage collection of old "
+            "containers can lower the count."
+        ),
+    )
+    image: str = field(
+        6,
+        always=True,
+        required=True,
+        doc=(
+            "Image that the container runs. Its name may differ from the spec when the runtime "
+            "resolved it otherwise."
+        ),
+    )
+    imageID: str = field(
+        7,
+        always=True,
+        required=True,
+        doc="Identifier of the image with its digest, as the container runtime reports it.",
+    )
+    containerID: str = field(
+        8,
+        doc=(
+            "Identifier of the container as TYPE://ID, where TYPE names the container runtime, "
+            "for example containerd."
+        ),
+    )
+    started: bool | None = field(
+        9,
+        doc=(
+            "Whether the startup probe has succeeded and the postStart hook has finished. It is "
+            "false again after each restart."
+        ),
+    )
+    allocatedResources: dict[str, Quantity] = field(
+        10,
+        doc=(
+            "Requests that the node has set aside for the container. They differ from the spec "
+            "while a resize is pending."
+        ),
+    )
+    resources: ResourceRequirements | None = field(
+        11,
+        doc=(
+            "Requests and limits that are in effect for the running container. They differ from "
+            "the spec while a resize is pending."
+        ),
+    )
+    volumeMounts: list[VolumeMountStatus] = field(
+        12,
+        keys=("mountPath",),
+        merge="mountPath",
+        doc="How each volume of the container is really mounted, one entry a mount path.",
+    )
+    user: ContainerUser | None = field(
+        13,
+        doc=(
+            "User and groups of the container's first process when it started. Absent when the "
+            "runtime does not report them."
+        ),
+    )
     allocatedResourcesStatus: list[ResourceStatus] = field(
-        14, keys=("name",), merge="name", doc="How its devices are."
+        14,
+        keys=("name",),
+        merge="name",
+        doc=(
+            "Health of the devices that were given to the container, one entry a resource. Not "
+            "for ephemeral containers."
+        ),
     )
     stopSignal: str | None = field(
         15,
@@ -252,89 +548,185 @@ class ContainerStatus(Type):
             "SIGRTMAX-1",
             "SIGRTMAX",
         ),
-        doc="The signal that ends it.",
+        doc=(
+            "Signal that stops the container, as the runtime reports it: from the container's "
+            "lifecycle or from its image."
+        ),
     )
 
 
 class ContainerState(Type):
-    """One of waiting, running and terminated."""
+    """State of a container: one of its fields is set. When none is: waiting."""
 
-    waiting: ContainerStateWaiting | None = field(1, doc="It is not running yet.")
-    running: ContainerStateRunning | None = field(2, doc="It is running.")
-    terminated: ContainerStateTerminated | None = field(3, doc="It ran and has ended.")
+    waiting: ContainerStateWaiting | None = field(
+        1,
+        doc=(
+            "Details of a container that has not started, for example because its image is being "
+            "pulled."
+        ),
+    )
+    running: ContainerStateRunning | None = field(2, doc="Details of a container that is running.")
+    terminated: ContainerStateTerminated | None = field(
+        3, doc="Details of a container that ran and exited or was killed."
+    )
 
 
 class ContainerStateWaiting(Type):
-    """A container that has not started yet."""
+    """Why a container is not running yet."""
 
-    reason: str = field(1, doc="Why, in one word for programs.")
-    message: str = field(2, doc="What happened, for people.")
+    reason: str = field(
+        1,
+        doc=(
+            "CamelCase code of what the container waits for, for example ContainerCreating or "
+            "ImagePullBackOff."
+        ),
+    )
+    message: str = field(2, doc="Explanation for people of what the container waits for.")
 
 
 class ContainerStateRunning(Type):
-    """A running container."""
+    """Since when a container has been running."""
 
-    startedAt: Time = field(1, doc="When it began.")
+    startedAt: Time = field(1, doc="When the container started or last restarted.")
 
 
 class ContainerStateTerminated(Type):
-    """A container that has ended."""
+    """How a container ended."""
 
-    exitCode: int32 = field(1, always=True, required=True, doc="Its exit code.")
-    signal: int32 = field(2, doc="The signal that ended it.")
-    reason: str = field(3, doc="Why, in one word for programs.")
-    message: str = field(4, doc="What happened, for people.")
-    startedAt: Time = field(5, doc="When it began.")
-    finishedAt: Time = field(6, doc="When it ended.")
-    containerID: str = field(7, doc="The container, as the runtime names it.")
+    exitCode: int32 = field(
+        1, always=True, required=True, doc="Exit code of the container's last run. 0 means success."
+    )
+    signal: int32 = field(
+        2, doc="Number of the signal that ended the container's last run. 0 when none did."
+    )
+    reason: str = field(
+        3, doc="CamelCase code of the container's end, for example Completed, Error or OOMKilled."
+    )
+    message: str = field(
+        4,
+        doc=(
+            "The container's termination message, read from its terminationMessagePath or from "
+            "its log."
+        ),
+    )
+    startedAt: Time = field(5, doc="When the run that ended had started.")
+    finishedAt: Time = field(6, doc="When the run of the container ended.")
+    containerID: str = field(
+        7,
+        doc=(
+            "Identifier of the container that ended, as TYPE://ID, where TYPE names the container "
+            "runtime."
+        ),
+    )
 
 
 class ContainerUser(Type):
-    """The user a container's first process runs as."""
+    """User and groups of a container's first process."""
 
-    linux: LinuxContainerUser | None = field(1, doc="User and groups on Linux.")
+    linux: LinuxContainerUser | None = field(
+        1, doc="User and groups of a Linux container. Absent for other systems."
+    )
 
 
 class LinuxContainerUser(Type):
-    """User and groups in numbers."""
+    """Numeric identity of the first process of a Linux container."""
 
-    uid: int64 = field(1, always=True, required=True, doc="The user id.")
-    gid: int64 = field(2, always=True, required=True, doc="The group id.")
-    supplementalGroups: list[int64] = field(3, doc="Further group ids.")
+    uid: int64 = field(
+        1,
+        always=True,
+        required=True,
+        doc="User ID of the container's first process when it started.",
+    )
+    gid: int64 = field(
+        2,
+        always=True,
+        required=True,
+        doc="Primary group ID of the container's first process when it started.",
+    )
+    supplementalGroups: list[int64] = field(
+        3, doc="Supplementary group IDs of the container's first process when it started."
+    )
 
 
 class ResourceStatus(Type):
-    """Health of the units of one resource given to a container."""
+    """Health of the units of one resource that a container got."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
-    resources: list[ResourceHealth] = field(2, keys=("resourceID",), doc="How each device is.")
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Resource of the container: an extended resource of its requests, or "
+            "claim:CLAIM/REQUEST for a device of a ResourceClaim."
+        ),
+    )
+    resources: list[ResourceHealth] = field(
+        2,
+        keys=("resourceID",),
+        doc="Health of each unit that was allocated to the container, one entry a resourceID.",
+    )
 
 
 class ResourceHealth(Type):
-    """Health of one unit of a resource."""
+    """Health of one unit of a resource, for example of one device."""
 
-    resourceID: str = field(1, always=True, required=True, doc="The device.")
-    health: str = field(2, doc="Healthy, Unhealthy or Unknown.")
-    message: str | None = field(6, doc="What happened, for people.")
+    resourceID: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Unique identifier of the unit on the node. Its format depends on the driver.",
+    )
+    health: str = field(
+        2, doc="Health of the unit: Healthy, Unhealthy or Unknown. A unit can become healthy again."
+    )
+    message: str | None = field(
+        6,
+        doc=(
+            "Explanation for people of the unit's health, for example the error that the driver "
+            "saw."
+        ),
+    )
 
 
 class VolumeMountStatus(Type):
-    """How a volume came to be mounted."""
+    """How a volume is mounted in a running container."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
-    mountPath: str = field(2, always=True, required=True, doc="Where it shows in the container.")
-    readOnly: bool = field(3, doc="Whether nothing may be written to it.")
-    recursiveReadOnly: str | None = field(4, doc="Whether mounts below it are read-only as well.")
-    volumeStatus: VolumeStatus | None = field(5, doc="How the volume is.")
+    name: str = field(
+        1, always=True, required=True, doc="Name of the volume, as in the container's volumeMounts."
+    )
+    mountPath: str = field(
+        2,
+        always=True,
+        required=True,
+        doc=(
+            "Path in the container at which the volume is mounted, as in the container's "
+            "volumeMounts."
+        ),
+    )
+    readOnly: bool = field(3, doc="Whether the volume is mounted read-only.")
+    recursiveReadOnly: str | None = field(
+        4,
+        doc=(
+            "Whether mounts below this one are read-only too: Disabled or Enabled. IfPossible of "
+            "the spec becomes one of the two."
+        ),
+    )
+    volumeStatus: VolumeStatus | None = field(
+        5, doc="Further status of the volume, depending on its source."
+    )
 
 
 class VolumeStatus(Type):
-    """What is known of one mounted volume."""
+    """Status of a mounted volume, by the volume's source."""
 
-    image: ImageVolumeStatus | None = field(1, doc="Which image it is.")
+    image: ImageVolumeStatus | None = field(
+        1, doc="Status of an image volume. Alpha: the server drops this field from new statuses."
+    )
 
 
 class ImageVolumeStatus(Type):
     """The image that an image volume shows."""
 
-    imageRef: str = field(1, required=True, doc="The image that was pulled.")
+    imageRef: str = field(
+        1, required=True, doc="Digest of the image that is mounted. At most 256 characters."
+    )

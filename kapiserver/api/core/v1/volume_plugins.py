@@ -1,4 +1,4 @@
-"""Volumes by the kind of storage behind them."""
+"""Volume sources that a storage plugin or a CSI driver serves."""
 
 from __future__ import annotations
 
@@ -7,371 +7,1003 @@ from kapiserver.api.types import Type, field, int32
 
 
 class NFSVolumeSource(Type):
-    """An NFS export."""
+    """A directory that an NFS server exports."""
 
-    server: str = field(1, always=True, required=True, doc="The server.")
-    path: str = field(2, always=True, required=True, doc="Where it is.")
-    readOnly: bool = field(3, doc="Whether nothing may be written to it.")
+    server: str = field(
+        1, always=True, required=True, doc="Host name or IP address of the NFS server."
+    )
+    path: str = field(
+        2,
+        always=True,
+        required=True,
+        doc=(
+            "Absolute path of the directory that the NFS server exports, for example /exports/data."
+        ),
+    )
+    readOnly: bool = field(3, doc="Mount the NFS export read-only. Default: false.")
 
 
 class CSIVolumeSource(Type):
-    """A volume that a CSI driver makes for the pod."""
+    """A volume that a CSI driver creates for one pod and deletes with it."""
 
-    driver: str = field(1, always=True, required=True, doc="The driver that it belongs to.")
-    readOnly: bool | None = field(2, doc="Whether nothing may be written to it.")
-    fsType: str | None = field(3, doc="The file system to mount, as ext4.")
-    volumeAttributes: dict[str, str] = field(4, doc="What the driver is told of the volume.")
+    driver: str = field(
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Name of the CSI driver, as its CSIDriver object and the node's CSINode list it. At "
+            "most 63 characters."
+        ),
+    )
+    readOnly: bool | None = field(2, doc="Mount the inline CSI volume read-only. Default: false.")
+    fsType: str | None = field(
+        3,
+        doc=(
+            "Filesystem that the driver shall mount, for example ext4, xfs or ntfs. When absent, "
+            "the driver chooses."
+        ),
+    )
+    volumeAttributes: dict[str, str] = field(
+        4,
+        doc=(
+            "Settings that the CSI driver needs to create the volume. The documentation of the "
+            "driver lists the keys."
+        ),
+    )
     nodePublishSecretRef: LocalObjectReference | None = field(
-        5, doc="The secret with which the volume is mounted in a pod."
+        5,
+        doc=(
+            "Secret in the pod's namespace that the node passes to the driver when it mounts and "
+            "unmounts the volume. All keys of the secret are passed."
+        ),
     )
 
 
 class CSIPersistentVolumeSource(Type):
-    """A volume that a CSI driver manages."""
+    """A persistent volume that a CSI driver manages."""
 
-    driver: str = field(1, always=True, required=True, doc="The driver that it belongs to.")
-    volumeHandle: str = field(
-        2, always=True, required=True, doc="The volume, as the driver names it."
+    driver: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the CSI driver that handles this volume. At most 63 characters.",
     )
-    readOnly: bool = field(3, doc="Whether nothing may be written to it.")
-    fsType: str = field(4, doc="The file system to mount, as ext4.")
-    volumeAttributes: dict[str, str] = field(5, doc="What the driver is told of the volume.")
+    volumeHandle: str = field(
+        2,
+        always=True,
+        required=True,
+        doc=(
+            "Identifier by which the CSI driver knows the volume. The driver returned it when it "
+            "created the volume; it cannot change."
+        ),
+    )
+    readOnly: bool = field(3, doc="Publish the CSI volume read-only to every node. Default: false.")
+    fsType: str = field(
+        4,
+        doc=(
+            "Filesystem that the driver formats and mounts, for example ext4 or xfs. When absent, "
+            "the driver chooses."
+        ),
+    )
+    volumeAttributes: dict[str, str] = field(
+        5,
+        doc=(
+            "Static properties of the volume, passed to the driver whenever it publishes the "
+            "volume to a node."
+        ),
+    )
     controllerPublishSecretRef: SecretReference | None = field(
-        6, doc="The secret with which it is attached."
+        6,
+        doc=(
+            "Secret that is passed to the driver when it attaches the volume to a node and "
+            "detaches it."
+        ),
     )
     nodeStageSecretRef: SecretReference | None = field(
-        7, doc="The secret with which a node prepares it."
+        7,
+        doc=(
+            "Secret that a node passes to the driver when it stages the volume, once a node "
+            "before any pod mounts it."
+        ),
     )
     nodePublishSecretRef: SecretReference | None = field(
-        8, doc="The secret with which the volume is mounted in a pod."
+        8,
+        doc=(
+            "Secret that a node passes to the driver when it mounts the volume into a pod and "
+            "unmounts it."
+        ),
     )
     controllerExpandSecretRef: SecretReference | None = field(
-        9, doc="The secret with which it grows."
+        9,
+        doc=(
+            "Secret that is passed to the driver when its controller expands the volume. It may "
+            "be set or changed later."
+        ),
     )
     nodeExpandSecretRef: SecretReference | None = field(
-        10, doc="The secret with which it grows on a node."
+        10,
+        doc=(
+            "Secret that a node passes to the driver when it expands the filesystem of the volume."
+        ),
     )
 
 
 class LocalVolumeSource(Type):
-    """A disk or directory attached to one node."""
+    """A disk, partition or directory of one node. The volume needs nodeAffinity."""
 
-    path: str = field(1, always=True, required=True, doc="Where it is.")
-    fsType: str | None = field(2, doc="The file system to mount, as ext4.")
+    path: str = field(
+        1,
+        always=True,
+        required=True,
+        doc='Path on the node: a directory or a block device. It must not contain "..".',
+    )
+    fsType: str | None = field(
+        2,
+        doc=(
+            "Filesystem for a path that is a block device. When absent, the node detects it. It "
+            "has no effect on a directory."
+        ),
+    )
 
 
 class AWSElasticBlockStoreVolumeSource(Type):
-    """A disk of Amazon EBS."""
+    """An Amazon EBS volume. Deprecated: the CSI driver ebs.csi.aws.com serves it."""
 
-    volumeID: str = field(1, always=True, required=True, doc="The volume, as its system names it.")
-    fsType: str = field(2, doc="The file system to mount, as ext4.")
-    partition: int32 = field(3, doc="The number of the partition; 0: all of the disk.")
-    readOnly: bool = field(4, doc="Whether nothing may be written to it.")
+    volumeID: str = field(
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Identifier of the EBS volume in AWS, for example vol-0a1b2c3d4e5f60718. The node "
+            "must be in the same zone."
+        ),
+    )
+    fsType: str = field(
+        2, doc="Filesystem of the EBS volume, for example ext4, xfs or ntfs. When absent: ext4."
+    )
+    partition: int32 = field(
+        3,
+        doc=(
+            "Number of the partition to mount, 0 to 255, for example 1 for /dev/sda1. Default: 0, "
+            "which mounts the whole EBS volume."
+        ),
+    )
+    readOnly: bool = field(4, doc="Mount the EBS volume read-only. Default: false.")
 
 
 class GCEPersistentDiskVolumeSource(Type):
-    """A persistent disk of Google Compute Engine."""
+    """A Google Compute Engine disk. Deprecated: pd.csi.storage.gke.io serves it."""
 
-    pdName: str = field(1, always=True, required=True, doc="The disk, by name.")
-    fsType: str = field(2, doc="The file system to mount, as ext4.")
-    partition: int32 = field(3, doc="The number of the partition; 0: all of the disk.")
-    readOnly: bool = field(4, doc="Whether nothing may be written to it.")
+    pdName: str = field(
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Name of the persistent disk in Google Compute Engine. The node must be in the same "
+            "project and zone."
+        ),
+    )
+    fsType: str = field(
+        2,
+        doc="Filesystem of the persistent disk, for example ext4, xfs or ntfs. When absent: ext4.",
+    )
+    partition: int32 = field(
+        3,
+        doc=(
+            "Number of the disk's partition to mount, 0 to 255. Default: 0, which mounts the "
+            "whole persistent disk."
+        ),
+    )
+    readOnly: bool = field(
+        4,
+        doc=(
+            "Mount the persistent disk read-only. Several nodes can use the disk at once only in "
+            "this mode. Default: false."
+        ),
+    )
 
 
 class AzureDiskVolumeSource(Type):
-    """A disk of Azure."""
+    """A data disk of Azure. Deprecated: the CSI driver disk.csi.azure.com serves it."""
 
-    diskName: str = field(1, always=True, required=True, doc="The disk, by name.")
-    diskURI: str = field(2, always=True, required=True, doc="The disk, by URI.")
+    diskName: str = field(1, always=True, required=True, doc="Name of the data disk in Azure.")
+    diskURI: str = field(
+        2,
+        always=True,
+        required=True,
+        doc=(
+            "URI of the data disk. It begins with /subscriptions/ for kind Managed, and with "
+            "https:// for Shared and Dedicated."
+        ),
+    )
     cachingMode: str | None = field(
         3,
         default="ReadWrite",
         enum=("None", "ReadOnly", "ReadWrite"),
-        doc="None, ReadOnly or ReadWrite.",
+        doc="Host caching of the disk: None, ReadOnly or ReadWrite. Default: ReadWrite.",
     )
-    fsType: str | None = field(4, default="ext4", doc="The file system to mount, as ext4.")
-    readOnly: bool | None = field(5, default=False, doc="Whether nothing may be written to it.")
+    fsType: str | None = field(
+        4,
+        default="ext4",
+        doc="Filesystem of the Azure disk, for example ext4, xfs or ntfs. Default: ext4.",
+    )
+    readOnly: bool | None = field(
+        5, default=False, doc="Mount the Azure disk read-only. Default: false."
+    )
     kind: str | None = field(
         6,
         default="Shared",
         enum=("Shared", "Dedicated", "Managed"),
-        doc="Shared, Dedicated or Managed.",
+        doc=(
+            "Shared: a blob in an account with other disks. Dedicated: a blob in an account of "
+            "its own. Managed: a managed disk. Default: Shared."
+        ),
     )
 
 
 class AzureFileVolumeSource(Type):
-    """A file share of Azure, secret in the pod's namespace."""
+    """An Azure file share for a pod. Deprecated: file.csi.azure.com serves it."""
 
-    secretName: str = field(1, always=True, required=True, doc="The secret, by name.")
-    shareName: str = field(2, always=True, required=True, doc="The share, by name.")
-    readOnly: bool = field(3, doc="Whether nothing may be written to it.")
+    secretName: str = field(
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Secret in the pod's namespace with the name and the key of the Azure storage account."
+        ),
+    )
+    shareName: str = field(
+        2, always=True, required=True, doc="Name of the Azure file share that the pod mounts."
+    )
+    readOnly: bool = field(
+        3, doc="Mount the Azure file share read-only in the pod. Default: false."
+    )
 
 
 class AzureFilePersistentVolumeSource(Type):
-    """A file share of Azure, secret in any namespace."""
+    """An Azure file share as a persistent volume. Deprecated: use its CSI driver."""
 
-    secretName: str = field(1, always=True, required=True, doc="The secret, by name.")
-    shareName: str = field(2, always=True, required=True, doc="The share, by name.")
-    readOnly: bool = field(3, doc="Whether nothing may be written to it.")
-    secretNamespace: str | None = field(4, always=True, doc="The namespace of the secret.")
+    secretName: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Secret with the name and the key of the Azure storage account.",
+    )
+    shareName: str = field(
+        2,
+        always=True,
+        required=True,
+        doc="Name of the Azure file share behind the persistent volume.",
+    )
+    readOnly: bool = field(
+        3,
+        doc=(
+            "Mount the Azure file share read-only for every pod that uses the volume. Default: "
+            "false."
+        ),
+    )
+    secretNamespace: str | None = field(
+        4,
+        always=True,
+        doc=(
+            "Namespace of the secret. When absent: the namespace of the claim that is bound to "
+            "the volume. It must not be empty."
+        ),
+    )
 
 
 class CephFSVolumeSource(Type):
-    """A Ceph file system, secret in the pod's namespace."""
+    """A CephFS directory for a pod. Deprecated: no longer works since Kubernetes 1.31."""
 
-    monitors: list[str] = field(1, always=True, required=True, doc="Addresses of the monitors.")
-    path: str = field(2, doc="Where it is.")
-    user: str = field(3, doc="Who it is.")
-    secretFile: str = field(4, doc="The file with the key.")
-    secretRef: LocalObjectReference | None = field(
-        5, doc="The secret with what is needed to log in."
+    monitors: list[str] = field(
+        1,
+        always=True,
+        required=True,
+        doc="Addresses of the Ceph monitors, at least one, for example 10.16.154.78:6789.",
     )
-    readOnly: bool = field(6, doc="Whether nothing may be written to it.")
+    path: str = field(
+        2, doc="Directory of the CephFS tree that the pod mounts. When absent: / (the whole tree)."
+    )
+    user: str = field(3, doc="Ceph user that mounts the directory. When absent: admin.")
+    secretFile: str = field(
+        4,
+        doc=(
+            "File on the node with the key of the Ceph user. When absent: /etc/ceph/user.secret. "
+            "secretRef overrides it."
+        ),
+    )
+    secretRef: LocalObjectReference | None = field(
+        5,
+        doc=(
+            "Secret in the pod's namespace with the key of the Ceph user. It overrides secretFile."
+        ),
+    )
+    readOnly: bool = field(
+        6, doc="Mount the CephFS directory read-only in the pod. Default: false."
+    )
 
 
 class CephFSPersistentVolumeSource(Type):
-    """A Ceph file system, secret in any namespace."""
+    """A CephFS directory as a persistent volume. It no longer works since Kubernetes 1.31."""
 
-    monitors: list[str] = field(1, always=True, required=True, doc="Addresses of the monitors.")
-    path: str = field(2, doc="Where it is.")
-    user: str = field(3, doc="Who it is.")
-    secretFile: str = field(4, doc="The file with the key.")
-    secretRef: SecretReference | None = field(5, doc="The secret with what is needed to log in.")
-    readOnly: bool = field(6, doc="Whether nothing may be written to it.")
+    monitors: list[str] = field(
+        1,
+        always=True,
+        required=True,
+        doc="Addresses of the Ceph monitors that the nodes contact, at least one.",
+    )
+    path: str = field(
+        2,
+        doc="Directory of the CephFS tree that the volume holds. When absent: / (the whole tree).",
+    )
+    user: str = field(3, doc="Ceph user that mounts the volume. When absent: admin.")
+    secretFile: str = field(
+        4,
+        doc=(
+            "File on the node with the key of the volume's Ceph user. When absent: "
+            "/etc/ceph/user.secret. secretRef overrides it."
+        ),
+    )
+    secretRef: SecretReference | None = field(
+        5,
+        doc=(
+            "Secret with the key of the volume's Ceph user, in any namespace. It overrides "
+            "secretFile."
+        ),
+    )
+    readOnly: bool = field(
+        6,
+        doc=(
+            "Mount the CephFS directory read-only for every pod that uses the volume. Default: "
+            "false."
+        ),
+    )
 
 
 class CinderVolumeSource(Type):
-    """A block device of OpenStack Cinder, secret in the pod's namespace."""
+    """An OpenStack Cinder volume for a pod. Deprecated: its CSI driver serves it."""
 
-    volumeID: str = field(1, always=True, required=True, doc="The volume, as its system names it.")
-    fsType: str = field(2, doc="The file system to mount, as ext4.")
-    readOnly: bool = field(3, doc="Whether nothing may be written to it.")
+    volumeID: str = field(
+        1, always=True, required=True, doc="Identifier of the Cinder volume that the pod mounts."
+    )
+    fsType: str = field(
+        2, doc="Filesystem of the pod's Cinder volume, for example ext4 or xfs. When absent: ext4."
+    )
+    readOnly: bool = field(3, doc="Mount the Cinder volume read-only in the pod. Default: false.")
     secretRef: LocalObjectReference | None = field(
-        4, doc="The secret with what is needed to log in."
+        4, doc="Secret in the pod's namespace with the parameters that connect to OpenStack."
     )
 
 
 class CinderPersistentVolumeSource(Type):
-    """A block device of OpenStack Cinder, secret in any namespace."""
+    """An OpenStack Cinder volume as a persistent volume. Deprecated: use its CSI driver."""
 
-    volumeID: str = field(1, always=True, required=True, doc="The volume, as its system names it.")
-    fsType: str = field(2, doc="The file system to mount, as ext4.")
-    readOnly: bool = field(3, doc="Whether nothing may be written to it.")
-    secretRef: SecretReference | None = field(4, doc="The secret with what is needed to log in.")
+    volumeID: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Identifier of the Cinder volume behind the persistent volume.",
+    )
+    fsType: str = field(
+        2, doc="Filesystem of the Cinder volume, for example ext4 or xfs. When absent: ext4."
+    )
+    readOnly: bool = field(
+        3, doc="Mount the Cinder volume read-only for every pod that uses it. Default: false."
+    )
+    secretRef: SecretReference | None = field(
+        4,
+        doc=(
+            "Secret with the parameters that connect to OpenStack. Its name and namespace are "
+            "both required."
+        ),
+    )
 
 
 class FCVolumeSource(Type):
-    """A Fibre Channel disk."""
+    """A disk that nodes reach over Fibre Channel."""
 
-    targetWWNs: list[str] = field(1, doc="World wide names of the targets.")
-    lun: int32 | None = field(2, doc="The number of the logical unit.")
-    fsType: str = field(3, doc="The file system to mount, as ext4.")
-    readOnly: bool = field(4, doc="Whether nothing may be written to it.")
-    wwids: list[str] = field(5, doc="World wide ids of the volumes.")
+    targetWWNs: list[str] = field(
+        1,
+        doc=(
+            "World wide names of the Fibre Channel targets. Needs lun. Set either this list or "
+            "wwids."
+        ),
+    )
+    lun: int32 | None = field(
+        2, doc="Number of the logical unit on the targets, 0 to 255. Required with targetWWNs."
+    )
+    fsType: str = field(
+        3,
+        doc=(
+            "Filesystem of the Fibre Channel disk, for example ext4, xfs or ntfs. When absent: "
+            "ext4."
+        ),
+    )
+    readOnly: bool = field(4, doc="Mount the Fibre Channel disk read-only. Default: false.")
+    wwids: list[str] = field(
+        5, doc="World wide identifiers of the volume. Set either this list or targetWWNs with lun."
+    )
 
 
 class FlexVolumeSource(Type):
-    """A volume of a Flex driver, secret in the pod's namespace."""
+    """A volume for a pod that a Flex driver mounts. Deprecated: use a CSI driver."""
 
-    driver: str = field(1, always=True, required=True, doc="The driver that it belongs to.")
-    fsType: str = field(2, doc="The file system to mount, as ext4.")
-    secretRef: LocalObjectReference | None = field(
-        3, doc="The secret with what is needed to log in."
+    driver: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the Flex driver that is installed on the node, for example example.com/lvm.",
     )
-    readOnly: bool = field(4, doc="Whether nothing may be written to it.")
-    options: dict[str, str] = field(5, doc="Further options, for the driver.")
+    fsType: str = field(
+        2,
+        doc=(
+            "Filesystem that the Flex driver shall mount for the pod. When absent, the driver's "
+            "script chooses."
+        ),
+    )
+    secretRef: LocalObjectReference | None = field(
+        3, doc="Secret in the pod's namespace whose keys are all passed to the Flex driver."
+    )
+    readOnly: bool = field(4, doc="Mount the Flex volume read-only in the pod. Default: false.")
+    options: dict[str, str] = field(
+        5,
+        doc=(
+            "Further options for the Flex driver. Keys in the domains kubernetes.io and k8s.io "
+            "are reserved."
+        ),
+    )
 
 
 class FlexPersistentVolumeSource(Type):
-    """A volume of a Flex driver, secret in any namespace."""
+    """A persistent volume that a Flex driver mounts. Deprecated: use a CSI driver."""
 
-    driver: str = field(1, always=True, required=True, doc="The driver that it belongs to.")
-    fsType: str = field(2, doc="The file system to mount, as ext4.")
-    secretRef: SecretReference | None = field(3, doc="The secret with what is needed to log in.")
-    readOnly: bool = field(4, doc="Whether nothing may be written to it.")
-    options: dict[str, str] = field(5, doc="Further options, for the driver.")
+    driver: str = field(
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Name of the Flex driver that mounts the volume. It must be installed on every node "
+            "that uses the volume."
+        ),
+    )
+    fsType: str = field(
+        2, doc="Filesystem of the persistent volume. When absent, the Flex driver's script chooses."
+    )
+    secretRef: SecretReference | None = field(
+        3, doc="Secret, in any namespace, whose keys are all passed to the Flex driver."
+    )
+    readOnly: bool = field(
+        4, doc="Mount the Flex volume read-only for every pod that uses it. Default: false."
+    )
+    options: dict[str, str] = field(
+        5,
+        doc=(
+            "Further options for the Flex driver of the persistent volume. Keys in kubernetes.io "
+            "and k8s.io are reserved."
+        ),
+    )
 
 
 class FlockerVolumeSource(Type):
-    """A dataset of the Flocker agent."""
+    """A dataset of Flocker. Deprecated: no longer works since Kubernetes 1.25."""
 
-    datasetName: str = field(1, doc="Deprecated: the data set, by name.")
-    datasetUUID: str = field(2, doc="The data set, by uid.")
+    datasetName: str = field(
+        1,
+        doc=(
+            'Name of the Flocker dataset, without "/". Deprecated: use datasetUUID. Exactly one '
+            "of the two is required."
+        ),
+    )
+    datasetUUID: str = field(
+        2,
+        doc="UUID of the Flocker dataset. Exactly one of datasetName and datasetUUID is required.",
+    )
 
 
 class GlusterfsVolumeSource(Type):
-    """A Gluster volume."""
+    """A Gluster volume for a pod. Deprecated: no longer works since Kubernetes 1.26."""
 
     endpoints: str = field(
-        1, always=True, required=True, doc="The endpoints object with its servers."
+        1,
+        always=True,
+        required=True,
+        doc="Name of the Endpoints object in the pod's namespace that lists the Gluster servers.",
     )
-    path: str = field(2, always=True, required=True, doc="Where it is.")
-    readOnly: bool = field(3, doc="Whether nothing may be written to it.")
+    path: str = field(
+        2, always=True, required=True, doc="Name of the Gluster volume that the pod mounts."
+    )
+    readOnly: bool = field(3, doc="Mount the Gluster volume read-only in the pod. Default: false.")
 
 
 class GlusterfsPersistentVolumeSource(Type):
-    """A Gluster volume, endpoints in any namespace."""
+    """A Gluster volume as a persistent volume. It no longer works since 1.26."""
 
     endpoints: str = field(
-        1, always=True, required=True, doc="The endpoints object with its servers."
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Name of the Endpoints object that lists the Gluster servers of the persistent volume."
+        ),
     )
-    path: str = field(2, always=True, required=True, doc="Where it is.")
-    readOnly: bool = field(3, doc="Whether nothing may be written to it.")
-    endpointsNamespace: str | None = field(4, doc="The namespace of the endpoints.")
+    path: str = field(
+        2,
+        always=True,
+        required=True,
+        doc="Name of the Gluster volume behind the persistent volume.",
+    )
+    readOnly: bool = field(
+        3, doc="Mount the Gluster volume read-only for every pod that uses it. Default: false."
+    )
+    endpointsNamespace: str | None = field(
+        4,
+        doc=(
+            "Namespace of the Endpoints object. When absent: the namespace of the claim that is "
+            "bound to the volume."
+        ),
+    )
 
 
 class ISCSIVolumeSource(Type):
-    """An iSCSI disk, secret in the pod's namespace."""
+    """A disk for a pod that nodes reach over iSCSI."""
 
-    targetPortal: str = field(1, always=True, required=True, doc="Address of the portal.")
-    iqn: str = field(2, always=True, required=True, doc="The qualified name of the target.")
-    lun: int32 = field(3, always=True, required=True, doc="The number of the logical unit.")
-    iscsiInterface: str = field(4, default="default", doc="The interface to use.")
-    fsType: str = field(5, doc="The file system to mount, as ext4.")
-    readOnly: bool = field(6, doc="Whether nothing may be written to it.")
-    portals: list[str] = field(7, doc="Addresses of further portals.")
-    chapAuthDiscovery: bool = field(8, doc="Whether finding the portals takes a password.")
-    chapAuthSession: bool = field(11, doc="Whether a session takes a password.")
-    secretRef: LocalObjectReference | None = field(
-        10, doc="The secret with what is needed to log in."
+    targetPortal: str = field(
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Address of the iSCSI portal: IP address or host name, with a port unless it is the "
+            "default, 3260."
+        ),
     )
-    initiatorName: str | None = field(12, doc="The name of this end.")
+    iqn: str = field(
+        2,
+        always=True,
+        required=True,
+        doc="Qualified name of the iSCSI target; it begins with iqn, eui or naa.",
+    )
+    lun: int32 = field(
+        3,
+        always=True,
+        required=True,
+        doc="Number of the logical unit on the iSCSI target, 0 to 255.",
+    )
+    iscsiInterface: str = field(
+        4,
+        default="default",
+        doc="iSCSI interface of the node that the session uses. Default: default, which is TCP.",
+    )
+    fsType: str = field(
+        5,
+        doc=(
+            "Filesystem of the pod's iSCSI disk, for example ext4, xfs or ntfs. When absent: ext4."
+        ),
+    )
+    readOnly: bool = field(6, doc="Mount the iSCSI disk read-only in the pod. Default: false.")
+    portals: list[str] = field(
+        7,
+        doc=(
+            "Further portals of the same target, for multipath: IP address or host name, with a "
+            "port unless it is 3260."
+        ),
+    )
+    chapAuthDiscovery: bool = field(
+        8,
+        doc=(
+            "Authenticate with CHAP when the node discovers targets. Needs secretRef. Default: "
+            "false."
+        ),
+    )
+    chapAuthSession: bool = field(
+        11,
+        doc=(
+            "Authenticate with CHAP when the node opens a session. Needs secretRef. Default: false."
+        ),
+    )
+    secretRef: LocalObjectReference | None = field(
+        10,
+        doc=(
+            "Secret in the pod's namespace with the CHAP credentials. Required with "
+            "chapAuthDiscovery or chapAuthSession."
+        ),
+    )
+    initiatorName: str | None = field(
+        12,
+        doc=(
+            "Initiator name of the node for this session; it begins with iqn, eui or naa. When "
+            "absent: the one of iscsiInterface."
+        ),
+    )
 
 
 class ISCSIPersistentVolumeSource(Type):
-    """An iSCSI disk, secret in any namespace."""
+    """An iSCSI disk as a persistent volume."""
 
-    targetPortal: str = field(1, always=True, required=True, doc="Address of the portal.")
-    iqn: str = field(2, always=True, required=True, doc="The qualified name of the target.")
-    lun: int32 = field(3, always=True, required=True, doc="The number of the logical unit.")
-    iscsiInterface: str = field(4, default="default", doc="The interface to use.")
-    fsType: str = field(5, doc="The file system to mount, as ext4.")
-    readOnly: bool = field(6, doc="Whether nothing may be written to it.")
-    portals: list[str] = field(7, doc="Addresses of further portals.")
-    chapAuthDiscovery: bool = field(8, doc="Whether finding the portals takes a password.")
-    chapAuthSession: bool = field(11, doc="Whether a session takes a password.")
-    secretRef: SecretReference | None = field(10, doc="The secret with what is needed to log in.")
-    initiatorName: str | None = field(12, doc="The name of this end.")
+    targetPortal: str = field(
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Address of the iSCSI portal that serves the persistent volume, with a port unless it "
+            "is the default, 3260."
+        ),
+    )
+    iqn: str = field(
+        2,
+        always=True,
+        required=True,
+        doc=(
+            "Qualified name of the volume's iSCSI target, for example "
+            "iqn.2025-01.com.example:disk1."
+        ),
+    )
+    lun: int32 = field(
+        3,
+        always=True,
+        required=True,
+        doc="Number of the volume's logical unit on the iSCSI target, 0 to 255.",
+    )
+    iscsiInterface: str = field(
+        4,
+        default="default",
+        doc=(
+            "iSCSI interface of the nodes for sessions to the volume. Default: default, which is "
+            "TCP."
+        ),
+    )
+    fsType: str = field(
+        5,
+        doc=(
+            "Filesystem of the volume's iSCSI disk, for example ext4, xfs or ntfs. When absent: "
+            "ext4."
+        ),
+    )
+    readOnly: bool = field(
+        6, doc="Mount the iSCSI disk read-only for every pod that uses the volume. Default: false."
+    )
+    portals: list[str] = field(
+        7,
+        doc=(
+            "Further portals of the volume's target, for multipath, with a port unless it is 3260."
+        ),
+    )
+    chapAuthDiscovery: bool = field(
+        8,
+        doc=(
+            "Authenticate with CHAP when a node discovers the volume's target. Needs secretRef. "
+            "Default: false."
+        ),
+    )
+    chapAuthSession: bool = field(
+        11,
+        doc=(
+            "Authenticate with CHAP when a node opens a session to the volume. Needs secretRef. "
+            "Default: false."
+        ),
+    )
+    secretRef: SecretReference | None = field(
+        10,
+        doc=(
+            "Secret, in any namespace, with the CHAP credentials. Required with chapAuthDiscovery "
+            "or chapAuthSession."
+        ),
+    )
+    initiatorName: str | None = field(
+        12,
+        doc=(
+            "Initiator name for sessions to the volume; it begins with iqn, eui or naa. When "
+            "absent: the one of iscsiInterface."
+        ),
+    )
 
 
 class PhotonPersistentDiskVolumeSource(Type):
-    """A disk of Photon Controller."""
+    """A Photon Controller disk. Deprecated: no longer works since Kubernetes 1.16."""
 
-    pdID: str = field(1, always=True, required=True, doc="The disk, by id.")
-    fsType: str = field(2, doc="The file system to mount, as ext4.")
+    pdID: str = field(
+        1, always=True, required=True, doc="Identifier of the persistent disk in Photon Controller."
+    )
+    fsType: str = field(
+        2, doc="Filesystem of the Photon disk, for example ext4, xfs or ntfs. When absent: ext4."
+    )
 
 
 class PortworxVolumeSource(Type):
-    """A volume of Portworx."""
+    """A Portworx volume. Deprecated: the CSI driver pxd.portworx.com serves it."""
 
-    volumeID: str = field(1, always=True, required=True, doc="The volume, as its system names it.")
-    fsType: str = field(2, doc="The file system to mount, as ext4.")
-    readOnly: bool = field(3, doc="Whether nothing may be written to it.")
+    volumeID: str = field(
+        1, always=True, required=True, doc="Identifier of the volume in Portworx."
+    )
+    fsType: str = field(
+        2, doc="Filesystem of the Portworx volume, for example ext4 or xfs. When absent: ext4."
+    )
+    readOnly: bool = field(3, doc="Mount the Portworx volume read-only. Default: false.")
 
 
 class QuobyteVolumeSource(Type):
-    """A volume of Quobyte."""
+    """A Quobyte volume. Deprecated: no longer works since Kubernetes 1.25."""
 
-    registry: str = field(1, always=True, required=True, doc="Addresses of its registry.")
-    volume: str = field(2, always=True, required=True, doc="The volume, by name.")
-    readOnly: bool = field(3, doc="Whether nothing may be written to it.")
-    user: str = field(4, doc="The user that it is mounted as.")
-    group: str = field(5, doc="The group that it is mounted as.")
-    tenant: str = field(6, doc="Whose it is.")
+    registry: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Registries of the Quobyte cluster as host:port, separated by commas.",
+    )
+    volume: str = field(2, always=True, required=True, doc="Name of an existing Quobyte volume.")
+    readOnly: bool = field(3, doc="Mount the Quobyte volume read-only. Default: false.")
+    user: str = field(
+        4,
+        doc=(
+            "User that owns what the pod writes to the Quobyte volume. When absent: the user of "
+            "the service account."
+        ),
+    )
+    group: str = field(
+        5, doc="Group that owns what the pod writes to the Quobyte volume. When absent: no group."
+    )
+    tenant: str = field(
+        6,
+        doc=(
+            "Quobyte tenant that owns the volume, as a UUID of at most 64 characters. "
+            "Provisioners set it."
+        ),
+    )
 
 
 class RBDVolumeSource(Type):
-    """A Ceph block device, secret in the pod's namespace."""
+    """A Ceph block device for a pod. Deprecated: no longer works since Kubernetes 1.31."""
 
-    monitors: list[str] = field(1, always=True, required=True, doc="Addresses of the monitors.")
-    image: str = field(2, always=True, required=True, doc="The image, by name.")
-    fsType: str = field(3, doc="The file system to mount, as ext4.")
-    pool: str = field(4, default="rbd", doc="The pool that it belongs to.")
-    user: str = field(5, default="admin", doc="Who it is.")
-    keyring: str = field(6, default="/etc/ceph/keyring", doc="The file with the keys.")
-    secretRef: LocalObjectReference | None = field(
-        7, doc="The secret with what is needed to log in."
+    monitors: list[str] = field(
+        1,
+        always=True,
+        required=True,
+        doc="Addresses of the Ceph monitors that know the block device, at least one.",
     )
-    readOnly: bool = field(8, doc="Whether nothing may be written to it.")
+    image: str = field(
+        2, always=True, required=True, doc="Name of the RBD image that the pod mounts."
+    )
+    fsType: str = field(
+        3, doc="Filesystem of the pod's RBD image, for example ext4 or xfs. When absent: ext4."
+    )
+    pool: str = field(
+        4, default="rbd", doc="Ceph pool with the RBD image of the pod. Default: rbd."
+    )
+    user: str = field(
+        5, default="admin", doc="Ceph user that maps the pod's RBD image. Default: admin."
+    )
+    keyring: str = field(
+        6,
+        default="/etc/ceph/keyring",
+        doc=(
+            "Keyring file on the node for the Ceph user of the pod's image. Default: "
+            "/etc/ceph/keyring. secretRef overrides it."
+        ),
+    )
+    secretRef: LocalObjectReference | None = field(
+        7, doc="Secret in the pod's namespace with the key of the Ceph user. It overrides keyring."
+    )
+    readOnly: bool = field(8, doc="Mount the RBD image read-only in the pod. Default: false.")
 
 
 class RBDPersistentVolumeSource(Type):
-    """A Ceph block device, secret in any namespace."""
+    """A Ceph block device as a persistent volume. It no longer works since 1.31."""
 
-    monitors: list[str] = field(1, always=True, required=True, doc="Addresses of the monitors.")
-    image: str = field(2, always=True, required=True, doc="The image, by name.")
-    fsType: str = field(3, doc="The file system to mount, as ext4.")
-    pool: str = field(4, default="rbd", doc="The pool that it belongs to.")
-    user: str = field(5, default="admin", doc="Who it is.")
-    keyring: str = field(6, default="/etc/ceph/keyring", doc="The file with the keys.")
-    secretRef: SecretReference | None = field(7, doc="The secret with what is needed to log in.")
-    readOnly: bool = field(8, doc="Whether nothing may be written to it.")
+    monitors: list[str] = field(
+        1,
+        always=True,
+        required=True,
+        doc="Addresses of the Ceph monitors that know the volume's block device, at least one.",
+    )
+    image: str = field(
+        2, always=True, required=True, doc="Name of the RBD image behind the persistent volume."
+    )
+    fsType: str = field(
+        3, doc="Filesystem of the volume's RBD image, for example ext4 or xfs. When absent: ext4."
+    )
+    pool: str = field(
+        4, default="rbd", doc="Ceph pool with the RBD image of the persistent volume. Default: rbd."
+    )
+    user: str = field(
+        5,
+        default="admin",
+        doc="Ceph user that maps the RBD image of the persistent volume. Default: admin.",
+    )
+    keyring: str = field(
+        6,
+        default="/etc/ceph/keyring",
+        doc=(
+            "Keyring file on each node for the volume's Ceph user. Default: /etc/ceph/keyring. "
+            "secretRef overrides it."
+        ),
+    )
+    secretRef: SecretReference | None = field(
+        7,
+        doc=(
+            "Secret, in any namespace, with the key of the volume's Ceph user. It overrides "
+            "keyring."
+        ),
+    )
+    readOnly: bool = field(
+        8, doc="Mount the RBD image read-only for every pod that uses the volume. Default: false."
+    )
 
 
 class ScaleIOVolumeSource(Type):
-    """A volume of ScaleIO, secret in the pod's namespace."""
+    """A ScaleIO volume for a pod. Deprecated: no longer works since Kubernetes 1.22."""
 
-    gateway: str = field(1, always=True, required=True, doc="Address of its gateway.")
-    system: str = field(2, always=True, required=True, doc="The storage system, by name.")
+    gateway: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Address of the ScaleIO gateway: host and port of its API.",
+    )
+    system: str = field(2, always=True, required=True, doc="Name of the ScaleIO storage system.")
     secretRef: LocalObjectReference | None = field(
-        3, always=True, required=True, doc="The secret with what is needed to log in."
+        3,
+        always=True,
+        required=True,
+        doc="Secret in the pod's namespace with the user and password for the ScaleIO gateway.",
     )
-    sslEnabled: bool = field(4, doc="Whether it is asked over TLS.")
-    protectionDomain: str = field(5, doc="The protection domain, by name.")
-    storagePool: str = field(6, doc="The storage pool, by name.")
+    sslEnabled: bool = field(
+        4, doc="Use TLS between the node and the ScaleIO gateway. Default: false."
+    )
+    protectionDomain: str = field(
+        5, doc="Name of the ScaleIO protection domain with the pod's volume."
+    )
+    storagePool: str = field(
+        6, doc="Name of the storage pool within the protection domain of the pod's volume."
+    )
     storageMode: str = field(
-        7, default="ThinProvisioned", doc="ThickProvisioned or ThinProvisioned."
+        7,
+        default="ThinProvisioned",
+        doc=(
+            "Provisioning of the pod's ScaleIO volume: ThickProvisioned or ThinProvisioned. "
+            "Default: ThinProvisioned."
+        ),
     )
-    volumeName: str = field(8, doc="The volume, by name.")
-    fsType: str = field(9, default="xfs", doc="The file system to mount, as ext4.")
-    readOnly: bool = field(10, doc="Whether nothing may be written to it.")
+    volumeName: str = field(
+        8, doc="Name of the existing ScaleIO volume that the pod mounts. It is required."
+    )
+    fsType: str = field(
+        9,
+        default="xfs",
+        doc="Filesystem of the pod's ScaleIO volume, for example xfs or ext4. Default: xfs.",
+    )
+    readOnly: bool = field(10, doc="Mount the ScaleIO volume read-only in the pod. Default: false.")
 
 
 class ScaleIOPersistentVolumeSource(Type):
-    """A volume of ScaleIO, secret in any namespace."""
+    """A ScaleIO volume as a persistent volume. It no longer works since Kubernetes 1.22."""
 
-    gateway: str = field(1, always=True, required=True, doc="Address of its gateway.")
-    system: str = field(2, always=True, required=True, doc="The storage system, by name.")
+    gateway: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Address of the ScaleIO gateway that serves the volume: host and port of its API.",
+    )
+    system: str = field(
+        2,
+        always=True,
+        required=True,
+        doc="Name of the ScaleIO storage system with the persistent volume.",
+    )
     secretRef: SecretReference | None = field(
-        3, always=True, required=True, doc="The secret with what is needed to log in."
+        3,
+        always=True,
+        required=True,
+        doc="Secret, in any namespace, with the user and password for the ScaleIO gateway.",
     )
-    sslEnabled: bool = field(4, doc="Whether it is asked over TLS.")
-    protectionDomain: str = field(5, doc="The protection domain, by name.")
-    storagePool: str = field(6, doc="The storage pool, by name.")
+    sslEnabled: bool = field(
+        4, doc="Use TLS between the nodes and the ScaleIO gateway of the volume. Default: false."
+    )
+    protectionDomain: str = field(
+        5, doc="Name of the ScaleIO protection domain with the persistent volume."
+    )
+    storagePool: str = field(
+        6, doc="Name of the storage pool within the protection domain of the persistent volume."
+    )
     storageMode: str = field(
-        7, default="ThinProvisioned", doc="ThickProvisioned or ThinProvisioned."
+        7,
+        default="ThinProvisioned",
+        doc=(
+            "Provisioning of the persistent ScaleIO volume: ThickProvisioned or ThinProvisioned. "
+            "Default: ThinProvisioned."
+        ),
     )
-    volumeName: str = field(8, doc="The volume, by name.")
-    fsType: str = field(9, default="xfs", doc="The file system to mount, as ext4.")
-    readOnly: bool = field(10, doc="Whether nothing may be written to it.")
+    volumeName: str = field(
+        8, doc="Name of the existing ScaleIO volume behind the persistent volume. It is required."
+    )
+    fsType: str = field(
+        9,
+        default="xfs",
+        doc="Filesystem of the persistent ScaleIO volume, for example xfs or ext4. Default: xfs.",
+    )
+    readOnly: bool = field(
+        10, doc="Mount the ScaleIO volume read-only for every pod that uses it. Default: false."
+    )
 
 
 class StorageOSVolumeSource(Type):
-    """A volume of StorageOS, secret in the pod's namespace."""
+    """A StorageOS volume for a pod. Deprecated: no longer works since Kubernetes 1.25."""
 
-    volumeName: str = field(1, doc="The volume, by name.")
-    volumeNamespace: str = field(2, doc="Where the volume's name lies.")
-    fsType: str = field(3, doc="The file system to mount, as ext4.")
-    readOnly: bool = field(4, doc="Whether nothing may be written to it.")
+    volumeName: str = field(
+        1,
+        doc=(
+            "Name of the StorageOS volume that the pod mounts: a DNS label, unique in its "
+            "StorageOS namespace."
+        ),
+    )
+    volumeNamespace: str = field(
+        2, doc="StorageOS namespace of the pod's volume. When absent: the namespace of the pod."
+    )
+    fsType: str = field(
+        3,
+        doc=(
+            "Filesystem of the pod's StorageOS volume, for example ext4 or xfs. When absent: ext4."
+        ),
+    )
+    readOnly: bool = field(
+        4, doc="Mount the StorageOS volume read-only in the pod. Default: false."
+    )
     secretRef: LocalObjectReference | None = field(
-        5, doc="The secret with what is needed to log in."
+        5,
+        doc=(
+            "Secret in the pod's namespace with the StorageOS credentials. When absent, the node "
+            "uses defaults."
+        ),
     )
 
 
 class StorageOSPersistentVolumeSource(Type):
-    """A volume of StorageOS, secret in any namespace."""
+    """A StorageOS volume as a persistent volume. It no longer works since 1.25."""
 
-    volumeName: str = field(1, doc="The volume, by name.")
-    volumeNamespace: str = field(2, doc="Where the volume's name lies.")
-    fsType: str = field(3, doc="The file system to mount, as ext4.")
-    readOnly: bool = field(4, doc="Whether nothing may be written to it.")
-    secretRef: ObjectReference | None = field(5, doc="The secret with what is needed to log in.")
+    volumeName: str = field(
+        1,
+        doc=(
+            "Name of the StorageOS volume behind the persistent volume: a DNS label, unique in "
+            "its StorageOS namespace."
+        ),
+    )
+    volumeNamespace: str = field(
+        2,
+        doc=(
+            "StorageOS namespace of the persistent volume. When absent: the namespace of the pod "
+            "that uses it."
+        ),
+    )
+    fsType: str = field(
+        3,
+        doc=(
+            "Filesystem of the persistent StorageOS volume, for example ext4 or xfs. When absent: "
+            "ext4."
+        ),
+    )
+    readOnly: bool = field(
+        4, doc="Mount the StorageOS volume read-only for every pod that uses it. Default: false."
+    )
+    secretRef: ObjectReference | None = field(
+        5, doc="Secret with the StorageOS credentials. Its name and namespace are both required."
+    )
 
 
 class VsphereVirtualDiskVolumeSource(Type):
-    """A virtual disk of vSphere."""
+    """A virtual disk of vSphere. Deprecated: csi.vsphere.vmware.com serves it."""
 
-    volumePath: str = field(1, always=True, required=True, doc="The path of the volume.")
-    fsType: str = field(2, doc="The file system to mount, as ext4.")
-    storagePolicyName: str = field(3, doc="The storage policy, by name.")
-    storagePolicyID: str = field(4, doc="The storage policy, by id.")
+    volumePath: str = field(
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Path of the virtual disk in its datastore, for example [datastore1] "
+            "volumes/disk1.vmdk."
+        ),
+    )
+    fsType: str = field(
+        2, doc="Filesystem of the virtual disk, for example ext4, xfs or ntfs. When absent: ext4."
+    )
+    storagePolicyName: str = field(
+        3, doc="Name of the vSphere storage policy that the virtual disk was created with."
+    )
+    storagePolicyID: str = field(
+        4, doc="Identifier of the vSphere storage policy that storagePolicyName names."
+    )

@@ -71,7 +71,8 @@ def read_tags(proto: str) -> dict[str, Tags]:
 def number_fields(source: str, before: dict[str, Tags]) -> str:
     """The source of a module with a number for each `field()` that has none.
 
-    `before` are the tags of the module's package as last generated.
+    `before` are the tags of the module's package, and of other versions that may inherit from it,
+    as last generated.
     """
     edits: list[tuple[int, int, str]] = []
     for node in ast.parse(source).body:
@@ -161,13 +162,23 @@ def _number_sources() -> list[Path]:
     changed = []
     for path in sorted((*ROOT.glob("*/v*.py"), *ROOT.glob("*/v*/*.py"))):
         module = ".".join(("kapiserver", "api", *path.relative_to(ROOT).with_suffix("").parts))
-        before = PROTO / directory(package_of_module(module)) / "generated.proto"
         source = path.read_text()
-        numbered = number_fields(source, read_tags(before.read_text()) if before.exists() else {})
+        numbered = number_fields(source, _tags_of_group(package_of_module(module)))
         if numbered != source:
             path.write_text(numbered)
             changed.append(path)
     return changed
+
+
+def _tags_of_group(package: str) -> dict[str, Tags]:
+    """The tags that any version of the package's group has, by message."""
+    found: dict[str, Tags] = {}
+    for path in (PROTO / directory(package)).parent.glob("*/generated.proto"):
+        for name, tags in read_tags(path.read_text()).items():
+            both = found.setdefault(name, Tags())
+            both.live |= tags.live
+            both.reserved |= tags.reserved
+    return found
 
 
 def main() -> int:

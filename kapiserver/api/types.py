@@ -16,6 +16,18 @@ order of the JSON): `str bool bytes int32 int64 double Any`, a Type, `list[T]`, 
 `T | None` where Go has a pointer (absent is told apart from zero). A trailing underscore is
 dropped from the name (`from_`). Annotations are read at first use, so declaring costs nothing.
 
+A table that two versions of a group share is declared once. The module of the other version calls
+`inherit_types(__name__, v1)` and declares only the types that differ, as subclasses:
+
+    class ContainerPort(v1.ContainerPort):
+        containerPort = override_field(required=False)
+        protocol: str | None = field(4)
+        hostPort = remove_field()
+
+A field keeps its place in the key order; a new field comes last. Annotations of inherited fields
+are read in the module of the subclass first, so that nested types are those of its own version.
+A table that names an inherited type imports it under TYPE_CHECKING, from where it is declared.
+
 This module knows no wire format, no group and no kind. Mirrors the struct tags of k8s.io/api.
 """
 
@@ -26,7 +38,8 @@ import inspect
 import sys
 import types
 import typing
-from dataclasses import dataclass
+from collections import ChainMap
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NewType, TypeAlias
 
 Value: TypeAlias = Any
@@ -122,6 +135,23 @@ def field(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class FieldOverride:
+    """A change to a field that a base class declares; None removes the field."""
+
+    options: dict[str, Any] | None
+
+
+def override_field(**options: Any) -> Any:
+    """The field of the base class with some of its options changed. See `field` for them."""
+    return FieldOverride(options)
+
+
+def remove_field() -> Any:
+    """Drop a field of the base class."""
+    return FieldOverride(None)
+
+
 class Type:
     """A message on the wire, an object in the tree. Subclasses declare fields; nobody makes one."""
 
@@ -131,6 +161,11 @@ class Type:
     """Whether it has a Protobuf form; Table has none, and its fields no number."""
     package: ClassVar[str] = ""
     """The IDL's package where it is not that of the module."""
+
+    def __init_subclass__(cls) -> None:
+        base = cls.__mro__[1]
+        if cls.__doc__ is None and base.__module__ != __name__:
+            cls.__doc__ = base.__doc__
 
     @classmethod
     def merge_node(cls) -> Any:
@@ -297,9 +332,71 @@ def _shape(annotation: Any) -> Shape:
     raise TypeError(f"{annotation!r} is no type of a field")
 
 
-def _read_annotation(owner: type[Type], attribute: str, annotation: Any) -> tuple[Shape, bool]:
+def annotation(field: Field) -> object:
+    """The annotation that declares a field of the same shape."""
+    found: object = _annotation(field.shape)
+    return typing.Optional[found] if field.pointer else found  # noqa: UP045
+
+
+def _annotation(shape: Shape) -> Any:
+    if isinstance(shape, Message):
+        return shape.type
+    if isinstance(shape, ListOf):
+        return types.GenericAlias(list, (_annotation(shape.item),))
+    if isinstance(shape, MapOf):
+        return types.GenericAlias(dict, (str, _annotation(shape.value)))
+    return next(python for python, scalar in _SCALARS.items() if scalar == shape)
+
+
+@functools.cache
+def _fields(cls: Any) -> tuple[Field, ...]:
+    declared: dict[str, tuple[type[Type], Declaration]] = {}
+    for base in reversed(cls.__mro__):
+        for attribute, value in vars(base).items():
+            if isinstance(value, Declaration):
+                declared[attribute] = (base, value)
+            elif isinstance(value, FieldOverride):
+                _override(declared, base, attribute, value)
+    own = [_field(cls, attribute, *found) for attribute, found in declared.items()]
+    return (*(_TYPE_META if issubclass(cls, Kind) else ()), *own)
+
+
+def _override(
+    declared: dict[str, tuple[type[Type], Declaration]],
+    owner: type[Type],
+    attribute: str,
+    override: FieldOverride,
+) -> None:
+    if attribute not in declared:
+        raise TypeError(f"{owner.__name__}.{attribute}: no base class declares this field")
+    if override.options is None:
+        del declared[attribute]
+    else:
+        base, declaration = declared[attribute]
+        declared[attribute] = (base, replace(declaration, **override.options))
+
+
+def _field(cls: type[Type], attribute: str, owner: type[Type], declaration: Declaration) -> Field:
+    shape, pointer = _read_annotation(cls, owner, attribute)
+    name = declaration.json or attribute.rstrip("_")
+    return Field(
+        attribute=attribute,
+        name=name,
+        number=declaration.number if cls.wire else None,
+        proto=declaration.proto or name,
+        shape=shape,
+        pointer=pointer,
+        declaration=declaration,
+    )
+
+
+def _read_annotation(cls: type[Type], owner: type[Type], attribute: str) -> tuple[Shape, bool]:
+    """The shape that `owner` declares, and whether it is a pointer, as a field of `cls`."""
+    annotation: Any = inspect.get_annotations(owner)[attribute]
     if isinstance(annotation, str):
-        annotation = eval(annotation, vars(sys.modules[owner.__module__]))
+        # The nearest module comes first: a type of this version hides its namesake of another.
+        modules = [vars(sys.modules[base.__module__]) for base in cls.__mro__]
+        annotation = eval(annotation, modules[cls.__mro__.index(owner)], ChainMap(*modules))
     optional = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     if optional:
         (annotation,) = [a for a in typing.get_args(annotation) if a is not type(None)]
@@ -307,32 +404,6 @@ def _read_annotation(owner: type[Type], attribute: str, annotation: Any) -> tupl
         return _shape(annotation), optional
     except TypeError as error:
         raise TypeError(f"{owner.__name__}.{attribute}: {error}") from None
-
-
-@functools.cache
-def _fields(cls: Any) -> tuple[Field, ...]:
-    own = [_field(base, name) for base in reversed(cls.__mro__) for name in _declared(base)]
-    return (*(_TYPE_META if issubclass(cls, Kind) else ()), *own)
-
-
-def _declared(cls: type) -> list[str]:
-    names = inspect.get_annotations(cls)
-    return [name for name in names if isinstance(cls.__dict__.get(name), Declaration)]
-
-
-def _field(owner: type[Type], attribute: str) -> Field:
-    declaration = owner.__dict__[attribute]
-    shape, pointer = _read_annotation(owner, attribute, inspect.get_annotations(owner)[attribute])
-    name = declaration.json or attribute.rstrip("_")
-    return Field(
-        attribute=attribute,
-        name=name,
-        number=declaration.number if owner.wire else None,
-        proto=declaration.proto or name,
-        shape=shape,
-        pointer=pointer,
-        declaration=declaration,
-    )
 
 
 @functools.cache
@@ -348,3 +419,30 @@ def _flat_fields(cls: Any) -> tuple[FlatField, ...]:
             for inner in own.shape.type.flat_fields()
         )
     return tuple(flat)
+
+
+def inherit_types(
+    module: str,
+    source: types.ModuleType,
+    *,
+    only: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),
+) -> None:
+    """Declare the types of another version in the module of that name, each as a subclass.
+
+    `only` names the types to take, `without` those to leave out; by default all are taken. A type
+    that differs is declared again below the call. Raises TypeError for a name that is no type of
+    `source`.
+    """
+    found = {
+        name: base
+        for name, base in vars(source).items()
+        if isinstance(base, type) and issubclass(base, Type) and base.__module__ == source.__name__
+    }
+    unknown = sorted({*only, *without} - found.keys())
+    if unknown:
+        raise TypeError(f"{module}: {source.__name__} has no types {', '.join(unknown)}")
+    target = vars(sys.modules[module])
+    for name, base in found.items():
+        if name in only or not (only or name in without):
+            target[name] = type(name, (base,), {"__module__": module, "__doc__": base.__doc__})

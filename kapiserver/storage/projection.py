@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from kapiserver.api.types import Field, Message, Type
+from kapiserver.api.types import Field, Message, Type, annotation
 
 SELECTED = ("metadata.name", "metadata.namespace", "metadata.labels")
 """What every selector may ask of metadata."""
@@ -39,21 +39,20 @@ def _cut(type_: type[Type], wanted: dict[str, set[str]]) -> type[Type]:
         if field.number is None or below is None:
             continue
         namespace[field.attribute] = field.declaration
-        annotations[field.attribute] = _annotation(type_, field, below)
+        annotations[field.attribute] = _annotation(field, below)
     return type(f"Selectable{type_.__name__}", (Type,), namespace)
 
 
-def _annotation(type_: type[Type], field: Field, below: set[str]) -> object:
-    declared: object = vars(type_)["__annotations__"][field.attribute]
+def _annotation(field: Field, below: set[str]) -> object:
     if "" in below or not isinstance(field.shape, Message):
-        return declared
+        return annotation(field)
     inner = field.shape.type
     names = {flat.field.name for flat in inner.flat_fields()}
     deeper: dict[str, set[str]] = {}
     for path in below:
         first, _, rest = path.partition(".")
         if first not in names:
-            return declared
+            return annotation(field)
         deeper.setdefault(first, set()).add(rest)
     cut = _cut(inner, deeper)
     return cut | None if field.pointer else cut

@@ -120,6 +120,12 @@ class Thing(Type):
     plain: int = 3
 
 
+class Inherited(v1.Inherited):
+    old = override_field(required=False)
+    new: str = field()
+    gone = remove_field()
+
+
 class Table(Type):
     """Not on the wire."""
 
@@ -131,12 +137,16 @@ NUMBERED = (
     SOURCE.replace("second: str = field()", "second: str = field(8)")
     .replace('field(doc="Third."', 'field(9, doc="Third."')
     .replace("fourth: str = field(\n", "fourth: str = field(10, \n")
+    .replace("new: str = field()", "new: str = field(6)")
 )
 
 
 def test_new_fields_get_the_next_free_tag() -> None:
     """Numbers begin above all that are or were in use; types off the wire are left alone."""
-    before = {"Thing": Tags(live={4: "first"}, reserved={7: "gone"})}
+    before = {
+        "Thing": Tags(live={4: "first"}, reserved={7: "gone"}),
+        "Inherited": Tags(live={1: "old", 5: "other"}),
+    }
     assert number_fields(SOURCE, before) == NUMBERED
     assert number_fields(NUMBERED, before) == NUMBERED
 

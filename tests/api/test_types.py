@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,10 +21,14 @@ from kapiserver.api.types import (
     Message,
     Scalar,
     Type,
+    annotation,
     double,
     field,
+    inherit_types,
     int32,
     int64,
+    override_field,
+    remove_field,
 )
 
 CORE, APPS = GroupVersion("", "v1"), GroupVersion("apps", "v1")
@@ -98,6 +103,125 @@ def test_unknown_annotation_is_an_error_with_its_place() -> None:
 
     with pytest.raises(TypeError, match=r"Wrong\.value"):
         Wrong.fields()
+
+
+STABLE = """
+from kapiserver.api.types import Kind, Type, field, int32
+
+class Part(Type):
+    \"\"\"A part.\"\"\"
+    size: int32 = field(1, required=True, doc="How big it is.")
+
+class Shared(Type):
+    \"\"\"A type that the beta version has not.\"\"\"
+
+class Whole(Kind):
+    \"\"\"A whole.\"\"\"
+    listed = False
+    part: Part | None = field(1)
+    parts: dict[str, Part] = field(2)
+    shared: list[Shared] = field(3)
+    text: str = field(4)
+"""
+BETA = """
+from tests.versions import v1
+from kapiserver.api.types import (
+    Type, field, inherit_types, int64, override_field, remove_field
+)
+
+inherit_types(__name__, v1, without=("Shared",))
+
+class Part(v1.Part):
+    size = override_field(required=False, number=7)
+    weight: int64 = field(8)
+
+class Whole(v1.Whole):
+    parts: list[Part] = field(2)
+    text = remove_field()
+"""
+
+
+@pytest.fixture
+def versions(monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, ModuleType]:
+    """The modules v1, and v1beta1 that inherits its types."""
+    group = ModuleType("tests.versions")
+    monkeypatch.setitem(sys.modules, group.__name__, group)
+    for version, source in (("v1", STABLE), ("v1beta1", BETA)):
+        module = ModuleType(f"{group.__name__}.{version}")
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        setattr(group, version, module)
+        exec(f"from __future__ import annotations\n{source}", vars(module))
+    return group.v1, group.v1beta1
+
+
+def test_inherited_types_are_those_of_their_own_version(versions: Any) -> None:
+    """Nested types are this version's own where it has them, else those of the other version."""
+    v1, beta = versions
+    assert [(f.name, f.shape) for f in beta.Whole.fields()] == [
+        ("kind", STRING),
+        ("apiVersion", STRING),
+        ("part", Message(beta.Part)),
+        ("parts", ListOf(Message(beta.Part))),
+        ("shared", ListOf(Message(v1.Shared))),
+    ]
+    assert [f.shape for f in v1.Whole.fields()][2:4] == [Message(v1.Part), MapOf(Message(v1.Part))]
+    assert not hasattr(beta, "Shared")
+
+
+def test_inherited_fields_keep_their_place(versions: Any) -> None:
+    """Fields declared again, changed and inherited stand in the base's order; new ones follow."""
+    v1, beta = versions
+    assert [f.name for f in beta.Part.fields()] == ["size", "weight"]
+    size, before = beta.Part.fields()[0], v1.Part.fields()[0]
+    assert (size.number, size.declaration.required, size.pointer) == (7, False, False)
+    assert (before.number, before.declaration.required) == (1, True)
+    assert size.declaration.doc == "How big it is."
+
+
+def test_inherited_types_say_what_their_base_says(versions: Any) -> None:
+    """Module, docstring and class options: only the module is the subclass's own."""
+    _, beta = versions
+    assert beta.Part.__module__ == "tests.versions.v1beta1"
+    assert beta.Part.__doc__ == "A part."
+    assert beta.Whole.__doc__ == "A whole."
+    assert not beta.Whole.listed
+
+
+@pytest.mark.parametrize("options", [{"only": ("Prat",)}, {"without": ("Part", "Prat")}])
+def test_inherit_types_rejects_unknown_names(
+    versions: Any, options: dict[str, tuple[str, ...]]
+) -> None:
+    """A name that the other version does not declare is an error."""
+    v1, beta = versions
+    with pytest.raises(TypeError, match=r"tests\.versions\.v1 has no types Prat"):
+        inherit_types(beta.__name__, v1, **options)
+
+
+def test_inherit_types_takes_only_the_named_types(versions: Any) -> None:
+    """`only` leaves all other types out."""
+    v1, beta = versions
+    del beta.Part
+    inherit_types(beta.__name__, v1, only=("Shared",))
+    assert issubclass(beta.Shared, v1.Shared)
+    assert beta.Shared is not v1.Shared
+    assert not hasattr(beta, "Part")
+
+
+@pytest.mark.parametrize("change", [override_field(required=True), remove_field()])
+def test_change_of_an_unknown_field_is_an_error(change: Any) -> None:
+    """A field that no base class declares can be neither changed nor removed."""
+    wrong: Any = type("Wrong", (Part,), {"sise": change})
+    with pytest.raises(TypeError, match=r"Wrong\.sise: no base class declares this field"):
+        wrong.fields()
+
+
+@pytest.mark.parametrize("type_", [Part, Whole], ids=lambda one: one.__name__)
+def test_annotation_declares_the_same_shape(type_: Any) -> None:
+    """An annotation made from a field is read as the field's shape again."""
+    names = {f.attribute: annotation(f) for f in type_.fields()}
+    fields = {f.attribute: f.declaration for f in type_.fields()}
+    again: Any = type("Again", (Type,), {"__annotations__": names, **fields})
+    assert again.fields() == type_.fields()
 
 
 def _types(type_: type[Type], seen: set[type[Type]]) -> set[type[Type]]:

@@ -44,8 +44,6 @@ def _scope(rule: Tree) -> None:
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {
-    v1.MatchResources: _missing(v1.MatchResources, **_MATCH),
-    v1.MutatingAdmissionPolicySpec: _missing(v1.MutatingAdmissionPolicySpec, failurePolicy="Fail"),
     v1.MutatingWebhook: _missing(v1.MutatingWebhook, **_WEBHOOK, reinvocationPolicy="Never"),
     v1.Rule: _scope,
     v1.ServiceReference: _missing(v1.ServiceReference, port=443),
@@ -53,13 +51,9 @@ DEFAULTS: dict[type[Type], DefaultFunction] = {
         v1.ValidatingAdmissionPolicySpec, failurePolicy="Fail"
     ),
     v1.ValidatingWebhook: _missing(v1.ValidatingWebhook, **_WEBHOOK),
-    v1alpha1.MatchResources: _missing(v1alpha1.MatchResources, **_MATCH),
-    v1alpha1.MutatingAdmissionPolicySpec: _missing(
-        v1alpha1.MutatingAdmissionPolicySpec, failurePolicy="Fail"
-    ),
     v1alpha1.ParamRef: _missing(v1alpha1.ParamRef, parameterNotFoundAction="Deny"),
-    v1beta1.MatchResources: _missing(v1beta1.MatchResources, **_MATCH),
-    v1beta1.MutatingAdmissionPolicySpec: _missing(
-        v1beta1.MutatingAdmissionPolicySpec, failurePolicy="Fail"
-    ),
 }
+for _version in (v1, v1alpha1, v1beta1):
+    _match, _policy = _version.MatchResources, _version.MutatingAdmissionPolicySpec
+    DEFAULTS[_match] = _missing(_match, **_MATCH)
+    DEFAULTS[_policy] = _missing(_policy, failurePolicy="Fail")

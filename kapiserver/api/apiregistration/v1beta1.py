@@ -1,51 +1,18 @@
-"""apiregistration.k8s.io/v1beta1: servers that answer for whole group-versions."""
+"""apiregistration.k8s.io/v1beta1: the types of v1, but for the differences below."""
 
 from __future__ import annotations
 
-from kapiserver.api.leaves import Time
-from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.types import Kind, Type, field, int32
+from kapiserver.api.apiregistration import v1
+from kapiserver.api.types import inherit_types, override_field
+
+inherit_types(__name__, v1)
 
 
-class APIService(Kind):
-    """A server that answers for a group-version."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: APIServiceSpec = field(2, doc="The desired state.")
-    status: APIServiceStatus = field(3, doc="The observed state.")
+class APIServiceCondition(v1.APIServiceCondition):
+    type = override_field(required=False)
+    status = override_field(required=False)
 
 
-class APIServiceCondition(Type):
-    """One finding about a server."""
-
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
-    lastTransitionTime: Time = field(3, doc="When the status last changed.")
-    reason: str = field(4, doc="Why, in one word for programs.")
-    message: str = field(5, doc="Why, for people.")
-
-
-class APIServiceSpec(Type):
-    """Which group-version, which server, and its place among others."""
-
-    service: ServiceReference | None = field(1, doc="The server; none for this one itself.")
-    group: str = field(2, doc="The group.")
-    version: str = field(3, doc="The version.")
-    insecureSkipTLSVerify: bool = field(4, doc="Whether the server's certificate goes unchecked.")
-    caBundle: bytes = field(5, doc="Certificates to check the server's by, as PEM.")
-    groupPriorityMinimum: int32 = field(7, always=True, doc="The group's place among groups.")
-    versionPriority: int32 = field(8, always=True, doc="The version's place in its group.")
-
-
-class APIServiceStatus(Type):
-    """What is known of a server."""
-
-    conditions: list[APIServiceCondition] = field(1, keys=("type",), merge="type")
-
-
-class ServiceReference(Type):
-    """The service behind which a server is."""
-
-    namespace: str = field(1)
-    name: str = field(2)
-    port: int32 | None = field(3)
+class APIServiceSpec(v1.APIServiceSpec):
+    groupPriorityMinimum = override_field(required=False)
+    versionPriority = override_field(required=False)

@@ -1,105 +1,51 @@
-"""authorization.k8s.io/v1beta1: who may do what."""
+"""authorization.k8s.io/v1beta1: the types of v1, but for the differences below."""
 
 from __future__ import annotations
 
-from kapiserver.api.authorization.v1 import FieldSelectorAttributes, LabelSelectorAttributes
-from kapiserver.api.leaves import StringList
-from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.types import Kind, Type, field
+from typing import TYPE_CHECKING
+
+from kapiserver.api.authorization import v1
+from kapiserver.api.types import Type, field, inherit_types, override_field
+
+if TYPE_CHECKING:
+    from kapiserver.api.authorization.v1 import (
+        ExtraValue,
+        NonResourceAttributes,
+        ResourceAttributes,
+    )
+
+inherit_types(
+    __name__,
+    v1,
+    without=(
+        "FieldSelectorAttributes",
+        "LabelSelectorAttributes",
+    ),
+)
 
 
-class ExtraValue(StringList):
-    """The values of one further attribute of a user."""
+class LocalSubjectAccessReview(v1.LocalSubjectAccessReview):
+    spec = override_field(required=False)
 
 
-class LocalSubjectAccessReview(Kind):
-    """Asks whether a user may do something in a namespace."""
-
-    listed = False
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: SubjectAccessReviewSpec = field(2, doc="What is asked.")
-    status: SubjectAccessReviewStatus = field(3, doc="The answer.")
+class NonResourceRule(v1.NonResourceRule):
+    verbs = override_field(required=False)
 
 
-class NonResourceAttributes(Type):
-    """A request for a path that is no resource."""
-
-    path: str = field(1)
-    verb: str = field(2)
+class ResourceRule(v1.ResourceRule):
+    verbs = override_field(required=False)
 
 
-class NonResourceRule(Type):
-    """Verbs on paths."""
-
-    verbs: list[str] = field(1, always=True)
-    nonResourceURLs: list[str] = field(2)
+class SelfSubjectAccessReview(v1.SelfSubjectAccessReview):
+    spec = override_field(required=False)
 
 
-class ResourceAttributes(Type):
-    """A request for a resource."""
-
-    namespace: str = field(1, doc="The namespace; empty for all, or for cluster resources.")
-    verb: str = field(2, doc='The verb, or "*".')
-    group: str = field(3, doc='The group, or "*".')
-    version: str = field(4)
-    resource: str = field(5, doc='The resource, or "*".')
-    subresource: str = field(6)
-    name: str = field(7, doc="The name; empty for all.")
-    fieldSelector: FieldSelectorAttributes | None = field(8)
-    labelSelector: LabelSelectorAttributes | None = field(9)
+class SelfSubjectRulesReview(v1.SelfSubjectRulesReview):
+    spec = override_field(required=False)
 
 
-class ResourceRule(Type):
-    """Verbs on resources."""
-
-    verbs: list[str] = field(1, always=True)
-    apiGroups: list[str] = field(2)
-    resources: list[str] = field(3)
-    resourceNames: list[str] = field(4)
-
-
-class SelfSubjectAccessReview(Kind):
-    """Asks whether the caller may do something."""
-
-    listed = False
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: SelfSubjectAccessReviewSpec = field(2, doc="What is asked.")
-    status: SubjectAccessReviewStatus = field(3, doc="The answer.")
-
-
-class SelfSubjectAccessReviewSpec(Type):
-    """The request that is asked about; one of the two is set."""
-
-    resourceAttributes: ResourceAttributes | None = field(1)
-    nonResourceAttributes: NonResourceAttributes | None = field(2)
-
-
-class SelfSubjectRulesReview(Kind):
-    """Asks what the caller may do in a namespace."""
-
-    listed = False
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: SelfSubjectRulesReviewSpec = field(2, doc="What is asked.")
-    status: SubjectRulesReviewStatus = field(3, doc="The answer.")
-
-
-class SelfSubjectRulesReviewSpec(Type):
-    """The namespace."""
-
-    namespace: str = field(1)
-
-
-class SubjectAccessReview(Kind):
-    """Asks whether a user may do something."""
-
-    listed = False
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: SubjectAccessReviewSpec = field(2, doc="What is asked.")
-    status: SubjectAccessReviewStatus = field(3, doc="The answer.")
+class SubjectAccessReview(v1.SubjectAccessReview):
+    spec = override_field(required=False)
 
 
 class SubjectAccessReviewSpec(Type):
@@ -113,19 +59,11 @@ class SubjectAccessReviewSpec(Type):
     uid: str = field(6)
 
 
-class SubjectAccessReviewStatus(Type):
-    """Whether, and why."""
-
-    allowed: bool = field(1, always=True, doc="Whether it may be done.")
-    denied: bool = field(4, doc="Whether it must not be done, whatever others say.")
-    reason: str = field(2, doc="Why.")
-    evaluationError: str = field(3, doc="What went wrong in finding out.")
+class SubjectAccessReviewStatus(v1.SubjectAccessReviewStatus):
+    allowed = override_field(required=False)
 
 
-class SubjectRulesReviewStatus(Type):
-    """What is allowed, as far as it is known."""
-
-    resourceRules: list[ResourceRule] = field(1, always=True)
-    nonResourceRules: list[NonResourceRule] = field(2, always=True)
-    incomplete: bool = field(3, always=True)
-    evaluationError: str = field(4)
+class SubjectRulesReviewStatus(v1.SubjectRulesReviewStatus):
+    resourceRules = override_field(required=False)
+    nonResourceRules = override_field(required=False)
+    incomplete = override_field(required=False)

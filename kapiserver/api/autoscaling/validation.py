@@ -9,11 +9,7 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, not_negative
-from kapiserver.api.core.validation.resources import (
-    NEGATIVE,
-    amount,
-    container_resource_name,
-)
+from kapiserver.api.core.validation.resources import NEGATIVE, amount, container_resource_name
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.types import Tree
 

@@ -1,75 +1,30 @@
-"""certificates.k8s.io/v1beta1: requests for certificates, and bundles of trusted ones."""
+"""certificates.k8s.io/v1beta1: the types of v1, but for the differences below."""
 
 from __future__ import annotations
 
-from kapiserver.api.leaves import StringList, Time
-from kapiserver.api.meta.v1 import Condition, ObjectMeta
-from kapiserver.api.types import Kind, Type, field, int32
+from kapiserver.api.certificates import v1
+from kapiserver.api.types import Type, field, inherit_types, int32, override_field
+
+inherit_types(__name__, v1)
 
 
-class CertificateSigningRequest(Kind):
-    """Asks a signer for a certificate."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: CertificateSigningRequestSpec = field(2, doc="The desired state.")
-    status: CertificateSigningRequestStatus = field(3, doc="The observed state.")
+class CertificateSigningRequest(v1.CertificateSigningRequest):
+    spec = override_field(required=False)
 
 
-class CertificateSigningRequestCondition(Type):
-    """A decision about a request."""
-
-    type: str = field(1, always=True, doc="Approved, Denied or Failed.")
-    status: str = field(6, always=True, doc="True, False or Unknown.")
-    reason: str = field(2, doc="Why, in one word for programs.")
-    message: str = field(3, doc="Why, for people.")
-    lastUpdateTime: Time = field(4, doc="When the finding was last made.")
-    lastTransitionTime: Time = field(5, doc="When the status last changed.")
+class CertificateSigningRequestCondition(v1.CertificateSigningRequestCondition):
+    type = override_field(required=False)
+    status = override_field(required=False)
 
 
-class CertificateSigningRequestSpec(Type):
-    """What is asked for, of whom and by whom."""
-
-    request: bytes = field(1, always=True, doc="The request as PEM.")
-    signerName: str | None = field(7, doc="Who shall sign.")
-    expirationSeconds: int32 | None = field(8, doc="How long the certificate shall be good.")
-    usages: list[str] = field(5, doc="What the key may be used for.")
-    username: str = field(2, doc="Who asks; set by the server.")
-    uid: str = field(3)
-    groups: list[str] = field(4)
-    extra: dict[str, ExtraValue] = field(6)
+class CertificateSigningRequestSpec(v1.CertificateSigningRequestSpec):
+    request = override_field(required=False)
+    signerName: str | None = field(7, doc="Who shall sign.")  # type: ignore[assignment]
+    usages = override_field(enum=())
 
 
-class CertificateSigningRequestStatus(Type):
-    """The decisions, and the certificate."""
-
-    conditions: list[CertificateSigningRequestCondition] = field(1, keys=("type",))
-    certificate: bytes = field(2, doc="The certificate as PEM.")
-
-
-class ClusterTrustBundle(Kind):
-    """Certificates that clients of a signer trust."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: ClusterTrustBundleSpec = field(2, doc="The desired state.", required=True)
-
-
-class ClusterTrustBundleSpec(Type):
-    """The certificates, and whose."""
-
-    signerName: str = field(1, doc="Whose certificates these are.")
-    trustBundle: str = field(2, always=True, doc="The certificates as PEM.", required=True)
-
-
-class ExtraValue(StringList):
-    """The values of one further attribute of a user."""
-
-
-class PodCertificateRequest(Kind):
-    """Asks a signer for a certificate of a pod."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: PodCertificateRequestSpec = field(2, required=True, doc="The desired state.")
-    status: PodCertificateRequestStatus = field(3, doc="The observed state.")
+class PodCertificateRequest(v1.PodCertificateRequest):
+    """A pod's request for a certificate, with its public key and the proof of possession."""
 
 
 class PodCertificateRequestSpec(Type):
@@ -95,15 +50,3 @@ class PodCertificateRequestSpec(Type):
         12, always=True, required=True, doc="The public key, in the form of a request."
     )
     unverifiedUserAnnotations: dict[str, str] = field(11, doc="What the pod says to the signer.")
-
-
-class PodCertificateRequestStatus(Type):
-    """The certificate, or why there is none."""
-
-    conditions: list[Condition] = field(
-        1, keys=("type",), merge="type", doc="What was found out about it."
-    )
-    certificateChain: str = field(2, doc="The certificates, as PEM.")
-    notBefore: Time | None = field(4, doc="From when it is valid.")
-    beginRefreshAt: Time | None = field(5, doc="When to ask for the next one.")
-    notAfter: Time | None = field(6, doc="Until when it is valid.")

@@ -1,10 +1,17 @@
-"""discovery.k8s.io/v1beta1: the addresses behind services, in slices."""
+"""discovery.k8s.io/v1beta1: the types of v1, but for the differences below."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kapiserver.api.core.v1 import ObjectReference
-from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.types import Kind, Type, field, int32
+from kapiserver.api.discovery import v1
+from kapiserver.api.types import Type, field, inherit_types, override_field
+
+if TYPE_CHECKING:
+    from kapiserver.api.discovery.v1 import EndpointConditions, EndpointHints
+
+inherit_types(__name__, v1)
 
 
 class Endpoint(Type):
@@ -21,48 +28,13 @@ class Endpoint(Type):
     hints: EndpointHints | None = field(7)
 
 
-class EndpointConditions(Type):
-    """Whether an endpoint is in use."""
-
-    ready: bool | None = field(1)
-    serving: bool | None = field(2)
-    terminating: bool | None = field(3)
+class EndpointPort(v1.EndpointPort):
+    atomic = False
 
 
-class EndpointHints(Type):
-    """Who best uses an endpoint."""
-
-    forZones: list[ForZone] = field(1)
-    forNodes: list[ForNode] = field(2)
+class ForNode(v1.ForNode):
+    name = override_field(required=False)
 
 
-class EndpointPort(Type):
-    """One port of all endpoints of a slice."""
-
-    name: str | None = field(1)
-    protocol: str | None = field(2, enum=("TCP", "UDP", "SCTP"))
-    port: int32 | None = field(3)
-    appProtocol: str | None = field(4)
-
-
-class EndpointSlice(Kind):
-    """Some of the addresses behind a service."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    addressType: str = field(
-        4, always=True, required=True, enum=("IPv4", "IPv6", "FQDN"), doc="IPv4, IPv6 or FQDN."
-    )
-    endpoints: list[Endpoint] = field(2, always=True, doc="The addresses.")
-    ports: list[EndpointPort] = field(3, always=True, doc="The ports of them all.")
-
-
-class ForNode(Type):
-    """A node that best uses an endpoint."""
-
-    name: str = field(1, always=True)
-
-
-class ForZone(Type):
-    """A zone that best uses an endpoint."""
-
-    name: str = field(1, always=True)
+class ForZone(v1.ForZone):
+    name = override_field(required=False)

@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from kapiserver.api.core.v1 import EventSource, ObjectReference
-from kapiserver.api.leaves import MicroTime, Time
-from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.types import Kind, Type, field, int32
+from kapiserver.api.events import v1
+from kapiserver.api.types import override_field
 
 
-class Event(Kind):
-    """Something that happened to an object."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    eventTime: MicroTime = field(2, doc="When it was first seen.")
-    series: EventSeries | None = field(3)
-    reportingController: str = field(4, doc="Who says so.")
-    reportingInstance: str = field(5)
-    action: str = field(6, doc="What was done.")
-    reason: str = field(7, doc="Why, in one word for programs.")
-    regarding: ObjectReference = field(8, doc="The object it happened to.")
-    related: ObjectReference | None = field(9)
-    note: str = field(10, doc="What happened, for people.")
-    type: str = field(11, doc="Normal or Warning.")
-    deprecatedSource: EventSource = field(12)
-    deprecatedFirstTimestamp: Time = field(13)
-    deprecatedLastTimestamp: Time = field(14)
-    deprecatedCount: int32 = field(15)
+class Event(v1.Event):
+    eventTime = override_field(required=False)
 
 
-class EventSeries(Type):
-    """How often an event came again."""
-
-    count: int32 = field(1, always=True)
-    lastObservedTime: MicroTime = field(2)
+class EventSeries(v1.EventSeries):
+    count = override_field(required=False)
+    lastObservedTime = override_field(required=False)

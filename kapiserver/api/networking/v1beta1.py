@@ -1,46 +1,41 @@
-"""networking.k8s.io/v1beta1: ways into the cluster, and who may talk to whom."""
+"""networking.k8s.io/v1beta1: the types of v1, but for the differences below."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kapiserver.api.core.v1 import TypedLocalObjectReference
 from kapiserver.api.leaves import IntOrString
-from kapiserver.api.meta.v1 import Condition, ObjectMeta
-from kapiserver.api.types import Kind, Type, field, int32
+from kapiserver.api.networking import v1
+from kapiserver.api.types import Type, field, inherit_types, override_field
+
+if TYPE_CHECKING:
+    from kapiserver.api.networking.v1 import IngressRule, IngressTLS
+
+inherit_types(
+    __name__,
+    v1,
+    without=(
+        "IPBlock",
+        "IngressServiceBackend",
+        "NetworkPolicy",
+        "NetworkPolicyEgressRule",
+        "NetworkPolicyIngressRule",
+        "NetworkPolicyPeer",
+        "NetworkPolicyPort",
+        "NetworkPolicySpec",
+        "ServiceBackendPort",
+    ),
+)
 
 
-class HTTPIngressPath(Type):
-    """A path and where its requests go."""
-
-    path: str = field(1, doc="The path that requests must have.")
-    pathType: str | None = field(3, doc="How paths are compared.")
-    backend: IngressBackend = field(2, doc="Where the requests go.")
+class HTTPIngressPath(v1.HTTPIngressPath):
+    pathType = override_field(always=False, enum=(), required=False)
+    backend = override_field(required=False)
 
 
-class HTTPIngressRuleValue(Type):
-    """The paths of a rule."""
-
-    paths: list[HTTPIngressPath] = field(1, always=True)
-
-
-class IPAddress(Kind):
-    """An address that is taken, and by whom."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: IPAddressSpec = field(2, required=True, doc="The desired state.")
-
-
-class IPAddressSpec(Type):
-    """By whom an address is taken."""
-
-    parentRef: ParentReference | None = field(1, required=True)
-
-
-class Ingress(Kind):
-    """Leads requests from outside to services, by host and path."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: IngressSpec = field(2, doc="The desired state.")
-    status: IngressStatus = field(3, doc="The observed state.")
+class HTTPIngressRuleValue(v1.HTTPIngressRuleValue):
+    paths = override_field(required=False)
 
 
 class IngressBackend(Type):
@@ -53,65 +48,10 @@ class IngressBackend(Type):
     )
 
 
-class IngressClass(Kind):
-    """A controller of ingresses."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: IngressClassSpec = field(2, doc="The desired state.")
-
-
-class IngressClassParametersReference(Type):
-    """Where the parameters of a class are."""
-
-    apiGroup: str | None = field(1, proto="aPIGroup")
-    kind: str = field(2, always=True, required=True)
-    name: str = field(3, always=True, required=True)
-    scope: str | None = field(4, always=True)
-    namespace: str | None = field(5)
-
-
-class IngressClassSpec(Type):
-    """Which controller, with which parameters."""
-
-    controller: str = field(1, doc="Who serves ingresses of the class.")
-    parameters: IngressClassParametersReference | None = field(
-        2, doc="Settings for the controller."
-    )
-
-
-class IngressLoadBalancerIngress(Type):
-    """One address of an ingress."""
-
-    ip: str = field(1)
-    hostname: str = field(2)
-    ports: list[IngressPortStatus] = field(4)
-
-
-class IngressLoadBalancerStatus(Type):
-    """The addresses of an ingress."""
-
-    ingress: list[IngressLoadBalancerIngress] = field(1)
-
-
-class IngressPortStatus(Type):
-    """One port of an address, or what went wrong."""
-
-    port: int32 = field(1, always=True)
-    protocol: str = field(2, always=True, enum=("TCP", "UDP", "SCTP"))
-    error: str | None = field(3, required=True)
-
-
-class IngressRule(Type):
-    """A host and its paths."""
-
-    host: str = field(1, doc="The host name; empty for all.")
-    ingressRuleValue: IngressRuleValue = field(2, inline=True)
-
-
-class IngressRuleValue(Type):
-    """What a rule is about."""
-
-    http: HTTPIngressRuleValue | None = field(1)
+class IngressPortStatus(v1.IngressPortStatus):
+    port = override_field(required=False)
+    protocol = override_field(required=False)
+    error = override_field(required=True)
 
 
 class IngressSpec(Type):
@@ -121,45 +61,3 @@ class IngressSpec(Type):
     backend: IngressBackend | None = field(1)
     tls: list[IngressTLS] = field(2, doc="Certificates.")
     rules: list[IngressRule] = field(3, doc="Hosts and paths.")
-
-
-class IngressStatus(Type):
-    """What is known of an ingress."""
-
-    loadBalancer: IngressLoadBalancerStatus = field(1)
-
-
-class IngressTLS(Type):
-    """A certificate and its hosts."""
-
-    hosts: list[str] = field(1, doc="Hosts of the certificate.")
-    secretName: str = field(2, doc="The secret with the certificate.")
-
-
-class ParentReference(Type):
-    """The object that took an address."""
-
-    group: str = field(1)
-    resource: str = field(2, required=True)
-    namespace: str = field(3)
-    name: str = field(4, required=True)
-
-
-class ServiceCIDR(Kind):
-    """A range for the addresses of services."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: ServiceCIDRSpec = field(2, doc="The desired state.")
-    status: ServiceCIDRStatus = field(3, doc="The observed state.")
-
-
-class ServiceCIDRSpec(Type):
-    """The ranges, one for each family."""
-
-    cidrs: list[str] = field(1, doc="One range for each family.")
-
-
-class ServiceCIDRStatus(Type):
-    """What is known of a range."""
-
-    conditions: list[Condition] = field(1, keys=("type",), merge="type")

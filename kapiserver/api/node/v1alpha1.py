@@ -1,17 +1,17 @@
-"""node.k8s.io/v1alpha1: the runtimes of containers."""
+"""node.k8s.io/v1alpha1: the types of v1beta1, but for the differences below."""
 
 from __future__ import annotations
 
-from kapiserver.api.core.v1 import Toleration
-from kapiserver.api.leaves import Quantity
+from typing import TYPE_CHECKING
+
 from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.types import Kind, Type, field
+from kapiserver.api.node import v1beta1
+from kapiserver.api.types import Kind, Type, field, inherit_types
 
+if TYPE_CHECKING:
+    from kapiserver.api.node.v1 import Overhead, Scheduling
 
-class Overhead(Type):
-    """What a pod costs beside its containers."""
-
-    podFixed: dict[str, Quantity] = field(1)
+inherit_types(__name__, v1beta1)
 
 
 class RuntimeClass(Kind):
@@ -27,10 +27,3 @@ class RuntimeClassSpec(Type):
     runtimeHandler: str = field(1, always=True, required=True)
     overhead: Overhead | None = field(2)
     scheduling: Scheduling | None = field(3)
-
-
-class Scheduling(Type):
-    """The nodes that have a runtime."""
-
-    nodeSelector: dict[str, str] = field(1, atomic=True)
-    tolerations: list[Toleration] = field(2)

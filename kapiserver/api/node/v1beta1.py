@@ -1,30 +1,8 @@
-"""node.k8s.io/v1beta1: the runtimes of containers."""
+"""node.k8s.io/v1beta1: the types of v1."""
 
 from __future__ import annotations
 
-from kapiserver.api.core.v1 import Toleration
-from kapiserver.api.leaves import Quantity
-from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.types import Kind, Type, field
+from kapiserver.api.node import v1
+from kapiserver.api.types import inherit_types
 
-
-class Overhead(Type):
-    """What a pod costs beside its containers."""
-
-    podFixed: dict[str, Quantity] = field(1)
-
-
-class RuntimeClass(Kind):
-    """A way to run containers."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    handler: str = field(2, always=True, required=True, doc="What nodes call the runtime.")
-    overhead: Overhead | None = field(3, doc="What a pod costs beside its containers.")
-    scheduling: Scheduling | None = field(4, doc="Which nodes have it.")
-
-
-class Scheduling(Type):
-    """The nodes that have a runtime."""
-
-    nodeSelector: dict[str, str] = field(1, atomic=True)
-    tolerations: list[Toleration] = field(2)
+inherit_types(__name__, v1)

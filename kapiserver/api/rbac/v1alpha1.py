@@ -1,64 +1,18 @@
-"""rbac.authorization.k8s.io/v1alpha1: roles and who has them."""
+"""rbac.authorization.k8s.io/v1alpha1: the types of v1beta1, but for the differences below."""
 
 from __future__ import annotations
 
-from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
-from kapiserver.api.types import Kind, Type, field
+from kapiserver.api.rbac import v1, v1beta1
+from kapiserver.api.types import Type, field, inherit_types, override_field
+
+inherit_types(__name__, v1beta1)
 
 
-class AggregationRule(Type):
-    """Which cluster roles are joined into one."""
-
-    clusterRoleSelectors: list[LabelSelector] = field(1)
-
-
-class ClusterRole(Kind):
-    """Permissions in the whole cluster."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    rules: list[PolicyRule] = field(2, always=True, doc="What may be done.")
-    aggregationRule: AggregationRule | None = field(3, doc="Which roles the rules come from.")
-
-
-class ClusterRoleBinding(Kind):
-    """Who has a cluster role, everywhere."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    subjects: list[Subject] = field(2, doc="Who has the role.")
-    roleRef: RoleRef = field(3, required=True, doc="The role.")
-
-
-class PolicyRule(Type):
-    """Verbs on resources or paths."""
-
-    verbs: list[str] = field(1, always=True, required=True, doc='What may be done, or "*".')
-    apiGroups: list[str] = field(3, doc='Groups, or "*".')
-    resources: list[str] = field(4, doc='Resources, or "*".')
-    resourceNames: list[str] = field(5, doc="Names; empty for all.")
-    nonResourceURLs: list[str] = field(6, doc='Paths, with "*" at their end.')
-
-
-class Role(Kind):
-    """Permissions in a namespace."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    rules: list[PolicyRule] = field(2, always=True, doc="What may be done.")
-
-
-class RoleBinding(Kind):
-    """Who has a role in a namespace."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    subjects: list[Subject] = field(2, doc="Who has the role.")
-    roleRef: RoleRef = field(3, required=True, doc="The role.")
-
-
-class RoleRef(Type):
-    """The role that is given."""
-
-    apiGroup: str = field(1, always=True, doc="The group of the role.")
-    kind: str = field(2, always=True, required=True, doc="Role or ClusterRole.")
-    name: str = field(3, always=True, required=True, doc="Its name.")
+class PolicyRule(v1.PolicyRule):
+    apiGroups = override_field(number=3)
+    resources = override_field(number=4)
+    resourceNames = override_field(number=5)
+    nonResourceURLs = override_field(number=6)
 
 
 class Subject(Type):

@@ -1,70 +1,16 @@
-"""rbac.authorization.k8s.io/v1beta1: roles and who has them."""
+"""rbac.authorization.k8s.io/v1beta1: the types of v1, but for the differences below."""
 
 from __future__ import annotations
 
-from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
-from kapiserver.api.types import Kind, Type, field
+from kapiserver.api.rbac import v1
+from kapiserver.api.types import inherit_types
+
+inherit_types(__name__, v1)
 
 
-class AggregationRule(Type):
-    """Which cluster roles are joined into one."""
-
-    clusterRoleSelectors: list[LabelSelector] = field(1)
+class RoleRef(v1.RoleRef):
+    atomic = False
 
 
-class ClusterRole(Kind):
-    """Permissions in the whole cluster."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    rules: list[PolicyRule] = field(2, always=True, doc="What may be done.")
-    aggregationRule: AggregationRule | None = field(3, doc="Which roles the rules come from.")
-
-
-class ClusterRoleBinding(Kind):
-    """Who has a cluster role, everywhere."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    subjects: list[Subject] = field(2, doc="Who has the role.")
-    roleRef: RoleRef = field(3, required=True, doc="The role.")
-
-
-class PolicyRule(Type):
-    """Verbs on resources or paths."""
-
-    verbs: list[str] = field(1, always=True, required=True, doc='What may be done, or "*".')
-    apiGroups: list[str] = field(2, doc='Groups, or "*".')
-    resources: list[str] = field(3, doc='Resources, or "*".')
-    resourceNames: list[str] = field(4, doc="Names; empty for all.")
-    nonResourceURLs: list[str] = field(5, doc='Paths, with "*" at their end.')
-
-
-class Role(Kind):
-    """Permissions in a namespace."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    rules: list[PolicyRule] = field(2, always=True, doc="What may be done.")
-
-
-class RoleBinding(Kind):
-    """Who has a role in a namespace."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    subjects: list[Subject] = field(2, doc="Who has the role.")
-    roleRef: RoleRef = field(3, required=True, doc="The role.")
-
-
-class RoleRef(Type):
-    """The role that is given."""
-
-    apiGroup: str = field(1, always=True, doc="The group of the role.")
-    kind: str = field(2, always=True, required=True, doc="Role or ClusterRole.")
-    name: str = field(3, always=True, required=True, doc="Its name.")
-
-
-class Subject(Type):
-    """A user, a group or a service account."""
-
-    kind: str = field(1, always=True, required=True)
-    apiGroup: str = field(2)
-    name: str = field(3, always=True, required=True)
-    namespace: str = field(4)
+class Subject(v1.Subject):
+    atomic = False

@@ -29,10 +29,9 @@ def _old_request(request: Tree) -> None:
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {
-    v1.DeviceSubRequest: _count(v1.DeviceSubRequest),
-    v1.ExactDeviceRequest: _count(v1.ExactDeviceRequest),
     v1beta1.DeviceRequest: _old_request,
     v1beta1.DeviceSubRequest: _count(v1beta1.DeviceSubRequest),
-    v1beta2.DeviceSubRequest: _count(v1beta2.DeviceSubRequest),
-    v1beta2.ExactDeviceRequest: _count(v1beta2.ExactDeviceRequest),
 }
+for _version in (v1, v1beta2):
+    for _type in (_version.DeviceSubRequest, _version.ExactDeviceRequest):
+        DEFAULTS[_type] = _count(_type)

@@ -1,68 +1,25 @@
-"""resource.k8s.io/v1alpha3: devices: what there is, what is claimed and who got it."""
+"""resource.k8s.io/v1alpha3: the device taints of v1, and requests for the status of pools."""
 
 from __future__ import annotations
 
-from kapiserver.api.leaves import Quantity, Time
+from kapiserver.api.leaves import Quantity
 from kapiserver.api.meta.v1 import Condition, ObjectMeta
-from kapiserver.api.types import Kind, Type, field, int32, int64
+from kapiserver.api.resource import v1
+from kapiserver.api.types import Kind, Type, field, inherit_types, int32, int64
 
-
-class CELDeviceSelector(Type):
-    """A device selected by an expression."""
-
-    expression: str = field(1, always=True, required=True, doc="True for a device that fits.")
-
-
-class DeviceSelector(Type):
-    """Which devices fit."""
-
-    cel: CELDeviceSelector | None = field(1)
-
-
-class DeviceTaint(Type):
-    """A mark that keeps claims off a device."""
-
-    key: str = field(1, always=True, required=True, doc="Its key.")
-    value: str = field(2, doc="Its value.")
-    effect: str = field(
-        3,
-        always=True,
-        required=True,
-        enum=("None", "NoSchedule", "NoExecute"),
-        doc="NoSchedule, PreferNoSchedule or NoExecute.",
-    )
-    timeAdded: Time | None = field(4, doc="When it was put on.")
-
-
-class DeviceTaintRule(Kind):
-    """Puts a taint on devices."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: DeviceTaintRuleSpec = field(2, required=True, doc="The desired state.")
-    status: DeviceTaintRuleStatus = field(3, doc="The observed state.")
-
-
-class DeviceTaintRuleSpec(Type):
-    """Which devices, which taint."""
-
-    deviceSelector: DeviceTaintSelector | None = field(1, doc="Which devices.")
-    taint: DeviceTaint = field(2, required=True, doc="The taint.")
-
-
-class DeviceTaintRuleStatus(Type):
-    """What is known of a rule."""
-
-    conditions: list[Condition] = field(
-        1, keys=("type",), merge="type", doc="What was found out about it."
-    )
-
-
-class DeviceTaintSelector(Type):
-    """Devices by driver, pool and name."""
-
-    driver: str | None = field(2, doc="The driver that it belongs to.")
-    pool: str | None = field(3, doc="The pool that it belongs to.")
-    device: str | None = field(4, doc="The device, by name.")
+inherit_types(
+    __name__,
+    v1,
+    only=(
+        "CELDeviceSelector",
+        "DeviceSelector",
+        "DeviceTaint",
+        "DeviceTaintRule",
+        "DeviceTaintRuleSpec",
+        "DeviceTaintRuleStatus",
+        "DeviceTaintSelector",
+    ),
+)
 
 
 class PartitionTypeStatus(Type):

@@ -1,9 +1,12 @@
-"""scheduling.k8s.io/v1beta1: which pods come first, and which only together."""
+"""scheduling.k8s.io/v1beta1: priority classes, and groups of pods that are scheduled together."""
 
 from __future__ import annotations
 
 from kapiserver.api.meta.v1 import Condition, ObjectMeta
-from kapiserver.api.types import Kind, Type, field, int32
+from kapiserver.api.scheduling import v1
+from kapiserver.api.types import Kind, Type, field, inherit_types, int32
+
+inherit_types(__name__, v1)
 
 
 class AllCompositeDisruptionMode(Type):
@@ -200,18 +203,6 @@ class PodGroupTemplate(Type):
         8,
         enum=("PreemptLowerPriority", "Never"),
         doc="Whether others may go for it: Never or PreemptLowerPriority.",
-    )
-
-
-class PriorityClass(Kind):
-    """A name for a priority of pods."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    value: int32 = field(2, always=True, doc="The priority; the larger comes first.")
-    globalDefault: bool = field(3, doc="Whether pods without a class have this one.")
-    description: str = field(4, doc="When to use it.")
-    preemptionPolicy: str | None = field(
-        5, enum=("PreemptLowerPriority", "Never"), doc="Whether its pods push others out."
     )
 
 

@@ -1,176 +1,54 @@
-"""storage.k8s.io/v1beta1: classes, drivers and attachments of volumes."""
+"""storage.k8s.io/v1beta1: the types of v1, but for the differences below."""
 
 from __future__ import annotations
 
-from kapiserver.api.core.v1 import PersistentVolumeSpec, TopologySelectorTerm
-from kapiserver.api.leaves import Quantity, Time
-from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
-from kapiserver.api.types import Kind, Type, field, int32, int64
+from kapiserver.api.storage import v1
+from kapiserver.api.types import inherit_types, override_field
+
+inherit_types(__name__, v1)
 
 
-class CSIDriver(Kind):
-    """What the cluster must know of a driver of volumes."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: CSIDriverSpec = field(2, doc="The desired state.")
+class CSIDriver(v1.CSIDriver):
+    spec = override_field(required=False)
 
 
-class CSIDriverSpec(Type):
-    """What a driver can do and wants."""
-
-    attachRequired: bool | None = field(
-        1, doc="Whether volumes are attached before they are mounted."
-    )
-    podInfoOnMount: bool | None = field(2, doc="Whether the driver is told about the pod.")
-    volumeLifecycleModes: list[str] = field(3)
-    storageCapacity: bool | None = field(4, doc="Whether the scheduler looks at capacities.")
-    fsGroupPolicy: str | None = field(5, doc="Whether ownership of files is changed.")
-    tokenRequests: list[TokenRequest] = field(6)
-    requiresRepublish: bool | None = field(7)
-    seLinuxMount: bool | None = field(8)
-    nodeAllocatableUpdatePeriodSeconds: int64 | None = field(9)
-    serviceAccountTokenInSecrets: bool | None = field(10)
-    preventPodSchedulingIfMissing: bool | None = field(11)
+class CSIDriverSpec(v1.CSIDriverSpec):
+    volumeLifecycleModes = override_field(set=False)
 
 
-class CSINode(Kind):
-    """The drivers of a node."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: CSINodeSpec = field(2, doc="The desired state.")
-    status: CSINodeStatus = field(3, doc="The observed state.")
+class CSINode(v1.CSINode):
+    spec = override_field(required=False)
 
 
-class CSINodeDriver(Type):
-    """One driver of a node."""
-
-    name: str = field(1, always=True)
-    nodeID: str = field(2, always=True)
-    topologyKeys: list[str] = field(3, always=True)
-    allocatable: VolumeNodeResources | None = field(4)
+class CSINodeDriver(v1.CSINodeDriver):
+    name = override_field(required=False)
+    nodeID = override_field(required=False)
 
 
-class CSINodeSpec(Type):
-    """The drivers that are installed."""
-
-    drivers: list[CSINodeDriver] = field(
-        1, always=True, keys=("name",), merge="name", doc="The drivers."
-    )
+class CSINodeSpec(v1.CSINodeSpec):
+    drivers = override_field(required=False)
 
 
-class CSINodeStatus(Type):
-    """What is known of a node's drivers."""
-
-    storageHealth: list[StorageHealth] = field(1, keys=("name",), merge="name")
+class CSIStorageCapacity(v1.CSIStorageCapacity):
+    storageClassName = override_field(required=False)
 
 
-class CSIStorageCapacity(Kind):
-    """How much storage of a class there is in a part of the cluster."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    nodeTopology: LabelSelector | None = field(2, doc="The nodes that reach the storage.")
-    storageClassName: str = field(3, always=True, doc="The class.")
-    capacity: Quantity | None = field(4, doc="How much there is.")
-    maximumVolumeSize: Quantity | None = field(5)
+class StorageClass(v1.StorageClass):
+    volumeBindingMode = override_field(enum=())
 
 
-class StorageClass(Kind):
-    """A sort of storage that volumes are made from."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    provisioner: str = field(2, always=True, required=True, doc="Who makes the volumes.")
-    parameters: dict[str, str] = field(3, doc="Settings for the provisioner.")
-    reclaimPolicy: str | None = field(
-        4, enum=("Recycle", "Delete", "Retain"), doc="What becomes of a volume when its claim goes."
-    )
-    mountOptions: list[str] = field(5, doc="Options of mounting.")
-    allowVolumeExpansion: bool | None = field(6, doc="Whether volumes can grow.")
-    volumeBindingMode: str | None = field(7, doc="Whether volumes wait for their first pod.")
-    allowedTopologies: list[TopologySelectorTerm] = field(8, doc="Where volumes may be made.")
+class TokenRequest(v1.TokenRequest):
+    audience = override_field(required=False)
 
 
-class StorageHealth(Type):
-    """The health of one driver's storage."""
-
-    name: str = field(1, always=True, required=True)
-    healthConditions: list[StorageHealthCondition] = field(2)
+class VolumeAttachmentSpec(v1.VolumeAttachmentSpec):
+    source = override_field(required=False)
+    nodeName = override_field(required=False)
 
 
-class StorageHealthCondition(Type):
-    """One finding about a driver's storage."""
-
-    status: str = field(
-        1,
-        always=True,
-        required=True,
-        enum=("StorageUnreachable", "StorageDegraded"),
-        doc="True, False or Unknown.",
-    )
-    reason: str = field(2, always=True, required=True, doc="Why, in one word for programs.")
-    message: str = field(3, doc="Why, for people.")
-    accessMode: str | None = field(
-        4, enum=("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
-    )
-    volumeMode: str | None = field(5, enum=("Block", "Filesystem"))
-    lastTransitionTime: Time = field(6, doc="When the status last changed.")
+class VolumeAttachmentStatus(v1.VolumeAttachmentStatus):
+    attached = override_field(required=False)
 
 
-class TokenRequest(Type):
-    """A token that a driver wants with its calls."""
-
-    audience: str = field(1, always=True)
-    expirationSeconds: int64 | None = field(2)
-
-
-class VolumeAttachment(Kind):
-    """Asks for a volume to be attached to a node."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: VolumeAttachmentSpec = field(2, required=True, doc="The desired state.")
-    status: VolumeAttachmentStatus = field(3, doc="The observed state.")
-
-
-class VolumeAttachmentSource(Type):
-    """The volume."""
-
-    persistentVolumeName: str | None = field(1)
-    inlineVolumeSpec: PersistentVolumeSpec | None = field(2)
-
-
-class VolumeAttachmentSpec(Type):
-    """Which volume, which node, by whom."""
-
-    attacher: str = field(1, always=True, required=True, doc="The driver that attaches.")
-    source: VolumeAttachmentSource = field(2, doc="The volume.")
-    nodeName: str = field(3, always=True, doc="The node.")
-
-
-class VolumeAttachmentStatus(Type):
-    """Whether the volume is attached."""
-
-    attached: bool = field(1, always=True, doc="Whether it is attached.")
-    attachmentMetadata: dict[str, str] = field(2)
-    attachError: VolumeError | None = field(3)
-    detachError: VolumeError | None = field(4)
-
-
-class VolumeAttributesClass(Kind):
-    """Attributes of volumes that can change while they are in use."""
-
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    driverName: str = field(2, always=True, doc="The driver.")
-    parameters: dict[str, str] = field(3, doc="The attributes.")
-
-
-class VolumeError(Type):
-    """What went wrong, and when."""
-
-    time: Time = field(1)
-    message: str = field(2)
-    errorCode: int32 | None = field(3)
-
-
-class VolumeNodeResources(Type):
-    """How many volumes a node bears."""
-
-    count: int32 | None = field(1)
+class VolumeAttributesClass(v1.VolumeAttributesClass):
+    driverName = override_field(required=False)

@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.server import Running, serve
 from kapiserver.client import Client, Event, Gates, Resource, StatusError
+from kapiserver.server import Running, serve
 from tests.apiserver.customkit import definition
 from tests.storage.etcd_server import free_port
 

@@ -9,6 +9,7 @@ import yaml
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kapiserver"
+ROOTS = ("api", "codecs", "storage", "apiserver")
 
 
 def _modules() -> list[str]:
@@ -35,7 +36,9 @@ def test_paths_in_architecture_exist() -> None:
 def test_every_module_is_named() -> None:
     """ARCHITECTURE.md names every module, or the folder of a group, handlers or filters."""
     named = _named_paths((ROOT / "ARCHITECTURE.md").read_text())
-    folders = [one for one in named if "/" in one and not one.endswith(".py")]
+    folders = [
+        one for one in named if one == "controllers" or ("/" in one and not one.endswith(".py"))
+    ]
     for module in _modules():
         covered = module in named or any(module.startswith(f"{one}/") for one in folders)
         assert covered, f"ARCHITECTURE.md does not name {module}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kapiserver.api import leaves
+from kapiserver.api import scalar_types
 from kapiserver.api.apiextensions.leaves import SchemaOrBool, SchemaOrNames, SchemaOrSchemas
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.groups import DISCOVERY, META
@@ -62,21 +62,21 @@ _SECONDS = _DATES.map(lambda moment: f"{moment.isoformat(timespec='seconds')}Z")
 _MICROS = _DATES.map(lambda moment: f"{moment.isoformat(timespec='microseconds')}Z")
 
 LEAVES: dict[type[Leaf], st.SearchStrategy[Any]] = {
-    leaves.Time: _SECONDS,
-    leaves.MicroTime: _MICROS,
-    leaves.Duration: st.integers(-(2**62), 2**62).map(
-        lambda nanos: leaves.Duration.from_message({"duration": nanos})
+    scalar_types.Time: _SECONDS,
+    scalar_types.MicroTime: _MICROS,
+    scalar_types.Duration: st.integers(-(2**62), 2**62).map(
+        lambda nanos: scalar_types.Duration.from_message({"duration": nanos})
     ),
-    leaves.Quantity: st.builds(
-        lambda number, suffix: leaves.Quantity.canonical(f"{number}{suffix}"),
+    scalar_types.Quantity: st.builds(
+        lambda number, suffix: scalar_types.Quantity.canonical(f"{number}{suffix}"),
         st.integers(-9999, 99999),
         st.sampled_from(["", "m", "k", "Mi", "Gi", "n", "e3"]),
     ),
-    leaves.IntOrString: st.integers(-(2**31), 2**31 - 1) | TEXTS,
-    leaves.RawExtension: _JSON.filter(lambda value: value is not None),
+    scalar_types.IntOrString: st.integers(-(2**31), 2**31 - 1) | TEXTS,
+    scalar_types.RawExtension: _JSON.filter(lambda value: value is not None),
     Unknown: _JSON.filter(lambda value: value is not None),
-    leaves.FieldsV1: st.dictionaries(TEXTS, st.just({}), max_size=3),
-    leaves.StringList: st.lists(TEXTS, min_size=1, max_size=3),
+    scalar_types.FieldsV1: st.dictionaries(TEXTS, st.just({}), max_size=3),
+    scalar_types.StringList: st.lists(TEXTS, min_size=1, max_size=3),
 }
 
 _FILLED_SCALARS: dict[str, Value] = {
@@ -84,18 +84,18 @@ _FILLED_SCALARS: dict[str, Value] = {
     "bytes": "AAEC", "any": {"any": [1, "two"]},
 }  # fmt: skip
 _FILLED_LEAVES: dict[type[Leaf], Value] = {
-    leaves.Time: "2006-01-02T15:04:05Z",
-    leaves.MicroTime: "2006-01-02T15:04:05.123456Z",
-    leaves.Duration: "1h2m3.5s",
-    leaves.Quantity: "1500m",
-    leaves.IntOrString: "http",
-    leaves.RawExtension: {"raw": [1, None]},
+    scalar_types.Time: "2006-01-02T15:04:05Z",
+    scalar_types.MicroTime: "2006-01-02T15:04:05.123456Z",
+    scalar_types.Duration: "1h2m3.5s",
+    scalar_types.Quantity: "1500m",
+    scalar_types.IntOrString: "http",
+    scalar_types.RawExtension: {"raw": [1, None]},
     Unknown: {"kind": "Pod", "apiVersion": "v1"},
     SchemaOrBool: True,
     SchemaOrNames: ["one", "two"],
     SchemaOrSchemas: [{"type": "string"}, {}],
-    leaves.FieldsV1: {"f:metadata": {}},
-    leaves.StringList: ["one", "two"],
+    scalar_types.FieldsV1: {"f:metadata": {}},
+    scalar_types.StringList: ["one", "two"],
 }
 
 
@@ -145,7 +145,7 @@ def _stands(flat: FlatField) -> bool:
     # In every canonical tree: `always`, and structs that are no pointers.
     field = flat.field
     struct = isinstance(field.shape, Message) and not issubclass(
-        field.shape.type, leaves.StringList
+        field.shape.type, scalar_types.StringList
     )
     pointer = field.pointer or any(one.pointer for one in flat.through)
     return field.declaration.always or (struct and not pointer)

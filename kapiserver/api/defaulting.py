@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from kapiserver.api.order import settle
+from kapiserver.api.key_order import settle
 from kapiserver.api.types import Field, ListOf, MapOf, Message, Tree, Type
 
 Defaults: TypeAlias = Callable[[Tree], None]

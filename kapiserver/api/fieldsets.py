@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from kapiserver.api.go_format import plain_text
 from kapiserver.api.types import Value
-from kapiserver.api.wording import plain_text
 
 Fields: TypeAlias = dict[str, Any]
 """A set of paths, or the part of one below a step."""

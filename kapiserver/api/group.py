@@ -53,6 +53,9 @@ class GroupVersionKind(NamedTuple):
         return f"{self.group}/{self.version}, Kind={self.kind}"
 
 
+CORE = GroupVersion("", "v1")
+"""The core group's only version: pods, services, namespaces."""
+
 HUB = "__internal"
 """The version name of a hub that is none of the group's versions, never seen by a client."""
 

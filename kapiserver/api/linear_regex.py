@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from kapiserver.api.wording import plain_text
+from kapiserver.api.go_format import plain_text
 
 _MAX_MEMORY = 1 << 20
 """What one compiled pattern and its automaton may take, in bytes."""

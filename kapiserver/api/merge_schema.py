@@ -12,7 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from kapiserver.api.leaves import FieldsV1, IntOrString, MicroTime, Quantity, RawExtension, Time
+from kapiserver.api.scalar_types import (
+    FieldsV1,
+    IntOrString,
+    MicroTime,
+    Quantity,
+    RawExtension,
+    Time,
+)
 from kapiserver.api.types import (
     Declaration,
     Field,

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import orjson
 
 from kapiserver.api.errors import BadObject, PatchFailed, PatchTooLong
+from kapiserver.api.go_format import json_type
 from kapiserver.api.types import Tree, Value
-from kapiserver.api.wording import json_type
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024

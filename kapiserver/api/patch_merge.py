@@ -7,8 +7,8 @@ kube-apiserver calls it.
 from __future__ import annotations
 
 from kapiserver.api.errors import BadObject
+from kapiserver.api.go_format import json_type
 from kapiserver.api.types import Tree, Value
-from kapiserver.api.wording import json_type
 
 
 def read(patch: Value) -> Tree:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from kapiserver.api.errors import BadObject, PatchFailed
+from kapiserver.api.go_format import go_type, go_value, json_type
 from kapiserver.api.types import Leaf, ListOf, MapOf, Message, Shape, Tree, Type, Value
-from kapiserver.api.wording import go_type, go_value, json_type
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"

@@ -6,7 +6,7 @@ around objects, codecs write it by hand. Mirrors k8s.io/apimachinery/pkg/runtime
 
 from __future__ import annotations
 
-from kapiserver.api.leaves import json_from_bytes, json_to_bytes
+from kapiserver.api.scalar_types import json_from_bytes, json_to_bytes
 from kapiserver.api.types import Leaf, Tree, Type, Value, field
 
 

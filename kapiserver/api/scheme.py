@@ -18,14 +18,14 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kapiserver.api.columns import DEFAULT_COLUMNS, Columns
 from kapiserver.api.conversion import Conversion, Convert
-from kapiserver.api.custom import NONE as NO_CUSTOM_KINDS
-from kapiserver.api.custom import CustomKinds, CustomVersion, version_behind
+from kapiserver.api.custom_kinds import NONE as NO_CUSTOM_KINDS
+from kapiserver.api.custom_kinds import CustomKinds, CustomVersion, version_behind
 from kapiserver.api.defaulting import Defaults, DefaultTable, compile_defaults
 from kapiserver.api.errors import ConversionFailed, NotRegistered
-from kapiserver.api.fields import Extractor, extractor
 from kapiserver.api.group import HUB, Group, GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.groups import DECLARED_GROUPS, GROUPS, META
 from kapiserver.api.objects import kind_of
+from kapiserver.api.selectable_fields import Extractor, extractor
 from kapiserver.api.strategy import StatusStrategy, Strategy, ordinary
 from kapiserver.api.types import Kind, Tree
 

@@ -126,7 +126,7 @@ def _scalar_fault(node: ScalarNode, value: Value) -> str:
 
 def _shown(value: Value) -> str:
     """A value as Go's %v shows it, which is how these messages do."""
-    from kapiserver.api.wording import go_value
+    from kapiserver.api.go_format import go_value
 
     if isinstance(value, bool):
         return f"&value.valueUnstructured{{Value:{str(value).lower()}}}"

@@ -10,24 +10,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.authentication import Authentication
-from kapiserver.apiserver.authorization import (
+from kapiserver.apiserver.authentication.union import Authentication
+from kapiserver.apiserver.authorization.authorizer import (
     Authorizer,
     RulesOf,
     allow_authenticated,
     rules_of_authenticated,
 )
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.custom_resources import CustomResources
+from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.respond import Answer
+from kapiserver.apiserver.response import Answer
 from kapiserver.storage.clock import Clock
 
 if TYPE_CHECKING:
-    from kapiserver.apiserver.admission_configuration import AdmissionSettings
+    from kapiserver.apiserver.admission.configuration import AdmissionSettings
     from kapiserver.codecs.factory import CodecFactory
-    from kapiserver.storage.stores import Stores
+    from kapiserver.storage.store_registry import Stores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from kapiserver.apiserver.respond import Response, page_not_found, text
+from kapiserver.apiserver.response import Response, page_not_found, text
 
 _log = logging.getLogger(__name__)
 

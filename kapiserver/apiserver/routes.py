@@ -10,14 +10,14 @@ from typing import TypeAlias
 
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import deprecation_of
-from kapiserver.apiserver import discovery
 from kapiserver.apiserver.context import Handler, Server
-from kapiserver.apiserver.documents import health, paths, version
+from kapiserver.apiserver.discovery import discovery
+from kapiserver.apiserver.discovery.server_info import health, paths, version
+from kapiserver.apiserver.endpoints.handlers import handler_of_verb
+from kapiserver.apiserver.endpoints.subresources import handler_of
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
-from kapiserver.apiserver.handlers import handler_of_verb
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.respond import Answer, page_not_found
-from kapiserver.apiserver.subresources import handler_of
+from kapiserver.apiserver.response import Answer, page_not_found
 from kapiserver.apiserver.target import resource_of
 
 VerbHandler: TypeAlias = Callable[[Server, Request], Awaitable[Answer]]
@@ -63,25 +63,25 @@ def _warn(server: Server, request: Request) -> None:
 
 
 async def _openapi(server: Server, request: Request) -> Answer:
-    from kapiserver.apiserver import openapi  # large, and most servers are never asked
+    from kapiserver.apiserver.discovery import openapi  # large, and most servers are never asked
 
     return await openapi.answer(server, request)
 
 
 async def _issuer(server: Server, request: Request) -> Answer:
-    from kapiserver.apiserver import service_account_issuer  # most servers are never asked
+    from kapiserver.apiserver.discovery import oidc  # most servers are never asked
 
-    return await service_account_issuer.answer(server, request)
+    return await oidc.answer(server, request)
 
 
 async def _review(server: Server, request: Request) -> Answer:
-    from kapiserver.apiserver import reviews
+    from kapiserver.apiserver.endpoints import reviews
 
     return await reviews.review(server, request)
 
 
 async def _component_statuses(server: Server, request: Request) -> Answer:
-    from kapiserver.apiserver import component_statuses
+    from kapiserver.apiserver.endpoints import component_statuses
 
     ask = component_statuses.get if request.info.is_item else component_statuses.list_
     return await ask(server, request)

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from kapiserver.api.custom import version_behind
+from kapiserver.api.custom_kinds import version_behind
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.custom_scale import CustomScale
+from kapiserver.apiserver.customresources.custom_scale import CustomScale
 from kapiserver.apiserver.errors import UnknownResource
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.scale import Scale
 from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.objects import ResourceStore
+from kapiserver.storage.object_store import ResourceStore
 
 
 class View(Protocol):

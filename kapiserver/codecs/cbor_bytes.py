@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from kapiserver.api.custom import CustomKind
+from kapiserver.api.custom_kinds import CustomKind
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.leaves import FieldsV1, RawExtension
 from kapiserver.api.meta.v1 import Table
 from kapiserver.api.runtime import Unknown
+from kapiserver.api.scalar_types import FieldsV1, RawExtension
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Leaf, ListOf, MapOf, Message, Scalar, Shape, Tree, Type
 from kapiserver.codecs.source import once_per_type

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kapiserver.api.apiextensions.pruning import prune
 from kapiserver.api.apiextensions.structural import Structural, holds_objects
-from kapiserver.api.custom import CustomKind
+from kapiserver.api.custom_kinds import CustomKind
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.types import Tree, Value
 from kapiserver.codecs.bounds import MAX_REPORTED

@@ -17,7 +17,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from kapiserver.api.leaves import StringList
+from kapiserver.api.scalar_types import StringList
 from kapiserver.api.types import (
     FlatField,
     Leaf,

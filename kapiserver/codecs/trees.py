@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kapiserver.api.custom import CustomKind
+from kapiserver.api.custom_kinds import CustomKind
 from kapiserver.api.objects import copied
 from kapiserver.api.types import Kind, Tree, Type, Value
 from kapiserver.codecs.bounds import MAX_DEPTH

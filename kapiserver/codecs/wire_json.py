@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import orjson
 
-from kapiserver.api.embedded import named
+from kapiserver.api.embedded_objects import named
 from kapiserver.api.types import Field, Leaf, ListOf, MapOf, Message, Scalar, Shape, Type
 from kapiserver.codecs.bounds import UNBOUNDED
 from kapiserver.codecs.errors import CodecError

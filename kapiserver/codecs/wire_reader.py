@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from kapiserver.api.leaves import RawExtension, StringList
+from kapiserver.api.scalar_types import RawExtension, StringList
 from kapiserver.api.types import (
     Field,
     Leaf,

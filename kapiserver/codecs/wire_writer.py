@@ -13,7 +13,7 @@ import struct
 import textwrap
 from collections.abc import Callable
 
-from kapiserver.api.leaves import StringList
+from kapiserver.api.scalar_types import StringList
 from kapiserver.api.types import (
     Field,
     Leaf,

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 async def _sqlite(where: str, clock: Clock, _etcd: EtcdConfig) -> KV:
-    from kapiserver.storage.local import open_local
+    from kapiserver.storage.embedded_store import open_local
 
     return await open_local(None if where == MEMORY else Path(where), clock=clock)
 

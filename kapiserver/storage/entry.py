@@ -2,8 +2,8 @@
 
 Everything derived (tree, labels, selectable fields, encodings) is made at first use, at most
 once, and shared by all who ask; trees are never changed. Derived things can be dropped at any
-time by the byte budget of `storage/encodings.py` and are then made again. Knows no media type and
-no kind: its `Origin` does.
+time by the byte budget of `storage/object_codec.py` and are then made again. Knows no media type
+and no kind: its `Origin` does.
 """
 
 from __future__ import annotations

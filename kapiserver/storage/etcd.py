@@ -2,7 +2,7 @@
 
 The client makes requests, URLs, headers and the session of streams; ours are TLS checks, several
 endpoints, log-in, bounded times, errors, streams and the connections that calls go over
-(`storage/etcd_wire.py`), by overriding. Its models are left aside: they cost more than the call.
+(`storage/etcd_http.py`), by overriding. Its models are left aside: they cost more than the call.
 The only module that imports etcd3; it is itself imported only where etcd is used. Knows no key and
 no revision.
 """
@@ -23,7 +23,7 @@ from etcd3.aio_client import AioClient
 
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.etcd_config import EtcdConfig
-from kapiserver.storage.etcd_wire import Answer, BrokenOff, Connections, NotSent
+from kapiserver.storage.etcd_http import Answer, BrokenOff, Connections, NotSent
 
 CONNECT_SECONDS = 2.0
 CALL_SECONDS = 5.0

@@ -36,11 +36,11 @@ from kapiserver.storage.errors import (
     ValueTooLarge,
 )
 from kapiserver.storage.etcd import Etcd, EtcdError, Messages
-from kapiserver.storage.etcd_answers import NONE, Notice, Range, Reader, Transaction, text
 from kapiserver.storage.etcd_config import EtcdConfig
+from kapiserver.storage.etcd_responses import NONE, Notice, Range, Reader, Transaction, text
 from kapiserver.storage.kv import KV, Event, KeyValue, Page, Read, Revision, Sink, Watch
+from kapiserver.storage.kv_watch import Changes, Recent, StoreWatch, Watches
 from kapiserver.storage.prefix import end_of
-from kapiserver.storage.watching import Changes, Recent, StoreWatch, Watches
 
 BELOW = "/"
 """Every key of a store begins with its root and this."""

@@ -25,10 +25,10 @@ from kapiserver.api.errors import (
     invalid,
 )
 from kapiserver.api.group import Resource
+from kapiserver.api.key_order import settle
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.metadata import validate_changed, validate_new
 from kapiserver.api.objects import finalizers_of, is_terminating, metadata_of, name_of, take
-from kapiserver.api.order import settle
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 from kapiserver.storage.errors import ObjectConflict

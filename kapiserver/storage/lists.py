@@ -19,8 +19,7 @@ from kapiserver.api.errors import (
     not_supported,
 )
 from kapiserver.api.selectors import Selection
-from kapiserver.storage.cache import ResourceCache
-from kapiserver.storage.encodings import ObjectCodec
+from kapiserver.storage.continue_token import BadToken, ContinueToken, Tokens
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import (
     BadQuery,
@@ -31,9 +30,10 @@ from kapiserver.storage.errors import (
     Undecryptable,
 )
 from kapiserver.storage.kv import KV, KeyValue, Revision
+from kapiserver.storage.object_codec import ObjectCodec
 from kapiserver.storage.query import Listing, ListQuery, WatchQuery
-from kapiserver.storage.token import BadToken, ContinueToken, Tokens
-from kapiserver.storage.turns import Turn
+from kapiserver.storage.time_slice import Turn
+from kapiserver.storage.watch_cache import ResourceCache
 
 LoadTokens: TypeAlias = Callable[[], Awaitable[Tokens]]
 """The tokens of the store; its secret is read when the first list is paged."""

@@ -1,7 +1,7 @@
 """The SQL of the embedded store: revisions of bytes in one SQLite file, or in memory.
 
 One `Database` is one connection and is used by one thread at a time. This module knows no event
-loop and starts no thread: `storage/local.py` does, and makes a `KV` of it.
+loop and starts no thread: `storage/embedded_store.py` does, and makes a `KV` of it.
 
     log      every version of every key, one row a revision; value NULL: the key was deleted.
              `previous` is the revision of the version that this one replaced, 0 where none
@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kapiserver.storage.counts import Counts
 from kapiserver.storage.errors import (
     Compacted,
     Conflict,
@@ -36,8 +35,9 @@ from kapiserver.storage.errors import (
     Unavailable,
 )
 from kapiserver.storage.kv import Event, KeyValue, Page, Read, Revision
+from kapiserver.storage.kv_watch import Changes
 from kapiserver.storage.prefix import end_of
-from kapiserver.storage.watching import Changes
+from kapiserver.storage.remaining_count import Counts
 
 EMPTY = Revision(1)
 WAL_LIMIT = 32 << 20

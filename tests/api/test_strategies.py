@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api.group import HUB
+from kapiserver.api.key_order import settle
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.metadata import validate_changed, validate_new
-from kapiserver.api.order import settle
 from kapiserver.api.types import Message
 from tests.objects import (
     AUTOSCALER,

@@ -1,5 +1,5 @@
 """Reads OpenAPI in Protobuf with Google's runtime, by descriptors made here: the other end of
-`apiserver/openapi_messages.py`.
+`apiserver/discovery/openapi_messages.py`.
 
 The tables name the fields that the documents use: message -> key in JSON -> (number, type).
 """

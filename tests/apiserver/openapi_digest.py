@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.openapi_documents import Documents
+from kapiserver.apiserver.discovery.openapi_documents import Documents
 
 FOLDER = Path(__file__).parent / "openapi"
 

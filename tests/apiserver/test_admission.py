@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from kapiserver.apiserver.admission_plugins import PLUGINS, enabled
+from kapiserver.apiserver.admission.plugins import PLUGINS, enabled
 
 _names = (f"only-{number}" for number in itertools.count(1))
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kapiserver.apiserver.admission_configuration import (
+from kapiserver.apiserver.admission.configuration import (
     AdmissionSettings,
     BadAdmissionConfiguration,
     read_admission_settings,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.controllers import api_services
-from kapiserver.apiserver.controllers.api_services import MANAGED
+from kapiserver.controllers import api_services
+from kapiserver.controllers.api_services import MANAGED
 from tests.apiserver.conftest import Api, Server
 from tests.apiserver.customkit import CRDS, definition, establish, gone, version
 from tests.apiserver.test_controllers import until

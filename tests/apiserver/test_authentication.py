@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.apiserver.authentication import (
+from kapiserver.apiserver.authentication.union import (
     UNSECURED,
     Authentication,
     BadTokenFile,
     bearer_token,
     read_tokens,
 )
-from kapiserver.apiserver.authorization import Decision, refusal
+from kapiserver.apiserver.authorization.authorizer import Decision, refusal
 from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.request import ANONYMOUS, Certificate, Request, User
 from kapiserver.apiserver.request_info import parse_request_info

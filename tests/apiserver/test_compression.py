@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.app import build_app
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.filters.compression import SLICE, THRESHOLD, compressed, is_remote
 from kapiserver.apiserver.request import MASTERS, Request, User
 from kapiserver.apiserver.request_info import parse_request_info
-from kapiserver.apiserver.respond import Response
+from kapiserver.apiserver.response import Response
+from kapiserver.app import build_app
 
 REMOTE = "192.0.2.7"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kapiserver.apiserver.cli import config_of, parser
+from kapiserver.cli import config_of, parser
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.chosen_controllers import CONTROLLERS, chosen
+from kapiserver.controllers.registry import CONTROLLERS, chosen
 
 
 def until(api, collection, name, done):

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver import webhook_client
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.tls import Credentials, credentials
+from kapiserver.apiserver.customresources import webhook_client
+from kapiserver.apiserver.serving.tls import Credentials, credentials
 from tests.apiserver.conftest import Api, Server
 from tests.apiserver.customkit import apply, definition, establish, path_of, version, widget
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.discovery import storage_version_hash
+from kapiserver.apiserver.discovery.discovery import storage_version_hash
 from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.codecs.factory import CodecFactory
 

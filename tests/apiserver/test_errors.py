@@ -31,11 +31,11 @@ NEVER_LEAVE = {
     "NotSent",  # storage/etcd.py asks another endpoint
     "NotHealthy",  # a failed check is told as failed
     "OutOfTime",  # custom strategies word it as TakesLong
-    "NotYet",  # storage/aside.py asks again beside the event loop
+    "NotYet",  # storage/offload.py asks again beside the event loop
     "SyntaxProblem",  # told where a definition of rules is checked
     "StrictErrors",  # body.py words them as a BadObject
     "TagError",  # ends `make generate`
-    "TakesLong",  # storage/aside.py does it where nobody waits
+    "TakesLong",  # storage/offload.py does it where nobody waits
     "Uncompilable",  # told where a definition of rules is checked
     "WebhookFailed",  # worded by what asked the webhook
     "WrongPath",  # likewise, of a fieldPath

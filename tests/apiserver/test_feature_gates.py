@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from kapiserver.apiserver.cli import config_of, parser
 from kapiserver.apiserver.feature_gates import (
     DEFAULT_GATES,
     GATES,
@@ -12,6 +11,7 @@ from kapiserver.apiserver.feature_gates import (
     described,
     parse_feature_gates,
 )
+from kapiserver.cli import config_of, parser
 from tests.apiserver.conftest import Server
 
 KNOWN = {

@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.authentication import Authentication
-from kapiserver.apiserver.authorization import Decision
+from kapiserver.apiserver.authentication.union import Authentication
+from kapiserver.apiserver.authorization.authorizer import Decision
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.request import MASTERS, Request, User, parse_query
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
-from kapiserver.apiserver.respond import Answer, Response, text
+from kapiserver.apiserver.response import Answer, Response, text
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.clock import SystemClock
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kapiserver.api.group import GroupVersion
-from kapiserver.apiserver.app import App, build_app
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.controllers.leader import (
+from kapiserver.app import App, build_app
+from kapiserver.controllers.leader import (
     GIVE_UP_SECONDS,
     LEASE,
     LEASE_SECONDS,

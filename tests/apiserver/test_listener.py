@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kapiserver.apiserver import listener as listener_module
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge, ServerError
-from kapiserver.apiserver.listener import LINE_LIMIT, Listener
 from kapiserver.apiserver.request import ANONYMOUS, Request
-from kapiserver.apiserver.respond import Answer, Response, Stream, text
+from kapiserver.apiserver.response import Answer, Response, Stream, text
+from kapiserver.apiserver.serving import listener as listener_module
+from kapiserver.apiserver.serving.listener import LINE_LIMIT, Listener
 
 Ask = Callable[..., Awaitable[bytes]]
 

@@ -9,8 +9,8 @@ import pytest
 from openapi_spec_validator import OpenAPIV2SpecValidator, OpenAPIV30SpecValidator
 
 from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.discovery.openapi_documents import Documents
 from kapiserver.apiserver.feature_gates import parse_feature_gates
-from kapiserver.apiserver.openapi_documents import Documents
 from tests.apiserver import gnostic, openapi_digest
 
 GROUP_VERSIONS = ("api/v1", "apis/apps/v1", "apis/autoscaling/v1", "apis/autoscaling/v2",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.openapi_documents import Documents
+from kapiserver.apiserver.discovery.openapi_documents import Documents
 
 NOT_SERVED = ("/logs/", "/logs/{logpath}")
 OF_OTHERS = "custom_objects_api.py"

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from kapiserver.api.group import GroupVersion
-from kapiserver.apiserver.cli import config_of, parser
 from kapiserver.apiserver.runtime_config import parse_runtime_config, served
+from kapiserver.cli import config_of, parser
 from tests.apiserver.conftest import Server
 
 BETA = GroupVersion("resource.k8s.io", "v1beta1")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.server import Running, serve
+from kapiserver.server import Running, serve
 from tests.clock import ManualClock
 
 Fetch = Callable[..., Awaitable[tuple[int, str]]]

@@ -10,13 +10,13 @@ import pytest
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.authentication.service_accounts import ServiceAccountTokens
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.service_accounts import ServiceAccountTokens
 from kapiserver.codecs.factory import CodecFactory
+from kapiserver.storage.embedded_store import open_local
 from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.local import open_local
 from kapiserver.storage.query import DeleteQuery
-from kapiserver.storage.stores import Stores
+from kapiserver.storage.store_registry import Stores
 from tests.clock import ManualClock
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"

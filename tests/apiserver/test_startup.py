@@ -8,9 +8,9 @@ LATER = (
     "kapiserver.api.merge_schema",
     "kapiserver.api.structured_merge",
     "kapiserver.api.patch_strategic",
-    "kapiserver.apiserver.handlers.create",
-    "kapiserver.apiserver.handlers.patch",
-    "kapiserver.apiserver.openapi",
+    "kapiserver.apiserver.endpoints.handlers.create",
+    "kapiserver.apiserver.endpoints.handlers.patch",
+    "kapiserver.apiserver.discovery.openapi",
     "kapiserver.codecs.yaml",
     "etcd3",
     "jsonpatch",
@@ -20,7 +20,7 @@ LATER = (
 CODE = """
 import asyncio, sys
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.server import serve
+from kapiserver.server import serve
 
 async def run():
     async with serve(Config(secure_port=None, insecure_port=0)):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from kapiserver.apiserver import kubeconfig, tls
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.serving import kubeconfig, tls
 
 NOW = datetime.now(UTC)
 FILES = ("ca.crt", "ca.key", "apiserver.crt", "apiserver.key", "admin.crt", "admin.key")

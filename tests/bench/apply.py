@@ -17,13 +17,13 @@ from typing import Any
 import orjson
 import yaml
 
-from kapiserver.apiserver.app import App, build_app
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.controllers.bootstrap import create_system_namespaces
 from kapiserver.apiserver.request import MASTERS, Request, User, parse_query
 from kapiserver.apiserver.request_info import parse_request_info
-from kapiserver.apiserver.respond import Response
+from kapiserver.apiserver.response import Response
+from kapiserver.app import App, build_app
 from kapiserver.codecs import cbor
+from kapiserver.controllers.bootstrap import create_system_namespaces
 
 PATH = "/api/v1/namespaces/default/pods"
 BATCHES, SIZE = 15, 20

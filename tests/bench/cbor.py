@@ -12,7 +12,7 @@ from functools import partial
 
 import orjson
 
-from kapiserver.api.custom import CustomKinds, Definition
+from kapiserver.api.custom_kinds import CustomKinds, Definition
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.codecs.at_rest import encode_at_rest

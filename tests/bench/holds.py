@@ -117,10 +117,10 @@ class Turns:
 
 async def _serve(arguments: list[str], over: float) -> None:
     """The server's side: runs until its input ends, and says at each line what its turns were."""
-    from kapiserver.apiserver import cli
+    from kapiserver import cli
     from kapiserver.apiserver.filters import compression
-    from kapiserver.apiserver.garbage import tend
-    from kapiserver.apiserver.server import serve
+    from kapiserver.apiserver.serving.process_memory import tend
+    from kapiserver.server import serve
 
     compression.is_remote = lambda _: True  # the only client is on the loopback
     turns = Turns(over)

@@ -59,7 +59,7 @@ def server(folder: Path, below: Store, flags: list[str]) -> Iterator[tuple[Targe
     port = free_port()  # another bench may run beside this one
     (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
     command = [
-        sys.executable, "-m", "kapiserver.apiserver.cli", "serve",
+        sys.executable, "-m", "kapiserver.cli", "serve",
         "--bind-address", "127.0.0.1", "--secure-port", str(port),
         "--data-dir", str(folder / "data"), "--cert-dir", str(folder / "certificates"),
         "--token-auth-file", str(folder / "tokens.csv"),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api.group import GroupVersionKind
-from kapiserver.api.leaves import IntOrString, Quantity, RawExtension, StringList, Time
+from kapiserver.api.scalar_types import IntOrString, Quantity, RawExtension, StringList, Time
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Kind, Type, double, field, int32, int64
 from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED

@@ -15,8 +15,15 @@ from hypothesis import strategies as st
 
 from kapiserver.api import idl
 from kapiserver.api.group import GroupVersionKind
-from kapiserver.api.leaves import IntOrString, MicroTime, Quantity, RawExtension, StringList, Time
 from kapiserver.api.meta.v1 import Table
+from kapiserver.api.scalar_types import (
+    IntOrString,
+    MicroTime,
+    Quantity,
+    RawExtension,
+    StringList,
+    Time,
+)
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Leaf, ListOf, MapOf, Message, Type, double, field, int32, int64
 from kapiserver.codecs.bounds import MAX_DEPTH

@@ -38,7 +38,7 @@ def start(folder: Path, *arguments: str) -> Server:
     kubeconfig = folder / "kubeconfig"
     kubeconfig.unlink(missing_ok=True)
     command = [
-        sys.executable, "-m", "kapiserver.apiserver.cli", "serve",
+        sys.executable, "-m", "kapiserver.cli", "serve",
         "--bind-address", "127.0.0.1", "--secure-port", "0",
         "--data-dir", str(folder / "data"), "--cert-dir", str(folder / "certificates"),
         "--kubeconfig-out", str(kubeconfig), *arguments,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.app import build_app
-from kapiserver.apiserver.cli import config_of, parser
+from kapiserver.app import build_app
+from kapiserver.cli import config_of, parser
 from tests.e2e.programs import ROOT, Server, kubectls, run, start, stop
 from tests.e2e.test_etcd import call
 
@@ -90,7 +90,7 @@ def test_keys_of_an_operator(tmp_path: Path) -> None:
 def back_up(folder: Path) -> None:
     """Copy the store that is being served, beside it."""
     data = folder / "data"
-    command = [sys.executable, "-m", "kapiserver.apiserver.cli", "storage", "backup"]
+    command = [sys.executable, "-m", "kapiserver.cli", "storage", "backup"]
     subprocess.run([*command, "--data-dir", data, data / "backup"], cwd=ROOT, check=True)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.tls import credentials
+from kapiserver.apiserver.serving.tls import credentials
 from tests.e2e.cluster import (
     CONFIGMAPS,
     ENDS_WITHIN,

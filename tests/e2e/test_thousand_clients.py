@@ -89,7 +89,7 @@ def test_a_thousand_clients(tmp_path: Path) -> None:
             copies.append(tmp_path / f"copy-{len(copies)}.db")
             command = ["storage", "backup", "--storage", f"sqlite:{path}", str(copies[-1])]
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "kapiserver.apiserver.cli", *command,
+                sys.executable, "-m", "kapiserver.cli", *command,
                 stdout=subprocess.DEVNULL,
             )  # fmt: skip
             assert await process.wait() == 0

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from kapiserver.storage.embedded_store import open_local
 from kapiserver.storage.kv import KV
-from kapiserver.storage.local import open_local
 from tests.clock import ManualClock
 from tests.storage.etcd_server import programs, shared_etcd, version
 from tests.storage.invariants import check_file, check_store

@@ -16,10 +16,10 @@ from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.entry import Form, ObjectKey
 from kapiserver.storage.kv import KV
-from kapiserver.storage.objects import ResourceStore
+from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import WatchQuery, Written
-from kapiserver.storage.stores import Stores
-from kapiserver.storage.watchers import Watching
+from kapiserver.storage.store_registry import Stores
+from kapiserver.storage.watch_fanout import Watching
 from tests.clock import ManualClock
 
 SCHEME = Scheme()

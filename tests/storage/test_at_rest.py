@@ -29,13 +29,13 @@ from kapiserver.api.types import Tree
 from kapiserver.codecs.codec import convert
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.backends import open_store
-from kapiserver.storage.encodings import Budget, ObjectCodec
 from kapiserver.storage.entry import Form, ObjectKey
 from kapiserver.storage.errors import Unreadable
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV
+from kapiserver.storage.object_codec import Budget, ObjectCodec
 from kapiserver.storage.query import DeleteQuery, ListQuery, Written
-from kapiserver.storage.stores import ROOT
+from kapiserver.storage.store_registry import ROOT
 from tests import trees
 from tests.storage.etcd_server import shared_etcd
 from tests.storage.objectkit import JSON, PROTOBUF, SCHEME, House

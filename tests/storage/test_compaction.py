@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from kapiserver.storage.compaction import Compaction
+from kapiserver.storage.embedded_store import open_local
 from kapiserver.storage.errors import Compacted
 from kapiserver.storage.kv import KV, Revision
-from kapiserver.storage.local import open_local
 from tests.clock import ManualClock
 
 

@@ -21,8 +21,8 @@ from kapiserver.storage.errors import (
     Unavailable,
     ValueTooLarge,
 )
-from kapiserver.storage.etcd_answers import text
 from kapiserver.storage.etcd_config import EtcdConfig
+from kapiserver.storage.etcd_responses import text
 from kapiserver.storage.etcd_store import EtcdStore, open_etcd
 from tests.storage.etcd_server import PATIENT, Member, free_port, program, shared_etcd
 from tests.storage.recorder import Recorder

@@ -13,7 +13,7 @@ from kapiserver.api.errors import InvalidObject
 from kapiserver.api.selectors import EVERYTHING, parse
 from kapiserver.api.types import Tree
 from kapiserver.storage.errors import BadQuery, Expired, NotFound, ResourceVersionTooLarge
-from kapiserver.storage.objects import ResourceStore
+from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery, Listing, ListQuery
 from tests.storage.objectkit import House, config_map, fill, key, named, pod, run
 

@@ -16,6 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from kapiserver.storage.embedded_store import open_local
 from kapiserver.storage.errors import (
     Compacted,
     Conflict,
@@ -24,7 +25,6 @@ from kapiserver.storage.errors import (
     StorageError,
 )
 from kapiserver.storage.kv import KV, KeyValue, Revision
-from kapiserver.storage.local import open_local
 from tests.clock import ManualClock
 from tests.storage.invariants import check_store
 from tests.storage.recorder import Recorder

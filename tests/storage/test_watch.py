@@ -14,11 +14,11 @@ from kapiserver.api.errors import InvalidObject
 from kapiserver.api.selectors import parse
 from kapiserver.api.types import Tree
 from kapiserver.codecs.framing import CBOR_SEQUENCE, LENGTH_PREFIXED
-from kapiserver.storage.cache import RECENT_LEAST, RECENT_SECONDS
 from kapiserver.storage.errors import BadQuery, Unavailable
-from kapiserver.storage.objects import ResourceStore
+from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery, ListQuery
-from kapiserver.storage.watchers import BACKLOG, BOOKMARK_SECONDS
+from kapiserver.storage.watch_cache import RECENT_LEAST, RECENT_SECONDS
+from kapiserver.storage.watch_fanout import BACKLOG, BOOKMARK_SECONDS
 from tests.storage.objectkit import (
     CBOR,
     PROTOBUF,

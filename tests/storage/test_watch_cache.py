@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from kapiserver.api.selectors import parse
-from kapiserver.storage import watchers
-from kapiserver.storage.cache import RECENT_LEAST, RECENT_SECONDS
+from kapiserver.storage import watch_fanout
 from kapiserver.storage.entry import Entry
 from kapiserver.storage.errors import Expired, ResourceVersionTooLarge
 from kapiserver.storage.kv import KV, Revision
 from kapiserver.storage.query import DeleteQuery, ListQuery
-from kapiserver.storage.watchers import BACKLOG, BOOKMARK_SECONDS
+from kapiserver.storage.watch_cache import RECENT_LEAST, RECENT_SECONDS
+from kapiserver.storage.watch_fanout import BACKLOG, BOOKMARK_SECONDS
 from tests.storage.objectkit import (
     JSON,
     Client,
@@ -220,7 +220,7 @@ async def test_changes_that_come_while_many_are_served_go_out_together(
 ) -> None:
     """After a long round the pump rests: each watcher is written fewer times than there are
     changes, and misses none."""
-    monkeypatch.setattr(watchers, "REST_MOST", 0.2)
+    monkeypatch.setattr(watch_fanout, "REST_MOST", 0.2)
 
     class Slow(Client):
         def write(self, frames: bytes) -> None:

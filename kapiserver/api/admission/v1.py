@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kapiserver.api.authentication.v1 import UserInfo
-from kapiserver.api.leaves import RawExtension
 from kapiserver.api.meta.v1 import GroupVersionKind, GroupVersionResource, Status
+from kapiserver.api.scalar_types import RawExtension
 from kapiserver.api.types import Kind, Type, field
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kapiserver.api.admissionregistration import v1, v1alpha1, v1beta1
 from kapiserver.api.defaulting import DefaultFunction
-from kapiserver.api.order import settle
+from kapiserver.api.key_order import settle
 from kapiserver.api.types import Tree, Type
 
 _WEBHOOK: dict[str, Any] = {

@@ -6,7 +6,7 @@ Mirrors nopConverter of k8s.io/apiextensions-apiserver/pkg/apiserver/conversion.
 from __future__ import annotations
 
 from kapiserver.api.apiextensions.pruning import prune
-from kapiserver.api.custom import CustomVersion
+from kapiserver.api.custom_kinds import CustomVersion
 from kapiserver.api.errors import ConversionFailed
 from kapiserver.api.objects import copied
 from kapiserver.api.types import Tree

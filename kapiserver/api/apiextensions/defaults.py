@@ -6,7 +6,7 @@ Mirrors k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go.
 from __future__ import annotations
 
 from kapiserver.api.apiextensions import v1
-from kapiserver.api.order import settle
+from kapiserver.api.key_order import settle
 from kapiserver.api.types import Tree
 
 

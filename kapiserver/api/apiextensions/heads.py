@@ -13,7 +13,7 @@ from kapiserver.api.apiextensions.v1 import (
     CustomResourceSubresources,
     SelectableField,
 )
-from kapiserver.api.leaves import Time
+from kapiserver.api.scalar_types import Time
 from kapiserver.api.types import Type, field, int64
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kapiserver.api.leaves import RawExtension
+from kapiserver.api.scalar_types import RawExtension
 from kapiserver.api.types import Tree, Value, Variant
 
 

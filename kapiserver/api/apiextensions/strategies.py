@@ -15,6 +15,7 @@ from kapiserver.api.apiextensions.validation.definitions import (
     definition,
 )
 from kapiserver.api.errors import FieldError
+from kapiserver.api.key_order import settle
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.metadata import any_finalizers
 from kapiserver.api.objects import (
@@ -24,7 +25,6 @@ from kapiserver.api.objects import (
     metadata_of,
     outweighs,
 )
-from kapiserver.api.order import settle
 from kapiserver.api.strategy import StatusStrategy, Strategy, TakesLong, keep
 from kapiserver.api.types import Tree
 

@@ -8,8 +8,8 @@ from kapiserver.api.apiextensions.leaves import (
     SchemaOrNames,
     SchemaOrSchemas,
 )
-from kapiserver.api.leaves import RawExtension, Time
 from kapiserver.api.meta.v1 import ObjectMeta, Status
+from kapiserver.api.scalar_types import RawExtension, Time
 from kapiserver.api.types import Kind, Type, double, field, int32, int64
 
 

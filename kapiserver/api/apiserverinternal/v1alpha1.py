@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kapiserver.api.leaves import Time
 from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.scalar_types import Time
 from kapiserver.api.types import Kind, Type, field, int64
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from kapiserver.api.apps import v1
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
-from kapiserver.api.embedded import name_embedded
-from kapiserver.api.order import settle
+from kapiserver.api.embedded_objects import name_embedded
+from kapiserver.api.key_order import settle
 from kapiserver.api.types import Tree, Type
 
 _ROLLING = "RollingUpdate"

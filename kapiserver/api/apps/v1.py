@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kapiserver.api.core.v1 import PersistentVolumeClaim, PodTemplateSpec
-from kapiserver.api.leaves import IntOrString, RawExtension, Time
 from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
+from kapiserver.api.scalar_types import IntOrString, RawExtension, Time
 from kapiserver.api.types import Kind, Type, field, int32, int64
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kapiserver.api.authentication.v1 import UserInfo
-from kapiserver.api.leaves import MicroTime
 from kapiserver.api.meta.v1 import ObjectMeta, Status
 from kapiserver.api.runtime import Unknown
+from kapiserver.api.scalar_types import MicroTime
 from kapiserver.api.types import Kind, Type, field
 
 

@@ -9,7 +9,7 @@ import copy
 
 from kapiserver.api.autoscaling import v1, v2
 from kapiserver.api.defaulting import DefaultFunction
-from kapiserver.api.order import settle
+from kapiserver.api.key_order import settle
 from kapiserver.api.types import Tree, Type
 
 _CPU = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kapiserver.api.leaves import Quantity, Time
 from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
+from kapiserver.api.scalar_types import Quantity, Time
 from kapiserver.api.types import Kind, Type, field, int32, int64
 
 

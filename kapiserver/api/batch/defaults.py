@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from kapiserver.api.batch import v1
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
+from kapiserver.api.key_order import settle
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import labels_of, metadata_of
-from kapiserver.api.order import settle
 from kapiserver.api.types import Tree, Type
 
 _NO_LIMIT = 2**31 - 1

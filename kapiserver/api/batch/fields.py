@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kapiserver.api.fields import Source
 from kapiserver.api.objects import value_at
+from kapiserver.api.selectable_fields import Source
 
 FIELDS: dict[tuple[str, str], Source] = {
     ("jobs", "status.successful"): lambda job: str(value_at(job, "status", "succeeded") or 0),

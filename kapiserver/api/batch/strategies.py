@@ -16,9 +16,9 @@ from kapiserver.api.core import pod_warnings, warnings
 from kapiserver.api.core.gated_fields import drop_from_template
 from kapiserver.api.core.v1 import PodTemplateSpec
 from kapiserver.api.errors import FieldError, Path
+from kapiserver.api.key_order import settle
 from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
 from kapiserver.api.objects import generation_of, labels_of, metadata_of, name_of, uid_of, value_at
-from kapiserver.api.order import settle
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 

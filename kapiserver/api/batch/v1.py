@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kapiserver.api.core.v1 import ObjectReference, PodTemplateSpec
-from kapiserver.api.leaves import Time
 from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
+from kapiserver.api.scalar_types import Time
 from kapiserver.api.scheduling.v1alpha3 import (
     WorkloadPodGroupDisruptionMode,
     WorkloadPodGroupResourceClaim,

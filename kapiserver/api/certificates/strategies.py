@@ -24,8 +24,8 @@ from kapiserver.api.certificates.validation.trust_bundles import (
     trust_bundle,
 )
 from kapiserver.api.errors import FieldError
+from kapiserver.api.key_order import settle
 from kapiserver.api.objects import value_at
-from kapiserver.api.order import settle
 from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy, keep
 from kapiserver.api.types import Tree
 

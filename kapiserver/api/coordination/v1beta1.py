@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kapiserver.api.coordination import v1
-from kapiserver.api.leaves import MicroTime
 from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.scalar_types import MicroTime
 from kapiserver.api.types import Kind, Type, field, inherit_types
 
 inherit_types(__name__, v1)

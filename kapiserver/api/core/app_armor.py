@@ -12,8 +12,8 @@ from kapiserver.api.core.validation.common import all_containers
 from kapiserver.api.core.validation.pod_annotations import APP_ARMOR
 from kapiserver.api.core.validation.security import app_armor_profile
 from kapiserver.api.errors import Path
+from kapiserver.api.key_order import settle
 from kapiserver.api.objects import annotations_of, value_at
-from kapiserver.api.order import settle
 from kapiserver.api.types import Tree
 
 _PLAIN = {"runtime/default": "RuntimeDefault", "unconfined": "Unconfined"}

@@ -12,7 +12,7 @@ from kapiserver.api.core import v1
 from kapiserver.api.core.images import tag_of
 from kapiserver.api.core.pod_requests import HUGE, amounts_of, container_resources, is_pod_level
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
-from kapiserver.api.order import settle
+from kapiserver.api.key_order import settle
 from kapiserver.api.quantity import Amount, parse
 from kapiserver.api.types import Tree, Type
 

@@ -7,8 +7,8 @@ from kapiserver.api.core import v1
 from kapiserver.api.core.subsets import repacked
 from kapiserver.api.core.validation.endpoints import endpoints
 from kapiserver.api.errors import FieldError, Path
+from kapiserver.api.key_order import settle
 from kapiserver.api.objects import labels_of
-from kapiserver.api.order import settle
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 

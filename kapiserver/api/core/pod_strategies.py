@@ -14,9 +14,9 @@ from kapiserver.api.core.validation.pod_updates import changed_ephemeral_contain
 from kapiserver.api.core.validation.pods import new_pod
 from kapiserver.api.core.validation.resize import resized_pod
 from kapiserver.api.errors import FieldError, Path
+from kapiserver.api.key_order import settle
 from kapiserver.api.meta.v1 import LabelSelector
 from kapiserver.api.objects import generation_of, labels_of, metadata_of, value_at
-from kapiserver.api.order import settle
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, keep
 from kapiserver.api.types import Tree
 

@@ -14,8 +14,8 @@ from kapiserver.api.core import v1
 from kapiserver.api.core.validation.service_addresses import address_fields
 from kapiserver.api.core.validation.services import is_reached_from_outside, wants_health_port
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
+from kapiserver.api.key_order import settle
 from kapiserver.api.objects import name_of
-from kapiserver.api.order import settle
 from kapiserver.api.strategy import keep
 from kapiserver.api.types import Tree
 

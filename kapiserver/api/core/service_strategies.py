@@ -18,7 +18,7 @@ from kapiserver.api.core.validation.services import (
     new_service,
 )
 from kapiserver.api.errors import FieldError
-from kapiserver.api.order import settle
+from kapiserver.api.key_order import settle
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 

@@ -22,9 +22,9 @@ from kapiserver.api.core.validation.data import (
     secret,
 )
 from kapiserver.api.errors import FieldError
+from kapiserver.api.key_order import settle
 from kapiserver.api.metadata import any_finalizers
 from kapiserver.api.objects import finalizers_of, metadata_of, name_of, value_at
-from kapiserver.api.order import settle
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, keep
 from kapiserver.api.types import Tree
 

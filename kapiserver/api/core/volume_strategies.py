@@ -11,8 +11,8 @@ from kapiserver.api.core.validation.persistent_volumes import (
     persistent_volume,
 )
 from kapiserver.api.errors import FieldError
+from kapiserver.api.key_order import settle
 from kapiserver.api.objects import value_at
-from kapiserver.api.order import settle
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 

@@ -8,8 +8,8 @@ from kapiserver.api.discovery import v1
 from kapiserver.api.discovery.declarations import ENDPOINT_SLICE
 from kapiserver.api.discovery.validation import changed_endpoint_slice, endpoint_slice
 from kapiserver.api.errors import FieldError, Path
+from kapiserver.api.key_order import settle
 from kapiserver.api.objects import generation_of, labels_of, metadata_of
-from kapiserver.api.order import settle
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 

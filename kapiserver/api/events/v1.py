@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kapiserver.api.core.v1 import EventSource, ObjectReference
-from kapiserver.api.leaves import MicroTime, Time
 from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.scalar_types import MicroTime, Time
 from kapiserver.api.types import Kind, Type, field, int32
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
 from kapiserver.api.flowcontrol import v1
-from kapiserver.api.order import settle
+from kapiserver.api.key_order import settle
 from kapiserver.api.types import Tree, Type
 
 _EVERYTHING = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kapiserver.api.leaves import FieldsV1, RawExtension, StringList, Time
+from kapiserver.api.scalar_types import FieldsV1, RawExtension, StringList, Time
 from kapiserver.api.types import Kind, Type, field, int32, int64
 
 

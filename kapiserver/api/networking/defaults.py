@@ -6,8 +6,8 @@ Mirrors pkg/apis/networking/v1/defaults.go.
 from __future__ import annotations
 
 from kapiserver.api.defaulting import DefaultFunction
+from kapiserver.api.key_order import settle
 from kapiserver.api.networking import v1
-from kapiserver.api.order import settle
 from kapiserver.api.types import Tree, Type
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kapiserver.api.core.v1 import TypedLocalObjectReference
-from kapiserver.api.leaves import IntOrString
 from kapiserver.api.meta.v1 import Condition, LabelSelector, ObjectMeta
+from kapiserver.api.scalar_types import IntOrString
 from kapiserver.api.types import Kind, Type, field, int32
 
 

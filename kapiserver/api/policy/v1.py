@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kapiserver.api.leaves import IntOrString, Time
 from kapiserver.api.meta.v1 import Condition, DeleteOptions, LabelSelector, ObjectMeta
+from kapiserver.api.scalar_types import IntOrString, Time
 from kapiserver.api.types import Kind, Type, field, int32, int64
 
 

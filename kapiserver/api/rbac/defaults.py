@@ -6,7 +6,7 @@ Mirrors pkg/apis/rbac/v1/defaults.go.
 from __future__ import annotations
 
 from kapiserver.api.defaulting import DefaultFunction
-from kapiserver.api.order import settle
+from kapiserver.api.key_order import settle
 from kapiserver.api.rbac import v1
 from kapiserver.api.types import Tree, Type
 

@@ -6,7 +6,7 @@ Mirrors pkg/apis/resource/v1/defaults.go and its siblings.
 from __future__ import annotations
 
 from kapiserver.api.defaulting import DefaultFunction
-from kapiserver.api.order import settle
+from kapiserver.api.key_order import settle
 from kapiserver.api.resource import v1, v1beta1, v1beta2
 from kapiserver.api.types import Tree, Type
 

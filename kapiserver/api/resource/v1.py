@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kapiserver.api.core.v1 import NodeSelector
-from kapiserver.api.leaves import Quantity, RawExtension, Time
 from kapiserver.api.meta.v1 import Condition, ObjectMeta
+from kapiserver.api.scalar_types import Quantity, RawExtension, Time
 from kapiserver.api.types import Kind, Type, field, int64
 
 

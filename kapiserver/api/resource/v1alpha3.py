@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kapiserver.api.leaves import Quantity
 from kapiserver.api.meta.v1 import Condition, ObjectMeta
 from kapiserver.api.resource import v1
+from kapiserver.api.scalar_types import Quantity
 from kapiserver.api.types import Kind, Type, field, inherit_types, int32, int64
 
 inherit_types(

@@ -6,7 +6,7 @@ Mirrors pkg/apis/storage/v1/defaults.go.
 from __future__ import annotations
 
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
-from kapiserver.api.order import settle
+from kapiserver.api.key_order import settle
 from kapiserver.api.storage import v1
 from kapiserver.api.types import Tree, Type
 

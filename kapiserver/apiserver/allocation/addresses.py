@@ -17,7 +17,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, NotFound
-from kapiserver.storage.objects import ResourceStore
+from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery, ListQuery
 
 NETWORKING = GroupVersion("networking.k8s.io", "v1")

@@ -161,7 +161,7 @@ class NodePorts:
 
     async def _held(self) -> int:
         """The bits of what services have: where there is no record, or one of another range."""
-        from kapiserver.apiserver.controllers.bootstrap import CORE
+        from kapiserver.api.group import CORE
 
         services = self._server.stores.named(CORE, "services")
         ports = Ports(self._allowed, 0, self._random)

@@ -13,7 +13,7 @@ import logging
 from dataclasses import dataclass, field
 
 from kapiserver.api.errors import APIError
-from kapiserver.api.group import GroupVersion
+from kapiserver.api.group import CORE
 from kapiserver.api.objects import labels_of, name_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation.addresses import (
@@ -31,7 +31,6 @@ from kapiserver.storage.query import ListQuery
 
 FIRST_SECONDS = 60.0
 SECONDS = 180.0
-_CORE = GroupVersion("", "v1")
 
 _log = logging.getLogger(__name__)
 
@@ -77,7 +76,7 @@ class Repair:
 
     async def look(self) -> None:
         """Look once. Raises StorageError."""
-        services = self._server.stores.named(_CORE, "services")
+        services = self._server.stores.named(CORE, "services")
         trees = [entry.tree() for entry in (await services.list(ListQuery())).entries]
         addresses = await self._addresses(trees)
         ports = await self._ports(trees)

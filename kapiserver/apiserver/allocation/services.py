@@ -26,8 +26,8 @@ from kapiserver.api.core.service_families import (
 )
 from kapiserver.api.core.validation.services import wants_health_port
 from kapiserver.api.errors import InvalidObject, Path, invalid
+from kapiserver.api.key_order import settle
 from kapiserver.api.objects import name_of
-from kapiserver.api.order import settle
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation.addresses import Addresses, NotAllocated, service_ranges
 from kapiserver.apiserver.allocation.ports import NodePorts, PortNotAllocated, Ports, ports_of

@@ -6,9 +6,9 @@ import logging
 import time
 
 from kapiserver.apiserver.context import Handler, Server
-from kapiserver.apiserver.logs import FIELDS
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.respond import Answer
+from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.serving.logs import FIELDS
 
 _log = logging.getLogger("kapiserver.access")
 

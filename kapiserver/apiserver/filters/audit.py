@@ -10,7 +10,7 @@ import random
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.respond import Answer
+from kapiserver.apiserver.response import Answer
 
 HEADER = "Audit-Id"
 _MAX_LENGTH = 64

@@ -6,7 +6,7 @@ import dataclasses
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.respond import Answer
+from kapiserver.apiserver.response import Answer
 
 
 def authenticate(server: Server, after: Handler) -> Handler:

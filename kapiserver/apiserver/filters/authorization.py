@@ -3,11 +3,11 @@ k8s.io/apiserver."""
 
 from __future__ import annotations
 
-from kapiserver.apiserver.authorization import refusal
+from kapiserver.apiserver.authorization.authorizer import refusal
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.respond import Answer
+from kapiserver.apiserver.response import Answer
 
 
 def authorize(server: Server, after: Handler) -> Handler:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.respond import Answer, Response
+from kapiserver.apiserver.response import Answer, Response
 
 THRESHOLD = 128 * 1024
 """Answers of at most so many bytes go out as they are."""

@@ -12,7 +12,7 @@ from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.durations import parse_duration
 from kapiserver.apiserver.errors import BadRequest, RequestTimeout
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.respond import Answer
+from kapiserver.apiserver.response import Answer
 
 
 def end_in_time(server: Server, after: Handler) -> Handler:

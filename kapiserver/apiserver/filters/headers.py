@@ -9,7 +9,7 @@ import re
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.respond import Answer
+from kapiserver.apiserver.response import Answer
 
 CACHE_CONTROL = ("Cache-Control", "no-cache, private")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

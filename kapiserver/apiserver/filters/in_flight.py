@@ -9,7 +9,7 @@ from __future__ import annotations
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import TooManyRequests
 from kapiserver.apiserver.request import MASTERS, Request
-from kapiserver.apiserver.respond import Answer
+from kapiserver.apiserver.response import Answer
 
 _READING = ("get", "list", "watch")
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 
-from kapiserver.apiserver.answers import answer_status
 from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.endpoints.responses import answer_status
 from kapiserver.apiserver.errors import status_of
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.respond import Answer, Response
+from kapiserver.apiserver.response import Answer, Response
 from kapiserver.apiserver.status import status
 
 _log = logging.getLogger(__name__)

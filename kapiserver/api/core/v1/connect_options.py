@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.api.leaves import Time
+from kapiserver.api.scalar_types import Time
 from kapiserver.api.types import Kind, field, int32, int64
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.api.core.v1.environment import EnvFromSource, EnvVar
 from kapiserver.api.core.v1.probes import Lifecycle, Probe
 from kapiserver.api.core.v1.security import SecurityContext
-from kapiserver.api.leaves import Quantity
+from kapiserver.api.scalar_types import Quantity
 from kapiserver.api.types import Type, field, int32
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api.core.v1.references import LocalObjectReference
-from kapiserver.api.leaves import Quantity
+from kapiserver.api.scalar_types import Quantity
 from kapiserver.api.types import Type, field
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kapiserver.api.leaves import RawExtension
 from kapiserver.api.meta.v1 import ListMeta
+from kapiserver.api.scalar_types import RawExtension
 from kapiserver.api.types import Kind, field
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kapiserver.api.core.v1.scheduling import Taint
-from kapiserver.api.leaves import Quantity, Time
 from kapiserver.api.meta.v1 import ObjectMeta, OwnerReference
+from kapiserver.api.scalar_types import Quantity, Time
 from kapiserver.api.types import Kind, Type, field, int32, int64
 
 

@@ -28,8 +28,8 @@ from kapiserver.api.core.v1.volume_plugins import (
     VsphereVirtualDiskVolumeSource,
 )
 from kapiserver.api.core.v1.volumes import HostPathVolumeSource
-from kapiserver.api.leaves import Quantity, Time
 from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.scalar_types import Quantity, Time
 from kapiserver.api.types import Kind, Type, field
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api.core.v1.containers import ResourceRequirements
-from kapiserver.api.leaves import Quantity, Time
+from kapiserver.api.scalar_types import Quantity, Time
 from kapiserver.api.types import Type, field, int32, int64
 
 

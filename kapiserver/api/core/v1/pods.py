@@ -8,8 +8,8 @@ from kapiserver.api.core.v1.references import LocalObjectReference
 from kapiserver.api.core.v1.scheduling import Affinity, Toleration, TopologySpreadConstraint
 from kapiserver.api.core.v1.security import PodSecurityContext
 from kapiserver.api.core.v1.volumes import Volume
-from kapiserver.api.leaves import Quantity
 from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.scalar_types import Quantity
 from kapiserver.api.types import Kind, Type, field, int32, int64
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.api.leaves import IntOrString
+from kapiserver.api.scalar_types import IntOrString
 from kapiserver.api.types import Type, field, int32, int64
 
 

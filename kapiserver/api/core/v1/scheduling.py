@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kapiserver.api.leaves import Time
 from kapiserver.api.meta.v1 import LabelSelector
+from kapiserver.api.scalar_types import Time
 from kapiserver.api.types import Type, field, int32, int64
 
 

@@ -27,8 +27,8 @@ from kapiserver.api.core.v1.volume_plugins import (
     StorageOSVolumeSource,
     VsphereVirtualDiskVolumeSource,
 )
-from kapiserver.api.leaves import Quantity
 from kapiserver.api.meta.v1 import LabelSelector
+from kapiserver.api.scalar_types import Quantity
 from kapiserver.api.types import Type, field, int32, int64
 
 

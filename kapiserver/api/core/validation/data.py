@@ -9,10 +9,10 @@ import orjson
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long
+from kapiserver.api.go_format import json_type
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import annotations_of
 from kapiserver.api.types import Tree
-from kapiserver.api.wording import json_type
 
 SIZE_MAX = 1024 * 1024
 """Bytes of all values together."""

@@ -1,0 +1,1 @@
+"""Admission: the chain of plugins that change or refuse a write before it is stored."""

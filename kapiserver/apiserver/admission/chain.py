@@ -1,0 +1,111 @@
+"""What may refuse or change a write after it was decoded and before it is stored.
+
+A chain of plugins (`admission_plugins/`), each given the same Attributes; the store calls it with
+the object in the hub version, and once more when the object is prepared and valid. Here beside it:
+the clean-up that kube-apiserver's handlers do before any plugin. Mirrors
+k8s.io/apiserver/pkg/admission.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.objects import metadata_of, name_of
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.plugins import (
+    Attributes,
+    Operation,
+    chain,
+    dra_admin_access,
+    enabled,
+)
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.target import Target
+from kapiserver.storage.lifecycle import timestamp
+from kapiserver.storage.query import Admit, Validate
+
+
+def admission(server: Server, request: Request, target: Target, *, dry_run: bool = False) -> Admit:
+    """The chain as the store calls it: (new, old), the operation read from which is missing."""
+    below = f"/{target.subresource}" if target.subresource else ""
+    resource = target.resource.qualified_name + below
+    config = server.config
+    names = enabled(config.enable_admission_plugins, config.disable_admission_plugins)
+
+    async def admit(new: Tree | None, old: Tree | None) -> Validate | None:
+        operation: Operation = "CREATE" if old is None else "DELETE" if new is None else "UPDATE"
+        attributes = Attributes(
+            operation=operation,
+            target=target,
+            user=request.user,
+            warnings=request.warnings,
+            name=name_of(new or old or {}) or target.key.name,
+            dry_run=dry_run,
+        )
+        if new is not None:
+            _drop_repeated_owners(attributes, new)
+        found = chain(names, resource, operation)
+        for look in found.admit:
+            await look(server, attributes, new, old)
+        if new is not None and resource in _STAMPED:
+            _stamp(server, attributes, resource, new, old)
+        if new is not None and resource in _CLAIMS:
+            await dra_admin_access.check(server, target, new, old)
+        if not found.validate:
+            return None
+
+        async def validate() -> None:
+            for look in found.validate:
+                await look(server, attributes, new, old)
+
+        return validate
+
+    return admit
+
+
+_CLAIMS = (
+    "resourceclaims.resource.k8s.io",
+    "resourceclaims.resource.k8s.io/status",
+    "resourceclaimtemplates.resource.k8s.io",
+)
+_CSR = "certificatesigningrequests.certificates.k8s.io"
+_STAMPED = (
+    _CSR,
+    f"{_CSR}/approval",
+    f"{_CSR}/status",
+    "devicetaintrules.resource.k8s.io",
+    "persistentvolumes/status",
+    "podcertificaterequests.certificates.k8s.io/status",
+    "resourceslices.resource.k8s.io",
+)
+
+
+def _stamp(
+    server: Server, attributes: Attributes, resource: str, new: Tree, old: Tree | None
+) -> None:
+    from kapiserver.apiserver.admission.request_defaults import (
+        STAMPS,  # knows types that few servers need
+    )
+
+    STAMPS[resource](new, old, attributes.user, timestamp(server.clock.now()))
+
+
+def _drop_repeated_owners(attributes: Attributes, new: Tree) -> None:
+    owners = metadata_of(new).get("ownerReferences")
+    if not owners:
+        return
+    seen: set[str] = set()
+    unique, repeated = [], []
+    for owner in owners:
+        text = repr(sorted(owner.items()))
+        if text not in seen:
+            unique.append(owner)
+        elif owner.get("uid") not in repeated:
+            repeated.append(owner.get("uid", ""))
+        seen.add(text)
+    if repeated:
+        metadata_of(new)["ownerReferences"] = unique
+        attributes.warnings.add(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner "
+            "references in 1.20+, and may reject such requests as early as 1.24; please fix your "
+            f"requests; duplicate UID(s) observed: {', '.join(repeated)}"
+        )

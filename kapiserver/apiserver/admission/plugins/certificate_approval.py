@@ -1,0 +1,23 @@
+"""CertificateApproval: who approves or denies may `approve` for the signer.
+
+Mirrors plugin/pkg/admission/certificates/approval.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.plugins import Attributes
+from kapiserver.apiserver.admission.plugins.signers import may
+from kapiserver.apiserver.context import Server
+
+
+async def validate(
+    server: Server, attributes: Attributes, _new: Tree | None, old: Tree | None
+) -> None:
+    """Raises Forbidden."""
+    signer = value_at(old or {}, "spec", "signerName") or ""
+    if not await may(server, attributes, "approve", signer):
+        raise attributes.forbidden(
+            f'user not permitted to approve requests with signerName "{signer}"'
+        )

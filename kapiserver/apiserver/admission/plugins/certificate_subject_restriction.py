@@ -1,0 +1,35 @@
+"""CertificateSubjectRestriction: nobody gets a client certificate of `system:masters`.
+
+Mirrors plugin/pkg/admission/certificates/subjectrestriction.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from kapiserver.api.objects import value_at
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.plugins import Attributes
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.request import MASTERS
+
+_SIGNER = "kubernetes.io/kube-apiserver-client"
+
+
+async def validate(
+    _server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
+) -> None:
+    """Raises Forbidden."""
+    if new is None or value_at(new, "spec", "signerName") != _SIGNER:
+        return
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    try:
+        pem = base64.b64decode(value_at(new, "spec", "request") or "")
+        request = x509.load_pem_x509_csr(pem)
+        groups = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    except ValueError as error:
+        raise attributes.forbidden(f"failed to parse CSR: {error}") from None
+    if any(group.value == MASTERS for group in groups):
+        raise attributes.forbidden(f"use of {_SIGNER} signer with {MASTERS} group is not allowed")

@@ -1,0 +1,39 @@
+"""DefaultTolerationSeconds: pods stay for five minutes on a node that is lost.
+
+Mirrors plugin/pkg/admission/defaulttolerationseconds.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.core import v1
+from kapiserver.api.key_order import settle
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.plugins import Attributes
+from kapiserver.apiserver.context import Server
+
+SECONDS = 300
+_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+async def admit(
+    _server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
+) -> None:
+    """Add the tolerations that are not there."""
+    if new is None or attributes.target.subresource:
+        return
+    spec = new.setdefault("spec", {})
+    found = spec.get("tolerations") or []
+    missing = [key for key in _TAINTS if not any(_tolerates(one, key) for one in found)]
+    if missing:
+        added = [
+            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": SECONDS}
+            for key in missing
+        ]
+        spec["tolerations"] = [*found, *added]
+        settle(spec, v1.PodSpec)
+
+
+def _tolerates(toleration: Tree, key: str) -> bool:
+    return (toleration.get("key") or key) == key and (
+        toleration.get("effect") or "NoExecute"
+    ) == "NoExecute"

@@ -1,0 +1,60 @@
+"""NamespaceLifecycle: nothing is created in a namespace that is not there or on its way out, and
+some namespaces stay.
+
+Mirrors pkg/admission/plugin/namespace/lifecycle of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.group import CORE
+from kapiserver.api.objects import is_terminating
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.plugins import Attributes
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import Forbidden
+from kapiserver.apiserver.status import cause
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.errors import NotFound
+
+IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
+_REVIEW = "localsubjectaccessreviews"
+
+
+async def admit(
+    server: Server, attributes: Attributes, _new: Tree | None, _old: Tree | None
+) -> None:
+    """Raises NotFound, Forbidden."""
+    target = attributes.target
+    if attributes.operation == "DELETE":
+        if target.is_namespace and attributes.name in IMMORTAL:
+            raise Forbidden(
+                "this namespace may not be deleted", resource="namespaces", name=attributes.name
+            )
+        return
+    name = target.key.namespace
+    if attributes.operation != "CREATE" or not name or target.resource.name == _REVIEW:
+        return
+    if is_terminating(await _namespace(server, name)):
+        raise Forbidden(
+            f"unable to create new content in namespace {name} because it is being terminated",
+            resource=target.resource.name,
+            group=target.resource.group,
+            name=attributes.name,
+            causes=[
+                cause(
+                    reason="NamespaceTerminating",
+                    message=f"namespace {name} is being terminated",
+                    field="metadata.namespace",
+                )
+            ],
+        )
+
+
+async def _namespace(server: Server, name: str) -> Tree:
+    namespaces = server.stores.named(CORE, "namespaces")
+    key = ObjectKey("", name)
+    try:
+        return (await namespaces.get(key, resource_version="0")).tree()
+    except NotFound:
+        # The cache may be behind another server's write.
+        return (await namespaces.get(key)).tree()

@@ -1,0 +1,32 @@
+"""Whether a user may do something with the certificates of a signer. No plugin itself.
+
+Mirrors plugin/pkg/admission/certificates.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.apiserver.admission.plugins import Attributes
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.request_info import RequestInfo
+
+_CERTIFICATES = GroupVersion("certificates.k8s.io", "v1")
+
+
+async def may(server: Server, attributes: Attributes, verb: str, signer: str) -> bool:
+    """Whether the user may `approve`, `sign` or `attest` for the signer, or for all of its
+    domain."""
+    for name in (signer, f"{signer.partition('/')[0]}/*"):
+        path = f"/apis/{_CERTIFICATES}/signers/{name}"
+        info = RequestInfo(
+            path=path,
+            verb=verb,
+            prefix="apis",
+            version=_CERTIFICATES,
+            resource="signers",
+            name=name,
+            is_item=True,
+        )
+        if (await server.authorize(attributes.user, info)).allowed:
+            return True
+    return False

@@ -1,0 +1,29 @@
+"""TaintNodesByCondition: a new node takes no pods until somebody says that it is ready.
+
+Mirrors plugin/pkg/admission/nodetaint.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.core import v1
+from kapiserver.api.key_order import settle
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.plugins import Attributes
+from kapiserver.apiserver.context import Server
+
+NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+
+async def admit(
+    _server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
+) -> None:
+    """Add the taint."""
+    if new is None or attributes.target.subresource:
+        return
+    spec = new.setdefault("spec", {})
+    taints = spec.get("taints") or []
+    same = ("key", "effect")
+    if all(tuple(one.get(n) for n in same) != tuple(NOT_READY[n] for n in same) for one in taints):
+        spec["taints"] = [*taints, dict(NOT_READY)]
+        settle(spec, v1.NodeSpec)
+        settle(new, v1.Node)

@@ -1,0 +1,1 @@
+"""Authentication: who sent a request."""

@@ -1,0 +1,189 @@
+"""Which custom kinds are served: follows the CustomResourceDefinitions and tells the scheme.
+
+Whatever changes a definition is here before the write that did it is acknowledged, where the store
+is this process's own; where it is not, `look_up` asks it once more before a path is unknown. Who
+writes the status of definitions is the controller's concern. Mirrors
+customresource_handler.go of k8s.io/apiextensions-apiserver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING
+
+from kapiserver.api.custom_kinds import Definition
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.objects import value_at
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree
+from kapiserver.storage.clock import Clock
+from kapiserver.storage.entry import Entry, ObjectKey
+from kapiserver.storage.errors import Corrupt, NotFound, StorageError
+from kapiserver.storage.object_store import ResourceStore
+from kapiserver.storage.store_registry import Stores
+from kapiserver.storage.watch_cache import CachedEvent
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.customresources.converted_objects import ConvertedObjects
+    from kapiserver.codecs.wire import Decode
+
+APIEXTENSIONS = GroupVersion("apiextensions.k8s.io", "v1")
+AGAIN_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class CustomResources:
+    """Keeps `Scheme.custom` and the stores of custom objects as the definitions say.
+
+    heads       every definition, established or not, by name; schemas left out
+    followers   called with the names of definitions that changed, after they did
+    """
+
+    def __init__(self, scheme: Scheme, stores: Stores, clock: Clock) -> None:
+        self.heads: dict[str, Tree] = {}
+        self.followers: list[Callable[[Sequence[str]], None]] = []
+        self._scheme = scheme
+        self._stores = stores
+        self._clock = clock
+        self._follows = False
+        self._stopping = False
+        self._beginning: asyncio.Task[None] | None = None
+        self._removing: set[asyncio.Task[None]] = set()
+        self._leaving: set[str] = set()
+        """Kinds that are forgotten as soon as their watches have told what they know."""
+
+    @functools.cached_property
+    def store(self) -> ResourceStore:
+        """The definitions."""
+        return self._stores.named(APIEXTENSIONS, "customresourcedefinitions")
+
+    @functools.cached_property
+    def converted(self) -> ConvertedObjects:
+        """Objects as webhooks convert them."""
+        from kapiserver.apiserver.customresources.converted_objects import ConvertedObjects
+
+        return ConvertedObjects(self._stores)
+
+    async def start(self) -> None:
+        """Learn of all definitions there are, and follow them from now on."""
+        if not self._follows:
+            self._follows = True
+            self.store.cache.follow(self._changed, self._broken)
+        try:
+            await self.store.cache.ready()
+        except StorageError as error:
+            _log.warning("custom resources: %s; trying again", error)
+            self._broken()
+            return
+        entries = self.store.cache.range(self.store.codec.prefix)
+        heads = {entry.key.name: entry for entry in entries}
+        gone = [name for name in self.heads if name not in heads]
+        self._take({**heads, **dict.fromkeys(gone)})
+
+    def stop(self) -> None:
+        """Follow them no more."""
+        self._stopping = True
+        if self._beginning is not None:
+            self._beginning.cancel()
+
+    async def look_up(self, group: str, plural: str) -> bool:
+        """Ask the store for a definition that is not known here; whether there is one."""
+        if "." not in group:
+            return False
+        try:
+            await self.store.get(ObjectKey("", f"{plural}.{group}"))
+        except NotFound:
+            return False
+        return True
+
+    async def read(self, version: GroupVersion, plural: str) -> None:
+        """Read the schema of a kind in that version, where there is one, before its first request:
+        it may be large."""
+        definition = self._scheme.custom.by_plural(version.group, plural)
+        found = None if definition is None else definition.versions.get(version.version)
+        if found is not None and not found.is_read:
+            await self._stores.aside.do(found.read)
+
+    # What the store says.
+
+    def _broken(self) -> None:
+        if not self._stopping:
+            self._clock.call_later(AGAIN_SECONDS, self._begin_again)
+
+    def _begin_again(self) -> None:
+        if not self._stopping:
+            self._beginning = asyncio.get_running_loop().create_task(self.start())
+
+    def _changed(self, events: Sequence[CachedEvent]) -> None:
+        self._take({event.path.rpartition("/")[2]: event.entry for event in events})
+
+    def _take(self, entries: dict[str, Entry | None]) -> None:
+        changes: dict[str, Definition | None] = {}
+        retired: list[str] = []
+        for name, entry in entries.items():
+            head = None if entry is None else self._head(entry)
+            if head is None:
+                self.heads.pop(name, None)
+            else:
+                self.heads[name] = head
+            before = self._scheme.custom.named(name)
+            now = self._served(head, entry)
+            if (before and before.identity) != (now and now.identity):
+                changes[name] = now
+            if before and (now is None or before.shape != now.shape):
+                retired.append(name)
+        there = {name: now for name, now in changes.items() if now is not None}
+        self._leaving.difference_update(there)
+        self._exchange(there, [name for name in retired if name in there or name not in changes])
+        gone = changes.keys() - there.keys() - self._leaving
+        if gone:
+            self._leaving.update(gone)
+            removing = asyncio.get_running_loop().create_task(self._remove(gone))
+            self._removing.add(removing)
+            removing.add_done_callback(self._removing.discard)
+        for told in self.followers:
+            told(list(entries))
+
+    async def _remove(self, names: Set[str]) -> None:
+        """Forget kinds when their watches have told of the last objects, which none could write
+        any more without them; a kind that is served anew meanwhile stays."""
+        await self._stores.delivered(names)
+        gone = names & self._leaving
+        self._leaving -= gone
+        self._exchange(dict.fromkeys(gone), list(gone))
+
+    def _exchange(self, changes: Mapping[str, Definition | None], retired: Sequence[str]) -> None:
+        if changes:
+            self._scheme.custom = self._scheme.custom.changed(changes)
+            for name in retired:
+                self._stores.retire(name)
+
+    def _head(self, entry: Entry) -> Tree | None:
+        try:
+            return self.store.codec.part(entry, self._decode_head)
+        except Corrupt as error:
+            _log.warning("a definition cannot be read, and its kind is not served: %s", error)
+            return None
+
+    def _served(self, head: Tree | None, entry: Entry | None) -> Definition | None:
+        """The definition, where its kind is served."""
+        if head is None or entry is None or not value_at(head, "status", "acceptedNames", "plural"):
+            return None
+        established = any(
+            one["type"] == "Established" and one["status"] == "True"
+            for one in head["status"].get("conditions") or ()
+        )
+        # Read in a thread, perhaps: nothing of the entry's changes.
+        load = functools.partial(self.store.codec.tree, entry)
+        return Definition(head, load) if established else None
+
+    @functools.cached_property
+    def _decode_head(self) -> Decode:
+        from kapiserver.api.apiextensions.heads import DefinitionHead
+        from kapiserver.codecs.wire import decoder
+
+        return decoder(DefinitionHead)

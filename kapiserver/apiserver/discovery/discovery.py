@@ -1,0 +1,230 @@
+"""What the server serves, in both forms: a document a level, and all of it at once.
+
+Derived from the scheme's groups and resources; no type is loaded. Mirrors
+apiserver/pkg/endpoints/discovery (and its `aggregated`) of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from kapiserver.api.custom_kinds import VERBS_OF_THE_LEAVING
+from kapiserver.api.group import Group, GroupVersion, GroupVersionKind, Resource, Subresource
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.responses import answer_tree
+from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import Answer, Response, page_not_found
+from kapiserver.codecs.media_types import MediaType
+from kapiserver.codecs.negotiation import Accepted, negotiate
+
+AGGREGATED = {
+    GroupVersionKind("apidiscovery.k8s.io", version, "APIGroupDiscoveryList"): version
+    for version in ("v2", "v2beta1")
+}
+
+
+async def answer(server: Server, request: Request) -> Answer:
+    """Answer for a path of `/api` or `/apis`. Raises UnknownResource, MethodNotAllowed."""
+    prefix, *rest = [part for part in request.path.split("/") if part]
+    if request.method != "GET":
+        raise MethodNotAllowed
+    if not rest:
+        return _root(server, request, prefix)
+    if prefix == "api":
+        if rest != ["v1"]:
+            raise UnknownResource
+        return answer_tree(server, request, resource_list(server, GroupVersion("", rest[0])))
+    named = {group.name: group for group in server.scheme.groups if group.name}
+    group = named.get(rest[0])
+    if group is None:
+        return page_not_found()
+    if len(rest) == 1:
+        return answer_tree(
+            server, request, {"kind": "APIGroup", "apiVersion": "v1"} | _group(group)
+        )
+    if rest[1] not in group.versions:
+        raise UnknownResource
+    return answer_tree(server, request, resource_list(server, GroupVersion(group.name, rest[1])))
+
+
+def _root(server: Server, request: Request, prefix: str) -> Response:
+    """`/api` or `/apis`: all of it where the client asks for that, else the first level."""
+    offered = server.codecs.media_types
+    accepted = negotiate(request.header("Accept"), offered, allows=_allows_aggregated)
+    if accepted.convert is not None:
+        return _aggregated(server, request, prefix, accepted)
+    tree = _versions(request) if prefix == "api" else group_list(server)
+    found = answer_tree(server, request, tree)
+    found.headers.append(("Vary", "Accept"))
+    return found
+
+
+def _allows_aggregated(_media: MediaType, convert: GroupVersionKind | None) -> bool:
+    return convert is None or convert in AGGREGATED
+
+
+def _aggregated(server: Server, request: Request, prefix: str, accepted: Accepted) -> Response:
+    assert accepted.convert is not None
+    tree = group_discovery_list(server, prefix, AGGREGATED[accepted.convert])
+    body = server.codecs.serializer_for(accepted.media).encode(tree)
+    etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
+    kind = accepted.convert
+    media_type = f"{accepted.media.name};g={kind.group};v={kind.version};as={kind.kind}"
+    headers = [("Vary", "Accept"), ("ETag", etag), ("Cache-Control", "public")]
+    if request.header("If-None-Match") == etag:
+        return Response(status=304, media_type=media_type, headers=headers)
+    return Response(media_type=media_type, body=body, headers=headers)
+
+
+def _versions(request: Request) -> Tree:
+    address = {"clientCIDR": "0.0.0.0/0", "serverAddress": request.header("Host")}
+    return {
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [address],
+    }
+
+
+def group_list(server: Server) -> Tree:
+    """The APIGroupList of /apis: all groups but the core one."""
+    groups = [_group(group) for group in server.scheme.groups if group.name]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def _group(group: Group) -> Tree:
+    versions = [
+        {"groupVersion": str(version), "version": version.version}
+        for version in group.group_versions
+    ]
+    return {"name": group.name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def resource_list(server: Server, version: GroupVersion) -> Tree:
+    """The APIResourceList of one version, subresources among the resources."""
+    tree: Tree = {"kind": "APIResourceList"}
+    if version.group:  # the core group never said what it is
+        tree["apiVersion"] = "v1"
+    tree["groupVersion"] = str(version)
+    tree["resources"] = [
+        entry
+        for resource in _served(server, version)
+        for entry in (
+            _resource(server, resource),
+            *(_subresource(resource, s) for s in _below(resource)),
+        )
+    ]
+    return tree
+
+
+def _served(server: Server, version: GroupVersion) -> list[Resource]:
+    resources = server.scheme.resources(version.group)
+    return [resource for resource in resources if version.version in resource.versions]
+
+
+def _verbs(server: Server, resource: Resource) -> list[str]:
+    if not resource.definition:
+        return sorted(resource.verbs)
+    # Those of custom kinds come in an order of their own.
+    definition = server.scheme.custom.named(resource.definition)
+    is_leaving = definition is not None and definition.leaving
+    return list(VERBS_OF_THE_LEAVING if is_leaving else resource.verbs)
+
+
+def _below(resource: Resource) -> list[Subresource]:
+    if resource.definition:
+        return list(resource.subresources)
+    return sorted(resource.subresources, key=lambda one: one.name)
+
+
+def _resource(server: Server, resource: Resource) -> Tree:
+    tree: Tree = {
+        "name": resource.name,
+        "singularName": resource.singular_name,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": _verbs(server, resource),
+    }
+    if resource.short_names:
+        tree["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        tree["categories"] = list(resource.categories)
+    if resource.stored:
+        tree["storageVersionHash"] = storage_version_hash(resource)
+    return tree
+
+
+def _subresource(resource: Resource, subresource: Subresource) -> Tree:
+    tree: Tree = {
+        "name": f"{resource.name}/{subresource.name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+    }
+    kind = subresource.kind
+    if kind is not None and kind.group != resource.group:
+        tree |= {"group": kind.group, "version": kind.version}
+    tree["kind"] = kind.kind if kind is not None else resource.kind
+    tree["verbs"] = sorted(subresource.verbs)
+    return tree
+
+
+def storage_version_hash(resource: Resource) -> str:
+    """Changes when the version in which objects are stored does: 8 bytes of a SHA-256."""
+    group = resource.group if resource.kept_in is None else resource.kept_in
+    kind = f"{group}/{resource.storage_version}/{resource.kind}"
+    return base64.b64encode(hashlib.sha256(kind.encode()).digest()[:8]).decode()
+
+
+def group_discovery_list(server: Server, prefix: str, version: str) -> Tree:
+    """The APIGroupDiscoveryList of `/api` (the core group) or `/apis` (all others)."""
+    groups = [group for group in server.scheme.groups if bool(group.name) == (prefix == "apis")]
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": f"apidiscovery.k8s.io/{version}",
+        "metadata": {},
+        "items": [
+            {
+                "metadata": {"name": group.name} if group.name else {},
+                "versions": [_version_discovery(server, one) for one in group.group_versions],
+            }
+            for group in groups
+        ],
+    }
+
+
+def _version_discovery(server: Server, version: GroupVersion) -> Tree:
+    resources = [
+        _resource_discovery(server, resource, version) for resource in _served(server, version)
+    ]
+    return {"version": version.version, "resources": resources, "freshness": "Current"}
+
+
+def _resource_discovery(server: Server, resource: Resource, version: GroupVersion) -> Tree:
+    kind = version.with_kind(resource.kind)
+    tree: Tree = {
+        "resource": resource.name,
+        "responseKind": _kind(kind),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular_name,
+        "verbs": _verbs(server, resource),
+    }
+    if resource.short_names:
+        tree["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        tree["categories"] = list(resource.categories)
+    if resource.subresources:
+        tree["subresources"] = [
+            {
+                "subresource": subresource.name,
+                "responseKind": _kind(subresource.kind or kind),
+                "verbs": sorted(subresource.verbs),
+            }
+            for subresource in _below(resource)
+        ]
+    return tree
+
+
+def _kind(kind: GroupVersionKind) -> Tree:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}

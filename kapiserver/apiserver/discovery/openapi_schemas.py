@@ -1,0 +1,322 @@
+"""Schemas of declared types, for OpenAPI v3 and v2. Knows no path and no request.
+
+Names of schemas are those of Kubernetes' own documents, by which generated clients know them.
+Mirrors kube-openapi's definitions of k8s.io/api.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeGuard
+
+from kapiserver.api.custom_kinds import CustomKind, CustomList
+from kapiserver.api.group import CORE, GroupVersion, GroupVersionKind
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import (
+    Field,
+    Kind,
+    Leaf,
+    ListOf,
+    MapOf,
+    Message,
+    Scalar,
+    Shape,
+    Tree,
+    Type,
+    description,
+)
+from kapiserver.apiserver.discovery import openapi_custom
+from kapiserver.apiserver.discovery.openapi_descriptions import TYPE_META
+
+Dialect = Literal["v2", "v3"]
+
+_PREFIX = {"v3": "#/components/schemas/", "v2": "#/definitions/"}
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_ELSEWHERE = {
+    "Quantity": "io.k8s.apimachinery.pkg.api.resource",
+    "IntOrString": "io.k8s.apimachinery.pkg.util.intstr",
+    "RawExtension": "io.k8s.apimachinery.pkg.runtime",
+}
+"""Leaves that are declared outside of meta/v1 in Go."""
+_PACKAGES = {
+    "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
+    "apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
+}
+"""Groups that are declared outside of k8s.io/api in Go."""
+_OF_EVERY_VERSION = ("DeleteOptions", "WatchEvent")
+"""Kinds of meta/v1 that are registered in all group-versions."""
+_UNVERSIONED = ("meta.k8s.io", "apidiscovery.k8s.io")
+
+_SCALARS: Mapping[str, Tree] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "double": {"type": "number", "format": "double"},
+    "bytes": {"type": "string", "format": "byte"},
+    "any": {},
+}
+_ZEROS: Mapping[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0}
+
+_UNIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "io.k8s.api.core.v1.AppArmorProfile": ("type", ("localhostProfile",)),
+    "io.k8s.api.core.v1.PodSchedulingGroup": ("", ("podGroupName",)),
+    "io.k8s.api.core.v1.SeccompProfile": ("type", ("localhostProfile",)),
+    "io.k8s.api.flowcontrol.v1.LimitResponse": ("type", ("queuing",)),
+    "io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec": ("type", ("exempt", "limited")),
+    "io.k8s.api.flowcontrol.v1.Subject": ("kind", ("group", "serviceAccount", "user")),
+    "io.k8s.api.lifecycle.v1alpha1.EvictionRequestTarget": ("", ("pod",)),
+    "io.k8s.api.lifecycle.v1alpha1.EvictionTarget": ("", ("pod",)),
+    **{
+        f"io.k8s.api.scheduling.{version}.{name}": ("", members)
+        for version in ("v1alpha3", "v1beta1")
+        for name, members in {
+            "CompositeDisruptionMode": ("all", "single"),
+            "CompositePodGroupSchedulingPolicy": ("basic", "gang"),
+            "DisruptionMode": ("all", "single"),
+            "PodGroupSchedulingPolicy": ("basic", "gang"),
+            "WorkloadCompositePodGroupDisruptionMode": ("all", "single"),
+            "WorkloadCompositePodGroupSchedulingPolicy": ("basic", "gang"),
+            "WorkloadPodGroupDisruptionMode": ("all", "single"),
+            "WorkloadPodGroupSchedulingPolicy": ("basic", "gang"),
+        }.items()
+    },
+}
+"""Structs of which one member counts: the field that says which, where there is one, and them."""
+
+PATCH = f"{_META}.Patch"
+VERSION_INFO = "io.k8s.apimachinery.pkg.version.Info"
+_INFO_FIELDS = (
+    "major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion",
+    "compiler", "platform",
+)  # fmt: skip
+_INFO_OPTIONAL = (
+    "emulationMajor", "emulationMinor", "minCompatibilityMajor", "minCompatibilityMinor",
+)  # fmt: skip
+UNDECLARED: Mapping[str, Tree] = {
+    PATCH: {
+        "description": (
+            "A patch of an object. The Content-Type of the request names its form: JSON patch, "
+            "JSON merge patch, strategic merge patch or server-side apply."
+        ),
+        "type": "object",
+    },
+    VERSION_INFO: {
+        "description": "The Kubernetes version that the server implements.",
+        "type": "object",
+        "required": list(_INFO_FIELDS),
+        "properties": {
+            name: {"type": "string"} for name in sorted((*_INFO_FIELDS, *_INFO_OPTIONAL))
+        },
+    },
+}
+"""Schemas of what is no declared type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schemas:
+    """Schemas of types and of all that they hold.
+
+    groups   package below `api` to the name of its group
+    every    all group-versions that have types
+    """
+
+    dialect: Dialect
+    groups: Mapping[str, str]
+    every: Sequence[GroupVersion]
+
+    def reference(self, name: str) -> Tree:
+        """A reference to the schema of that name."""
+        return {"$ref": _PREFIX[self.dialect] + name}
+
+    def ref(self, type_: type[Type]) -> Tree:
+        """A reference to the schema of a type."""
+        return self.reference(schema_name(type_))
+
+    def collect(self, roots: Iterable[type[Type]]) -> Tree:
+        """The schemas of the roots and of every type below them, by name."""
+        found: dict[str, Tree] = {}
+        waiting = deque(roots)
+        while waiting:
+            type_ = waiting.popleft()
+            name = schema_name(type_)
+            if name in found:
+                continue
+            if issubclass(type_, Leaf):
+                found[name] = self._leaf(type_)
+                continue
+            if issubclass(type_, CustomKind):
+                found[name] = openapi_custom.object_schema(type_.version, self.ref, self.dialect)
+            elif issubclass(type_, CustomList):
+                found[name] = openapi_custom.list_schema(type_.version, self.ref, self.dialect)
+                waiting.append(type_.version.type)
+            else:
+                found[name] = self._object(type_)
+            waiting.extend(_messages(type_))
+        return found
+
+    def _leaf(self, type_: type[Leaf]) -> Tree:
+        schema = dict(type_.openapi)
+        if self.dialect == "v2" and "oneOf" in schema:  # which v2 cannot say
+            schema = {"type": "string"}
+            if type_.__name__ == "IntOrString":
+                schema["format"] = "int-or-string"
+        return _described(description(type_), schema)
+
+    def _object(self, type_: type[Type]) -> Tree:
+        properties: Tree = {}
+        required = []
+        for flat in type_.flat_fields():
+            properties[flat.field.name] = self._property(flat.field)
+            if flat.field.declaration.required:
+                required.append(flat.field.name)
+        schema = _described(description(type_), {"type": "object"})
+        if required:
+            schema["required"] = required
+        if properties:
+            schema["properties"] = dict(sorted(properties.items()))
+        if type_.atomic:
+            schema["x-kubernetes-map-type"] = "atomic"
+        union = _UNIONS.get(schema_name(type_))
+        if union:
+            schema["x-kubernetes-unions"] = [_union(*union)]
+        kinds = self._kinds(type_)
+        if kinds:
+            schema["x-kubernetes-group-version-kind"] = [
+                {"group": one.group, "kind": one.kind, "version": one.version} for one in kinds
+            ]
+        return schema
+
+    def _kinds(self, type_: type[Type]) -> list[GroupVersionKind]:
+        """What objects of the type say they are."""
+        if not (issubclass(type_, Kind) or type_.__name__ in _OF_EVERY_VERSION):
+            return []
+        _, _, package, version, *_ = type_.__module__.split(".")
+        if package != "meta":
+            return [GroupVersionKind(self.groups[package], version, type_.__name__)]
+        versions = self.every if type_.__name__ in _OF_EVERY_VERSION else (CORE,)
+        return [one.with_kind(type_.__name__) for one in versions]
+
+    def _property(self, field: Field) -> Tree:
+        declaration = field.declaration
+        schema = self._shape(field.shape)
+        beside: Tree = {}
+        default = _default(field) if self.dialect == "v3" else None
+        if default is not None:
+            beside["default"] = default
+        if declaration.enum:
+            beside["enum"] = sorted(declaration.enum)
+        beside |= _extensions(field)
+        text = declaration.doc or TYPE_META.get(field.name, "")
+        return _described(text, self._beside(schema, beside, described=bool(text)))
+
+    def _beside(self, schema: Tree, beside: Tree, *, described: bool) -> Tree:
+        if self.dialect == "v3" and "$ref" in schema and (beside or described):
+            schema = {"allOf": [schema]}  # in v3 a reference stands alone
+        return schema | beside
+
+    def _shape(self, shape: Shape) -> Tree:
+        if isinstance(shape, Scalar):
+            return dict(_SCALARS[shape.name])
+        if isinstance(shape, ListOf):
+            return {"type": "array", "items": self._item(shape.item)}
+        if isinstance(shape, MapOf):
+            return {"type": "object", "additionalProperties": self._item(shape.value)}
+        if _is_inline(shape.type):
+            return dict(shape.type.openapi)
+        return self.ref(shape.type)
+
+    def _item(self, shape: Shape) -> Tree:
+        schema = self._shape(shape)
+        if self.dialect == "v2":
+            return schema
+        if isinstance(shape, Scalar) and shape.name in _ZEROS:
+            return schema | {"default": _ZEROS[shape.name]}
+        if isinstance(shape, Message) and not issubclass(shape.type, Leaf):
+            return self._beside(schema, {"default": {}}, described=False)
+        return schema
+
+
+def schemas_of(scheme: Scheme, dialect: Dialect) -> Schemas:
+    """What writes the schemas of a scheme's types."""
+    groups = scheme.declared_groups
+    every = [
+        GroupVersion(group.name, version)
+        for group in groups
+        if group.name not in _UNVERSIONED
+        for version in sorted(group.declared_versions)
+    ]
+    return Schemas(dialect, {group.package: group.name for group in groups}, sorted(every))
+
+
+def _default(field: Field) -> Any:
+    """What stands in for a field that is left out; None: nothing."""
+    if field.declaration.default is not None:
+        return field.declaration.default
+    if field.pointer:
+        return None
+    if isinstance(field.shape, Scalar):
+        return _ZEROS.get(field.shape.name) if field.declaration.always else None
+    if isinstance(field.shape, Message) and not issubclass(field.shape.type, Leaf):
+        return {}
+    return None
+
+
+def _union(discriminator: str, members: Sequence[str]) -> Tree:
+    says: Tree = {"discriminator": discriminator} if discriminator else {}
+    names = {name: name[:1].upper() + name[1:] for name in members}
+    return says | {"fields-to-discriminateBy": names}
+
+
+def _extensions(field: Field) -> Tree:
+    """How lists merge: in server-side apply, and in a strategic merge patch."""
+    declaration = field.declaration
+    found: Tree = {}
+    if isinstance(field.shape, ListOf):
+        if declaration.keys:
+            found["x-kubernetes-list-map-keys"] = list(declaration.keys)
+        found["x-kubernetes-list-type"] = (
+            "map" if declaration.keys else "set" if declaration.set else "atomic"
+        )
+    elif declaration.atomic:
+        found["x-kubernetes-map-type"] = "atomic"
+    if declaration.merge:
+        found["x-kubernetes-patch-merge-key"] = declaration.merge
+    strategies = ["merge"] if declaration.merge is not None else []
+    strategies += [declaration.patch] if declaration.patch else []
+    if strategies:
+        found["x-kubernetes-patch-strategy"] = ",".join(strategies)
+    return found
+
+
+def _described(text: str, schema: Tree) -> Tree:
+    return {"description": text, **schema} if text else schema
+
+
+def _messages(type_: type[Type]) -> list[type[Type]]:
+    """The types that the fields of a type refer to."""
+    found = []
+    for flat in type_.flat_fields():
+        shape: Any = flat.field.shape
+        while isinstance(shape, ListOf | MapOf):
+            shape = shape.item if isinstance(shape, ListOf) else shape.value
+        if isinstance(shape, Message) and not _is_inline(shape.type):
+            found.append(shape.type)
+    return found
+
+
+def _is_inline(type_: type[Type]) -> TypeGuard[type[Leaf]]:
+    return issubclass(type_, Leaf) and type_.openapi.get("type") == "array"
+
+
+def schema_name(type_: type[Type]) -> str:
+    """`io.k8s.api.core.v1.Pod`."""
+    if issubclass(type_, CustomKind | CustomList):
+        return openapi_custom.schema_name(type_.version, type_.__name__)
+    parts = type_.__module__.split(".")  # kapiserver api <package> <version> ...
+    if parts[2] in ("meta", "leaves", "quantity", "runtime"):
+        return f"{_ELSEWHERE.get(type_.__name__, _META)}.{type_.__name__}"
+    package = _PACKAGES.get(parts[2], f"io.k8s.api.{parts[2]}")
+    return f"{package}.{parts[3]}.{type_.__name__}"

@@ -1,0 +1,47 @@
+"""Small answers about the server itself: /version, health, the list of paths."""
+
+from __future__ import annotations
+
+import orjson
+
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import MethodNotAllowed
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import Answer, Response, page_not_found
+from kapiserver.apiserver.version import version_info
+
+
+def indented(tree: Tree) -> Response:
+    """A tree that is no object of the API, indented by two as Go's own endpoints do."""
+    return Response(body=orjson.dumps(tree, option=orjson.OPT_INDENT_2))
+
+
+async def version(server: Server, request: Request) -> Answer:
+    """Which version this is."""
+    if request.path.strip("/") != "version":
+        return page_not_found()
+    if request.method != "GET":
+        raise MethodNotAllowed
+    return indented(version_info())
+
+
+async def health(server: Server, request: Request) -> Answer:
+    """Whether the server is alive or ready."""
+    parts = [part for part in request.path.split("/") if part]
+    return await server.health.answer(parts, request.query)
+
+
+async def paths(server: Server, request: Request) -> Answer:
+    """All paths that are no resource."""
+    if request.path.strip("/"):
+        return page_not_found()
+    found = {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"}
+    for path in ("healthz", "livez", "readyz"):
+        found |= {f"/{path}", *(f"/{path}/{name}" for name in server.health.probes(path))}
+    for group in server.scheme.groups:
+        root = "/apis/" + group.name if group.name else "/api"
+        found |= {root, *(f"{root}/{one}" for one in group.versions)}
+        if group.name:
+            found |= {f"/openapi/v3{root}/{one}" for one in group.versions}
+    return indented({"paths": sorted(found)})

@@ -1,0 +1,1 @@
+"""What answers requests for resources: negotiation, bodies, handlers of verbs, subresources."""

@@ -1,0 +1,80 @@
+"""componentstatuses: what the server finds when it asks its store how it is.
+
+Deprecated for long; kubectl still asks. Mirrors pkg/registry/core/componentstatus of Kubernetes.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.negotiation import Wanted, wanted
+from kapiserver.apiserver.endpoints.object_responses import answer_plain, now, table_of
+from kapiserver.apiserver.endpoints.options import read_options, selection_of
+from kapiserver.apiserver.endpoints.tables import metadata_alone
+from kapiserver.apiserver.errors import NoSuchForm
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.target import Target, target_of
+from kapiserver.storage.errors import NotFound
+
+STORE = "etcd-0"
+"""What the store is called, whatever it is."""
+
+
+async def get(server: Server, request: Request) -> Answer:
+    """Answer with the status of one component. Raises NotFound."""
+    target, form = target_of(server, request), wanted(server, request)
+    if target.key.name != STORE:
+        raise NotFound(resource="componentstatuses", group="", name=target.key.name)
+    return _answer(server, request, form, target, await _store_status(server))
+
+
+async def list_(server: Server, request: Request) -> Answer:
+    """Answer with the statuses of all components."""
+    target, form = target_of(server, request), wanted(server, request)
+    options = read_options(server, request, "ListOptions")
+    selection = selection_of(request, options, target.resource)
+    found = [await _store_status(server)]
+    items = [one for one in found if selection.matches({}, {"metadata.name": STORE})]
+    metadata: Tree = {}
+    if form.is_table:
+        table = table_of(server, request, form, target)
+        tree = table.head(metadata)
+        tree["rows"] = [table.row(one, now(server)) for one in items]
+    elif form.convert is not None:
+        if not form.convert.kind.endswith("List"):
+            raise NoSuchForm("you requested PartialObjectMetadata, but the object is a list")
+        version = form.convert.group_version
+        tree = {"kind": form.convert.kind, "apiVersion": str(version), "metadata": metadata}
+        tree["items"] = [metadata_alone(one, version) for one in items]
+    else:
+        bare = [{k: v for k, v in one.items() if k not in ("kind", "apiVersion")} for one in items]
+        tree = {
+            "kind": "ComponentStatusList", "apiVersion": "v1", "metadata": metadata, "items": bare
+        }  # fmt: skip
+    return answer_plain(server, form, tree)
+
+
+def _answer(server: Server, request: Request, form: Wanted, target: Target, obj: Tree) -> Answer:
+    if form.is_table:
+        table = table_of(server, request, form, target)
+        tree = table.head({})
+        tree["rows"].append(table.row(obj, now(server)))
+        return answer_plain(server, form, tree)
+    if form.convert is not None:
+        return answer_plain(server, form, metadata_alone(obj, form.convert.group_version))
+    return answer_plain(server, form, obj)
+
+
+async def _store_status(server: Server) -> Tree:
+    try:
+        await server.health.alive["storage"]()
+        condition = {"type": "Healthy", "status": "True", "message": "ok"}
+    except Exception as error:  # whatever a probe raises is the finding
+        condition = {"type": "Healthy", "status": "Unknown", "error": str(error)}
+    return {
+        "kind": "ComponentStatus",
+        "apiVersion": "v1",
+        "metadata": {"name": STORE},
+        "conditions": [condition],
+    }

@@ -1,0 +1,223 @@
+"""PATCH with a configuration: server-side apply of an object, its status or its scale.
+
+Mirrors applyPatcher of k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kapiserver.api import last_applied, typed_values
+from kapiserver.api.errors import BadObject, FieldConflicts
+from kapiserver.api.fieldsets import Fields, difference
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.managed_fields import (
+    FieldManager,
+    Manager,
+    conflicts_of,
+    managed_fields_of,
+    named,
+)
+from kapiserver.api.merge_schema import schema_of
+from kapiserver.api.objects import annotations_of, uid_of
+from kapiserver.api.types import Tree, Value
+from kapiserver.apiserver.admission.chain import admission
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.decode import (
+    FieldValidation,
+    check_name,
+    field_validation,
+    place,
+    to_hub,
+)
+from kapiserver.apiserver.endpoints.field_managers import field_manager, now_of, put_entries
+from kapiserver.apiserver.endpoints.negotiation import wanted
+from kapiserver.apiserver.endpoints.object_responses import answer_entry
+from kapiserver.apiserver.endpoints.options import apply_rules, is_dry_run, read_options
+from kapiserver.apiserver.endpoints.tables import in_version
+from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.target import Target
+from kapiserver.codecs import cbor, json, yaml
+from kapiserver.codecs.bounds import MAX_VALUES
+from kapiserver.codecs.errors import CodecError
+from kapiserver.codecs.trees import read_tree
+from kapiserver.storage.errors import ObjectConflict
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What a client applies, as it wrote it, and what it wrote twice."""
+
+    tree: Tree
+    duplicates: str = ""
+
+
+def _read_yaml(data: bytes) -> Configuration:
+    """JSON is YAML, and read as such many times faster."""
+    if data.lstrip()[:1] == b"{":
+        try:
+            json.check_values(data, MAX_VALUES)
+            value = json.read_document(data)
+        except CodecError:
+            pass
+        else:
+            repeated = json.duplicate_fields(data, value)
+            return _configuration(value, ", ".join(repeated))
+    document = yaml.read_first(data)
+    lines = "\n".join(document.duplicates)
+    return _configuration(document.value, f"yaml: unmarshal errors:\n{lines}" if lines else "")
+
+
+def _read_cbor(data: bytes) -> Configuration:
+    return _configuration(cbor.read_document(data), "")
+
+
+def _configuration(value: Value, duplicates: str) -> Configuration:
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        raise BadRequest("error decoding YAML: the configuration is no object")
+    return Configuration(tree=value, duplicates=duplicates)
+
+
+APPLY_TYPES: dict[str, tuple[str, Callable[[bytes], Configuration]]] = {
+    "application/apply-patch+yaml": ("YAML", _read_yaml),
+    "application/apply-patch+cbor": ("CBOR", _read_cbor),
+}
+"""By the body's media type: its name in messages, and what reads it."""
+
+
+async def apply(server: Server, request: Request, target: Target, media: str) -> Answer:
+    """Apply the configuration in the body and answer with the object as it was stored."""
+    form = wanted(server, request)
+    data = await request.read_body(server.config.body_limit)
+    options = read_options(server, request, "PatchOptions", rules=apply_rules)
+    config = _read(media, data, request, field_validation(options))
+    _check(server, target, config)
+    manager = options["fieldManager"]
+    fields = field_manager(server, target)
+    now = now_of(server)
+
+    def change(current: Tree | None) -> Tree:
+        live = None if current is None else in_version(server.scheme, current, target.version)
+        if live is None and uid_of(config):
+            raise _no_such_uid(target, uid_of(config))
+        ours = config if target.view is None else target.view.configuration(live or {}, config)
+        if live is not None and target.resource.definition:
+            _check_live(fields, live, ours)
+        merged, entries = _applied(fields, live, ours, manager, now, options.get("force") is True)
+        is_kubectl = target.view is None and manager == last_applied.MANAGER
+        if is_kubectl and last_applied.ANNOTATION in annotations_of(merged):
+            noted = copy.deepcopy(merged)
+            last_applied.note(noted, ours)
+            merged = merged if noted == merged else noted
+        if current is not None and merged is live and entries == managed_fields_of(live):
+            return current
+        return _to_hub(server, target, merged, entries)
+
+    dry_run = is_dry_run(options)
+    written = await target.store.update(
+        target.key,
+        change,
+        subresource=target.subresource,
+        admit=admission(server, request, target, dry_run=dry_run),
+        dry_run=dry_run,
+        may_create=not target.subresource,
+    )
+    for text in written.warnings:
+        request.warnings.add(text)
+    status = 201 if written.outcome == "created" else 200
+    return answer_entry(server, request, form, target, written.entry, status)
+
+
+def _read(media: str, data: bytes, request: Request, validation: FieldValidation) -> Tree:
+    name, read = APPLY_TYPES[media]
+    try:
+        config = read(data)
+    except CodecError as error:
+        raise BadRequest(f"error decoding {name}: {error}") from None
+    if config.duplicates and validation == "Strict":
+        raise BadRequest(f"error strict decoding {name}: {config.duplicates}")
+    if config.duplicates and validation == "Warn":
+        request.warnings.add(config.duplicates)
+    return config.tree
+
+
+def _check(server: Server, target: Target, config: Tree) -> None:
+    """See that the configuration is one of the target's kind. Raises BadRequest, BadObject."""
+    for name, value in (("kind", config.get("kind")), ("apiVersion", config.get("apiVersion"))):
+        if not isinstance(value, str):
+            raise BadRequest(f"Object '{name.title() if name == 'kind' else name}' is missing")
+    metadata = config.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise BadRequest("metadata is no object")
+    try:
+        kind = GroupVersion.parse(config["apiVersion"]).with_kind(config["kind"])
+    except ValueError as error:
+        raise BadRequest(str(error)) from None
+    if kind != target.kind:
+        raise BadRequest(f"invalid object type: {kind}")
+    if target.view is not None:
+        node = schema_of(server.scheme.type_of(target.kind))
+        try:
+            typed_values.check(node, config)
+        except typed_values.SchemaMismatch as error:
+            raise BadObject(f"failed to create typed patch object: {error}") from None
+
+
+def _check_live(fields: FieldManager, live: Tree, config: Tree) -> None:
+    """See that what is stored fits its schema, which may be younger. Raises BadObject, of the
+    configuration where that does not fit either."""
+    try:
+        typed_values.check(fields.schemas.node(fields.version), live)
+    except typed_values.SchemaMismatch as error:
+        fields.said(config)
+        raise BadObject(f"failed to create typed live object ({named(live)}): {error}") from None
+
+
+def _applied(
+    fields: FieldManager, live: Tree | None, config: Tree, manager: str, now: str, force: bool
+) -> tuple[Tree, list[Tree]]:
+    """The merged object and its managedFields. Raises FieldConflicts, BadObject."""
+    try:
+        return fields.apply(live, config, manager=manager, now=now, force=force)
+    except FieldConflicts as error:
+        if manager != last_applied.MANAGER or live is None:
+            raise
+        node = fields.schemas.node(fields.version)
+        left = _without(error, last_applied.unchanged_since(node, live))
+        if left:
+            raise conflicts_of(left) from None
+    return fields.apply(live, config, manager=manager, now=now, force=True)
+
+
+def _without(error: FieldConflicts, allowed: Fields) -> dict[Manager, Fields]:
+    left = {one: difference(fields, allowed) for one, fields in error.conflicts.items()}
+    return {one: fields for one, fields in left.items() if fields}
+
+
+def _to_hub(server: Server, target: Target, merged: Tree, entries: list[Tree]) -> Tree:
+    """What came out, canonical, defaulted, in the hub version and in its place."""
+    kind = target.version.with_kind(target.resource.kind)
+    try:
+        tree = read_tree(server.scheme.type_of(kind), merged, [])
+    except CodecError as error:
+        raise BadRequest(str(error)) from None
+    obj = to_hub(server.scheme, target, tree)
+    place(target, obj)
+    check_name(target, obj)
+    put_entries(obj, entries)
+    return obj
+
+
+def _no_such_uid(target: Target, uid: str) -> ObjectConflict:
+    return ObjectConflict(
+        f"uid mismatch: the provided object specified uid {uid}, and no existing object was found",
+        resource=target.resource.name,
+        group=target.resource.group,
+        name=target.key.name,
+    )

@@ -1,0 +1,80 @@
+"""GET of a collection's changes. Mirrors the watch half of ListResource of k8s.io/apiserver."""
+
+from __future__ import annotations
+
+import random
+
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.negotiation import Wanted, wanted_stream
+from kapiserver.apiserver.endpoints.object_responses import now, table_of
+from kapiserver.apiserver.endpoints.options import read_options, selection_of
+from kapiserver.apiserver.endpoints.watch_frames import MetadataFramer, TableFramer
+from kapiserver.apiserver.errors import status_of
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import Answer, Running, Stream
+from kapiserver.apiserver.status import status
+from kapiserver.apiserver.target import Target, target_of
+from kapiserver.storage.entry import Form, form_of
+from kapiserver.storage.query import Framer, WatchQuery, WatchSink
+
+
+async def watch(server: Server, request: Request) -> Answer:
+    """Answer with a stream of events."""
+    target = target_of(server, request)
+    form = wanted_stream(server, request)
+    options = read_options(server, request, "ListOptions")
+    query = WatchQuery(
+        framer=_framer(server, request, form, target),
+        namespace=target.key.namespace,
+        selection=selection_of(request, options, target.resource),
+        resource_version=options.get("resourceVersion") or "",
+        match=options.get("resourceVersionMatch") or "",
+        continue_token=options.get("continue") or "",
+        initial_events=options.get("sendInitialEvents"),
+        bookmarks=bool(options.get("allowWatchBookmarks")),
+    )
+
+    async def open_(sink: WatchSink) -> Running:
+        if form.convert is None:
+            await _learn(target, form_of(target.version, form.media.extension))
+        return await target.store.watch(query, sink)
+
+    return Stream(media_type=form.media.stream_type, open=open_, timeout=_seconds(server, options))
+
+
+async def _learn(target: Target, form: Form) -> None:
+    """Do aside of the event loop what the first object of a kind needs."""
+    store = target.store
+    if not store.documents.has_learnt(form):
+        await store.cache.ready()
+        await store.documents.learn(store.cache.range(store.codec.prefix), form)
+
+
+def _seconds(server: Server, options: Tree) -> float:
+    """How long the stream lasts: what the client asks, else long and never the same twice, so
+    that the watches of a busy moment do not all come back in one."""
+    asked: int | None = options.get("timeoutSeconds")
+    return asked if asked else server.config.min_request_timeout * (1 + random.random())
+
+
+def _framer(server: Server, request: Request, form: Wanted, target: Target) -> Framer:
+    def status_tree(error: Exception) -> Tree:
+        found = status_of(error, request.info)
+        return found or status(code=500, reason="InternalError", message="watch ended")
+
+    plain = target.store.framer(form_of(target.version, form.media.extension), status_tree)
+    if form.convert is None:
+        return plain
+    if form.is_table:
+        table = table_of(server, request, form, target)
+        hub = server.scheme.hub_of(target.resource)
+        return TableFramer(
+            server.codecs,
+            form.media,
+            plain,
+            table,
+            empty=lambda metadata: target.store.documents.empty(hub, metadata),
+            now=lambda: now(server),
+        )
+    return MetadataFramer(server.codecs, form.media, plain, form.convert.group_version)

@@ -1,0 +1,187 @@
+"""Questions to the server that are answered and never stored: who is this, and who may do what.
+
+Every answer comes from the two seams, `Server.authentication` and `Server.authorize`; nothing
+here knows how they find out. Mirrors pkg/registry/authentication and pkg/registry/authorization
+of Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from kapiserver.api.authorization import validation
+from kapiserver.api.errors import FieldError, InvalidObject
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.objects import kind_of
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.decode import decode_object, field_validation, place, read_body
+from kapiserver.apiserver.endpoints.field_managers import follow
+from kapiserver.apiserver.endpoints.negotiation import Wanted
+from kapiserver.apiserver.endpoints.object_responses import answer_plain
+from kapiserver.apiserver.endpoints.options import read_options
+from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.request import Request, User
+from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.target import target_of
+from kapiserver.codecs.negotiation import negotiate, wants_pretty
+
+Ask: TypeAlias = Callable[[Server, Request, Tree], Awaitable[Tree]]
+"""From the question, as the client sent it, to the answer. Raises BadRequest, InvalidObject."""
+
+API_AUDIENCE = "https://kubernetes.default.svc.cluster.local"
+"""For whom tokens are meant that do not say it."""
+_INVALID_TOKEN = "invalid bearer token"
+_ANY = "*"
+
+
+async def review(server: Server, request: Request) -> Answer:
+    """Answer a question. Raises NotAcceptable for a Table: there is nothing to list."""
+    target = target_of(server, request)
+    accepted = negotiate(request.header("Accept"), server.codecs.media_types)
+    human = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
+    form = Wanted(media=accepted.media, pretty=accepted.media.pretty and (accepted.pretty or human))
+    body = await read_body(server, request)
+    options = read_options(server, request, "CreateOptions")
+    question = decode_object(server, target, body, field_validation(options), request.warnings)
+    place(target, question)
+    follow(server, request, target, options, live=None, new=question)
+    answer = await QUESTIONS[target.resource.kind](server, request, question)
+    return answer_plain(server, form, answer, 201)
+
+
+# Who is this?
+
+
+async def _token_review(server: Server, _request: Request, question: Tree) -> Tree:
+    spec = question["spec"]
+    if not spec.get("token"):
+        raise BadRequest("token is required for TokenReview in authentication")
+    accounts, token = server.authentication.accounts, spec["token"]
+    ours = accounts.audiences if accounts is not None else (API_AUDIENCE,)
+    wanted = spec.get("audiences") or list(ours)
+    status: Tree = {"user": {}}
+    # Tokens of the file say nothing of an audience: they are meant for this server.
+    meant = [one for one in wanted if one in ours]
+    user = server.authentication.tokens.get(token) if meant else None
+    if user is None and accounts is not None:
+        users = {one: await accounts.user_of(token, (one,)) for one in wanted}
+        meant = [one for one in wanted if users[one] is not None]
+        user = users[meant[0]] if meant else None
+    if user is None:
+        status["error"] = _INVALID_TOKEN
+    else:
+        status = {"authenticated": True, "user": _user_info(user), "audiences": meant}
+    return {**question, "status": status}
+
+
+async def _self_subject_review(server: Server, request: Request, question: Tree) -> Tree:
+    moment = datetime.fromtimestamp(server.clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "kind": question["kind"],
+        "apiVersion": question["apiVersion"],
+        "metadata": {"creationTimestamp": moment},
+        "status": {"userInfo": _user_info(request.user)},
+    }
+
+
+def _user_info(user: User) -> Tree:
+    found: Tree = {"username": user.name}
+    if user.uid:
+        found["uid"] = user.uid
+    if user.groups:
+        found["groups"] = list(user.groups)
+    if user.extra:
+        found["extra"] = {name: list(values) for name, values in sorted(user.extra.items())}
+    return found
+
+
+# Who may do what?
+
+
+async def _subject_access(server: Server, request: Request, question: Tree) -> Tree:
+    _check(question, validation.subject_access_review(question))
+    return await _access(server, question, _subject(question["spec"]))
+
+
+async def _local_subject_access(server: Server, request: Request, question: Tree) -> Tree:
+    _check(question, validation.local_subject_access_review(question))
+    return await _access(server, question, _subject(question["spec"]))
+
+
+async def _self_subject_access(server: Server, request: Request, question: Tree) -> Tree:
+    _check(question, validation.self_subject_access_review(question))
+    return await _access(server, question, request.user)
+
+
+def _check(question: Tree, errors: Iterable[FieldError]) -> None:
+    found = list(errors)
+    if found:  # the kind is missing in kube-apiserver's words, too
+        group = kind_of(question).group
+        raise InvalidObject(group=group, kind="", name="", errors=found)
+
+
+def _subject(spec: Tree) -> User:
+    return User(
+        name=spec.get("user") or "",
+        uid=spec.get("uid") or "",
+        groups=tuple(spec.get("groups") or ()),
+        extra={name: tuple(values or ()) for name, values in (spec.get("extra") or {}).items()},
+    )
+
+
+async def _access(server: Server, question: Tree, user: User) -> Tree:
+    decision = await server.authorize(user, attributes(question["spec"]))
+    status: Tree = {"allowed": decision.allowed}
+    if decision.reason:
+        status["reason"] = decision.reason
+    return {**question, "status": status}
+
+
+def attributes(spec: Tree) -> RequestInfo:
+    """The request that a question is about, as if it had been made."""
+    asked = spec.get("resourceAttributes")
+    if asked is None:
+        path = spec.get("nonResourceAttributes") or {}
+        return RequestInfo(path=path.get("path") or "", verb=path.get("verb") or "")
+    group = asked.get("group") or ""
+    return RequestInfo(
+        path="",
+        verb=asked.get("verb") or "",
+        prefix="apis" if group else "api",
+        version=GroupVersion(group, asked.get("version") or _ANY),
+        namespace=asked.get("namespace") or "",
+        resource=asked.get("resource") or "",
+        subresource=asked.get("subresource") or "",
+        name=asked.get("name") or "",
+        is_item=bool(asked.get("name")),
+    )
+
+
+async def _self_subject_rules(server: Server, request: Request, question: Tree) -> Tree:
+    namespace = question["spec"].get("namespace")
+    if not namespace:
+        raise BadRequest("no namespace on request")
+    rules = await server.rules(request.user, namespace)
+    status: Tree = {
+        "resourceRules": [dict(rule) for rule in rules.resources],
+        "nonResourceRules": [dict(rule) for rule in rules.paths],
+        "incomplete": rules.incomplete,
+    }
+    if rules.error:
+        status["evaluationError"] = rules.error
+    return {**question, "metadata": {}, "spec": {}, "status": status}
+
+
+QUESTIONS: Mapping[str, Ask] = {
+    "LocalSubjectAccessReview": _local_subject_access,
+    "SelfSubjectAccessReview": _self_subject_access,
+    "SelfSubjectReview": _self_subject_review,
+    "SelfSubjectRulesReview": _self_subject_rules,
+    "SubjectAccessReview": _subject_access,
+    "TokenReview": _token_review,
+}
+"""By kind."""

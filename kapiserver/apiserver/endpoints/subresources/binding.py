@@ -1,0 +1,103 @@
+"""POST of `pods/binding` and `bindings`: the scheduler says on which node a pod runs.
+
+Mirrors BindingREST of pkg/registry/core/pod/storage.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.errors import FieldError, InvalidObject, Path, not_among, required
+from kapiserver.api.key_order import settle
+from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.objects import (
+    annotations_of,
+    is_terminating,
+    labels_of,
+    metadata_of,
+    name_of,
+    resource_version_of,
+    uid_of,
+    value_at,
+)
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.chain import admission
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.decode import decode_object, field_validation, place, read_body
+from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
+from kapiserver.apiserver.endpoints.responses import answer_tree
+from kapiserver.apiserver.endpoints.subresources.pod_conditions import set_condition
+from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.status import SUCCESS, status
+from kapiserver.apiserver.target import target_of
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.errors import ObjectConflict
+from kapiserver.storage.lifecycle import timestamp
+from kapiserver.storage.query import Preconditions
+
+
+async def bind(server: Server, request: Request) -> Answer:
+    """Assign the pod to the node and answer with a Status."""
+    target = target_of(server, request)
+    body = await read_body(server, request)
+    options = read_options(server, request, "CreateOptions")
+    binding = decode_object(server, target, body, field_validation(options), request.warnings)
+    place(target, binding)
+    name = name_of(binding)
+    if target.key.name and name != target.key.name:
+        raise BadRequest("name in URL does not match name in Binding object")
+    dry_run = is_dry_run(options)
+    admit = admission(server, request, target, dry_run=dry_run)
+    validate = await admit(binding, None)
+    errors = _rules(binding)
+    if errors:
+        raise InvalidObject(group="", kind="Binding", name=name, errors=errors)
+    if validate is not None:
+        await validate()
+    pods = server.stores.named(target.version, "pods")
+    await pods.update(
+        ObjectKey(target.key.namespace, name),
+        lambda pod: _bound(pod or {}, binding, timestamp(server.clock.now())),
+        subresource="binding",
+        preconditions=Preconditions(
+            uid=uid_of(binding) or None, resource_version=resource_version_of(binding) or None
+        ),
+        dry_run=dry_run,
+    )
+    return answer_tree(server, request, status(code=201, message="", outcome=SUCCESS), status=201)
+
+
+def _rules(binding: Tree) -> list[FieldError]:
+    target, path = binding.get("target") or {}, Path("target")
+    errors = []
+    if target.get("kind") and target["kind"] != "Node":
+        errors.append(not_among(path / "kind", target["kind"], ("Node", "<empty>")))
+    if not target.get("name"):
+        errors.append(required(path / "name"))
+    return errors
+
+
+def _bound(pod: Tree, binding: Tree, now: str) -> Tree:
+    name, spec = name_of(pod), pod["spec"]
+    if is_terminating(pod):
+        raise _refused(name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if spec.get("nodeName"):
+        raise _refused(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+    if spec.get("schedulingGates"):
+        raise _refused(name, f"pod {name} has non-empty .spec.schedulingGates")
+    from kapiserver.api.core import v1
+
+    spec["nodeName"] = value_at(binding, "target", "name")
+    settle(spec, v1.PodSpec)
+    (pod.get("status") or {}).pop("nominatedNodeName", None)  # it only misleads from now on
+    metadata = metadata_of(pod)
+    for part, given in (("annotations", annotations_of(binding)), ("labels", labels_of(binding))):
+        if given:
+            metadata[part] = dict(sorted({**(metadata.get(part) or {}), **given}.items()))
+    settle(metadata, ObjectMeta)
+    set_condition(pod, now, kind="PodScheduled")
+    return pod
+
+
+def _refused(name: str, detail: str) -> ObjectConflict:
+    return ObjectConflict(detail, resource="pods/binding", group="", name=name)

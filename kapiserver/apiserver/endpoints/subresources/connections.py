@@ -1,0 +1,148 @@
+"""Logs, commands, forwarded ports and proxies: all that a kubelet or a pod itself would answer.
+
+No kubelet is attached to this server, so that each ends with a Status: what kube-apiserver says
+where it finds nothing to connect to, else that there is none. Mirrors pkg/registry/core/pod.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+from kapiserver.api.errors import FieldError, InvalidObject, Path, forbidden, invalid
+from kapiserver.api.group import CORE
+from kapiserver.api.objects import name_of, value_at
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import BadRequest, ServiceUnavailable
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import Answer, text
+from kapiserver.apiserver.target import Target, target_of
+from kapiserver.codecs.parameters import ParameterCodec
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.errors import NotFound
+
+
+async def log(server: Server, request: Request) -> Answer:
+    """A pod's log: nothing before it runs somewhere."""
+    options = ParameterCodec(server.scheme).decode(request.query, "PodLogOptions", CORE)
+    errors = list(_log_rules(options))
+    if errors:
+        raise InvalidObject(group="", kind="PodLogOptions", name=request.info.name, errors=errors)
+    pod = await _pod(server, request)
+    _check_container(pod, request.parameter("container"))
+    node = value_at(pod, "spec", "nodeName")
+    if not node:
+        return text("")
+    raise await _no_kubelet(server, node)
+
+
+async def stream(server: Server, request: Request) -> Answer:
+    """Attach, exec or forward ports."""
+    pod = await _pod(server, request)
+    if request.info.subresource != "portforward":
+        _check_container(pod, request.parameter("container"))
+    node = value_at(pod, "spec", "nodeName")
+    if not node:
+        raise BadRequest(f"pod {name_of(pod)} does not have a host assigned")
+    raise await _no_kubelet(server, node)
+
+
+async def pod_proxy(server: Server, request: Request) -> Answer:
+    """A connection to a port of a pod."""
+    target = target_of(server, request)
+    name = _split(request.info.name)[0]
+    pod = (await target.store.get(ObjectKey(target.key.namespace, name))).tree()
+    address = value_at(pod, "status", "podIP") or ""
+    _check_address(address)
+    raise _unreachable(f"pod {name} at {address}")
+
+
+async def service_proxy(server: Server, request: Request) -> Answer:
+    """A connection to a pod behind a service."""
+    target = target_of(server, request)
+    name, port = _split(request.info.name)
+    key = ObjectKey(target.key.namespace, name)
+    service = (await target.store.get(key)).tree()
+    ports = value_at(service, "spec", "ports") or ()
+    if port and all(port not in (one.get("name"), str(one.get("port"))) for one in ports):
+        raise ServiceUnavailable(f'no service port "{port}" found for service "{name}"')
+    try:
+        found = (await server.stores.named(CORE, "endpoints").get(key)).tree()
+        subsets = found.get("subsets") or ()
+    except NotFound:
+        subsets = ()
+    if not any(one.get("addresses") for one in subsets):
+        raise ServiceUnavailable(f'no endpoints available for service "{request.info.name}"')
+    raise _unreachable(f"service {name}")
+
+
+async def node_proxy(server: Server, request: Request) -> Answer:
+    """A connection to a kubelet."""
+    raise await _no_kubelet(server, _split(request.info.name)[0])
+
+
+async def _pod(server: Server, request: Request) -> Tree:
+    target: Target = target_of(server, request)
+    return (await target.store.get(target.key)).tree()
+
+
+async def _no_kubelet(server: Server, node: str) -> ServiceUnavailable:
+    """What to answer of a node that is there. Raises NotFound."""
+    await server.stores.named(CORE, "nodes").get(ObjectKey("", node))
+    return _unreachable(f"the kubelet of node {node}")
+
+
+def _unreachable(what: str) -> ServiceUnavailable:
+    return ServiceUnavailable(
+        f"error trying to reach {what}: no kubelet is attached to this server, nothing runs here"
+    )
+
+
+def _check_address(address: str) -> None:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        raise BadRequest("address not allowed") from None
+    if found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified:
+        raise BadRequest("address not allowed")
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Name and port of `[scheme:]name[:port]`."""
+    parts = name.split(":")
+    if len(parts) == 3:
+        return parts[1], parts[2]
+    return parts[0], parts[1] if len(parts) == 2 else ""
+
+
+def _log_rules(options: Tree) -> Iterator[FieldError]:
+    if options.get("tailLines", 0) < 0:
+        at = Path("tailLines")
+        yield invalid(at, options["tailLines"], "must be greater than or equal to 0")
+    if options.get("limitBytes", 1) < 1:
+        yield invalid(Path("limitBytes"), options["limitBytes"], "must be greater than 0")
+    since = options.get("sinceSeconds")
+    if since is not None and options.get("sinceTime") is not None:
+        words = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        yield forbidden(Path("[]"), words)  # as Go spells no path
+    elif since is not None and since < 1:
+        yield invalid(Path("sinceSeconds"), since, "must be greater than 0")
+
+
+def _check_container(pod: Tree, wanted: str) -> None:
+    """See which container is meant. Raises BadRequest."""
+    spec, name = pod.get("spec") or {}, name_of(pod)
+    kinds = ("containers", "initContainers", "ephemeralContainers")
+    names = {kind: [one.get("name") or "" for one in spec.get(kind) or ()] for kind in kinds}
+    if wanted:
+        if all(wanted not in listed for listed in names.values()):
+            raise BadRequest(f"container {wanted} is not valid for pod {name}")
+        return
+    if len(names["containers"]) > 1:
+        words = f"a container name must be specified for pod {name}, choose one of: "
+        words += f"[{' '.join(names['containers'])}]"
+        for kind, what in (("initContainers", "init"), ("ephemeralContainers", "ephemeral")):
+            if names[kind]:
+                words += f" or one of the {what} containers: [{' '.join(names[kind])}]"
+        raise BadRequest(words)

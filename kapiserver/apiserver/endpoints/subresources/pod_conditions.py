@@ -1,0 +1,30 @@
+"""Conditions that the server itself sets on pods. Mirrors UpdatePodCondition of pkg/api/pod."""
+
+from __future__ import annotations
+
+from kapiserver.api.core import v1
+from kapiserver.api.key_order import settle
+from kapiserver.api.objects import generation_of
+from kapiserver.api.types import Tree
+
+
+def set_condition(pod: Tree, now: str, *, kind: str, reason: str = "", message: str = "") -> None:
+    """Say that a condition holds; when it began to stays. The pod is the caller's own."""
+    condition: Tree = {"type": kind, "status": "True", "lastProbeTime": None}
+    if generation_of(pod):
+        condition["observedGeneration"] = generation_of(pod)
+    condition |= {"lastTransitionTime": now, "reason": reason, "message": message}
+    condition = {name: value for name, value in condition.items() if value != ""}
+    settle(condition, v1.PodCondition)
+    status = pod.setdefault("status", {})
+    conditions = list(status.get("conditions") or ())
+    for index, one in enumerate(conditions):
+        if one.get("type") == kind:
+            if one.get("status") == "True":
+                condition["lastTransitionTime"] = one.get("lastTransitionTime")
+            conditions[index] = condition
+            break
+    else:
+        conditions.append(condition)
+    status["conditions"] = conditions
+    settle(status, v1.PodStatus)

@@ -1,0 +1,129 @@
+"""POST of `serviceaccounts/token`: a token of the account, bound to what the request names.
+
+Mirrors TokenREST of pkg/registry/core/serviceaccount/storage.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.core.account_token import token_lifetime
+from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
+from kapiserver.api.group import CORE, GroupVersion
+from kapiserver.api.key_order import settle
+from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.objects import metadata_of, uid_of, value_at
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.chain import admission
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.decode import decode_object, field_validation, read_body
+from kapiserver.apiserver.endpoints.field_managers import follow
+from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
+from kapiserver.apiserver.endpoints.responses import answer_tree
+from kapiserver.apiserver.errors import BadRequest, UnknownResource
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.target import Target, target_of
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.errors import NotFound, ObjectConflict
+from kapiserver.storage.lifecycle import timestamp
+
+_BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+_SECONDS = Path("spec") / "expirationSeconds"
+_DEFAULT_SECONDS = 3600
+
+
+async def request(server: Server, request: Request) -> Answer:
+    """Answer with a TokenRequest that holds the token."""
+    tokens = server.authentication.accounts
+    if tokens is None:
+        raise UnknownResource
+    target = target_of(server, request)
+    body = await read_body(server, request)
+    options = read_options(server, request, "CreateOptions")
+    asked = decode_object(server, target, body, field_validation(options), request.warnings)
+    _place(target, asked)
+    account = (await target.store.get(target.key)).tree()
+    spec = asked.setdefault("spec", {})
+    if spec.get("expirationSeconds") is None:
+        spec["expirationSeconds"] = _DEFAULT_SECONDS
+    follow(server, request, target, options, live=None, new=asked)
+    spec["audiences"] = spec.get("audiences") or list(tokens.audiences)
+    spec.setdefault("boundObjectRef", None)
+    if wrong := list(token_lifetime(spec["expirationSeconds"], _SECONDS)):
+        raise _invalid(wrong)
+    admit = admission(server, request, target, dry_run=is_dry_run(options))
+    validate = await admit(asked, None)
+    if validate is not None:
+        await validate()
+    bound = await _bound(server, target, spec["boundObjectRef"] or {})
+    seconds = spec["expirationSeconds"]
+    now = server.clock.now()
+    metadata_of(asked)["creationTimestamp"] = timestamp(now)
+    settle(metadata_of(asked), ObjectMeta)
+    asked["status"] = {
+        "token": tokens.sign(account, bound, spec["audiences"], seconds),
+        "expirationTimestamp": timestamp(now + seconds),
+    }
+    names = ("audiences", "expirationSeconds", "boundObjectRef", "attestations")
+    asked["spec"] = {name: spec[name] for name in names if name in spec}
+    return answer_tree(server, request, asked, status=201)
+
+
+def _place(target: Target, asked: Tree) -> None:
+    metadata = metadata_of(asked)
+    wanted = {"name": target.key.name, "namespace": target.key.namespace}
+    for part, value in wanted.items():
+        if metadata.get(part) not in (None, "", value):
+            detail = f"must match the service account {part} if specified"
+            raise _invalid(
+                [invalid(Path("metadata") / part, metadata[part], detail)], wanted["name"]
+            )
+        metadata[part] = value
+
+
+def _invalid(errors: list[FieldError], name: str = "") -> InvalidObject:
+    return InvalidObject(
+        group="authentication.k8s.io", kind="TokenRequest", name=name, errors=errors
+    )
+
+
+async def _bound(server: Server, target: Target, reference: Tree) -> list[tuple[str, Tree]]:
+    """The objects with which the token ends. Raises NotFound, BadRequest, ObjectConflict."""
+    if not reference:
+        return []
+    kind = GroupVersion.parse(reference.get("apiVersion") or "").with_kind(
+        reference.get("kind") or ""
+    )
+    resource = _BOUND.get(kind.kind) if not kind.group else None
+    if resource is None:
+        raise BadRequest(f"cannot bind token to object of type {kind}")
+    namespace = "" if resource == "nodes" else target.key.namespace
+    name = reference.get("name") or ""
+    tree = (await server.stores.named(CORE, resource).get(ObjectKey(namespace, name))).tree()
+    found = [(kind.kind.lower(), tree)]
+    if resource == "pods":
+        account = value_at(tree, "spec", "serviceAccountName") or ""
+        if account != target.key.name:
+            raise BadRequest(
+                f'cannot bind token for serviceaccount "{target.key.name}" to pod running with '
+                f"different serviceaccount name."
+            )
+        found.extend(await _node_of(server, tree))
+    wanted = reference.get("uid")
+    if wanted and wanted != uid_of(tree):
+        detail = (
+            f"the UID in the bound object reference ({wanted}) does not match the UID in record. "
+            "The object might have been deleted and then recreated"
+        )
+        raise ObjectConflict(detail, resource=kind.kind, group="", name=name)
+    return found
+
+
+async def _node_of(server: Server, pod: Tree) -> list[tuple[str, Tree]]:
+    name = value_at(pod, "spec", "nodeName")
+    if not name:
+        return []
+    try:
+        node = await server.stores.named(CORE, "nodes").get(ObjectKey("", name))
+    except NotFound:
+        return [("node", {"metadata": {"name": name}})]
+    return [("node", node.tree())]

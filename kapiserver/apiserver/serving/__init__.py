@@ -1,0 +1,1 @@
+"""Sockets, TLS, workers, logs and the process itself."""

@@ -1,0 +1,227 @@
+"""The APIServices that say which group-versions this server answers for itself.
+
+Those of built-in groups are made a while after the start, once; those of custom kinds come, stay
+and go with the definitions. What somebody else manages (a group-version of another server) is left
+alone. Mirrors the autoregister controller of k8s.io/kube-aggregator and the crdregistration
+controller of Kubernetes, with the priorities of its aggregator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.objects import labels_of, uid_of
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.controllers.bootstrap import decoded
+from kapiserver.controllers.workqueue import Work
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.errors import NotFound, StorageError
+from kapiserver.storage.object_store import ResourceStore
+from kapiserver.storage.query import DeleteQuery, Preconditions
+from kapiserver.storage.watch_cache import CachedEvent
+
+LATER_SECONDS = 5.0
+"""Nobody needs those of built-in groups at once, and servers that end soon do without."""
+AGAIN_SECONDS = 30.0
+NAME = "apiservices"
+REGISTRATION = GroupVersion("apiregistration.k8s.io", "v1")
+MANAGED = "kube-aggregator.kubernetes.io/automanaged"
+ONCE, ALWAYS = "onstart", "true"
+_CUSTOM_PRIORITY = (1000, 100)
+
+_log = logging.getLogger(__name__)
+
+PRIORITIES: Mapping[str, tuple[int, Mapping[str, int]]] = {
+    "": (18000, {"v1": 1}),
+    "apps": (17800, {"v1": 15}),
+    "events.k8s.io": (17750, {"v1": 15, "v1beta1": 5}),
+    "authentication.k8s.io": (17700, {"v1": 15, "v1beta1": 9, "v1alpha1": 1}),
+    "authorization.k8s.io": (17600, {"v1": 15}),
+    "autoscaling": (17500, {"v1": 15, "v2": 30}),
+    "batch": (17400, {"v1": 15, "v1beta1": 9}),
+    "certificates.k8s.io": (17300, {"v1": 15, "v1beta1": 9, "v1alpha1": 1}),
+    "networking.k8s.io": (17200, {"v1": 15, "v1beta1": 9}),
+    "policy": (17100, {"v1": 15, "v1beta1": 9}),
+    "rbac.authorization.k8s.io": (17000, {"v1": 15}),
+    "storage.k8s.io": (16800, {"v1": 15, "v1beta1": 9, "v1alpha1": 1}),
+    "apiextensions.k8s.io": (16700, {"v1": 15}),
+    "admissionregistration.k8s.io": (16700, {"v1": 15, "v1beta1": 12, "v1alpha1": 9}),
+    "scheduling.k8s.io": (16600, {"v1": 15, "v1beta1": 9, "v1alpha3": 1}),
+    "coordination.k8s.io": (16500, {"v1": 15, "v1beta1": 13, "v1alpha2": 12}),
+    "node.k8s.io": (16300, {"v1": 15, "v1beta1": 9, "v1alpha1": 1}),
+    "discovery.k8s.io": (16200, {"v1": 15, "v1beta1": 12}),
+    "resource.k8s.io": (16200, {"v1": 20, "v1beta2": 15, "v1beta1": 9, "v1alpha3": 1}),
+    "flowcontrol.apiserver.k8s.io": (16100, {"v1": 21, "v1beta3": 18}),
+    "internal.apiserver.k8s.io": (16000, {"v1alpha1": 9}),
+    "storagemigration.k8s.io": (15800, {"v1": 15, "v1beta1": 9}),
+    "lifecycle.k8s.io": (15700, {"v1alpha1": 9}),
+}
+"""Of a group among groups, and of each version in it; what is not here is not registered."""
+
+
+class APIServices:
+    """The loop."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._custom = server.custom_resources
+        self._work: Work[str] = Work(self._look, server.clock, workers=1, name=NAME)
+        self._served: dict[str, frozenset[GroupVersion]] = {}
+        """What each definition serves."""
+        self._servers: Counter[GroupVersion] = Counter()
+        """How many definitions serve it."""
+        self._at_start: frozenset[str] = frozenset()
+        self._looked_at: set[str] = set()
+        self._beginning: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    @property
+    def _store(self) -> ResourceStore:
+        return self._server.stores.named(REGISTRATION, "apiservices")
+
+    def start(self) -> None:
+        """Begin with what changes from now on; with all there is in a while."""
+        if self._server.scheme.serves(REGISTRATION):
+            self._note(list(self._custom.heads))
+            self._custom.followers.append(self._told)
+            self._server.clock.call_later(LATER_SECONDS, self._begin)
+
+    async def stop(self) -> None:
+        """End; what is being looked at finishes."""
+        self._stopping = True
+        if self._told in self._custom.followers:
+            self._custom.followers.remove(self._told)
+        if self._beginning is not None:
+            self._beginning.cancel()
+        await self._work.stop()
+
+    def _begin(self) -> None:
+        if not self._stopping:
+            self._beginning = asyncio.get_running_loop().create_task(self._look_at_all(), name=NAME)
+
+    async def _look_at_all(self) -> None:
+        cache = self._store.cache
+        try:
+            await self._custom.store.cache.ready()
+            await cache.ready()
+        except StorageError as error:
+            _log.info("APIServices: %s; trying again", error)
+            if not self._stopping:
+                self._server.clock.call_later(AGAIN_SECONDS, self._begin)
+            return
+        cache.follow(self._changed, lambda: None)
+        there = (entry.key.name for entry in cache.range(self._store.codec.prefix))
+        self._at_start = frozenset(there)
+        for name in (*map(name_of, (*self._built_in, *self._servers)), *self._at_start):
+            self._work.put(name)
+
+    # What changes.
+
+    def _told(self, names: Sequence[str]) -> None:
+        for version in self._note(names):
+            self._work.put(name_of(version))
+
+    def _note(self, names: Sequence[str]) -> frozenset[GroupVersion]:
+        """Take note of what definitions serve; the group-versions that this is about."""
+        about: frozenset[GroupVersion] = frozenset()
+        for name in names:
+            head = self._custom.heads.get(name)
+            before = self._served.pop(name, frozenset())
+            now = frozenset(_served(head)) if head is not None else frozenset()
+            if now:
+                self._served[name] = now
+            if now != before:
+                self._servers.update(now - before)
+                self._servers.subtract(before - now)
+                about |= before ^ now
+        return about
+
+    def _changed(self, events: Sequence[CachedEvent]) -> None:
+        for event in events:
+            self._work.put(event.path.rpartition("/")[2])
+
+    # What is to be.
+
+    @functools.cached_property
+    def _built_in(self) -> frozenset[GroupVersion]:
+        groups = (group for group in self._server.scheme.groups if group.name in PRIORITIES)
+        return frozenset(
+            GroupVersion(group.name, version)
+            for group in groups
+            for version in group.versions
+            if version in PRIORITIES[group.name][1]
+        )
+
+    def _wanted(self, name: str) -> Tree | None:
+        version, _, group = name.partition(".")
+        wanted = GroupVersion(group, version)
+        if wanted in self._built_in:
+            first, versions = PRIORITIES[group]
+            return api_service(wanted, (first, versions[version]), ONCE)
+        if self._servers[wanted] > 0:
+            return api_service(wanted, _CUSTOM_PRIORITY, ALWAYS)
+        return None
+
+    async def _look(self, name: str) -> None:
+        wanted, first = self._wanted(name), name not in self._looked_at
+        try:
+            current = (await self._store.get(ObjectKey("", name))).tree()
+        except NotFound:
+            current = None
+        if first or wanted is None or _management(wanted) == ALWAYS:
+            await self._make(name, wanted, current, first=first)
+        self._looked_at.add(name)
+
+    async def _make(
+        self, name: str, wanted: Tree | None, current: Tree | None, *, first: bool
+    ) -> None:
+        if current is None:
+            if wanted is not None:
+                await self._store.create(decoded(self._server, wanted))
+            return
+        management = _management(current)
+        if management == ONCE and not (first and name in self._at_start):
+            return
+        if management not in (ONCE, ALWAYS):
+            return
+        key = ObjectKey("", name)
+        if wanted is None:
+            mine = Preconditions(uid=uid_of(current))
+            await self._store.delete(key, DeleteQuery(preconditions=mine))
+        elif current["spec"] != (spec := decoded(self._server, wanted)["spec"]):
+            await self._store.update(key, lambda there: {**(there or {}), "spec": spec})
+
+
+def name_of(version: GroupVersion) -> str:
+    """The name of the APIService of a group-version."""
+    return f"{version.version}.{version.group}"
+
+
+def api_service(version: GroupVersion, priority: tuple[int, int], management: str) -> Tree:
+    """The APIService of a group-version that this server answers for."""
+    return {
+        "kind": "APIService",
+        "apiVersion": str(REGISTRATION),
+        "metadata": {"name": name_of(version), "labels": {MANAGED: management}},
+        "spec": {
+            "group": version.group,
+            "version": version.version,
+            "groupPriorityMinimum": priority[0],
+            "versionPriority": priority[1],
+        },
+    }
+
+
+def _served(head: Tree) -> list[GroupVersion]:
+    spec = head["spec"]
+    return [GroupVersion(spec["group"], one["name"]) for one in spec["versions"] if one["served"]]
+
+
+def _management(obj: Tree) -> str:
+    return labels_of(obj).get(MANAGED) or ""

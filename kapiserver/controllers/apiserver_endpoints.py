@@ -1,0 +1,93 @@
+"""Where the servers of a cluster are, as leases, Endpoints and EndpointSlices. Pure.
+
+Mirrors pkg/controlplane/reconcilers of kube-apiserver.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kapiserver.api.group import CORE, GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest
+from kapiserver.codecs.errors import CodecError
+from kapiserver.codecs.factory import CodecFactory
+
+_DISCOVERY = GroupVersion("discovery.k8s.io", "v1")
+_METADATA = {"name": "kubernetes", "namespace": "default"}
+_SKIP_MIRROR = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+_OF_SERVICE = {"kubernetes.io/service-name": "kubernetes"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a server is reached."""
+
+    port: int
+    address: str
+
+    def __str__(self) -> str:
+        return f"{self.address}:{self.port}"
+
+    def lease(self, codecs: CodecFactory) -> bytes:
+        """What is stored below `masterleases`: Endpoints of one address and port."""
+        subset = {"addresses": [{"ip": self.address}], "ports": [_port(self.port)]}
+        tree: Tree = {
+            "kind": "Endpoints",
+            "apiVersion": "v1",
+            "metadata": {},
+            "subsets": [subset],
+        }
+        return encode_at_rest(codecs, tree)
+
+
+def leased(codecs: CodecFactory, value: bytes) -> Place | None:
+    """The place that a lease says; kube-apiserver's own say no port, which then is 6443."""
+    try:
+        subset = (decode_at_rest(codecs, value).get("subsets") or [{}])[0]
+    except CodecError:
+        return None
+    address = ((subset.get("addresses") or [{}])[0]).get("ip")
+    port = ((subset.get("ports") or [{}])[0]).get("port") or 6443
+    return Place(port, address) if address else None
+
+
+def endpoints(places: Sequence[Place]) -> tuple[GroupVersion, Tree]:
+    """The Endpoints of the service `kubernetes`; places in order."""
+    subsets = [
+        {"addresses": [{"ip": one.address} for one in group], "ports": [_port(port)]}
+        for port, group in itertools.groupby(places, key=lambda one: one.port)
+    ]
+    metadata = _METADATA | {"labels": dict(_SKIP_MIRROR)}
+    return CORE, {
+        "kind": "Endpoints", "apiVersion": "v1", "metadata": metadata, "subsets": subsets,
+    }  # fmt: skip
+
+
+def slices(places: Sequence[Place]) -> tuple[GroupVersion, list[Tree]]:
+    """Its EndpointSlices: one for each port, the first named as the service is."""
+    found: list[Tree] = []
+    for port, group in itertools.groupby(places, key=lambda one: one.port):
+        members = list(group)
+        metadata = _METADATA | {"labels": dict(_OF_SERVICE)}
+        if found:
+            metadata["name"] = f"kubernetes-{port}"
+        found.append(
+            {
+                "kind": "EndpointSlice",
+                "apiVersion": str(_DISCOVERY),
+                "metadata": metadata,
+                "addressType": "IPv6" if ":" in members[0].address else "IPv4",
+                "endpoints": [
+                    {"addresses": [one.address], "conditions": {"ready": True}} for one in members
+                ],
+                "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+            }
+        )
+    return _DISCOVERY, found
+
+
+def _port(number: int) -> Tree:
+    return {"name": "https", "port": number, "protocol": "TCP"}

@@ -1,0 +1,232 @@
+"""Says in the status of each PodDisruptionBudget how many of its pods may go now.
+
+Mirrors pkg/controller/disruption, without the scales of custom resources.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from datetime import datetime
+
+from kapiserver.api.errors import BadObject
+from kapiserver.api.group import CORE, GroupVersion
+from kapiserver.api.key_order import settle
+from kapiserver.api.label_selectors import selection_of
+from kapiserver.api.objects import (
+    generation_of,
+    has_condition,
+    is_terminating,
+    labels_of,
+    metadata_of,
+    name_of,
+    namespace_of,
+    value_at,
+)
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.controllers.workqueue import Work
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.errors import NotFound
+from kapiserver.storage.lifecycle import timestamp
+from kapiserver.storage.metadata_informer import Seen
+from kapiserver.storage.query import ListQuery
+
+NAME = "disruption-controller"
+WORKERS = 4
+SOON_SECONDS = 0.2
+"""After changes of pods; many of them are counted once."""
+GONE_SECONDS = 120.0
+"""So long is waited for a pod that was evicted."""
+_POLICY = GroupVersion("policy", "v1")
+_APPS = GroupVersion("apps", "v1")
+_OWNERS = {
+    ("ReplicationController", ""): (CORE, "replicationcontrollers"),
+    ("ReplicaSet", "apps"): (_APPS, "replicasets"),
+    ("StatefulSet", "apps"): (_APPS, "statefulsets"),
+    ("Deployment", "apps"): (_APPS, "deployments"),
+}
+_COUNTED = frozenset(("pods", *(f"{name}.{v.group}".rstrip(".") for v, name in _OWNERS.values())))
+
+
+class Disruption:
+    """The loop: a reader of the feed, and workers while there is something to count."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._budgets: dict[str, set[ObjectKey]] = {}
+        """By namespace."""
+        self._soon: set[str] = set()
+        self._work: Work[ObjectKey] = Work(self._look, server.clock, workers=WORKERS, name=NAME)
+
+    async def stop(self) -> None:
+        """End; what is being counted is broken off."""
+        await self._work.stop()
+
+    def begin(self) -> None:
+        """Forget everything."""
+        self._work.clear()
+        self._budgets.clear()
+
+    def put(self, seen: Seen) -> None:
+        """An object is there, or changed."""
+        if seen.resource.qualified_name == "poddisruptionbudgets.policy":
+            self._budgets.setdefault(seen.key.namespace, set()).add(seen.key)
+            self._work.put(seen.key)
+        else:
+            self._changed(seen)
+
+    def gone(self, seen: Seen) -> None:
+        """An object is there no more."""
+        if seen.resource.qualified_name == "poddisruptionbudgets.policy":
+            known = self._budgets.get(seen.key.namespace, set())
+            known.discard(seen.key)
+            if not known:
+                self._budgets.pop(seen.key.namespace, None)
+        else:
+            self._changed(seen)
+
+    def _changed(self, seen: Seen) -> None:
+        namespace = seen.key.namespace
+        if namespace not in self._budgets or namespace in self._soon:
+            return
+        if seen.resource.qualified_name in _COUNTED:
+            self._soon.add(namespace)
+            self._server.clock.call_later(SOON_SECONDS, lambda: self._count(namespace))
+
+    def _count(self, namespace: str) -> None:
+        self._soon.discard(namespace)
+        for key in self._budgets.get(namespace, ()):
+            self._work.put(key)
+
+    async def _look(self, key: ObjectKey) -> None:
+        store = self._server.stores.named(_POLICY, "poddisruptionbudgets")
+        with contextlib.suppress(NotFound):
+            budget = (await store.get(key)).tree()
+            if is_terminating(budget):
+                return
+            pods = await self._pods(budget)
+            expected, desired = await self._wanted(budget, pods)
+            now = self._server.clock.now()
+
+            def change(current: Tree | None) -> Tree:
+                assert current is not None
+                return current | {"status": _status(current, pods, expected, desired, now)}
+
+            written = await store.update(key, change, subresource="status")
+            if value_at(written.entry.tree(), "status", "disruptedPods"):
+                self._work.put_later(key, GONE_SECONDS)
+
+    async def _pods(self, budget: Tree) -> list[Tree]:
+        try:
+            selection = selection_of(value_at(budget, "spec", "selector"))
+        except BadObject:  # such a selector selects nothing
+            return []
+        if selection is None:
+            return []
+        listed = await self._server.stores.named(CORE, "pods").list(
+            ListQuery(namespace=namespace_of(budget))
+        )
+        trees = [entry.tree() for entry in listed.entries]
+        return [pod for pod in trees if selection.matches(labels_of(pod), {})]
+
+    async def _wanted(self, budget: Tree, pods: Sequence[Tree]) -> tuple[int, int]:
+        """How many pods there should be, and how many of them healthy."""
+        spec = budget.get("spec") or {}
+        most, least = spec.get("maxUnavailable"), spec.get("minAvailable")
+        if most is None and not isinstance(least, str):
+            return len(pods), least or 0
+        expected = await self._scale(pods)
+        if most is not None:
+            return expected, max(expected - _share(most, expected), 0)
+        return expected, _share(least, expected)
+
+    async def _scale(self, pods: Sequence[Tree]) -> int:
+        """What the controllers of the pods want, together."""
+        owners: dict[str, tuple[str, Tree]] = {}
+        for pod in pods:
+            owner = _controller(pod)
+            if owner is not None:
+                owners[owner.get("uid") or ""] = (namespace_of(pod), owner)
+        total, counted = 0, set()
+        for namespace, owner in owners.values():
+            found = await self._owner(namespace, owner)
+            above = _controller(found) if found is not None else None
+            if found is not None and above is not None and above.get("kind") == "Deployment":
+                found = await self._owner(namespace, above) or found
+            if found is not None and (uid := metadata_of(found).get("uid")) not in counted:
+                counted.add(uid)
+                total += value_at(found, "spec", "replicas") or 0
+        return total
+
+    async def _owner(self, namespace: str, owner: Tree) -> Tree | None:
+        group = (owner.get("apiVersion") or "").rpartition("/")[0]
+        where = _OWNERS.get((owner.get("kind") or "", group))
+        if where is None:
+            return None
+        key = ObjectKey(namespace, owner.get("name") or "")
+        with contextlib.suppress(NotFound):
+            found = (await self._server.stores.named(*where).get(key)).tree()
+            if metadata_of(found).get("uid") == owner.get("uid"):
+                return found
+        return None
+
+
+def _controller(obj: Tree) -> Tree | None:
+    owners = metadata_of(obj).get("ownerReferences") or ()
+    return next((one for one in owners if one.get("controller")), None)
+
+
+def _share(value: int | str | None, total: int) -> int:
+    if isinstance(value, str):
+        return math.ceil(int(value.removesuffix("%")) * total / 100)
+    return value or 0
+
+
+def _status(budget: Tree, pods: Sequence[Tree], expected: int, desired: int, now: float) -> Tree:
+    from kapiserver.api.policy.v1 import PodDisruptionBudgetStatus  # with the first budget
+
+    before = budget.get("status") or {}
+    there = {name_of(pod) for pod in pods if not is_terminating(pod)}
+    evicted = {
+        name: moment
+        for name, moment in (before.get("disruptedPods") or {}).items()
+        if name in there and datetime.fromisoformat(moment).timestamp() + GONE_SECONDS > now
+    }
+    healthy = sum(
+        has_condition(pod, "Ready")
+        for pod in pods
+        if not is_terminating(pod) and name_of(pod) not in evicted
+    )
+    allowed = max(healthy - desired, 0) if expected > 0 else 0
+    status: Tree = {
+        "observedGeneration": generation_of(budget),
+        "disruptionsAllowed": allowed,
+        "currentHealthy": healthy,
+        "desiredHealthy": desired,
+        "expectedPods": expected,
+        "conditions": _conditions(before, generation_of(budget), timestamp(now), allowed),
+    }
+    if evicted:
+        status["disruptedPods"] = evicted
+    settle(status, PodDisruptionBudgetStatus)
+    return status
+
+
+def _conditions(before: Tree, generation: int, now: str, allowed: int) -> list[Tree]:
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "True" if allowed else "False",
+        "observedGeneration": generation,
+        "lastTransitionTime": now,
+        "reason": "SufficientPods" if allowed else "InsufficientPods",
+        "message": "",
+    }
+    others = []
+    for one in before.get("conditions") or ():
+        if one.get("type") != condition["type"]:
+            others.append(one)
+        elif one.get("status") == condition["status"]:
+            condition["lastTransitionTime"] = one.get("lastTransitionTime")
+    return [*others, condition]

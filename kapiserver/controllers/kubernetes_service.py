@@ -1,0 +1,260 @@
+"""The service `kubernetes`, its endpoints, and the ranges that services get addresses from.
+
+Every server of a store says where it is with a lease that it renews; the endpoints are all that
+have one. A store in a file or in memory has one server, which needs no lease. Mirrors
+kube-apiserver's kubernetesservice and defaultservicecidr controllers and its lease reconciler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from dataclasses import dataclass
+
+from kapiserver.api.errors import APIError
+from kapiserver.api.group import CORE
+from kapiserver.api.objects import name_of
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.allocation.addresses import NETWORKING, first_address, service_ranges
+from kapiserver.apiserver.context import Server
+from kapiserver.controllers.apiserver_endpoints import Place, endpoints, leased, slices
+from kapiserver.controllers.bootstrap import decoded
+from kapiserver.controllers.priority_classes import create_priority_classes
+from kapiserver.controllers.resync import Wakes
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.errors import AlreadyExists, Conflict, KeyExists, NotFound, StorageError
+from kapiserver.storage.object_store import ResourceStore
+from kapiserver.storage.query import DeleteQuery, ListQuery
+
+NAME = "kubernetes"
+NAMESPACE = "default"
+LEASE_SECONDS = 15
+RENEW_SECONDS = 10.0
+_AGAIN_SECONDS = 1.0
+_LABELS = {"component": "apiserver", "provider": "kubernetes"}
+_READY = "Kubernetes default Service CIDR is ready"
+
+_log = logging.getLogger(__name__)
+
+
+class KubernetesService:
+    """The loop; `start` it once, `stop` it once.
+
+    place   where clients in the cluster reach this server; None: nowhere
+    """
+
+    def __init__(self, server: Server, place: Place | None, port: int) -> None:
+        self._server = server
+        self._place = place
+        self._port = port
+        self._leases = f"{server.config.key_root}/masterleases/"
+        self._shared = server.config.storage.startswith("etcd:")
+        self._wakes = Wakes(
+            server,
+            (
+                (CORE, "services", f"metadata.name={NAME},metadata.namespace={NAMESPACE}"),
+                (CORE, "endpoints", f"metadata.name={NAME},metadata.namespace={NAMESPACE}"),
+            ),
+        )
+        self._stopping = False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin; nobody waits for it."""
+        self._task = asyncio.create_task(self._run(), name="kubernetes-service")
+
+    async def stop(self) -> None:
+        """End; of several servers this one leaves the endpoints."""
+        self._stopping = True
+        self._wakes.stop()
+        if self._task is not None:
+            await self._task
+        if self._shared and self._place is not None:
+            try:
+                await self._leave(self._place)
+            except (StorageError, APIError) as error:
+                _log.info("endpoints were not left: %s", error)
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            again = RENEW_SECONDS if self._shared else None
+            try:
+                await self._wakes.watch()
+                await self._keep()
+                await create_priority_classes(self._server)
+            except Exception as error:
+                _log.warning("service kubernetes: %s; trying again", error)
+                again = _AGAIN_SECONDS
+            timer = None
+            if again is not None:
+                timer = self._server.clock.call_later(again, self._wakes.wake)
+            await self._wakes.wait()
+            if timer is not None:  # or there would be one more for each turn, for ever
+                timer.cancel()
+
+    async def _keep(self) -> None:
+        await self._keep_range()
+        await self._keep_service()
+        places = await self._places()
+        if places:
+            await self._keep_endpoints(places)
+
+    # The range and the service.
+
+    async def _keep_range(self) -> None:
+        store = self._server.stores.named(NETWORKING, "servicecidrs")
+        key = ObjectKey("", NAME)
+        ranges = service_ranges(self._server.config.service_cluster_ip_range)
+        try:
+            found = (await store.get(key)).tree()
+        except NotFound:
+            metadata = {"name": NAME}
+            spec = {"cidrs": [str(one) for one in ranges]}
+            await _create(self._server, NETWORKING, "ServiceCIDR", store, metadata, spec=spec)
+            found = (await store.get(key)).tree()
+        if (found.get("status") or {}).get("conditions"):
+            return
+        condition = {
+            "type": "Ready",
+            "status": "True",
+            "lastTransitionTime": found["metadata"]["creationTimestamp"],
+            "reason": "",
+            "message": _READY,
+        }
+
+        def ready(current: Tree | None) -> Tree:
+            assert current is not None
+            return current | {"status": {"conditions": [condition]}}
+
+        await store.update(key, ready, subresource="status")
+
+    async def _keep_service(self) -> None:
+        store = self._server.stores.named(CORE, "services")
+        try:
+            await store.get(ObjectKey(NAMESPACE, NAME))
+            return
+        except NotFound:
+            pass
+        network = service_ranges(self._server.config.service_cluster_ip_range)[0]
+        address = str(first_address(network))
+        await self._free(address)
+        metadata: Tree = {"name": NAME, "namespace": NAMESPACE, "labels": dict(_LABELS)}
+        port = {"name": "https", "protocol": "TCP", "port": 443, "targetPort": self._port}
+        spec = {"ports": [port], "clusterIP": address, "type": "ClusterIP"}
+        await _create(self._server, CORE, "Service", store, metadata, spec=spec)
+
+    async def _free(self, address: str) -> None:
+        """Take the address out of the hands of a service `kubernetes` that is gone."""
+        store = self._server.stores.named(NETWORKING, "ipaddresses")
+        try:
+            found = (await store.get(ObjectKey("", address))).tree()
+        except NotFound:
+            return
+        parent = (found.get("spec") or {}).get("parentRef") or {}
+        if parent.get("name") == NAME and parent.get("namespace") == NAMESPACE:
+            await store.delete(ObjectKey("", address), DeleteQuery())
+
+    # Where servers are.
+
+    async def _places(self) -> list[Place]:
+        """All servers, this one with a lease that lasts again."""
+        if not self._shared:
+            return [self._place] if self._place is not None else []
+        if self._place is not None:
+            await self._renew(self._place)
+        page = await self._server.stores.kv.range(self._leases)
+        found = (leased(self._server.codecs, item.value) for item in page.items)
+        return sorted(place for place in found if place is not None)
+
+    async def _renew(self, place: Place) -> None:
+        kv, key = self._server.stores.kv, f"{self._leases}{place}"
+        value = place.lease(self._server.codecs)
+        item = (await kv.get(key)).item
+        with contextlib.suppress(KeyExists, Conflict):  # it lapsed just now: the next turn will do
+            if item is None:
+                await kv.create(key, value, ttl=LEASE_SECONDS)
+            else:
+                await kv.update(key, value, expected=item.revision, ttl=LEASE_SECONDS)
+
+    async def _leave(self, place: Place) -> None:
+        kv, key = self._server.stores.kv, f"{self._leases}{place}"
+        item = (await kv.get(key)).item
+        if item is not None:
+            await kv.delete(key, expected=item.revision)
+        page = await kv.range(self._leases)
+        found = (leased(self._server.codecs, one.value) for one in page.items)
+        places = sorted(one for one in found if one is not None)
+        if places:
+            await self._keep_endpoints(places)
+
+    async def _keep_endpoints(self, places: list[Place]) -> None:
+        version, wanted = endpoints(places)
+        store = self._server.stores.named(version, "endpoints")
+        await self._keep_object(store, wanted)
+        version, listed = slices(places)
+        store = self._server.stores.named(version, "endpointslices")
+        for one in listed:
+            await self._keep_object(store, one)
+        names = {name_of(one) for one in listed}
+        query = ListQuery(namespace=NAMESPACE)
+        for entry in (await store.list(query)).entries:
+            ours = entry.labels.get("kubernetes.io/service-name") == NAME
+            if ours and entry.key.name not in names:
+                with contextlib.suppress(NotFound):
+                    await store.delete(entry.key, DeleteQuery())
+
+    async def _keep_object(self, store: ResourceStore, wanted: Tree) -> None:
+        """Create it, or make of what is there what it should say."""
+        key = ObjectKey(NAMESPACE, name_of(wanted))
+        said = [name for name in wanted if name not in ("kind", "apiVersion", "metadata")]
+        try:
+            found = (await store.get(key)).tree()
+        except NotFound:
+            with contextlib.suppress(AlreadyExists):
+                await store.create(decoded(self._server, wanted), namespace=NAMESPACE)
+            return
+        wanted = decoded(self._server, wanted)
+        if all(found.get(name) == wanted.get(name) for name in said):
+            return
+
+        def change(current: Tree | None) -> Tree:
+            assert current is not None
+            return current | {name: wanted[name] for name in said}
+
+        with contextlib.suppress(NotFound):
+            await store.update(key, change)
+
+
+async def _create(
+    server: Server, version: object, kind: str, store: ResourceStore, metadata: Tree, *, spec: Tree
+) -> None:
+    tree = {"kind": kind, "apiVersion": str(version), "metadata": metadata, "spec": spec}
+    with contextlib.suppress(AlreadyExists):
+        await store.create(decoded(server, tree))
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """An address that no packet is sent to: asking for the way there tells our own."""
+
+    family: socket.AddressFamily
+    address: str
+
+
+_PROBES = (_Probe(socket.AF_INET, "192.0.2.1"), _Probe(socket.AF_INET6, "2001:db8::1"))
+
+
+def reached_at(bind_address: str) -> str:
+    """The address of this machine for others: the one bound to unless that is the loopback or all
+    of them; "" where it has none."""
+    if bind_address not in ("", "0.0.0.0", "::", "::1") and not bind_address.startswith("127."):
+        return bind_address
+    for probe in _PROBES:
+        with contextlib.suppress(OSError), socket.socket(probe.family, socket.SOCK_DGRAM) as one:
+            one.connect((probe.address, 9))
+            found: str = one.getsockname()[0]
+            if not found.startswith(("127.", "169.254.")) and found != "::1":
+                return found
+    return ""

@@ -1,0 +1,47 @@
+"""The two priority classes that every cluster has. Mirrors pkg/registry/scheduling/rest."""
+
+from __future__ import annotations
+
+import contextlib
+
+from kapiserver.api.errors import NotRegistered
+from kapiserver.api.group import GroupVersion
+from kapiserver.apiserver.context import Server
+from kapiserver.controllers.bootstrap import decoded
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.errors import AlreadyExists, NotFound
+
+_SCHEDULING = GroupVersion("scheduling.k8s.io", "v1")
+_BILLION = 1_000_000_000
+_CLASSES = (
+    (
+        "system-node-critical",
+        2 * _BILLION + 1000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2 * _BILLION,
+        "Used for system critical pods that must run in the cluster, but can be moved to another "
+        "node if necessary.",
+    ),
+)
+
+
+async def create_priority_classes(server: Server) -> None:
+    """Create those that are missing."""
+    with contextlib.suppress(NotRegistered):  # turned off
+        store = server.stores.named(_SCHEDULING, "priorityclasses")
+        for name, value, description in _CLASSES:
+            try:
+                await store.get(ObjectKey("", name), resource_version="0")
+            except NotFound:
+                tree = {
+                    "kind": "PriorityClass",
+                    "apiVersion": str(_SCHEDULING),
+                    "metadata": {"name": name},
+                    "value": value,
+                    "description": description,
+                }
+                with contextlib.suppress(AlreadyExists):
+                    await store.create(decoded(server, tree))

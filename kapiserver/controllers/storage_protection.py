@@ -1,0 +1,199 @@
+"""Lets go of claims, volumes and classes that were deleted, once nothing uses them.
+
+Admission gives each a finalizer when it is made. Mirrors pkg/controller/volume/pvcprotection,
+pvprotection and vacprotection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from kapiserver.api.group import CORE, GroupVersion
+from kapiserver.api.objects import (
+    finalizers_of,
+    is_terminating,
+    metadata_of,
+    name_of,
+    uid_of,
+    value_at,
+)
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.controllers.workqueue import Work
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.errors import NotFound
+from kapiserver.storage.metadata_informer import Seen
+from kapiserver.storage.query import ListQuery, Preconditions
+
+WORKERS = 4
+_STORAGE = GroupVersion("storage.k8s.io", "v1")
+_CLASS = "volumeAttributesClassName"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of protected objects; `users`: resources that may use one."""
+
+    controller: str
+    version: GroupVersion
+    name: str
+    finalizer: str
+    users: tuple[str, ...]
+    is_used: Callable[[Server, Tree], Awaitable[bool]]
+
+
+class Protection:
+    """The loop: a reader of the feed, and workers while something waits for its end."""
+
+    def __init__(self, server: Server, kind: _Kind) -> None:
+        self._server = server
+        self._kind = kind
+        self._waiting: set[ObjectKey] = set()
+        """Deleted, and used when last looked at."""
+        self._work: Work[ObjectKey] = Work(
+            self._look, server.clock, workers=WORKERS, name=kind.controller
+        )
+
+    async def stop(self) -> None:
+        """End; what is being looked at is broken off."""
+        await self._work.stop()
+
+    def begin(self) -> None:
+        """Forget everything."""
+        self._work.clear()
+        self._waiting.clear()
+
+    def put(self, seen: Seen) -> None:
+        """An object is there, or changed."""
+        kind = self._kind
+        if seen.resource.name == kind.name and seen.resource.group == kind.version.group:
+            # It is let go, or it was made when nobody protected it.
+            if seen.terminating is (kind.finalizer in seen.finalizers):
+                self._work.put(seen.key)
+        elif self._waiting:
+            self._user_changed(seen)
+
+    def gone(self, seen: Seen) -> None:
+        """An object is there no more: perhaps it was the last that used one."""
+        if self._waiting:
+            self._user_changed(seen)
+
+    def _user_changed(self, seen: Seen) -> None:
+        if seen.resource.qualified_name in self._kind.users:
+            for key in self._waiting:
+                if key.namespace in ("", seen.key.namespace):
+                    self._work.put(key)
+
+    async def _look(self, key: ObjectKey) -> None:
+        store = self._server.stores.named(self._kind.version, self._kind.name)
+        self._waiting.discard(key)
+        with contextlib.suppress(NotFound):
+            obj = (await store.get(key)).tree()
+            finalizers = finalizers_of(obj)
+            held = Preconditions(uid=uid_of(obj))
+            if not is_terminating(obj):
+                if self._kind.finalizer not in finalizers:
+                    await store.update(key, self._protected, preconditions=held)
+            elif self._kind.finalizer in finalizers:
+                self._waiting.add(key)  # before looking: users may go meanwhile
+                if not await self._kind.is_used(self._server, obj):
+                    self._waiting.discard(key)
+                    await store.update(key, self._released, preconditions=held)
+
+    def _protected(self, obj: Tree | None) -> Tree:
+        assert obj is not None
+        if not is_terminating(obj) and self._kind.finalizer not in finalizers_of(obj):
+            metadata_of(obj)["finalizers"] = [*finalizers_of(obj), self._kind.finalizer]
+        return obj
+
+    def _released(self, obj: Tree | None) -> Tree:
+        assert obj is not None
+        left = [one for one in finalizers_of(obj) if one != self._kind.finalizer]
+        if left:
+            metadata_of(obj)["finalizers"] = left
+        else:
+            metadata_of(obj).pop("finalizers", None)
+        return obj
+
+
+async def _claim_is_used(server: Server, claim: Tree) -> bool:
+    namespace = claim["metadata"].get("namespace") or ""
+    listed = await server.stores.named(CORE, "pods").list(ListQuery(namespace=namespace))
+    return any(_uses(entry.tree(), claim) for entry in listed.entries)
+
+
+def _uses(pod: Tree, claim: Tree) -> bool:
+    if not value_at(pod, "spec", "nodeName"):  # the kubelet will not start it any more
+        return False
+    ended = value_at(pod, "status", "phase") in ("Failed", "Succeeded")
+    owners = metadata_of(claim).get("ownerReferences") or ()
+    own = any(one.get("uid") == uid_of(pod) and one.get("controller") for one in owners)
+    for volume in value_at(pod, "spec", "volumes") or ():
+        if value_at(volume, "persistentVolumeClaim", "claimName") == name_of(claim):
+            return True
+        made = f"{name_of(pod)}-{volume.get('name')}" == name_of(claim)
+        if volume.get("ephemeral") is not None and made and own and not ended:
+            return True
+    return False
+
+
+async def _volume_is_used(_: Server, volume: Tree) -> bool:
+    return bool(value_at(volume, "status", "phase") == "Bound")
+
+
+async def _class_is_used(server: Server, class_: Tree) -> bool:
+    name = name_of(class_)
+    volumes = await server.stores.named(CORE, "persistentvolumes").list(ListQuery())
+    if any(value_at(one.tree(), "spec", _CLASS) == name for one in volumes.entries):
+        return True
+    claims = await server.stores.named(CORE, "persistentvolumeclaims").list(ListQuery())
+    wanted = (
+        ("spec", _CLASS),
+        ("status", "currentVolumeAttributesClassName"),
+        ("status", "modifyVolumeStatus", "targetVolumeAttributesClassName"),
+    )
+    trees = [entry.tree() for entry in claims.entries]
+    return any(value_at(claim, *path) == name for claim in trees for path in wanted)
+
+
+_CLAIMS = _Kind(
+    "persistentvolumeclaim-protection-controller",
+    CORE,
+    "persistentvolumeclaims",
+    "kubernetes.io/pvc-protection",
+    ("pods",),
+    _claim_is_used,
+)
+_VOLUMES = _Kind(
+    "persistentvolume-protection-controller",
+    CORE,
+    "persistentvolumes",
+    "kubernetes.io/pv-protection",
+    (),
+    _volume_is_used,
+)
+_CLASSES = _Kind(
+    "volumeattributesclass-protection-controller",
+    _STORAGE,
+    "volumeattributesclasses",
+    "kubernetes.io/vac-protection",
+    ("persistentvolumeclaims", "persistentvolumes"),
+    _class_is_used,
+)
+
+
+def claim_protection(server: Server) -> Protection:
+    """The loop for claims."""
+    return Protection(server, _CLAIMS)
+
+
+def volume_protection(server: Server) -> Protection:
+    """The loop for persistent volumes."""
+    return Protection(server, _VOLUMES)
+
+
+def class_protection(server: Server) -> Protection:
+    """The loop for classes of volume attributes."""
+    return Protection(server, _CLASSES)

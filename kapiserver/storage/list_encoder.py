@@ -1,0 +1,274 @@
+"""Whole documents from the bytes of entries: one object, a list in slices, the frames of a watch.
+
+Nothing here reads an object: heads are written, items are joined. Other media types (YAML,
+indented JSON) and other kinds (tables) are made from trees by who needs them. Mirrors the
+streaming list encoders and watch encoders of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.codecs import protobuf
+from kapiserver.codecs.cbor import SELF_DESCRIBED, array_head
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.framing import LENGTH_PREFIXED
+from kapiserver.codecs.json import SORTED, write_document
+from kapiserver.codecs.trees import read_tree
+from kapiserver.storage.entry import Entry, Form
+from kapiserver.storage.errors import StorageError
+from kapiserver.storage.kv import Revision
+from kapiserver.storage.object_codec import CBOR_ITEM, ObjectCodec
+from kapiserver.storage.query import EventType, Listing
+from kapiserver.storage.time_slice import Turn
+
+SLICE = 256 << 10
+"""Bytes of one part of a list, about; it has less when its objects have to be written first."""
+
+LONG = 50
+"""Objects of a list whose client does not mind two milliseconds more."""
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+_EVENTS = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
+
+
+class Documents:
+    """The documents of one resource: json, protobuf and cbor."""
+
+    def __init__(self, codec: ObjectCodec, codecs: CodecFactory) -> None:
+        self._codec = codec
+        self._serializers = {
+            one.extension: codecs.serializer_for(one)
+            for one in codecs.media_types
+            if one.extension in ("json", "protobuf", "cbor")
+        }
+        self._scheme = codecs.scheme
+        self._ready: set[Form] = set()
+        self._is_custom = codec.is_custom
+        self._list_kind = codec.resource.list_kind_name
+
+    async def prepare(self, listing: Listing, form: Form) -> None:
+        """Do for a long list, giving others their turn, what must be done before its first part: a
+        list in Protobuf begins with its length."""
+        if len(listing.entries) >= LONG:
+            if form not in self._ready:
+                await self.learn(listing.entries, form)
+            if form.media == "protobuf":
+                await self._measure(listing.entries, form)
+
+    def has_learnt(self, form: Form) -> bool:
+        """Whether an object was written in that form, which compiles what all others need."""
+        return form in self._ready
+
+    async def learn(self, entries: Sequence[Entry], form: Form) -> None:
+        """Write the first of many objects aside of the event loop, for nobody."""
+        if len(entries) >= LONG:
+            with suppress(StorageError):  # who asks for that object is told
+                await asyncio.to_thread(self._codec.encode, entries[0], form)
+            self._ready.add(form)
+
+    async def _measure(self, entries: Sequence[Entry], form: Form) -> None:
+        splices = form.version == self._codec.stored_version
+        unknown = [one for one in entries if one.spliced is None] if splices else entries
+        turn = Turn()
+        for entry in unknown:
+            if not splices or self._codec.list_splice(entry) is None:
+                entry.encoded(form)
+            await turn.rest()
+
+    def object(self, entry: Entry, form: Form) -> bytes:
+        """The whole body of one object."""
+        version, media = form
+        body = entry.encoded(form)
+        if media == "json":
+            return b"%b%b\n" % (self._codec.json_prefix(version), body)
+        if media == "protobuf":
+            return protobuf.write_envelope(self._codec.kind_in(version), body)
+        if media == "cbor":
+            return SELF_DESCRIBED + body
+        return body
+
+    def list(self, listing: Listing, form: Form) -> Iterator[bytes]:
+        """The body of a list in slices, made as they are asked for."""
+        if form.media == "json":
+            return self._json_list(listing, form)
+        if form.media == "protobuf":
+            return self._protobuf_list(listing, form)
+        return self._cbor_list(listing, form)
+
+    def serialize(self, media: str, tree: Tree) -> bytes:
+        """Any object, the ordinary way."""
+        return self._serializers[media].encode(tree)
+
+    def empty(self, version: GroupVersion, metadata: Tree) -> Tree:
+        """An object of the kind with nothing but metadata: what a bookmark carries."""
+        kind = self._codec.kind_in(version)
+        names = {"kind": kind.kind, "apiVersion": str(version)}
+        if self._is_custom:
+            return {**names, "metadata": metadata}
+        tree = read_tree(self._scheme.type_of(kind), {**names, "metadata": metadata}, [])
+        return {**names, **tree}
+
+    def _list_meta(self, listing: Listing) -> Tree:
+        meta: Tree = {"resourceVersion": str(listing.revision)}
+        if listing.continue_token or self._is_custom:
+            meta["continue"] = listing.continue_token
+        if listing.remaining is not None:
+            meta["remainingItemCount"] = listing.remaining
+        return meta
+
+    def _json_list(self, listing: Listing, form: Form) -> Iterator[bytes]:
+        head = write_document(
+            {
+                "kind": self._list_kind,
+                "apiVersion": str(form.version),
+                "metadata": self._list_meta(listing),
+                "items": [],
+            },
+            option=SORTED if self._is_custom else 0,
+        )
+        before, _, after = head.partition(b'"items":[]')
+        # Every item begins with its metadata: what is kept of it lacks only the brace. Custom
+        # objects are whole.
+        brace = b"" if self._is_custom else b"{"
+        parts, between = [before, b'"items":['], brace
+        size, turn = len(head), Turn()
+        for entry in listing.entries:
+            body = entry.listed(form)
+            parts.append(between)
+            parts.append(body)
+            between = b"," + brace
+            size += len(body)
+            if size >= SLICE or turn.over:
+                yield b"".join(parts)
+                parts, size = [], 0
+                turn.begin()
+        parts.append(b"]%b\n" % after)
+        yield b"".join(parts)
+
+    def _protobuf_list(self, listing: Listing, form: Form) -> Iterator[bytes]:
+        kind = form.version.with_kind(self._list_kind)
+        head = {"kind": kind.kind, "apiVersion": str(form.version)}
+        meta = {**head, "metadata": self._list_meta(listing), "items": []}
+        first = protobuf.read_envelope(self.serialize("protobuf", meta)).raw
+        splices = form.version == self._codec.stored_version
+        length = len(first)
+        for entry in listing.entries:
+            spliced = entry.spliced or self._codec.list_splice(entry)
+            if splices and spliced is not None:
+                length += spliced.size
+            else:
+                length += protobuf.list_item_length(len(entry.encoded(form)))
+        parts = [protobuf.envelope_head(kind, length), first]
+        size = len(first)
+        for entry in listing.entries:
+            spliced = entry.spliced
+            if splices and spliced is not None:
+                before, after, start, end, added = spliced
+                parts += (before, entry.value[start:end], after)
+                size += added
+            else:
+                body = entry.encoded(form)
+                parts += (protobuf.list_item_head(len(body)), body)
+                size += len(body)
+            if size >= SLICE:
+                yield b"".join(parts)
+                parts, size = [], 0
+        parts.append(protobuf.ENVELOPE_TAIL)
+        yield b"".join(parts)
+
+    def _cbor_list(self, listing: Listing, form: Form) -> Iterator[bytes]:
+        item_form = Form(form.version, CBOR_ITEM)
+        head = self.serialize(
+            "cbor",
+            {
+                "kind": self._list_kind,
+                "apiVersion": str(form.version),
+                "metadata": self._list_meta(listing),
+                "items": [],
+            },
+        )
+        # No text has such a byte behind its name.
+        before, empty, after = head.partition(b"\x45items\x80")
+        assert empty, "a list has an empty array of items"
+        parts = [before, empty[:-1], array_head(len(listing.entries))]
+        size, turn = 0, Turn()
+        for entry in listing.entries:
+            body = entry.listed(item_form)
+            parts.append(body)
+            size += len(body)
+            if size >= SLICE or turn.over:
+                yield b"".join(parts)
+                parts, size = [], 0
+                turn.begin()
+        parts.append(after)
+        yield b"".join(parts)
+
+
+class FormFramer:
+    """Frames of whole objects in one form (json, protobuf or cbor)."""
+
+    def __init__(
+        self, documents: Documents, form: Form, status: Callable[[Exception], Tree]
+    ) -> None:
+        self.identity: Hashable = form
+        self._documents = documents
+        self._form = form
+        self._status = status
+        self._frame = _FRAMES[form.media]
+
+    def event(self, kind: EventType, entry: Entry) -> bytes:
+        """One change."""
+        return self._frame(kind, self._documents.object(entry, self._form))
+
+    def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
+        """Everything up to a revision was sent."""
+        metadata: Tree = {"resourceVersion": str(revision)}
+        if initial_events_end:
+            metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
+        empty = self._documents.empty(self._form.version, metadata)
+        return self._frame("BOOKMARK", self._documents.serialize(self._form.media, empty))
+
+    def error(self, error: Exception) -> bytes:
+        """The end of a stream."""
+        body = self._documents.serialize(self._form.media, self._status(error))
+        return self._frame("ERROR", body)
+
+
+_JSON_HEADS = {kind: b'{"type":"%b","object":' % kind.encode() for kind in _EVENTS}
+
+
+def _json_frame(kind: str, body: bytes) -> bytes:
+    return b"%b%b}\n" % (_JSON_HEADS[kind], body[:-1] if body.endswith(b"\n") else body)
+
+
+def _protobuf_frame(kind: str, body: bytes) -> bytes:
+    return LENGTH_PREFIXED.frame(protobuf.watch_event(kind, body))
+
+
+def _cbor_head(kind: str) -> bytes:
+    return b"%b\xa2\x44type%c%b\x46object" % (SELF_DESCRIBED, 0x40 | len(kind), kind.encode())
+
+
+_CBOR_HEADS = {kind: _cbor_head(kind) for kind in _EVENTS}
+
+
+def _cbor_frame(kind: str, body: bytes) -> bytes:
+    return _CBOR_HEADS[kind] + body
+
+
+_FRAMES: dict[str, Callable[[str, bytes], bytes]] = {
+    "json": _json_frame,
+    "protobuf": _protobuf_frame,
+    "cbor": _cbor_frame,
+}
+
+
+def event_frame(media: str, kind: str, body: bytes) -> bytes:
+    """The frame of one event whose object is written already (json, protobuf or cbor)."""
+    return _FRAMES[media](kind, body)

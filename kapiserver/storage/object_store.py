@@ -1,0 +1,373 @@
+"""The objects of one resource over a store of bytes: what handlers call.
+
+Reads come from the resource's cache (`storage/object_reader.py`); a write is a plan on trees
+(`storage/lifecycle.py`) carried out if the revision it was made for still holds, or made anew.
+Knows no HTTP. Mirrors k8s.io/apiserver/pkg/registry/generic/registry/store.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
+
+from kapiserver.api.errors import APIError
+from kapiserver.api.group import Resource
+from kapiserver.api.key_order import settle
+from kapiserver.api.meta.v1 import ObjectMeta
+from kapiserver.api.objects import copied, is_terminating, metadata_of, name_of, namespace_of
+from kapiserver.api.strategy import Strategy
+from kapiserver.api.types import Tree
+from kapiserver.storage import lifecycle
+from kapiserver.storage.entry import Entry, ObjectKey
+from kapiserver.storage.errors import (
+    NO_UNIQUE_NAME,
+    TERMINATING,
+    AlreadyExists,
+    Conflict,
+    Corrupt,
+    KeyExists,
+    NotFound,
+    ObjectConflict,
+)
+from kapiserver.storage.kv import Revision
+from kapiserver.storage.list_encoder import Documents
+from kapiserver.storage.object_codec import ObjectCodec
+from kapiserver.storage.object_reader import ResourceReader, Surroundings
+from kapiserver.storage.query import (
+    ANY,
+    Admit,
+    Change,
+    DeleteQuery,
+    ListQuery,
+    Preconditions,
+    Reserve,
+    Validate,
+    Written,
+)
+
+ATTEMPTS = 100
+"""How often a write is planned anew because the object moved on."""
+DELETERS = 16
+"""Deletions of one collection under way at once."""
+COLLECTION_PAGE = 500
+
+_UNSEEN = Revision(0)
+
+
+class ResourceStore(ResourceReader):
+    """The objects of one resource, to be read and written.
+
+    Writes raise errors of `storage/errors.py` (ObjectError, Unavailable, Corrupt) and of
+    `api/errors.py` (InvalidObject, BadObject).
+    """
+
+    def __init__(
+        self,
+        resource: Resource,
+        codec: ObjectCodec,
+        documents: Documents,
+        around: Surroundings,
+        *,
+        ttl: int = 0,
+    ) -> None:
+        super().__init__(resource, codec, documents, around)
+        self.reserve: Reserve | None = None
+        """For kinds that hold something outside of their objects."""
+        self._ruled_by = resource
+        self._scheme = around.scheme
+        self._names = around.names
+        self._aside = around.aside
+        self._ttl = ttl
+
+    def ruled_by(self, resource: Resource) -> ResourceStore:
+        """The same objects, written by the rules of another resource that shows them."""
+        found = copy.copy(self)
+        found._ruled_by = resource
+        return found
+
+    # Creating.
+
+    async def create(
+        self,
+        obj: Tree,
+        *,
+        namespace: str | None = None,
+        admit: Admit | None = None,
+        dry_run: bool = False,
+    ) -> Written:
+        """Create an object, which the store may change; `namespace` is the request's (None: the
+        object's own). Raises AlreadyExists."""
+        if not self.resource.namespaced:
+            lifecycle.ensure_namespace(obj, "")
+        elif namespace is not None:
+            lifecycle.ensure_namespace(obj, namespace)
+        lifecycle.begin_object(
+            obj, uid=self._names.uid(), now=lifecycle.timestamp(self._clock.now())
+        )
+        meta = obj["metadata"]
+        base = "" if meta.get("name") else meta.get("generateName") or ""
+        for attempt in range(1, lifecycle.NAME_ATTEMPTS + 1):
+            wanted = copied(obj) if base else obj
+            if base:
+                self._name(wanted, base)
+            try:
+                return await self._create(wanted, admit, dry_run)
+            except AlreadyExists as error:
+                if not base:
+                    raise
+                if attempt == lifecycle.NAME_ATTEMPTS:
+                    raise self._exists(error.name, NO_UNIQUE_NAME, retry_after=1) from None
+        raise AssertionError("unreachable")
+
+    def _name(self, obj: Tree, base: str) -> None:
+        longest = self._scheme.strategy(self._ruled_by).generate_name_max
+        meta = metadata_of(obj)
+        meta["name"] = lifecycle.generated_name(base, self._names.suffix(), longest=longest)
+        settle(meta, ObjectMeta)
+
+    async def _create(self, obj: Tree, admit: Admit | None, dry_run: bool) -> Written:
+        validate = await admit(obj, None) if admit is not None else None
+        if self.reserve is None:
+            return await self._create_admitted(obj, validate, dry_run)
+        async with self.reserve(obj, None, dry_run):
+            return await self._create_admitted(obj, validate, dry_run)
+
+    async def _create_admitted(
+        self, obj: Tree, validate: Validate | None, dry_run: bool
+    ) -> Written:
+        strategy = self._scheme.strategy(self._ruled_by)
+        warnings = await self._aside.by(strategy, lifecycle.before_create, obj, self.resource)
+        if validate is not None:
+            await validate()
+        await self._cache.ready()
+        path = self._codec.path(ObjectKey(namespace_of(obj), name_of(obj)))
+        entry = Entry(self._codec, path, self._codec.stored_value(obj), _UNSEEN, tree=obj)
+        try:
+            if dry_run:
+                await self._must_be_absent(path)
+            else:
+                await self._carry_out(entry, self._kv.create(path, entry.value, ttl=self._ttl))
+        except KeyExists:
+            there = self._cache.get(path)
+            going = False
+            with contextlib.suppress(Corrupt):  # it exists all the same
+                going = there is not None and is_terminating(there.tree())
+            raise self._exists(name_of(obj), TERMINATING if going else "") from None
+        return Written(entry=entry, outcome="created", warnings=warnings)
+
+    async def _must_be_absent(self, path: str) -> None:
+        if (await self._kv.get(path)).item is not None:
+            raise KeyExists(path)
+
+    # Changing.
+
+    async def update(
+        self,
+        key: ObjectKey,
+        change: Change,
+        *,
+        subresource: str = "",
+        preconditions: Preconditions = ANY,
+        admit: Admit | None = None,
+        dry_run: bool = False,
+        may_create: bool = False,
+    ) -> Written:
+        """Change an object. PUT passes the body's uid as a precondition. With `may_create` (apply,
+        and PUT of some kinds) `change` makes what is not there of None; without it is never given
+        None. Raises NotFound, ObjectConflict."""
+        strategy = self._scheme.strategy(self._ruled_by, subresource)
+        path = self._codec.path(key)
+        await self._cache.ready()
+        entry = self._cache.get(path)
+        verified = False
+        for _ in range(ATTEMPTS):
+            if entry is None and not verified:
+                entry, verified = await self._read(path), True
+            try:
+                lifecycle.check_update_preconditions(
+                    None if entry is None else await self._aside.tree(entry),
+                    preconditions,
+                    resource=self.resource,
+                    name=key.name,
+                    path=path,
+                )
+                if entry is None:
+                    return await self._create_by_update(key, change, admit, may_create, dry_run)
+                return await self._update(entry, change, strategy, admit, dry_run, subresource)
+            except (ObjectConflict, APIError):
+                # Perhaps only the cache is behind.
+                latest = None if verified else await self._read(path)
+                if verified or (latest and latest.revision) == (entry and entry.revision):
+                    raise
+                entry, verified = latest, True
+            except (Conflict, AlreadyExists):
+                entry, verified = await self._read(path), True
+        raise ObjectConflict(resource=self.resource.name, group=self.resource.group, name=key.name)
+
+    async def _create_by_update(
+        self, key: ObjectKey, change: Change, admit: Admit | None, may_create: bool, dry_run: bool
+    ) -> Written:
+        if not may_create:
+            raise self._not_found(key.name)
+        obj = change(None)
+        metadata_of(obj).pop("resourceVersion", None)
+        lifecycle.ensure_namespace(obj, key.namespace)
+        lifecycle.begin_object(
+            obj, uid=self._names.uid(), now=lifecycle.timestamp(self._clock.now())
+        )
+        return await self._create(obj, admit, dry_run)
+
+    async def _update(
+        self,
+        entry: Entry,
+        change: Change,
+        strategy: Strategy,
+        admit: Admit | None,
+        dry_run: bool,
+        subresource: str,
+    ) -> Written:
+        old = entry.tree()
+        new = await self._aside.changed(entry, change)
+        lifecycle.check_version(new, old, self.resource, strategy)
+        validate = await admit(new, old) if admit is not None else None
+        if self.reserve is None or subresource:
+            return await self._update_admitted(entry, new, strategy, validate, dry_run)
+        async with self.reserve(new, old, dry_run):
+            return await self._update_admitted(entry, new, strategy, validate, dry_run)
+
+    async def _update_admitted(
+        self,
+        entry: Entry,
+        new: Tree,
+        strategy: Strategy,
+        validate: Validate | None,
+        dry_run: bool,
+    ) -> Written:
+        old, before = entry.tree(), lifecycle.before_update
+        warnings = await self._aside.by(strategy, before, new, old, self.resource)
+        if validate is not None:
+            await validate()
+        if lifecycle.ends_with_update(new, old, strategy):
+            gone = await self._remove(entry, last=new, dry_run=dry_run)
+            return Written(entry=gone, outcome="deleted", warnings=warnings)
+        value = await self._aside.sized(len(entry.value), self._codec.stored_value, new)
+        if value == entry.value and await self._stands(entry):
+            return Written(entry=entry, outcome="unchanged", warnings=warnings)
+        changed = await self._replace(entry, new, value, dry_run=dry_run)
+        return Written(entry=changed, outcome="updated", warnings=warnings)
+
+    async def _stands(self, entry: Entry) -> bool:
+        """Whether the store has this very entry, in the bytes that it would have today. Raises
+        Conflict when the object moved on: the cache may be behind another server's write."""
+        item = (await self._kv.get(entry.path)).item
+        if item is None or item.revision != entry.revision:
+            current = None if item is None else item.revision
+            raise Conflict(entry.path, expected=entry.revision, current=current)
+        return not item.stale
+
+    async def _replace(self, entry: Entry, new: Tree, value: bytes, *, dry_run: bool) -> Entry:
+        if dry_run:
+            return Entry(self._codec, entry.path, value, entry.revision, tree=new)
+        changed = Entry(self._codec, entry.path, value, _UNSEEN, tree=new)
+        write = self._kv.update(entry.path, value, expected=entry.revision, ttl=self._ttl)
+        await self._carry_out(changed, write)
+        return changed
+
+    async def _carry_out(self, entry: Entry, write: Coroutine[object, object, Revision]) -> None:
+        """Await a write; the cache takes the entry for it, tree included."""
+        self._cache.expect(entry)
+        try:
+            entry.written(await write)
+        finally:
+            self._cache.expect_no_more(entry)
+        self._codec.holds_tree(entry)
+
+    # Deleting.
+
+    async def delete(
+        self, key: ObjectKey, query: DeleteQuery, *, admit: Admit | None = None
+    ) -> Written:
+        """Delete an object, or mark it as terminating. Raises NotFound, ObjectConflict."""
+        path = self._codec.path(key)
+        await self._cache.ready()
+        entry = self._cache.get(path)
+        verified = entry is None
+        for _ in range(ATTEMPTS):
+            if entry is None:
+                entry = await self._read(path)
+            if entry is None:
+                raise self._not_found(key.name)
+            try:
+                return await self._delete(entry, query, admit)
+            except (ObjectConflict, APIError):
+                latest = None if verified else await self._read(path)
+                if verified or (latest and latest.revision) == entry.revision:
+                    raise
+                entry, verified = latest, True
+            except Conflict:
+                entry, verified = None, True
+        raise ObjectConflict(resource=self.resource.name, group=self.resource.group, name=key.name)
+
+    async def _delete(self, entry: Entry, query: DeleteQuery, admit: Admit | None) -> Written:
+        old = entry.tree()
+        lifecycle.check_delete_preconditions(old, query.preconditions, self.resource)
+        validate = await admit(None, old) if admit is not None else None
+        if validate is not None:
+            await validate()
+        strategy = self._scheme.strategy(self._ruled_by)
+        plan = lifecycle.deletion(old, query, strategy, now=self._clock.now())
+        if plan.marked is not None:
+            value = self._codec.stored_value(plan.marked)
+            if value != entry.value:
+                entry = await self._replace(entry, plan.marked, value, dry_run=query.dry_run)
+        if not plan.removes:
+            return Written(entry=entry, outcome="terminating")
+        gone = await self._remove(entry, last=entry.tree(), dry_run=query.dry_run)
+        return Written(entry=gone, outcome="deleted")
+
+    async def _remove(self, entry: Entry, *, last: Tree, dry_run: bool) -> Entry:
+        """Delete the key; the answer is the object as it was last, at that revision."""
+        if dry_run:
+            return entry
+        async with self.reserve(None, last, False) if self.reserve else contextlib.nullcontext():
+            revision = await self._kv.delete(entry.path, expected=entry.revision)
+        return Entry(self._codec, entry.path, entry.value, _UNSEEN, tree=last).at_revision(revision)
+
+    async def delete_collection(
+        self, listing: ListQuery, query: DeleteQuery, *, admit: Admit | None = None
+    ) -> Sequence[Written]:
+        """Delete what a list selects, several at a time; those gone meanwhile are left out."""
+        paged = listing.limit <= 0
+        if paged:
+            listing = replace(listing, limit=COLLECTION_PAGE)
+        places = asyncio.Semaphore(DELETERS)
+
+        async def one(entry: Entry) -> Written | None:
+            async with places:
+                try:
+                    return await self.delete(entry.key, query, admit=admit)
+                except NotFound:
+                    return None
+
+        written: list[Written] = []
+        while True:
+            page = await self.list(listing)
+            found = await asyncio.gather(*map(one, page.entries))
+            written.extend(each for each in found if each is not None)
+            if not paged or not page.continue_token:
+                return written
+            listing = replace(
+                listing, continue_token=page.continue_token, resource_version="", match=""
+            )
+
+    def _exists(self, name: str, detail: str = "", *, retry_after: int = 0) -> AlreadyExists:
+        return AlreadyExists(
+            resource=self.resource.name,
+            group=self.resource.group,
+            name=name,
+            detail=detail,
+            retry_after=retry_after,
+        )

@@ -1,0 +1,213 @@
+"""The stores of all resources over one store of bytes: made at first use, sharing what they can.
+
+Knows which resources keep their objects for a while only. Mirrors the storage factory of
+kube-apiserver.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from kapiserver.api.custom_kinds import CustomVersion, Definition, version_behind
+from kapiserver.api.group import GroupVersion, Resource
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.storage.clock import Clock
+from kapiserver.storage.continue_token import Tokens, load_tokens
+from kapiserver.storage.converting_store import ConvertingStore
+from kapiserver.storage.encoding_cache import BUDGET, Budget
+from kapiserver.storage.encryption import IDENTITY, Encryption
+from kapiserver.storage.encryption_store import EncryptedStore
+from kapiserver.storage.errors import ConversionRefused
+from kapiserver.storage.kv import KV
+from kapiserver.storage.lifecycle import NAME_LETTERS, NAME_SUFFIX
+from kapiserver.storage.list_encoder import Documents
+from kapiserver.storage.metadata_informer import Feed, Reader
+from kapiserver.storage.object_codec import ObjectCodec
+from kapiserver.storage.object_reader import Names, Surroundings
+from kapiserver.storage.object_store import ResourceStore
+from kapiserver.storage.offload import Aside
+
+ROOT = "/registry"
+EVENT_TTL = 3600
+"""Seconds that an Event is kept."""
+
+_SHORT_LIVED = frozenset((("", "events"),))
+
+
+Converter: TypeAlias = Callable[
+    [Definition, Sequence[Tree], GroupVersion], Awaitable[Sequence[Tree]]
+]
+"""The objects of a definition in that version. Raises ConversionRefused."""
+
+
+async def _no_converter(
+    definition: Definition, _objects: Sequence[Tree], _version: GroupVersion
+) -> Sequence[Tree]:
+    raise ConversionRefused(f"{definition.name}: nothing here asks webhooks")
+
+
+class RandomNames:
+    """Uids and suffixes from the machine's random source."""
+
+    def __init__(self) -> None:
+        self._random = random.SystemRandom()
+
+    def uid(self) -> str:
+        """A random uid (version 4)."""
+        text = os.urandom(16).hex()
+        variant = "89ab"[int(text[16], 16) & 3]
+        return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
+
+    def suffix(self) -> str:
+        """Letters and digits that spell no words."""
+        return "".join(self._random.choices(NAME_LETTERS, k=NAME_SUFFIX))
+
+
+class Stores:
+    """All resources of one server."""
+
+    def __init__(
+        self,
+        kv: KV,
+        scheme: Scheme,
+        codecs: CodecFactory,
+        clock: Clock,
+        *,
+        names: Names | None = None,
+        root: str = ROOT,
+        event_ttl: int = EVENT_TTL,
+        budget: int = BUDGET,
+        encryption: Encryption | None = None,
+    ) -> None:
+        self.kv = kv
+        self._codecs = codecs
+        self._root = root
+        self._event_ttl = event_ttl
+        self._encryption = encryption
+        self.budget = Budget(budget)
+        """Of derived trees and encodings."""
+        self.aside = Aside()
+        """For what takes long."""
+        self._around = Surroundings(
+            kv=kv,
+            scheme=scheme,
+            clock=clock,
+            names=names or RandomNames(),
+            tokens=self._load_tokens,
+            aside=self.aside,
+        )
+        self.converter: Converter = _no_converter
+        """Converts custom objects that only a webhook converts."""
+        self._tokens: Tokens | None = None
+        self._made: dict[tuple[str, str], ResourceStore] = {}
+        self._custom: dict[str, dict[str, ResourceStore]] = {}
+        """Of custom kinds: by definition and version."""
+        self._named: dict[tuple[GroupVersion, str], ResourceStore] = {}
+
+    def of(self, resource: Resource) -> ResourceStore:
+        """The objects of a resource; kinds that two groups show have one store."""
+        if resource.definition:
+            return self._of_custom(resource)
+        found = self._made.get((resource.group, resource.name))
+        if found is None:
+            kept = self._around.scheme.kept(resource)
+            found = self._make(resource) if kept is resource else self.of(kept).ruled_by(resource)
+            self._made[(resource.group, resource.name)] = found
+        return found
+
+    def _of_custom(self, resource: Resource) -> ResourceStore:
+        versions = self._custom.setdefault(resource.definition, {})
+        found = versions.get(resource.versions[0])
+        if found is None:
+            now = version_behind(resource, self._around.scheme.custom)
+            resource = resource if now is None else now.resource
+            found = versions[resource.versions[0]] = self._make(resource)
+        return found
+
+    def retire(self, definition: str) -> None:
+        """Let the stores of a custom kind go: it is not what it was, or gone. Their watches end
+        when they have told what they know."""
+        for store in self._custom.pop(definition, {}).values():
+            store.retire()
+
+    async def delivered(self, definitions: Iterable[str]) -> None:
+        """Wait until the watches of these custom kinds have told what they know."""
+        for definition in definitions:
+            for store in list(self._custom.get(definition, {}).values()):
+                await store.delivered()
+
+    def named(self, version: GroupVersion, name: str) -> ResourceStore:
+        """The objects of the resource of that plural name, served or not. Raises NotRegistered."""
+        found = self._named.get((version, name))
+        if found is None:
+            resource = self._around.scheme.declared_resource(version, name)
+            if resource.definition:
+                return self.of(resource)
+            found = self._named[(version, name)] = self.of(resource)
+        return found
+
+    def feed(self, reader: Reader) -> Feed:
+        """What every object says of its owners and its end, told to `reader` as it changes."""
+        return Feed(self.kv, f"{self._root}/", self._codec_at, reader)
+
+    def _codec_at(self, path: str) -> ObjectCodec | None:
+        """How the object under a key of the store is stored; None: no object of a known kind."""
+        parts = path[len(self._root) + 1 :].split("/", 2)
+        custom = self._around.scheme.custom.by_plural(parts[0], parts[1] if parts[1:] else "")
+        if custom is not None:
+            return self.of(custom.stored.resource).codec
+        resource = self._by_prefix.get("/".join(parts[:2])) or self._by_prefix.get(parts[0])
+        return None if resource is None else self.of(resource).codec
+
+    @functools.cached_property
+    def _by_prefix(self) -> dict[str, Resource]:
+        found = self._around.scheme.stored_resources()
+        return {one.prefix: one for one in found if not one.definition}
+
+    def stop(self) -> None:
+        """End the watches of all resources, and with them those of clients."""
+        custom = (one for versions in self._custom.values() for one in versions.values())
+        for store in (*self._made.values(), *custom):
+            store.stop()
+
+    async def _load_tokens(self) -> Tokens:
+        if self._tokens is None:
+            self._tokens = await load_tokens(self.kv, root=self._root)
+        return self._tokens
+
+    def _converting(self, kv: KV, custom: CustomVersion) -> KV:
+        return ConvertingStore(
+            kv,
+            self._codecs,
+            functools.partial(self.converter, custom.definition),
+            version=custom.group_version,
+            stored=custom.definition.stored.group_version,
+        )
+
+    def _make(self, resource: Resource) -> ResourceStore:
+        around, transformer = self._around, None
+        if self._encryption is not None:
+            transformer = self._encryption.of(resource.group, resource.name)
+        if transformer is not None:
+            around = replace(around, kv=EncryptedStore(around.kv, transformer))
+        custom = version_behind(resource, around.scheme.custom) if resource.definition else None
+        if custom is not None and custom.definition.asks_webhook:
+            around = replace(around, kv=self._converting(around.kv, custom))
+        codec = ObjectCodec(
+            resource,
+            self._codecs,
+            root=self._root,
+            budget=self.budget,
+            transformer=transformer or IDENTITY,
+        )
+        documents = Documents(codec, self._codecs)
+        short_lived = (resource.group, resource.name) in _SHORT_LIVED
+        ttl = self._event_ttl if short_lived else 0
+        return ResourceStore(resource, codec, documents, around, ttl=ttl)

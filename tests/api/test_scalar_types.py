@@ -1,0 +1,266 @@
+"""Canonical texts and wire messages of the values that are messages."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kapiserver.api import quantity
+from kapiserver.api.scalar_types import (
+    Duration,
+    FieldsV1,
+    IntOrString,
+    MicroTime,
+    Quantity,
+    RawExtension,
+    StringList,
+    Time,
+)
+from kapiserver.api.types import Leaf
+
+FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+CANONICAL: list[tuple[type[Leaf], Any, Any]] = [
+    # Decimal: the largest suffix without a fraction.
+    (Quantity, None, "0"),
+    (Quantity, "0", "0"),
+    (Quantity, "0.0", "0"),
+    (Quantity, "-0", "0"),
+    (Quantity, "m", "0"),
+    (Quantity, "1", "1"),
+    (Quantity, "1000m", "1"),
+    (Quantity, "100m", "100m"),
+    (Quantity, "0.5", "500m"),
+    (Quantity, ".5", "500m"),
+    (Quantity, "1.5", "1500m"),
+    (Quantity, "1.2345", "1234500u"),
+    (Quantity, "-1.5", "-1500m"),
+    (Quantity, "1000k", "1M"),
+    (Quantity, "1000E", "1e21"),
+    (Quantity, "18446744073709551616", "18446744073709551616"),
+    (Quantity, "100000000000000000000", "100E"),
+    (Quantity, " 1 ", "1"),
+    # Finer than nano rounds away from zero.
+    (Quantity, "0.9n", "1n"),
+    (Quantity, "-0.9n", "-1n"),
+    (Quantity, "0.0000000001", "1n"),
+    (Quantity, "1e-1000000", "1e-9"),
+    # Exponents keep their form.
+    (Quantity, "1e3", "1e3"),
+    (Quantity, "1E3", "1E3"),
+    (Quantity, "1e4", "10e3"),
+    (Quantity, "1000e3", "1e6"),
+    (Quantity, "1e0", "1e0"),
+    # Binary.
+    (Quantity, "1Ki", "1Ki"),
+    (Quantity, "1024Ki", "1Mi"),
+    (Quantity, "1.5Gi", "1536Mi"),
+    (Quantity, "0.5Ki", "512"),
+    (Quantity, "0.1Ki", "102400m"),
+    (Quantity, "8Ei", "9223372036854775807"),
+    (Quantity, "-8Ei", "-9223372036854775807"),
+    (Quantity, "2Ei", "2Ei"),
+    # What looks canonical enough is kept as it came.
+    (Quantity, "1.500", "1.500"),
+    (Quantity, "+5Gi", "+5Gi"),
+    (Quantity, "007", "007"),
+    (Quantity, "1.", "1."),
+    # Numbers.
+    (Quantity, 2, "2"),
+    (Quantity, 0.5, "500m"),
+    (Quantity, 10**20, "100E"),
+    (Time, None, None),
+    (Time, "2024-02-29T23:59:59Z", "2024-02-29T23:59:59Z"),
+    (Time, "2024-01-02T03:04:05.999Z", "2024-01-02T03:04:05Z"),
+    (Time, "2024-01-02T03:04:05+02:00", "2024-01-02T01:04:05Z"),
+    (Time, "2024-01-01T00:30:00+01:00", "2023-12-31T23:30:00Z"),
+    (Time, "0001-01-01T00:00:00Z", None),
+    (Time, "0999-01-01T00:00:00Z", "0999-01-01T00:00:00Z"),
+    (MicroTime, None, None),
+    (MicroTime, "2024-01-02T03:04:05.123456Z", "2024-01-02T03:04:05.123456Z"),
+    (MicroTime, "2024-01-02T03:04:05.000000-01:00", "2024-01-02T04:04:05.000000Z"),
+    (MicroTime, "0001-01-01T00:00:00.000000Z", None),
+    (Duration, None, "0s"),
+    (Duration, "0", "0s"),
+    (Duration, "90s", "1m30s"),
+    (Duration, "1.5h", "1h30m0s"),
+    (Duration, "1h2m3s", "1h2m3s"),
+    (Duration, "1500ms", "1.5s"),
+    (Duration, "1500us", "1.5ms"),
+    (Duration, "1us", "1\N{MICRO SIGN}s"),
+    (Duration, "3ns", "3ns"),
+    (Duration, "-2m", "-2m0s"),
+    (Duration, "+.5s", "500ms"),
+    (IntOrString, None, 0),
+    (IntOrString, 80, 80),
+    (IntOrString, -1, -1),
+    (IntOrString, "http", "http"),
+    (IntOrString, "80", "80"),
+    (RawExtension, None, None),
+    (RawExtension, {"a": [1]}, {"a": [1]}),
+    (FieldsV1, {"f:spec": {}}, {"f:spec": {}}),
+    (StringList, None, None),
+    (StringList, [], []),
+    (StringList, ["get", None], ["get", ""]),
+]
+
+
+@pytest.mark.parametrize(("leaf", "value", "expected"), CANONICAL)
+def test_canonical(leaf: type[Leaf], value: Any, expected: Any) -> None:
+    """A value becomes what Go writes for it, and stays so."""
+    found = leaf.canonical(value)
+    assert found == expected
+    assert type(found) is type(expected)
+    assert leaf.canonical(found) == expected
+
+
+@pytest.mark.parametrize(("leaf", "value", "expected"), CANONICAL)
+def test_wire(leaf: type[Leaf], value: Any, expected: Any) -> None:
+    """The message of a canonical value reads back as that value."""
+    message = leaf.to_message(leaf.canonical(value))
+    assert set(message) <= {one.name for one in leaf.fields()}
+    assert leaf.from_message(message) == (expected if leaf is not StringList else expected or [])
+
+
+ARABIC = "\u0662\u0660\u0662\u0664-01-02T00:00:00Z"
+
+REFUSED: list[tuple[type[Leaf], Any, str]] = [
+    (Quantity, "", FORM),
+    (Quantity, "one", FORM),
+    (Quantity, "1 Gi", FORM),
+    (Quantity, "1.2.3", FORM),
+    (Quantity, True, FORM),
+    (Quantity, {}, FORM),
+    (Quantity, "1Kii", "unable to parse quantity's suffix"),
+    (Quantity, "1e", "unable to parse quantity's suffix"),
+    (Quantity, "1e99999999999", "unable to parse quantity's suffix"),
+    (Quantity, "9" * 5000, "unable to parse numeric part of quantity"),
+    (
+        Time,
+        ARABIC,
+        f'parsing time "{ARABIC}" as "2006-01-02T15:04:05Z07:00": '
+        f'cannot parse "{ARABIC}" as "2006"',
+    ),
+    (Time, 5, "json: cannot unmarshal number into Go value of type string"),
+    (
+        Time,
+        "",
+        'parsing time "" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "2006"',
+    ),
+    (
+        Time,
+        "2024-01-02",
+        'parsing time "2024-01-02" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T"',
+    ),
+    (Time, "2024-13-02T00:00:00Z", 'parsing time "2024-13-02T00:00:00Z": month out of range'),
+    (Time, "2023-02-29T00:00:00Z", 'parsing time "2023-02-29T00:00:00Z": day out of range'),
+    (
+        Time,
+        "2024-01-02T00:00:00Zx",
+        'parsing time "2024-01-02T00:00:00Zx": extra text: "x"',
+    ),
+    (
+        MicroTime,
+        "2024-01-02T03:04:05Z",
+        'parsing time "2024-01-02T03:04:05Z" as "2006-01-02T15:04:05.000000Z07:00": '
+        'cannot parse "Z" as ".000000"',
+    ),
+    (Duration, "", 'time: invalid duration ""'),
+    (Duration, "5", 'time: missing unit in duration "5"'),
+    (Duration, "5d", 'time: unknown unit "d" in duration "5d"'),
+    (Duration, "9999999h", 'time: invalid duration "9999999h"'),
+    (Duration, 1, "json: cannot unmarshal number into Go value of type string"),
+    (IntOrString, 2**31, "json: cannot unmarshal number 2147483648 into Go value of type int32"),
+    (IntOrString, 1.5, "json: cannot unmarshal number 1.5 into Go value of type int32"),
+    (IntOrString, True, "json: cannot unmarshal bool into Go value of type int32"),
+    (StringList, "get", "json: cannot unmarshal string into Go value of type []string"),
+    (StringList, [1], "json: cannot unmarshal number into Go value of type string"),
+]
+
+
+@pytest.mark.parametrize(("leaf", "value", "words"), REFUSED)
+def test_refused_in_the_words_of_go(leaf: type[Leaf], value: Any, words: str) -> None:
+    """A value that does not fit is a ValueError that says what Go says."""
+    with pytest.raises(ValueError, match=r".*") as caught:
+        leaf.canonical(value)
+    assert str(caught.value) == words
+
+
+MESSAGES: list[tuple[type[Leaf], Any, dict[str, Any]]] = [
+    (Time, "1970-01-01T00:00:01Z", {"seconds": 1, "nanos": 0}),
+    (Time, "1969-12-31T23:59:59Z", {"seconds": -1, "nanos": 0}),
+    (MicroTime, "1970-01-01T00:00:00.000001Z", {"seconds": 0, "nanos": 1000}),
+    (Time, None, {}),
+    (Duration, "1.5s", {"duration": 1_500_000_000}),
+    (Quantity, "100m", {"string": "100m"}),
+    (IntOrString, 80, {"type": 0, "intVal": 80, "strVal": ""}),
+    (IntOrString, "http", {"type": 1, "intVal": 0, "strVal": "http"}),
+    (RawExtension, {"b": 1, "a": 2}, {"raw": base64.b64encode(b'{"b":1,"a":2}').decode()}),
+    (FieldsV1, None, {}),
+]
+
+
+@pytest.mark.parametrize(("leaf", "value", "message"), MESSAGES)
+def test_messages_are_those_of_go(leaf: type[Leaf], value: Any, message: dict[str, Any]) -> None:
+    """A canonical value has this message, and the message this value."""
+    assert leaf.to_message(value) == message
+    assert leaf.from_message(message) == value
+
+
+def test_unreadable_messages_are_value_errors() -> None:
+    """A message that holds no value of the leaf is refused with ValueError, nothing else."""
+    not_json = base64.b64encode(b"k8s\0").decode()
+    for leaf, message in (
+        (Time, {"seconds": 2**62}),
+        (MicroTime, {"seconds": -(2**62), "nanos": 7}),
+        (RawExtension, {"raw": not_json}),
+        (Quantity, {"string": "one"}),
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            leaf.from_message(message)
+
+
+def test_long_texts_read_in_linear_time() -> None:
+    """A megabyte of digits or units is read at once and kept in no cache."""
+    assert Duration.canonical("0s" * 500_000) == "0s"
+    assert Quantity.canonical("0" * 1_000_000 + "1000m") == "1"
+    assert Time.canonical(f"2024-01-02T03:04:05.{'9' * 1_000_000}Z") == "2024-01-02T03:04:05Z"
+
+
+@settings(max_examples=200)
+@given(st.text("0123456789.+-eEinumkKMGTP", max_size=24))
+def test_canonical_quantity_keeps_the_amount(text: str) -> None:
+    """Canonical text is a fixed point and the same amount, or the text is refused."""
+    try:
+        amount = quantity.parse(text)
+    except ValueError:
+        return
+    again = quantity.parse(str(amount))
+    assert str(again) == str(amount)
+    assert (
+        again.mantissa * 10 ** max(again.scale - amount.scale, 0)
+        == amount.mantissa * 10 ** max(amount.scale - again.scale, 0)
+        or max(abs(again.scale), abs(amount.scale)) > 10**4
+    )
+
+
+@settings(max_examples=200)
+@given(st.integers(-(2**63) + 1, 2**63 - 1))
+def test_durations_read_back(nanos: int) -> None:
+    """Every length of time is written as a text that reads as itself."""
+    text = Duration.from_message({"duration": nanos})
+    assert Duration.to_message(text) == {"duration": nanos}
+    assert Duration.canonical(text) == text
+
+
+@settings(max_examples=200)
+@given(st.integers(-62135596799, 253402300799))
+def test_times_read_back(seconds: int) -> None:
+    """Every second of the years 1 to 9999 is written as a text that reads as itself."""
+    text = Time.from_message({"seconds": seconds})
+    assert Time.canonical(text) == text
+    assert Time.to_message(text) == {"seconds": seconds, "nanos": 0}

@@ -1,0 +1,60 @@
+"""What objects take from the moment in which they are written."""
+
+import pytest
+
+from kapiserver.apiserver.admission.chain import _STAMPED
+from kapiserver.apiserver.admission.request_defaults import STAMPS
+from kapiserver.apiserver.request import User
+
+NOW, THEN = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
+BOUND = {"status": {"phase": "Bound"}}
+PENDING = {"status": {"phase": "Pending", "lastPhaseTransitionTime": THEN}}
+TAINT = {"key": "k", "effect": "NoExecute"}
+
+
+def _rule(**taint):
+    return {"spec": {"taint": {**TAINT, **taint}}}
+
+
+CASES = [
+    ("persistentvolumes/status", BOUND, PENDING, ("status", "lastPhaseTransitionTime"), NOW),
+    ("persistentvolumes/status", PENDING, PENDING, ("status", "lastPhaseTransitionTime"), THEN),
+    ("devicetaintrules.resource.k8s.io", _rule(), None, ("spec", "taint", "timeAdded"), NOW),
+    (
+        "devicetaintrules.resource.k8s.io",
+        _rule(effect="NoSchedule", timeAdded=THEN),
+        _rule(timeAdded=THEN),
+        ("spec", "taint", "timeAdded"),
+        NOW,
+    ),
+    (
+        "devicetaintrules.resource.k8s.io",
+        _rule(value="v", timeAdded=THEN),
+        _rule(timeAdded=THEN),
+        ("spec", "taint", "timeAdded"),
+        THEN,
+    ),
+]
+
+
+@pytest.mark.parametrize(("resource", "new", "old", "path", "expected"), CASES)
+def test_moments(resource, new, old, path, expected):
+    """A change is dated, and what stays keeps its date."""
+    STAMPS[resource](new, old, User(name="u"), NOW)
+    found = new
+    for name in path:
+        found = found[name]
+    assert found == expected
+
+
+def test_devices():
+    """Taints of devices are dated, unless their driver did so."""
+    devices = [{"taints": [dict(TAINT), {**TAINT, "timeAdded": THEN}]}]
+    new = {"spec": {"devices": devices}}
+    STAMPS["resourceslices.resource.k8s.io"](new, None, User(name="u"), NOW)
+    assert [one["timeAdded"] for one in devices[0]["taints"]] == [NOW, THEN]
+
+
+def test_every_stamp_is_used():
+    """What admission asks for is what there is."""
+    assert set(_STAMPED) == set(STAMPS)

@@ -1,0 +1,360 @@
+"""What is particular to the embedded store: one file, one owner, restarts, bounded growth."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kapiserver.storage import embedded_store
+from kapiserver.storage.backends import open_store
+from kapiserver.storage.embedded_store import EXPIRY_AGAIN, LocalStore, open_local
+from kapiserver.storage.errors import Compacted, Corrupt, Refused, StoreLocked, Unavailable
+from kapiserver.storage.kv import Event, KeyValue, Revision
+from kapiserver.storage.prefix import end_of
+from kapiserver.storage.sqlite import WAL_LIMIT
+from tests.clock import ManualClock
+from tests.storage.invariants import check_file, check_store
+from tests.storage.recorder import Recorder
+
+
+async def test_the_empty_store_is_revision_1() -> None:
+    """A new store begins at 1, its first write is 2."""
+    store = await open_store("sqlite::memory:")
+    assert await store.current_revision() == 1
+    assert (await store.range("/")).revision == 1
+    assert await store.create("/a", b"") == 2
+    await store.close()
+
+
+async def test_survives_a_restart(tmp_path: Path) -> None:
+    """Values, the counter, compaction and what will expire are there after a reopen."""
+    path, clock = tmp_path / "deep" / "store.db", ManualClock()
+    store = await open_store(f"sqlite:{path}", clock=clock)
+    first = await store.create("/a/x", b"one")
+    await store.create("/a/short", b"", ttl=60)
+    second = await store.update("/a/x", b"two", expected=first)
+    await store.create("/a/y", b"y")
+    last = await store.delete("/a/y", expected=Revision(second + 1))
+    await store.compact(second)
+    await store.close()
+
+    store = await open_store(f"sqlite:{path}", clock=clock)
+    assert await store.current_revision() == last
+    assert [item.key for item in (await store.range("/")).items] == ["/a/short", "/a/x"]
+    with pytest.raises(Compacted):
+        await store.get("/a/x", revision=first)
+    recorder = Recorder()
+    store.watch("/", after=second, sink=recorder)
+    await recorder.count(2)
+    clock.advance(61)
+    assert (await recorder.count(3))[2].key == "/a/short"
+    await store.compact(await store.current_revision())
+    await store.close()
+
+    store = await open_store(f"sqlite:{path}", clock=clock)
+    assert await store.create("/a/z", b"") == last + 2
+    await store.close()
+    check_file(path)
+
+
+async def test_acknowledged_after_seen() -> None:
+    """A watch has seen a write when its writer is told of it."""
+    store = await open_store("sqlite::memory:")
+    recorder = Recorder()
+    store.watch("/", after=Revision(1), sink=recorder)
+    for number in range(20):
+        await store.create(f"/{number}", b"")
+        assert len(recorder.seen) == number + 1
+    await store.close()
+
+
+async def test_reads_are_not_ahead_of_watches(tmp_path: Path) -> None:
+    """What is in the file is not read before it was shown to the watches, so that nobody who was
+    told of a write is shown an older state after that."""
+    store = await open_local(tmp_path / "store.db")
+    loop, report = asyncio.get_running_loop(), store._report
+    committed, go_on = asyncio.Event(), threading.Event()
+
+    def report_late(done: Any) -> None:
+        loop.call_soon_threadsafe(committed.set)
+        go_on.wait(60)
+        report(done)
+
+    store._report = report_late  # type: ignore[method-assign]
+    writing = asyncio.create_task(store.create("/a", b""))
+    await committed.wait()
+    reads = asyncio.gather(store.get("/a"), store.range("/"))
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    go_on.set()
+    read, page = await reads
+    assert read.revision == page.revision == store.revision == await writing
+    await store.close()
+
+
+async def test_a_broken_sink_harms_no_one_else() -> None:
+    """A sink that raises loses its watch; writers and other watches go on."""
+
+    class Broken(Recorder):
+        def events(self, batch: Sequence[Event]) -> None:
+            raise RuntimeError("broken")
+
+    store = await open_store("sqlite::memory:")
+    broken, whole = Broken(), Recorder()
+    store.watch("/", after=Revision(1), sink=broken)
+    store.watch("/", after=Revision(1), sink=whole)
+    await store.create("/a", b"")
+    await store.create("/b", b"")
+    assert isinstance(await broken.end(), Unavailable)
+    assert whole.keys() == ["/a", "/b"]
+    await store.close()
+
+
+async def test_one_owner(tmp_path: Path) -> None:
+    """A second store on the same file is refused, from this process and from another."""
+    path = tmp_path / "store.db"
+    store = await open_local(path)
+    with pytest.raises(StoreLocked, match=r"store\.db is in use by another kapiserver"):
+        await open_local(path)
+    program = (
+        "import asyncio, sys\n"
+        "from kapiserver.storage.backends import open_store\n"
+        "asyncio.run(open_store(sys.argv[1]))\n"
+    )
+    other = subprocess.run(  # noqa: ASYNC221 - it ends at once
+        [sys.executable, "-c", program, f"sqlite:{path}"], capture_output=True, text=True
+    )
+    assert "StoreLocked" in other.stderr
+    await store.close()
+    await (await open_local(path)).close()
+
+
+async def test_the_file_is_its_owners(tmp_path: Path) -> None:
+    """Nobody else may read the file: it holds Secrets."""
+    path = tmp_path / "store.db"
+    store = await open_local(path)
+    await store.create("/a", b"")
+    files = [path, tmp_path / "store.db-wal", tmp_path / "store.db-shm"]
+    assert {stat.S_IMODE(os.stat(file).st_mode) for file in files} == {0o600}
+    await store.close()
+
+
+async def test_files_that_are_no_store(tmp_path: Path) -> None:
+    """Rubbish and a newer layout are Corrupt, a path that cannot be is Unavailable."""
+    (tmp_path / "rubbish.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(Corrupt, match=r"rubbish\.db: file is not a database"):
+        await open_local(tmp_path / "rubbish.db")
+    with sqlite3.connect(tmp_path / "newer.db") as sql:
+        sql.execute("PRAGMA user_version = 99")
+    sql.close()
+    with pytest.raises(Corrupt, match="newer kapiserver"):
+        await open_local(tmp_path / "newer.db")
+    with pytest.raises(Unavailable):
+        await open_local(tmp_path / "rubbish.db" / "below.db")
+
+
+@pytest.mark.parametrize("spec", ["", "sqlite", "sqlite:", "mysql:x", ":memory:"])
+async def test_unknown_backends(spec: str) -> None:
+    """A storage flag that names no backend is a ValueError that says what there is."""
+    with pytest.raises(ValueError, match="sqlite:"):
+        await open_store(spec)
+
+
+async def limit_pages(store: LocalStore, pages: int) -> None:
+    """Make a disk of that many pages: SQLite then says what it says when there is no space."""
+    await store._submit(lambda database: database._sql.execute(f"PRAGMA max_page_count = {pages}"))
+
+
+async def test_no_space(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Without space a write is refused and the log says why, once; what was acknowledged stays,
+    and with space writes succeed again."""
+    path = tmp_path / "store.db"
+    store = await open_local(path)
+    written = [await store.create("/0", b"0")]
+    await limit_pages(store, 40)
+    with suppress(Refused):
+        while True:
+            written.append(await store.create(f"/{len(written)}", bytes(3000)))
+    with pytest.raises(Refused, match="full"):
+        await store.create("/more", bytes(30_000))
+    assert [each.message for each in caplog.records] == [
+        "writes fail: sqlite: database or disk is full"
+    ]
+    assert len((await store.range("/")).items) == len(written)
+    await limit_pages(store, 4000)
+    await store.writable()
+    written.append(await store.create("/more", bytes(30_000)))
+    assert caplog.records[-1].message == "writes succeed again"
+    await store.close()
+    check_file(path)
+    store = await open_local(path)
+    assert {each.revision for each in (await store.range("/")).items} == set(written)
+    await store.close()
+
+
+def files_with(text: bytes, folder: Path) -> list[str]:
+    """The names of the files in a folder that have some bytes in them."""
+    return [each.name for each in folder.iterdir() if text in each.read_bytes()]
+
+
+async def test_what_is_forgotten_is_gone(tmp_path: Path) -> None:
+    """Once history is forgotten, values that were overwritten or deleted are nowhere in the files,
+    whatever their size; the others are."""
+    store = await open_local(tmp_path / "store.db")
+    sizes = (20, 300, 1500, 3000, 6000, 40_000)
+    kept, secret = b"kept-in-the-store", b"secret-of-yesterday"
+
+    def value(text: bytes, size: int) -> bytes:
+        return text * (size // len(text) + 1)
+
+    for turn in range(4):
+        made = await asyncio.gather(
+            *(
+                store.create(f"/{turn}/{number}", value(secret, sizes[number % len(sizes)]))
+                for number in range(60)
+            )
+        )
+        await asyncio.gather(
+            *(
+                store.update(f"/{turn}/{number}", value(kept, sizes[number % 5]), expected=revision)
+                if number % 3
+                else store.delete(f"/{turn}/{number}", expected=revision)
+                for number, revision in enumerate(made)
+            )
+        )
+        await store.compact(await store.current_revision())
+        assert "store.db" in files_with(kept, tmp_path)
+        assert files_with(secret, tmp_path) == []
+    await store.close()
+
+
+async def refuse_writes(store: LocalStore, refuse: bool) -> None:
+    """Have SQLite refuse all that would change the file, as it does on a broken disk."""
+    await store._submit(lambda db: db._sql.execute(f"PRAGMA query_only = {refuse}"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+async def test_files_may_not_grow(tmp_path: Path) -> None:
+    """Where the system lets no file grow, a write is refused and the store knows that it cannot
+    write; once it may, all goes on."""
+    import resource
+
+    store = await open_local(tmp_path / "store.db")
+    kept = await store.create("/kept", bytes(3000))
+    await store.writable()
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, unlimited[1]))
+    try:
+        with pytest.raises(Refused, match="disk I/O error"):
+            await store.create("/more", bytes(60_000))
+        with pytest.raises(Refused):
+            await store.update("/kept", bytes(60_000), expected=kept)
+        with pytest.raises(Refused):
+            await store.writable()
+        assert (await store.range("/")).items == [KeyValue("/kept", bytes(3000), kept)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    await store.writable()
+    await store.create("/more", bytes(30_000))
+    await store.writable()
+    await store.close()
+    check_file(tmp_path / "store.db")
+
+
+async def test_what_runs_out_on_a_full_disk(tmp_path: Path) -> None:
+    """Where there is no space to delete what has run out, that is tried again after a while, and
+    not all the time."""
+    clock = ManualClock()
+    store = await open_local(tmp_path / "store.db", clock=clock)
+    await store.create("/short", b"", ttl=60)
+    recorder = Recorder()
+    store.watch("/", after=await store.current_revision(), sink=recorder)
+    await refuse_writes(store, True)
+    clock.advance(61)
+    await asyncio.gather(*store._tasks)
+    assert not recorder.seen
+    await refuse_writes(store, False)
+    clock.advance(EXPIRY_AGAIN)
+    assert (await recorder.count(1))[0].key == "/short"
+    await store.close()
+
+
+async def test_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests beyond the bound are refused instead of queued."""
+    monkeypatch.setattr(embedded_store, "PENDING", 10)
+    store = await open_store("sqlite::memory:")
+    creates = (store.create(f"/{number}", b"") for number in range(15))
+    outcomes = await asyncio.gather(*creates, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [int] * 10 + [Unavailable] * 5
+    await store.create("/later", b"")
+    await store.close()
+
+
+async def test_churn_does_not_grow_the_file(tmp_path: Path) -> None:
+    """With compaction, overwriting and deleting leaves the file as large as what lives in it."""
+    path, value = tmp_path / "store.db", os.urandom(4000)
+    store = await open_local(path)
+    revisions = [await store.create(f"/{number}", value) for number in range(50)]
+    sizes = []
+    for _ in range(4):
+        for _ in range(10):
+            updates = (
+                store.update(f"/{number}", value, expected=revision)
+                for number, revision in enumerate(revisions)
+            )
+            revisions = list(await asyncio.gather(*updates))
+        await store.compact(await store.current_revision())
+        sizes.append(path.stat().st_size + (tmp_path / "store.db-wal").stat().st_size)
+    await check_store(store, await store.current_revision())
+    await store.close()
+    check_file(path)
+    assert path.stat().st_size < 600_000
+    assert max(sizes) < 12_000_000
+
+
+async def test_the_log_ahead_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that never lets the write-ahead log start over does not make it grow for good."""
+    path = tmp_path / "store.db"
+    store = await open_local(path)
+    value = bytes(1_000_000)
+    wal = tmp_path / "store.db-wal"
+    longest = 0
+    with sqlite3.connect(path, isolation_level=None) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT max(revision) FROM log").fetchall()
+        for number in range(WAL_LIMIT // len(value) - 2):
+            await store.create(f"/{number}", value)
+        longest = wal.stat().st_size
+        reader.execute("ROLLBACK")
+    reader.close()
+    for number in range(10):
+        await store.create(f"/more/{number}", value)
+    assert longest > WAL_LIMIT // 2
+    assert wal.stat().st_size <= WAL_LIMIT
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("prefix", "end"),
+    [
+        ("/a/", "/a0"),
+        ("/a\ud7ff", "/a\ue000"),
+        ("/a\U0010ffff", "/b"),
+        ("\U0010ffff", "\U0010ffff"),
+        ("", "\U0010ffff"),
+    ],
+)
+def test_the_end_of_a_prefix(prefix: str, end: str) -> None:
+    """The end of a prefix is the first text after all that begin with it."""
+    assert end_of(prefix) == end

@@ -1,0 +1,132 @@
+"""The connections that calls of etcd go over, against servers that say what a test tells them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kapiserver.storage import etcd_http
+from kapiserver.storage.etcd_http import Answer, BrokenOff, Connections, NotSent
+
+SOON = 5.0
+
+
+@asynccontextmanager
+async def saying(
+    *answers: Sequence[bytes],
+) -> AsyncIterator[tuple[Connections, asyncio.Queue[bytes]]]:
+    """Connections to a server that answers each request with the next of `answers`, piece by
+    piece, then closes; and the requests it got, of all connections."""
+    left = list(answers)
+    seen: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while left:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().split(b"content-length:")[1].split()[0])
+                seen.put_nowait(head + await reader.readexactly(length))
+                for piece in left.pop(0):
+                    writer.write(piece)
+                    await writer.drain()
+                    await asyncio.sleep(0)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    connections = Connections(f"http://127.0.0.1:{port}", None)
+    try:
+        yield connections, seen
+    finally:
+        connections.close()
+        server.close()
+        await asyncio.sleep(0)
+
+
+KNOWN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\nhello"
+CHUNKED = (
+    b"HTTP/1.1 400 Bad Request\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"3\r\nhel\r\nA\r\nlo, world!\r\n0\r\n\r\n"
+)
+EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("wire", "answer"),
+    [
+        (KNOWN, Answer(200, b"hello")),
+        (CHUNKED, Answer(400, b"hello, world!")),
+        (EMPTY, Answer(200, b"")),
+    ],
+)
+async def test_answers(wire: bytes, answer: Answer) -> None:
+    """An answer is read however it comes in pieces, and the next on the same connection."""
+    whole = [wire]
+    bytewise = [wire[at : at + 1] for at in range(len(wire))]
+    async with saying(whole, bytewise, whole) as (connections, seen):
+        for _ in range(3):
+            assert await connections.post("/x", b"A: b\r\n", b"{}", seconds=SOON) == answer
+        request = seen.get_nowait()
+    assert request.startswith(b"POST /x HTTP/1.1\r\nHost: 127.0.0.1:")
+    assert request.endswith(b"\r\nA: b\r\nContent-Length: 2\r\n\r\n{}")
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        b"",
+        KNOWN[:-1],
+        b"SSH-2.0-x\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -3\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999999\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length\r\n\r\n",
+        b"HTTP/1.1 xyz OK\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"x" * (etcd_http.LONGEST_HEAD + 1),
+    ],
+)
+async def test_what_is_no_answer(wire: bytes) -> None:
+    """Rubbish, and an answer that ends too soon, are BrokenOff."""
+    async with saying([wire]) as (connections, _):
+        with pytest.raises(BrokenOff):
+            await connections.post("/x", b"", b"", seconds=SOON)
+
+
+async def test_nobody_there() -> None:
+    """Without a server, and after close, nothing is sent."""
+    async with saying([KNOWN]) as (connections, _):
+        pass
+    with pytest.raises(NotSent):
+        await connections.post("/x", b"", b"", seconds=SOON)
+    with pytest.raises(NotSent):
+        await Connections("http://127.0.0.1:1", None).post("/x", b"", b"", seconds=SOON)
+
+
+async def test_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who gets no answer in time, or finds no connection free in time, is told so."""
+    monkeypatch.setattr(etcd_http, "MOST_CONNECTIONS", 1)
+    async with saying([], [KNOWN]) as (connections, _):
+        first = asyncio.create_task(connections.post("/x", b"", b"", seconds=1))
+        await asyncio.sleep(0)
+        with pytest.raises(NotSent):
+            await connections.post("/x", b"", b"", seconds=0.01)
+        with pytest.raises(BrokenOff):
+            await first
+        assert await connections.post("/x", b"", b"", seconds=SOON) == Answer(200, b"hello")
+
+
+async def test_a_caller_that_gives_up() -> None:
+    """The answer to a call that was cancelled is not taken for that of the next."""
+    async with saying([], [KNOWN]) as (connections, seen):
+        first = asyncio.create_task(connections.post("/first", b"", b"", seconds=SOON))
+        await seen.get()
+        first.cancel()
+        assert await connections.post("/next", b"", b"", seconds=SOON) == Answer(200, b"hello")
+        assert first.cancelled()

@@ -1,0 +1,40 @@
+"""What etcd says, without an etcd: errors in the forms of its versions, and rubbish."""
+
+from __future__ import annotations
+
+import pytest
+
+from kapiserver.storage import etcd
+from kapiserver.storage.errors import Corrupt, StorageError, Unavailable
+from kapiserver.storage.etcd_responses import Reader
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "words"),
+    [
+        (400, b'{"error":"boo","code":11,"message":"boo"}', etcd.EtcdError, "boo"),  # 3.5
+        (400, b'{"code":11,"message":"boo","details":[]}', etcd.EtcdError, "boo"),  # 3.6
+        (400, b'{"error":"boo","code":3}', etcd.EtcdError, "boo"),  # 3.4
+        (503, b'{"error":"no","code":14,"message":"no"}', Unavailable, "no"),
+        (503, b'{"error":{"grpc_code":14,"message":"closing"}}', Unavailable, "closing"),
+        (500, b"<html>", Unavailable, "500"),
+        (500, b"[]", Unavailable, "500"),
+        (500, b'"x"', Unavailable, "500"),
+        (500, b'{"code":"many"}', Unavailable, "500"),
+    ],
+)
+def test_refusals(status: int, body: bytes, kind: type[StorageError], words: str) -> None:
+    """Errors are read in the forms of all versions of etcd, and rubbish is Unavailable."""
+    error = etcd._refusal(status, body)
+    assert type(error) is kind
+    assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{}, {"header": {"revision": "x"}}, {"header": {"revision": "1"}, "kvs": [{}]}, {"kvs": 3}],
+)
+def test_answers_that_make_no_sense(answer: dict[str, object]) -> None:
+    """A malformed answer is Corrupt."""
+    with pytest.raises(Corrupt):
+        Reader("").range(answer)

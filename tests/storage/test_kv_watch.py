@@ -1,0 +1,85 @@
+"""How a watch catches up with a store, whatever the store does meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from kapiserver.storage.kv import Event, Revision
+from kapiserver.storage.kv_watch import ASIDE, RECENT, Changes, Recent, StoreWatch
+from tests.storage.recorder import Recorder
+
+
+class Busy:
+    """A source to which so much is written while history is read."""
+
+    def __init__(self, meanwhile: int, times: int) -> None:
+        self.revision = Revision(0)
+        self.happened: list[Event] = []
+        self.asked = 0
+        self._meanwhile = meanwhile
+        self._times = times
+        self.watch: StoreWatch | None = None
+
+    def write(self, count: int) -> None:
+        """Let so much happen, under two prefixes in turn."""
+        for _ in range(count):
+            self.revision = Revision(self.revision + 1)
+            event = Event(f"/{self.revision % 2}/{self.revision}", self.revision, b"", None)
+            self.happened.append(event)
+            if self.watch is not None:
+                self.watch.show([event])
+
+    async def changes(self, prefix: str, after: Revision, until: Revision, limit: int) -> Changes:
+        """A limited part of the history; before it comes, more has happened."""
+        self.asked += 1
+        if self.asked <= self._times:
+            self.write(self._meanwhile)
+        await asyncio.sleep(0)
+        found = [e for e in self.happened if after < e.revision <= until][:limit]
+        return Changes([e for e in found if e.key.startswith(prefix)], found[-1].revision)
+
+    def forget(self, watch: StoreWatch) -> None:
+        self.watch = None
+
+    def when_current(self, callback: Callable[[], None]) -> None:
+        callback()
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "times", "asked"),
+    [(0, 0, 1), (7, 1_000_000, 1), (2 * ASIDE - 1, 1, 1), (2 * ASIDE + 2, 1, 18)],
+)
+async def test_a_watch_catches_up_with_a_busy_store(meanwhile: int, times: int, asked: int) -> None:
+    """What is written while history is read is put aside, and read again only when it is too
+    much: nothing is lost or doubled, and a store that is written to without pause is caught up
+    with."""
+    source, seen = Busy(meanwhile, times), Recorder()
+    source.write(100)
+    watch = source.watch = StoreWatch(source, "/1/", Revision(3), seen)
+    watch.request_progress()
+    async with asyncio.timeout(60):
+        await watch.replay()
+    source.write(2)
+    assert seen.seen == [e for e in source.happened if e.key.startswith("/1/") and e.revision > 3]
+    assert seen.progressed == [source.revision - 2]
+    assert source.asked == asked
+
+
+def test_recent_changes_are_bounded() -> None:
+    """The last changes are told without history, older ones and large ones are not kept."""
+    recent = Recent(Revision(10))
+    assert recent.changes("/", Revision(9), Revision(12)) is None
+    recent.add([Event("/a", Revision(11), b"", None), Event("/b", Revision(12), b"", None)])
+    assert recent.changes("/b", Revision(10), Revision(12)) == Changes(
+        [Event("/b", Revision(12), b"", None)], Revision(12)
+    )
+    assert recent.changes("/", Revision(11), Revision(11)) == Changes([], Revision(11))
+    recent.add([Event("/c", Revision(12 + n), b"", None) for n in range(1, RECENT)])
+    assert recent.changes("/", Revision(11), Revision(12)) is not None
+    assert recent.changes("/", Revision(10), Revision(12)) is None
+    recent.add([Event("/d", Revision(5000), bytes(5 << 20), None)])
+    assert recent.changes("/", Revision(4999), Revision(5000)) is None
+    assert recent.changes("/", Revision(5000), Revision(5000)) == Changes([], Revision(5000))

@@ -1,0 +1,361 @@
+"""The file of an embedded store as a whole: checked, compacted, copied out and put back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from kapiserver.storage.embedded_store import open_local
+from kapiserver.storage.errors import Compacted, Corrupt, StoreLocked
+from kapiserver.storage.kv import Revision
+from kapiserver.storage.sqlite import WAL_LIMIT
+from kapiserver.storage.sqlite_admin import backup, check, compact, restore
+from tests.storage.invariants import check_file
+from tests.storage.recorder import Recorder
+
+
+def silent(_what: str, _done: int, _total: int) -> None:
+    """Progress that nobody looks at."""
+
+
+def content(_key: str, _value: bytes) -> str:
+    """Every value is as good as another."""
+    return ""
+
+
+async def fill(path: Path) -> Revision:
+    """A store with living keys, deleted ones and history, some of it forgotten."""
+    store = await open_local(path)
+    keys = [f"/{number}" for number in range(20)]
+    revisions = await asyncio.gather(*(store.create(key, b"0" * 3000) for key in keys))
+    await store.compact(await store.current_revision())
+    for turn in range(3):
+        value = bytes([turn]) * 3000
+        revisions = await asyncio.gather(
+            *(
+                store.update(key, value, expected=revision)
+                for key, revision in zip(keys, revisions, strict=True)
+            )
+        )
+    await asyncio.gather(*(store.delete(keys[n], expected=revisions[n]) for n in range(15, 20)))
+    again = await store.create(keys[19], b"again")
+    await store.delete(keys[19], expected=again)
+    newest = await store.current_revision()
+    await store.close()
+    return newest
+
+
+async def test_a_sound_file_is_sound(tmp_path: Path) -> None:
+    """A store that has lived, restarted and compacted has nothing wrong with it."""
+    path = tmp_path / "store.db"
+    await fill(path)
+    assert check(path, content, silent) == []
+    told: list[tuple[str, bytes]] = []
+
+    def opinion(key: str, value: bytes) -> str:
+        told.append((key, value))
+        return "too long" if key == "/3" else ""
+
+    problems = check(path, opinion, silent)
+    assert len(told) == 20 * 4 + 1
+    assert len(problems) == 4
+    assert problems[0] == "/3 at revision 5: too long"
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("DELETE FROM current WHERE key = '/7'", "/7: the key is at its newest version"),
+        ("UPDATE current SET revision = revision - 20 WHERE key = '/7'", "/7: the key is at its"),
+        ("UPDATE current SET revision = 999 WHERE key = '/7'", "/7: the revision that the key"),
+        ("INSERT INTO current VALUES ('/19', 81)", "/19: the key is at its newest version"),
+        ("UPDATE log SET value = NULL WHERE revision = 60", "revision 60: a version without"),
+        ("UPDATE log SET previous = 0 WHERE revision = 60", "revision 60: it replaced"),
+        ("UPDATE log SET previous = 3 WHERE revision = 60", "revision 60: it replaced"),
+        ("UPDATE log SET previous = 86 WHERE revision = 87", "revision 87: it replaced"),
+        ("DELETE FROM log WHERE revision = 40", "revision 60: it replaced"),
+        ("UPDATE state SET compacted = 30", "what nobody can read"),
+        ("UPDATE state SET compacted = 999", "revision 999: history is forgotten up to"),
+        ("DELETE FROM state", "0 rows of state"),
+        ("UPDATE log SET value = 5 WHERE revision = 60", "revision 60: keys are text and values"),
+        ("UPDATE log SET value = 'a' WHERE revision = 60", "revision 60: keys are text and values"),
+        (
+            "UPDATE log SET key = CAST(x'fffe' AS TEXT) WHERE revision = 60",
+            r"\xff\xfe at revision 60: the key is no UTF-8",
+        ),
+    ],
+)
+async def test_damage_is_found(damage: str, told: str, tmp_path: Path) -> None:
+    """Whatever does not fit together in a file is told, with the key or revision."""
+    path = tmp_path / "store.db"
+    await fill(path)
+    with closing(sqlite3.connect(path)) as sql:
+        sql.execute(damage)
+        sql.commit()
+    assert any(told in problem for problem in check(path, content, silent))
+
+
+async def test_a_file_without_its_state(tmp_path: Path) -> None:
+    """A store whose state is gone is Corrupt for every command but the one that says so."""
+    path = tmp_path / "store.db"
+    await fill(path)
+    with closing(sqlite3.connect(path)) as sql:
+        sql.execute("DELETE FROM state")
+        sql.commit()
+    with pytest.raises(Corrupt):
+        compact(path, silent)
+    with pytest.raises(Corrupt):
+        backup(path, tmp_path / "backup.db", silent)
+    with pytest.raises(Corrupt):
+        restore(path, tmp_path / "restored.db", bump=1, progress=silent)
+    with pytest.raises(Corrupt):
+        await open_local(path)
+    assert [one for one in os.listdir(tmp_path) if ".db.lock" not in one] == ["store.db"]
+
+
+async def test_torn_pages_are_found(tmp_path: Path) -> None:
+    """A page with other bytes in it is told, or the file is Corrupt."""
+    path = tmp_path / "store.db"
+    await fill(path)
+    data = bytearray(path.read_bytes())
+    data[4096 * 6 : 4096 * 7] = os.urandom(4096)
+    path.write_bytes(data)
+    with suppress(Corrupt):
+        assert check(path, content, silent)
+
+
+async def test_compaction_leaves_what_lives(tmp_path: Path) -> None:
+    """After compaction the file is as large as what lives in it, and begins where it ended."""
+    path = tmp_path / "store.db"
+    newest = await fill(path)
+    before = path.stat().st_size
+    found = compact(path, silent)
+    assert (found.revision, found.compacted, found.objects) == (newest, newest, 15)
+    assert found.size < before / 2
+    assert check(path, content, silent) == []
+    store = await open_local(path)
+    assert len((await store.range("/")).items) == 15
+    assert await store.create("/more", b"") == newest + 1
+    await store.close()
+    check_file(path)
+
+
+async def test_backup_while_serving(tmp_path: Path) -> None:
+    """A backup is one state of a store that goes on writing: two keys that are written in turn
+    never differ by more than one, it is sound, and its owner's only."""
+    path, copy = tmp_path / "store.db", tmp_path / "copy.db"
+    store = await open_local(path)
+    await asyncio.gather(*(store.create(f"/filling/{n}", bytes(9000)) for n in range(2000)))
+    pair = [await store.create("/left", b"0"), await store.create("/right", b"0")]
+    turns = 0
+    task = asyncio.create_task(asyncio.to_thread(backup, path, copy, silent))
+    while not task.done() or turns < 50:
+        turns += 1
+        for side, key in enumerate(("/left", "/right")):
+            pair[side] = await store.update(key, b"%d" % turns, expected=pair[side])
+    found = await task
+    await store.close()
+    assert found.objects == 2002
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert [name for name in os.listdir(tmp_path) if name.startswith("copy")] == ["copy.db"]
+    check_file(copy)
+    store = await open_local(copy)
+    left, right = [int(item.value) for item in (await store.range("/")).items[-2:]]
+    assert 0 <= left - right <= 1
+    assert await store.current_revision() == found.revision
+    await store.close()
+
+
+async def test_a_long_backup_holds_no_writer_up(tmp_path: Path) -> None:
+    """While a backup stands still, writes go on without waiting for it, and the write-ahead log
+    is cut off once it has ended."""
+    path = tmp_path / "store.db"
+    store = await open_local(path)
+    await store.create("/a", bytes(1_000_000))
+    loop, going, done = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+
+    def wait(_what: str, _copied: int, _total: int) -> None:
+        loop.call_soon_threadsafe(going.set)
+        asyncio.run_coroutine_threadsafe(done.wait(), loop).result()
+
+    task = asyncio.create_task(asyncio.to_thread(backup, path, tmp_path / "copy.db", wait))
+    await going.wait()
+    for number in range(60):
+        begin = loop.time()
+        await store.create(f"/{number}", bytes(1_000_000))
+        assert loop.time() - begin < 9  # a wait for SQLite's lock would be 10
+    assert os.stat(f"{path}-wal").st_size > WAL_LIMIT
+    done.set()
+    assert (await task).objects == 1
+    for number in range(60, 70):
+        await store.create(f"/{number}", bytes(1_000_000))
+    assert os.stat(f"{path}-wal").st_size <= WAL_LIMIT
+    await store.close()
+
+
+async def test_a_restored_store_repeats_no_revision(tmp_path: Path) -> None:
+    """What was written after the backup is gone; its revisions are never used again, and watches
+    that were there are told so."""
+    path, copy, new = (tmp_path / name for name in ("store.db", "copy.db", "new.db"))
+    saved = await fill(path)
+    backup(path, copy, silent)
+    store = await open_local(path)
+    seen = await store.create("/after", b"lost")
+    await store.close()
+
+    found = restore(copy, new, bump=1000, progress=silent)
+    assert (found.revision, found.compacted) == (saved + 1000, saved + 1000)
+    assert check(new, content, silent) == []
+    store = await open_local(new)
+    assert (await store.get("/after")).item is None
+    item = (await store.get("/3")).item
+    assert item is not None
+    assert item.revision < saved
+    recorder = Recorder()
+    store.watch("/", after=seen, sink=recorder)
+    assert isinstance(await recorder.end(), Compacted)
+    assert len((await store.range("/", revision=Revision(saved + 1000))).items) == 15
+    assert await store.update("/3", b"", expected=item.revision) == saved + 1001
+    await store.compact(await store.current_revision())
+    await store.close()
+    check_file(new)
+    assert check(new, content, silent) == []
+
+
+async def test_a_plain_restore_goes_on(tmp_path: Path) -> None:
+    """Without a bump, the store is the backup's, history included."""
+    path, copy, new = (tmp_path / name for name in ("store.db", "copy.db", "below/new.db"))
+    saved = await fill(path)
+    backup(path, copy, silent)
+    found = restore(copy, new, bump=0, progress=silent)
+    assert found.revision == saved
+    store = await open_local(new)
+    assert await store.create("/more", b"") == saved + 1
+    assert (await store.get("/3", revision=Revision(saved - 5))).item is not None
+    await store.close()
+
+
+REFUSED: list[tuple[str, Callable[[Path], object], type[Exception]]] = [
+    ("backup of nothing", lambda p: backup(p / "no", p / "new", silent), FileNotFoundError),
+    ("backup over a file", lambda p: backup(p / "a.db", p / "b.db", silent), FileExistsError),
+    ("backup of rubbish", lambda p: backup(p / "rubbish", p / "new", silent), Corrupt),
+    ("backup of another's", lambda p: backup(p / "kine", p / "new", silent), Corrupt),
+    ("backup of an empty file", lambda p: backup(p / "empty", p / "new", silent), Corrupt),
+    ("check of nothing", lambda p: check(p / "no", content, silent), FileNotFoundError),
+    ("check of rubbish", lambda p: check(p / "rubbish", content, silent), Corrupt),
+    ("check of another's", lambda p: check(p / "kine", content, silent), Corrupt),
+    ("check of a served one", lambda p: check(p / "a.db", content, silent), StoreLocked),
+    ("compaction of nothing", lambda p: compact(p / "no", silent), FileNotFoundError),
+    ("compaction of a served one", lambda p: compact(p / "a.db", silent), StoreLocked),
+    ("compaction of another's", lambda p: compact(p / "kine", silent), Corrupt),
+    (
+        "restore of nothing",
+        lambda p: restore(p / "no", p / "new", bump=0, progress=silent),
+        FileNotFoundError,
+    ),
+    (
+        "restore over a file",
+        lambda p: restore(p / "a.db", p / "b.db", bump=0, progress=silent),
+        FileExistsError,
+    ),
+    (
+        "restore over a served file",
+        lambda p: restore(p / "b.db", p / "a.db", bump=0, progress=silent),
+        StoreLocked,
+    ),
+    (
+        "restore beside another's log",
+        lambda p: restore(p / "b.db", p / "left", bump=0, progress=silent),
+        FileExistsError,
+    ),
+    (
+        "restore of another's",
+        lambda p: restore(p / "kine", p / "new", bump=0, progress=silent),
+        Corrupt,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("refused", "error"), [each[1:] for each in REFUSED], ids=[each[0] for each in REFUSED]
+)
+async def test_what_is_refused(
+    refused: Callable[[Path], object], error: type[Exception], tmp_path: Path
+) -> None:
+    """Nothing is overwritten, nobody's file is taken from him, and what is no store is left as it
+    is; no half of a file stays behind."""
+    await fill(tmp_path / "b.db")
+    (tmp_path / "rubbish").write_bytes(b"no database" * 1000)
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "left-wal").write_bytes(b"")
+    with closing(sqlite3.connect(tmp_path / "kine")) as sql:
+        sql.execute("CREATE TABLE kine (id INTEGER)")
+    store = await open_local(tmp_path / "a.db")
+    before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
+    with pytest.raises(error, match=r"there|another|no store|not a database"):
+        refused(tmp_path)
+    await store.close()
+    left = {name for name in os.listdir(tmp_path) if not name.endswith((".lock", "-shm"))}
+    assert left <= before.keys()
+    assert not (tmp_path / "new").exists()
+    for name in ("b.db", "rubbish", "empty", "kine"):
+        assert (tmp_path / name).read_bytes() == before[name]
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from kapiserver.storage import store_file
+
+store_file._PAGES, store_file._COMPACTION_STEP, store_file._VACUUM_STEP = 1, 5, 1
+
+left = int(sys.argv[4])
+
+def tell(*what):
+    global left
+    sys.stdout.write(f"{what}\\n")
+    sys.stdout.flush()
+    left -= 1
+    if not left:
+        sys.stdin.read()  # until it is killed
+
+path = Path(sys.argv[2])
+if sys.argv[1] == "backup":
+    store_file.backup(path, Path(sys.argv[3]), tell)
+else:
+    store_file.compact(path, tell)
+"""
+
+
+@pytest.mark.parametrize("command", ["backup", "compact"])
+@pytest.mark.parametrize("lines", [1, 4, 11])
+async def test_killed_amid_a_command(command: str, lines: int, tmp_path: Path) -> None:
+    """A kill amid a backup or a compaction leaves the store whole, and no half of a backup that
+    could be taken for one; the command can be given again."""
+    path, copy = tmp_path / "store.db", tmp_path / "copy.db"
+    newest = await fill(path)
+    arguments = [sys.executable, "-c", PROGRAM, command, str(path), str(copy), str(lines)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(arguments, stdin=pipe, stdout=pipe) as process:  # noqa: ASYNC220
+        assert process.stdout is not None
+        for _ in range(lines):
+            assert process.stdout.readline()
+        os.kill(process.pid, signal.SIGKILL)
+    assert not copy.exists()
+    assert check(path, content, silent) == []
+    store = await open_local(path)
+    assert await store.current_revision() == newest
+    assert len((await store.range("/")).items) == 15
+    await store.close()
+    assert backup(path, copy, silent).objects == 15
+    assert compact(path, silent).objects == 15

@@ -1,0 +1,134 @@
+"""`kapiserver storage`, as a user gives it: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from kapiserver.cli import main
+from kapiserver.codecs.at_rest import encode_at_rest
+from kapiserver.codecs.factory import CodecFactory
+from kapiserver.storage.embedded_store import open_local
+from kapiserver.storage_commands import DAMAGED
+from tests.storage.objectkit import SCHEME
+
+VALUES = {
+    "/registry/configmaps/default/a": encode_at_rest(
+        CodecFactory(SCHEME),
+        {
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {"name": "a", "namespace": "default"},
+        },
+    ),
+    "/registry/example.com/things/a": b'{"apiVersion":"example.com/v1","kind":"Thing"}\n',
+    "/registry/secrets/default/sealed": b"k8s:enc:aescbc:v1:one:\0\1\2",
+    "/registry/kapiserver/continue-token-secret": bytes(range(32)),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data directory with a store in it."""
+
+    async def fill() -> None:
+        store = await open_local(tmp_path / "kapiserver.db")
+        for key, value in VALUES.items():
+            await store.create(key, value)
+        await store.close()
+
+    asyncio.run(fill())
+    return tmp_path
+
+
+def command(folder: Path, name: str, *more: str) -> int:
+    return main(["storage", name, "--data-dir", str(folder), *more])
+
+
+def test_a_store_is_looked_after(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Check, compact, backup and restore say what they have done, and exit with 0."""
+    assert command(folder, "check") == 0
+    assert capsys.readouterr().out == f"{folder / 'kapiserver.db'}: no problems\n"
+    assert command(folder, "compact") == 0
+    assert "4 objects, 4 versions, revisions 5 to 5" in capsys.readouterr().out
+    copy = folder / "copy.db"
+    assert command(folder, "backup", str(copy)) == 0
+    assert capsys.readouterr().out.startswith(f"{copy}: 4 objects")
+    new = f"sqlite:{folder / 'new.db'}"
+    assert main(["storage", "restore", "--storage", new, str(copy)]) == 0
+    assert "revisions 1000000005 to 1000000005" in capsys.readouterr().out
+    plain = f"sqlite:{folder / 'plain.db'}"
+    arguments = ["--storage", plain, "--bump-revision", "0", str(copy)]
+    assert main(["storage", "restore", *arguments]) == 0
+    assert "revisions 5 to 5" in capsys.readouterr().out
+    for spec in (new, plain, f"sqlite:{copy}"):
+        assert main(["storage", "check", "--storage", spec]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_files_by_their_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A store may be named by its file alone, before what it is copied to or behind what it is
+    made of."""
+    store, copy, new = (str(folder / name) for name in ("kapiserver.db", "copy.db", "new.db"))
+    assert main(["storage", "backup", store, copy]) == 0
+    assert main(["storage", "restore", copy, new]) == 0
+    for name in ("check", "compact"):
+        assert main(["storage", name, new]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in told] == [copy, new, new, new]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("/registry/pods/default/a", b"rubbish", "it does not decode: the stored value is in no"),
+        ("/registry/pods/default/a", b"{torn", "it does not decode"),
+        ("/registry/pods/default/a", b"k8s\0\xff\xff", "it does not decode"),
+        (
+            "/registry/things/default/a",
+            b"k8s\0\x0a\x0d\x0a\x04ex/1\x12\x05Thing\x12\0\x1a\0\x22\0",
+            "a kind that is not known here",
+        ),
+    ],
+)
+def test_values_that_do_not_decode(
+    key: str, value: bytes, told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A value that the server could not read is told with its key, and the exit code says so."""
+    with closing(sqlite3.connect(folder / "kapiserver.db")) as sql:
+        sql.execute("INSERT INTO log VALUES (9, ?, FALSE, 0, ?)", (key, value))
+        sql.execute("INSERT INTO current VALUES (?, 9)", (key,))
+        sql.commit()
+    assert command(folder, "check") == DAMAGED
+    out = capsys.readouterr().out
+    assert out.startswith(f"{key} at revision 9: {told}")
+    assert out.endswith(f"{folder / 'kapiserver.db'}: 1 problem\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["check", "--storage", "sqlite:{}/no.db"], "{}/no.db: there is no such file"),
+        (["check", "--storage", "etcd:http://127.0.0.1:1"], "want sqlite:PATH"),
+        (["compact", "--storage", "sqlite::memory:"], "want sqlite:PATH"),
+        (["check", "--storage", "sqlite:x.db", "y.db"], "want one of them"),
+        (["backup", "{}/kapiserver.db"], "{}/kapiserver.db is there already"),
+        (["restore", "{}/no.db"], "{}/no.db: there is no such file"),
+        (["restore", "{}/kapiserver.db"], "{}/kapiserver.db is there already"),
+        (["restore", "--bump-revision=-1", "{}/kapiserver.db"], "--bump-revision=-1"),
+    ],
+)
+def test_what_is_refused(
+    arguments: list[str], told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command that cannot do its work says why in one line, and exits with 1."""
+    name, *rest = (one.format(folder) for one in arguments)
+    assert command(folder, name, *rest) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("kapiserver: ")
+    assert told.format(folder) in error
+    assert error.count("\n") == 1

@@ -13,7 +13,7 @@ from kapiserver.api.custom_kinds import CustomVersion
 from kapiserver.api.meta.lists import LIST_METADATA
 from kapiserver.api.meta.v1 import ListMeta, ObjectMeta
 from kapiserver.api.types import Tree, Type
-from kapiserver.apiserver.openapi_words import TYPE_META
+from kapiserver.apiserver.discovery.openapi_descriptions import TYPE_META
 
 Ref = Callable[[type[Type]], Tree]
 

@@ -1,4 +1,4 @@
-"""Binding: the answer of a scheduler."""
+"""Binding: a scheduler's decision about the node of a pod."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from kapiserver.api.types import Kind, field
 
 
 class Binding(Kind):
-    """Puts one object onto another: a pod onto a node."""
+    """Assigns a pod to a node. Schedulers post it to the binding subresource of the pod."""
 
     listed = False
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    target: ObjectReference = field(2, required=True, doc="The node.")
+    metadata: ObjectMeta = field(
+        1,
+        doc=(
+            "Standard object's metadata. The name is that of the pod to bind; labels and "
+            "annotations are copied to it."
+        ),
+    )
+    target: ObjectReference = field(
+        2, required=True, doc="Node that shall run the pod; the kind is Node or empty."
+    )

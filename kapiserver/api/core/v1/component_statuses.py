@@ -1,4 +1,4 @@
-"""ComponentStatus: health of the control plane, computed and never stored."""
+"""ComponentStatus: health of the control plane, computed on request and never stored."""
 
 from __future__ import annotations
 
@@ -7,18 +7,40 @@ from kapiserver.api.types import Kind, Type, field
 
 
 class ComponentStatus(Kind):
-    """Health of a part of the control plane (deprecated)."""
+    """Health of one component of the control plane. Deprecated since Kubernetes 1.19."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
+    metadata: ObjectMeta = field(
+        1,
+        doc=(
+            "Standard object's metadata. The name is that of the component; this server has one, "
+            "etcd-0, its store."
+        ),
+    )
     conditions: list[ComponentCondition] = field(
-        2, keys=("type",), merge="type", doc="What was found out about it."
+        2, keys=("type",), merge="type", doc="Conditions of the component, one entry a type."
     )
 
 
 class ComponentCondition(Type):
-    """One finding about a component's health."""
+    """One aspect of a component's health."""
 
-    type: str = field(1, always=True, doc="What the finding is about.", required=True)
-    status: str = field(2, always=True, doc="True, False or Unknown.", required=True)
-    message: str = field(3, doc="Why, for people.")
-    error: str = field(4, doc="What went wrong.")
+    type: str = field(
+        1,
+        always=True,
+        doc="Aspect of the component that the condition describes. Always Healthy.",
+        required=True,
+    )
+    status: str = field(
+        2,
+        always=True,
+        doc="Whether the component is healthy: True, False or Unknown.",
+        required=True,
+    )
+    message: str = field(3, doc="What the component's health check answered, for example ok.")
+    error: str = field(
+        4,
+        doc=(
+            "Error of the component's health check, for example a refused connection. Empty when "
+            "there is none."
+        ),
+    )

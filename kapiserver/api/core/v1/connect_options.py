@@ -1,4 +1,4 @@
-"""Query options of the connections to pods, nodes and services."""
+"""Query parameters of the subresources of pods, nodes and services that open connections."""
 
 from __future__ import annotations
 
@@ -7,76 +7,140 @@ from kapiserver.api.types import Kind, field, int32, int64
 
 
 class PodLogOptions(Kind):
-    """Query options of a pod's log."""
+    """Query parameters of the log subresource of pods."""
 
     listed = False
 
-    container: str = field(1)
-    follow: bool = field(2)
-    previous: bool = field(3)
-    sinceSeconds: int64 | None = field(4)
-    sinceTime: Time | None = field(5)
-    timestamps: bool = field(6)
-    tailLines: int64 | None = field(7)
-    limitBytes: int64 | None = field(8)
-    insecureSkipTLSVerifyBackend: bool = field(9)
-    stream: str | None = field(10)
+    container: str = field(
+        1,
+        doc=(
+            "Container whose log to return. Default: the only container of the pod; required when "
+            "there are several."
+        ),
+    )
+    follow: bool = field(
+        2,
+        doc=(
+            "Keep the response open and send new lines as the container writes them. Default: "
+            "false."
+        ),
+    )
+    previous: bool = field(
+        3, doc="Return the log of the container's run before its last restart. Default: false."
+    )
+    sinceSeconds: int64 | None = field(
+        4, doc="Return only lines of the last so many seconds, at least 1. Excludes sinceTime."
+    )
+    sinceTime: Time | None = field(
+        5, doc="Return only lines written at this time (RFC 3339) or later. Excludes sinceSeconds."
+    )
+    timestamps: bool = field(
+        6, doc="Begin each line with the time at which it was written. Default: false."
+    )
+    tailLines: int64 | None = field(
+        7,
+        doc=(
+            "Return only this many lines from the end of the log, 0 or more. When absent: from "
+            "the beginning or from the since parameter."
+        ),
+    )
+    limitBytes: int64 | None = field(
+        8,
+        doc=(
+            "Maximum size of the response in bytes, at least 1; it may end within a line. When "
+            "absent: no maximum."
+        ),
+    )
+    insecureSkipTLSVerifyBackend: bool = field(
+        9,
+        doc=(
+            "Do not verify the certificate of the kubelet, so that the log may come from an "
+            "impostor. Default: false."
+        ),
+    )
+    stream: str | None = field(
+        10, doc="Stream of the container to return: All, Stdout or Stderr. Default: All."
+    )
 
 
 class PodExecOptions(Kind):
-    """Query options of running a command in a pod."""
+    """Query parameters of the exec subresource of pods."""
 
     listed = False
 
-    stdin: bool = field(1, doc="Whether standard input is connected.")
-    stdout: bool = field(2, doc="Whether standard output is connected.")
-    stderr: bool = field(3, doc="Whether standard error is connected.")
-    tty: bool = field(4, doc="Whether there is a terminal.")
-    container: str = field(5, doc="The container, by name.")
+    stdin: bool = field(1, doc="Connect the standard input of the command. Default: false.")
+    stdout: bool = field(2, doc="Connect the standard output of the command. Default: true.")
+    stderr: bool = field(3, doc="Connect the standard error of the command. Default: true.")
+    tty: bool = field(
+        4,
+        doc=(
+            "Allocate a terminal for the command; its standard error then arrives on standard "
+            "output. Default: false."
+        ),
+    )
+    container: str = field(
+        5, doc="Container to run the command in. Default: the only container of the pod."
+    )
     command: list[str] = field(
-        6, always=True, required=True, doc="What to run, one argument after another."
+        6,
+        always=True,
+        required=True,
+        doc=(
+            "Program and its arguments, repeated as one parameter each. They are run without a "
+            "shell."
+        ),
     )
 
 
 class PodAttachOptions(Kind):
-    """Query options of attaching to a container."""
+    """Query parameters of the attach subresource of pods."""
 
     listed = False
 
-    stdin: bool = field(1, doc="Whether standard input is connected.")
-    stdout: bool = field(2, doc="Whether standard output is connected.")
-    stderr: bool = field(3, doc="Whether standard error is connected.")
-    tty: bool = field(4, doc="Whether there is a terminal.")
-    container: str = field(5, doc="The container, by name.")
+    stdin: bool = field(
+        1,
+        doc=(
+            "Connect the standard input of the container, which must have stdin set. Default: "
+            "false."
+        ),
+    )
+    stdout: bool = field(2, doc="Connect the standard output of the container. Default: true.")
+    stderr: bool = field(3, doc="Connect the standard error of the container. Default: true.")
+    tty: bool = field(
+        4, doc="Connect the terminal of the container, which must have tty set. Default: false."
+    )
+    container: str = field(5, doc="Container to attach to. Default: the only container of the pod.")
 
 
 class PodPortForwardOptions(Kind):
-    """Query options of forwarding ports."""
+    """Query parameters of the portforward subresource of pods."""
 
     listed = False
 
-    ports: list[int32] = field(1, doc="Ports to forward.")
+    ports: list[int32] = field(
+        1, doc="Ports of the pod to forward. Required for WebSocket connections."
+    )
 
 
 class PodProxyOptions(Kind):
-    """Query options of the proxy to a pod."""
+    """Query parameters of the proxy subresource of pods."""
 
     listed = False
 
-    path: str = field(1, doc="Where it is.")
+    path: str = field(1, doc="Path of the request that is sent to the pod.")
 
 
 class NodeProxyOptions(Kind):
-    """Query options of the proxy to a node."""
+    """Query parameters of the proxy subresource of nodes."""
 
     listed = False
 
-    path: str = field(1, doc="Where it is.")
+    path: str = field(1, doc="Path of the request that is sent to the kubelet of the node.")
 
 
 class ServiceProxyOptions(Kind):
-    """Query options of the proxy to a service."""
+    """Query parameters of the proxy subresource of services."""
 
     listed = False
 
-    path: str = field(1, doc="Where it is.")
+    path: str = field(1, doc="Path of the request that is sent to the service, with any query.")

@@ -1,4 +1,4 @@
-"""Event of the core group; events.k8s.io shows the same objects in another form."""
+"""Event of the core group; events.k8s.io serves the same objects in another form."""
 
 from __future__ import annotations
 
@@ -9,34 +9,94 @@ from kapiserver.api.types import Kind, Type, field, int32
 
 
 class Event(Kind):
-    """Something that happened to an object."""
+    """A report of something that happened to an object. Events expire after some time."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.", required=True)
-    involvedObject: ObjectReference = field(2, required=True, doc="The object it is about.")
-    reason: str = field(3, doc="Why, in one word for programs.")
-    message: str = field(4, doc="What happened, for people.")
-    source: EventSource = field(5, doc="Who saw it.")
-    firstTimestamp: Time = field(6, doc="When it was first seen.")
-    lastTimestamp: Time = field(7, doc="When it was last seen.")
-    count: int32 = field(8, doc="How often it was seen.")
-    type: str = field(9, doc="Normal or Warning.")
-    eventTime: MicroTime = field(10, doc="When it was first seen, to the microsecond.")
-    series: EventSeries | None = field(11, doc="How often it happened, where that is often.")
-    action: str = field(12, doc="What was done.")
-    related: ObjectReference | None = field(13, doc="Another object that it is about.")
-    reportingComponent: str = field(14, always=True, doc="Who saw it, as kubernetes.io/kubelet.")
-    reportingInstance: str = field(15, always=True, doc="Who saw it: which of the controllers.")
+    metadata: ObjectMeta = field(
+        1,
+        doc=(
+            "Standard object's metadata. The namespace is that of the involved object; "
+            "generateName is the usual choice."
+        ),
+        required=True,
+    )
+    involvedObject: ObjectReference = field(2, required=True, doc="Object that the event is about.")
+    reason: str = field(
+        3,
+        doc=(
+            "CamelCase code of what happened, for example FailedScheduling. Required with "
+            "eventTime, then at most 128 bytes."
+        ),
+    )
+    message: str = field(
+        4, doc="Description for people of what happened. With eventTime, at most 1024 bytes."
+    )
+    source: EventSource = field(
+        5,
+        doc=(
+            "Component that reported the event, with its host. Newer reporters use "
+            "reportingComponent and reportingInstance."
+        ),
+    )
+    firstTimestamp: Time = field(6, doc="When the event first occurred.")
+    lastTimestamp: Time = field(7, doc="When the event last occurred.")
+    count: int32 = field(
+        8, doc="Number of times that the event occurred between firstTimestamp and lastTimestamp."
+    )
+    type: str = field(9, doc="Kind of the event: Normal or Warning. Others may come.")
+    eventTime: MicroTime = field(
+        10,
+        doc=(
+            "When the event first occurred, with microseconds. Set it in the newer form, which "
+            "then also needs reason, action and the reporting fields."
+        ),
+    )
+    series: EventSeries | None = field(
+        11, doc="Repetitions of the event in the newer form. Absent for a single occurrence."
+    )
+    action: str = field(
+        12,
+        doc=(
+            "CamelCase code of what was done to the object, for example Binding. Required with "
+            "eventTime, then at most 128 bytes."
+        ),
+    )
+    related: ObjectReference | None = field(
+        13,
+        doc=(
+            "Another object that the event is about, for example the pod that a ReplicaSet deleted."
+        ),
+    )
+    reportingComponent: str = field(
+        14,
+        always=True,
+        doc=(
+            "Name of the controller that reported the event, for example kubernetes.io/kubelet. "
+            "Required with eventTime."
+        ),
+    )
+    reportingInstance: str = field(
+        15,
+        always=True,
+        doc=(
+            "Instance of the controller that reported the event, for example its pod's or node's "
+            "name. Required with eventTime, then at most 128 bytes."
+        ),
+    )
 
 
 class EventSeries(Type):
-    """How often an event happened, and when last."""
+    """Repetitions of an event."""
 
-    count: int32 = field(1, doc="How often so far.")
-    lastObservedTime: MicroTime = field(2, doc="When it was last seen.")
+    count: int32 = field(1, doc="Number of occurrences in the series up to lastObservedTime.")
+    lastObservedTime: MicroTime = field(
+        2, doc="When the event of the series last occurred, with microseconds."
+    )
 
 
 class EventSource(Type):
-    """Who reported an event."""
+    """The component that reported an event."""
 
-    component: str = field(1, doc="The program.")
-    host: str = field(2, doc="The host, by name or address.")
+    component: str = field(
+        1, doc="Name of the component that reported the event, for example kubelet."
+    )
+    host: str = field(2, doc="Node on which the component that reported the event runs.")

@@ -1,4 +1,4 @@
-"""LimitRange."""
+"""LimitRange: bounds and defaults for the resources of single objects."""
 
 from __future__ import annotations
 
@@ -8,26 +8,68 @@ from kapiserver.api.types import Kind, Type, field
 
 
 class LimitRange(Kind):
-    """Limits and defaults for single objects of a namespace."""
+    """Bounds and defaults for the resources of single objects in a namespace."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: LimitRangeSpec = field(2, doc="The desired state.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata. The limits apply to the namespace of this object."
+    )
+    spec: LimitRangeSpec = field(
+        2, doc="Bounds and defaults of the limit range, enforced when objects are created."
+    )
 
 
 class LimitRangeSpec(Type):
-    """The limits."""
+    """The bounds and defaults of a limit range."""
 
-    limits: list[LimitRangeItem] = field(1, always=True, required=True, doc="The bounds.")
+    limits: list[LimitRangeItem] = field(
+        1, always=True, required=True, doc="Bounds and defaults, one entry for each type of object."
+    )
 
 
 class LimitRangeItem(Type):
-    """Limits and defaults for one type of object."""
+    """Bounds and defaults for one type of object."""
 
-    type: str = field(1, always=True, required=True, doc="Pod, Container or PersistentVolumeClaim.")
-    max: dict[str, Quantity] = field(2, doc="The largest that may be.")
-    min: dict[str, Quantity] = field(3, doc="The smallest that may be.")
-    default: dict[str, Quantity] = field(4, doc="Limits of who names none.")
-    defaultRequest: dict[str, Quantity] = field(5, doc="Requests of who names none.")
+    type: str = field(
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Type of object that the limits apply to: Container, Pod (all containers together), "
+            "PersistentVolumeClaim, or a name with a domain."
+        ),
+    )
+    max: dict[str, Quantity] = field(
+        2,
+        doc=(
+            "Maximum limit of an object by resource, for example memory: 1Gi. An object without "
+            "this limit is rejected."
+        ),
+    )
+    min: dict[str, Quantity] = field(
+        3,
+        doc=(
+            "Minimum request of an object by resource, for example cpu: 100m. Claims need storage "
+            "here or in max."
+        ),
+    )
+    default: dict[str, Quantity] = field(
+        4,
+        doc=(
+            "Limit by resource for containers that set none. Default for containers: max. Not "
+            "allowed for type Pod."
+        ),
+    )
+    defaultRequest: dict[str, Quantity] = field(
+        5,
+        doc=(
+            "Request by resource for containers that set none. Default for containers: default, "
+            "or else min. Not allowed for type Pod."
+        ),
+    )
     maxLimitRequestRatio: dict[str, Quantity] = field(
-        6, doc="How much larger a limit may be than the request."
+        6,
+        doc=(
+            "Maximum of limit divided by request by resource, at least 1. Both must then be set "
+            "on the object."
+        ),
     )

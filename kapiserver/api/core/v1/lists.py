@@ -1,4 +1,4 @@
-"""A list of objects of any kind, as clients keep them in files."""
+"""List: objects of any kind together, as clients keep them in files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from kapiserver.api.types import Kind, field
 
 
 class List(Kind):
-    """Objects of any kind; the server takes them one by one."""
+    """A list of objects of any kind in a file. Clients send each object by itself."""
 
     listed = False
 
-    metadata: ListMeta = field(1, doc="Standard list metadata.")
-    items: list[RawExtension] = field(2, always=True, doc="The objects.")
+    metadata: ListMeta = field(1, doc="Standard list metadata. Clients leave it empty.")
+    items: list[RawExtension] = field(
+        2, always=True, doc="Objects of the list, each with its own apiVersion and kind."
+    )

@@ -1,4 +1,4 @@
-"""Where pods may run: affinity, taints, spreading and the selectors they use."""
+"""Where pods may run: affinity, taints, tolerations, spreading and their selectors."""
 
 from __future__ import annotations
 
@@ -8,176 +8,367 @@ from kapiserver.api.types import Type, field, int32, int64
 
 
 class Affinity(Type):
-    """What draws a pod to nodes and to other pods, and what keeps it away."""
+    """Rules that attract a pod to nodes and other pods, or keep it away from them."""
 
-    nodeAffinity: NodeAffinity | None = field(1, doc="Which nodes.")
-    podAffinity: PodAffinity | None = field(2, doc="Near which pods.")
-    podAntiAffinity: PodAntiAffinity | None = field(3, doc="Far from which pods.")
+    nodeAffinity: NodeAffinity | None = field(
+        1, doc="Rules about the labels of the node that runs the pod."
+    )
+    podAffinity: PodAffinity | None = field(
+        2,
+        doc=(
+            "Rules that place the pod in the same topology domain as certain other pods, for "
+            "example in their zone."
+        ),
+    )
+    podAntiAffinity: PodAntiAffinity | None = field(
+        3,
+        doc=(
+            "Rules that place the pod in another topology domain than certain other pods, for "
+            "example on another node."
+        ),
+    )
 
 
 class NodeAffinity(Type):
-    """Rules about the node a pod may or should run on."""
+    """Rules about the node that runs a pod. They are not checked again when nodes change."""
 
     requiredDuringSchedulingIgnoredDuringExecution: NodeSelector | None = field(
-        1, doc="What must be so for a pod to be scheduled."
+        1,
+        doc=(
+            "Nodes that may run the pod; without a match, the pod is not scheduled. When absent: "
+            "every node."
+        ),
     )
     preferredDuringSchedulingIgnoredDuringExecution: list[PreferredSchedulingTerm] = field(
-        2, doc="What should be so, by weight."
+        2,
+        doc=(
+            "Nodes that the scheduler prefers: the node with the highest sum of matching weights. "
+            "It may choose another."
+        ),
     )
 
 
 class PodAffinity(Type):
-    """Rules about being near other pods."""
+    """Rules that place a pod near other pods. They are not checked again when pods change."""
 
     requiredDuringSchedulingIgnoredDuringExecution: list[PodAffinityTerm] = field(
-        1, doc="What must be so for a pod to be scheduled."
+        1,
+        doc=(
+            "Terms that must all find a matching pod in the topology domain of the node; "
+            "otherwise the pod is not scheduled."
+        ),
     )
     preferredDuringSchedulingIgnoredDuringExecution: list[WeightedPodAffinityTerm] = field(
-        2, doc="What should be so, by weight."
+        2,
+        doc=(
+            "Terms that the scheduler prefers to be near to: each domain with matching pods adds "
+            "the weight of its term."
+        ),
     )
 
 
 class PodAntiAffinity(Type):
-    """Rules about being away from other pods."""
+    """Rules that keep a pod away from other pods. They are not checked again when pods change."""
 
     requiredDuringSchedulingIgnoredDuringExecution: list[PodAffinityTerm] = field(
-        1, doc="What must be so for a pod to be scheduled."
+        1,
+        doc=(
+            "Terms of which none may find a matching pod in the topology domain of the node; "
+            "otherwise the pod is not scheduled."
+        ),
     )
     preferredDuringSchedulingIgnoredDuringExecution: list[WeightedPodAffinityTerm] = field(
-        2, doc="What should be so, by weight."
+        2,
+        doc=(
+            "Terms that the scheduler prefers to avoid: each domain with matching pods subtracts "
+            "the weight of its term."
+        ),
     )
 
 
 class PodAffinityTerm(Type):
-    """A set of pods, and the topology in which near and far are meant."""
+    """A set of pods, and the topology domain in which they count as near."""
 
-    labelSelector: LabelSelector | None = field(1, doc="Which pods, by their labels.")
-    namespaces: list[str] = field(2, doc="The namespaces, by name.")
-    topologyKey: str = field(
-        3, always=True, required=True, doc="The label of nodes that tells domains apart."
+    labelSelector: LabelSelector | None = field(
+        1, doc="Labels of the pods that count. When absent: no pod. When empty ({}): every pod."
     )
-    namespaceSelector: LabelSelector | None = field(4, doc="Which namespaces, by their labels.")
-    matchLabelKeys: list[str] = field(5, doc="Labels of the pod whose values selected pods share.")
+    namespaces: list[str] = field(
+        2,
+        doc=(
+            "Names of namespaces whose pods count, in addition to those of namespaceSelector. "
+            "When both are absent: the pod's own namespace."
+        ),
+    )
+    topologyKey: str = field(
+        3,
+        always=True,
+        required=True,
+        doc=(
+            "Label of nodes whose values form the domains, for example kubernetes.io/hostname or "
+            "topology.kubernetes.io/zone. It must not be empty."
+        ),
+    )
+    namespaceSelector: LabelSelector | None = field(
+        4,
+        doc=(
+            "Labels of the namespaces whose pods count, in addition to the listed namespaces. "
+            "When absent: none. When empty ({}): all namespaces."
+        ),
+    )
+    matchLabelKeys: list[str] = field(
+        5,
+        doc=(
+            "Label keys of the pod: other pods count only with the same value. Needs "
+            "labelSelector, which must not contain them."
+        ),
+    )
     mismatchLabelKeys: list[str] = field(
-        6, doc="Labels of the pod whose values selected pods do not share."
+        6,
+        doc=(
+            "Label keys of the pod: other pods count only with another value. Needs "
+            "labelSelector. No key may be in matchLabelKeys too."
+        ),
     )
 
 
 class WeightedPodAffinityTerm(Type):
-    """A pod affinity term and how much it counts."""
+    """A pod affinity term that the scheduler prefers, with its weight."""
 
-    weight: int32 = field(1, always=True, required=True, doc="How much it counts: 1 to 100.")
-    podAffinityTerm: PodAffinityTerm = field(2, required=True, doc="Which pods.")
+    weight: int32 = field(
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Weight of the pod affinity term, 1 to 100. The weights of matching terms are added up."
+        ),
+    )
+    podAffinityTerm: PodAffinityTerm = field(
+        2, required=True, doc="Pods and topology domain that the weight applies to."
+    )
 
 
 class PreferredSchedulingTerm(Type):
-    """A node selector term and how much it counts."""
+    """A node selector term that the scheduler prefers, with its weight."""
 
-    weight: int32 = field(1, always=True, required=True, doc="How much it counts: 1 to 100.")
-    preference: NodeSelectorTerm = field(2, required=True, doc="What the node should be.")
+    weight: int32 = field(
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Weight of the node selector term, 1 to 100. The weights of matching terms are added "
+            "up."
+        ),
+    )
+    preference: NodeSelectorTerm = field(
+        2,
+        required=True,
+        doc=(
+            "Labels and fields of the nodes that the weight applies to. An empty term matches "
+            "every node."
+        ),
+    )
 
 
 class NodeSelector(Type):
-    """A set of nodes: those that match any of the terms."""
+    """A set of nodes: those that match at least one term."""
 
     atomic = True
 
     nodeSelectorTerms: list[NodeSelectorTerm] = field(
-        1, always=True, required=True, doc="One of these must match."
+        1,
+        always=True,
+        required=True,
+        doc="Terms of which a node must match at least one. The list must not be empty.",
     )
 
 
 class NodeSelectorTerm(Type):
-    """Nodes that match all requirements."""
+    """A set of nodes: those that match every requirement. An empty term matches none."""
 
     atomic = True
 
-    matchExpressions: list[NodeSelectorRequirement] = field(1, doc="Requirements, all of them.")
-    matchFields: list[NodeSelectorRequirement] = field(2, doc="Requirements on fields.")
+    matchExpressions: list[NodeSelectorRequirement] = field(
+        1, doc="Requirements on the labels of the node, which must all hold."
+    )
+    matchFields: list[NodeSelectorRequirement] = field(
+        2,
+        doc=(
+            "Requirements on fields of the node, which must all hold. The only field is "
+            "metadata.name."
+        ),
+    )
 
 
 class NodeSelectorRequirement(Type):
-    """One requirement on a label or field of a node."""
+    """A requirement on one label or field of a node."""
 
-    key: str = field(1, always=True, required=True, doc="The label, or field.")
+    key: str = field(
+        1, always=True, required=True, doc="Label key, or in matchFields the field metadata.name."
+    )
     operator: str = field(
         2,
         always=True,
         enum=("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"),
         required=True,
-        doc="In, NotIn, Exists, DoesNotExist, Gt or Lt.",
+        doc=(
+            "In, NotIn, Exists, DoesNotExist, Gt or Lt (compare as integers). Fields allow In and "
+            "NotIn only."
+        ),
     )
-    values: list[str] = field(3, doc="The values to compare with.")
+    values: list[str] = field(
+        3,
+        doc=(
+            "Values to compare with: at least one for In and NotIn, exactly one integer for Gt "
+            "and Lt, none for Exists and DoesNotExist."
+        ),
+    )
 
 
 class Toleration(Type):
-    """Lets a pod onto nodes with a matching taint."""
+    """Lets a pod run on nodes that have a matching taint."""
 
-    key: str = field(1, doc="The taint's key; empty: all.")
-    operator: str = field(2, enum=("Exists", "Equal", "Lt", "Gt"), doc="Exists, Equal, Gt or Lt.")
-    value: str = field(3, doc="Its value.")
+    key: str = field(
+        1,
+        doc=(
+            "Key of the taints that are tolerated. When empty: all keys; the operator must then "
+            "be Exists."
+        ),
+    )
+    operator: str = field(
+        2,
+        enum=("Exists", "Equal", "Lt", "Gt"),
+        doc=(
+            "Equal: the taint has this value. Exists: its value does not matter. Default: Equal. "
+            "Lt and Gt are alpha and rejected."
+        ),
+    )
+    value: str = field(3, doc="Value of the tolerated taint. It must be empty for Exists.")
     effect: str = field(
         4,
         enum=("NoSchedule", "PreferNoSchedule", "NoExecute"),
-        doc="The taint's effect; empty: all.",
+        doc=(
+            "Effect that is tolerated: NoSchedule, PreferNoSchedule or NoExecute. When empty: all "
+            "of them."
+        ),
     )
-    tolerationSeconds: int64 | None = field(5, doc="How long it is put up with; empty: for ever.")
+    tolerationSeconds: int64 | None = field(
+        5,
+        doc=(
+            "Seconds that the pod may stay after a NoExecute taint appears; 0 or less: none. When "
+            "absent: forever. Needs effect NoExecute."
+        ),
+    )
 
 
 class Taint(Type):
-    """Keeps off pods that do not tolerate it."""
+    """Keeps pods away from a node unless they tolerate it."""
 
-    key: str = field(1, always=True, required=True, doc="Its key.")
-    value: str = field(2, doc="Its value.")
+    key: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Key of the taint: a label key, for example node.kubernetes.io/unreachable.",
+    )
+    value: str = field(
+        2, doc="Value of the taint, compared by tolerations with operator Equal. Default: empty."
+    )
     effect: str = field(
         3,
         always=True,
         enum=("NoSchedule", "PreferNoSchedule", "NoExecute"),
         required=True,
-        doc="NoSchedule, PreferNoSchedule or NoExecute.",
+        doc=(
+            "NoSchedule: no new pods. PreferNoSchedule: no new pods if others can take them. "
+            "NoExecute: also evicts running pods."
+        ),
     )
-    timeAdded: Time | None = field(4, doc="When it was put on.")
+    timeAdded: Time | None = field(
+        4, doc="When the taint was added. tolerationSeconds counts from here."
+    )
 
 
 class TopologySpreadConstraint(Type):
-    """How evenly matching pods spread over a topology."""
+    """How evenly matching pods must be spread over topology domains."""
 
     maxSkew: int32 = field(
-        1, always=True, required=True, doc="How much fuller one domain may be than another."
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Maximum difference between the number of matching pods in a domain and in the domain "
+            "with the fewest. At least 1."
+        ),
     )
     topologyKey: str = field(
-        2, always=True, required=True, doc="The label of nodes that tells domains apart."
+        2,
+        always=True,
+        required=True,
+        doc=(
+            "Label of nodes whose values form the domains over which to spread. Nodes without it "
+            "do not take the pod."
+        ),
     )
     whenUnsatisfiable: str = field(
         3,
         always=True,
         enum=("DoNotSchedule", "ScheduleAnyway"),
         required=True,
-        doc="DoNotSchedule or ScheduleAnyway.",
+        doc=(
+            "DoNotSchedule: the pod waits. ScheduleAnyway: the scheduler only prefers nodes that "
+            "lower the skew."
+        ),
     )
-    labelSelector: LabelSelector | None = field(4, doc="Which objects, by their labels.")
-    minDomains: int32 | None = field(5, doc="How many domains there must be.")
+    labelSelector: LabelSelector | None = field(
+        4, doc="Labels of the pods to count in each domain. When absent: no pod."
+    )
+    minDomains: int32 | None = field(
+        5,
+        doc=(
+            "Number of domains below which the minimum counts as 0, at least 1. Default: 1. Needs "
+            "DoNotSchedule."
+        ),
+    )
     nodeAffinityPolicy: str | None = field(
-        6, enum=("Ignore", "Honor"), doc="Honor or Ignore: whether only its own nodes count."
+        6,
+        enum=("Ignore", "Honor"),
+        doc=(
+            "Honor: count only nodes that match the pod's nodeSelector and nodeAffinity. Ignore: "
+            "count all nodes. When absent: Honor."
+        ),
     )
     nodeTaintsPolicy: str | None = field(
-        7, enum=("Ignore", "Honor"), doc="Honor or Ignore: whether tainted nodes count."
+        7,
+        enum=("Ignore", "Honor"),
+        doc=(
+            "Honor: count only nodes without taints or whose taints the pod tolerates. Ignore: "
+            "count all nodes. When absent: Ignore."
+        ),
     )
-    matchLabelKeys: list[str] = field(8, doc="Labels of the pod whose values selected pods share.")
+    matchLabelKeys: list[str] = field(
+        8,
+        doc=(
+            "Label keys of the pod: only pods with the same value are counted, for example "
+            "pod-template-hash. Needs labelSelector, without these keys."
+        ),
+    )
 
 
 class TopologySelectorTerm(Type):
-    """Topologies that match all label requirements."""
+    """A set of topology domains: those that match every requirement."""
 
     atomic = True
 
     matchLabelExpressions: list[TopologySelectorLabelRequirement] = field(
-        1, doc="Labels that must match."
+        1, doc="Requirements on the labels of the topology, which must all hold."
     )
 
 
 class TopologySelectorLabelRequirement(Type):
-    """One requirement on a topology's label."""
+    """A requirement on one label of a topology."""
 
-    key: str = field(1, always=True, required=True, doc="Its key.")
-    values: list[str] = field(2, always=True, required=True, doc="The values to compare with.")
+    key: str = field(
+        1, always=True, required=True, doc="Label key, for example topology.kubernetes.io/zone."
+    )
+    values: list[str] = field(
+        2, always=True, required=True, doc="Allowed values of the label. One of them must match."
+    )

@@ -9,455 +9,981 @@ from kapiserver.api.types import Kind, Type, field, int64
 
 
 class AllocatedDeviceStatus(Type):
-    """What a driver says of a device in use."""
+    """The state of one allocated device, as its driver reports it."""
 
-    driver: str = field(1, always=True, required=True, doc="The driver that it belongs to.")
-    pool: str = field(2, always=True, required=True, doc="The pool that it belongs to.")
-    device: str = field(3, always=True, required=True, doc="The device, by name.")
-    shareID: str | None = field(7, doc="Which share of the device.")
-    conditions: list[Condition] = field(
-        4, always=True, keys=("type",), doc="What was found out about it."
+    driver: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the DRA driver of the device, a DNS subdomain. Driver, pool, device and "
+        "shareID must name a device that is allocated to this claim.",
     )
-    data: RawExtension | None = field(5, doc="The data.")
-    networkData: NetworkDeviceData | None = field(6, doc="How it is reached over the network.")
+    pool: str = field(
+        2,
+        always=True,
+        required=True,
+        doc="Name of the pool that holds the device; segments are separated by slashes.",
+    )
+    device: str = field(
+        3, always=True, required=True, doc="Name of the device within its pool, a DNS label."
+    )
+    shareID: str | None = field(
+        7,
+        doc="UUID of the share, for a device that several claims may use. It must equal the "
+        "shareID in the allocation result.",
+    )
+    conditions: list[Condition] = field(
+        4,
+        always=True,
+        keys=("type",),
+        doc="The driver's findings about the device, at most 8. A condition of type Ready tells "
+        "whether the device is prepared.",
+    )
+    data: RawExtension | None = field(
+        5, doc="Any JSON object with driver-specific details about the device, at most 10 KiB."
+    )
+    networkData: NetworkDeviceData | None = field(
+        6, doc="Interface name and addresses of the device, if it is a network device."
+    )
 
 
 class AllocationResult(Type):
-    """What a claim got, and where it can be used."""
+    """The devices that the scheduler allocated to a claim, and the nodes that reach them."""
 
-    devices: DeviceAllocationResult = field(1, doc="The devices.")
-    nodeSelector: NodeSelector | None = field(3, doc="Nodes that reach the devices.")
-    allocationTimestamp: Time | None = field(5, doc="When they were chosen.")
+    devices: DeviceAllocationResult = field(
+        1,
+        doc="The allocated devices and the configuration for them. The list may be empty if the "
+        "claim requested no devices.",
+    )
+    nodeSelector: NodeSelector | None = field(
+        3,
+        doc="The nodes on which the allocated devices are usable; pods with the claim must run "
+        "there. If it is absent, every node can use them.",
+    )
+    allocationTimestamp: Time | None = field(
+        5,
+        doc="When the scheduler allocated the devices. It is set only if some device has "
+        "binding conditions.",
+    )
 
 
 class CELDeviceSelector(Type):
-    """A device selected by an expression."""
+    """A CEL expression that decides whether a device matches."""
 
-    expression: str = field(1, always=True, required=True, doc="True for a device that fits.")
+    expression: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="A CEL expression over the variable `device` that must evaluate to true for a "
+        'device to match, such as device.attributes["gpu.example.com"].model == "a100". At most '
+        "10 KiB.",
+    )
 
 
 class CapacityRequestPolicy(Type):
-    """How much of a capacity may be asked for."""
+    """Which amounts of a capacity one request may consume of a shared device."""
 
-    default: Quantity | None = field(1, always=True, doc="What is taken where nothing is said.")
-    validValues: list[Quantity] = field(3, doc="The amounts there are.")
-    validRange: CapacityRequestPolicyRange | None = field(4, doc="From what to what.")
+    default: Quantity | None = field(
+        1,
+        always=True,
+        doc="The amount that a request consumes if it names none. Required with validValues or "
+        "validRange, and must be an allowed amount.",
+    )
+    validValues: list[Quantity] = field(
+        3,
+        doc="The allowed amounts in ascending order, at most 10. A request is rounded up to the "
+        "next of them. Excludes validRange.",
+    )
+    validRange: CapacityRequestPolicyRange | None = field(
+        4,
+        doc="The range of allowed amounts. A request is rounded up to the next step. Excludes "
+        "validValues.",
+    )
 
 
 class CapacityRequestPolicyRange(Type):
-    """Bounds and steps of what may be asked for."""
+    """The smallest and largest amount that a request may consume, and the step between."""
 
-    min: Quantity | None = field(1, required=True, doc="The smallest that may be.")
-    max: Quantity | None = field(2, doc="The largest that may be.")
-    step: Quantity | None = field(3, doc="In steps of.")
+    min: Quantity | None = field(
+        1,
+        required=True,
+        doc="The smallest amount that a request consumes; smaller requests are rounded up to it.",
+    )
+    max: Quantity | None = field(
+        2,
+        doc="The largest amount that a request may consume. If it is absent, the capacity of "
+        "the device is the limit.",
+    )
+    step: Quantity | None = field(
+        3,
+        doc="The distance between allowed amounts, counted from min; greater than zero. If it "
+        "is absent, any amount in the range is allowed.",
+    )
 
 
 class CapacityRequirements(Type):
-    """How much of each capacity is needed."""
+    """The capacity that a request needs of each device."""
 
-    requests: dict[str, Quantity] = field(1, doc="How much is asked for.")
+    requests: dict[str, Quantity] = field(
+        1,
+        doc="The amount needed by capacity name, such as memory: 10Gi. A device without the "
+        "capacity, or with less of it, does not match. On a shared device, this much is consumed.",
+    )
 
 
 class Counter(Type):
-    """A quantity that devices share."""
+    """A quantity that several devices of a pool draw from."""
 
-    value: Quantity = field(1, required=True, doc="Its value.")
+    value: Quantity = field(
+        1,
+        required=True,
+        doc="In a counter set, the total available. In a device's consumesCounters, how much of "
+        "it the device consumes.",
+    )
 
 
 class CounterSet(Type):
-    """Quantities that devices share."""
+    """A named set of counters from which the devices of a pool draw."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
-    counters: dict[str, Counter] = field(2, required=True, doc="The counters, by name.")
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the set, a DNS label that is unique in the pool. Devices refer to it in "
+        "consumesCounters.",
+    )
+    counters: dict[str, Counter] = field(
+        2, required=True, doc="The counters by name, at most 32. Names are DNS labels."
+    )
 
 
 class Device(Type):
-    """One device of a pool."""
+    """One device that a driver offers, with what users can select it by."""
 
-    name: str = field(1, always=True, required=True, doc="Unique in the pool.")
-    attributes: dict[str, DeviceAttribute] = field(2, doc="What it is.")
-    capacity: dict[str, DeviceCapacity] = field(3, doc="What it has.")
-    consumesCounters: list[DeviceCounterConsumption] = field(
-        4, doc="What it takes of shared counters."
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the device, a DNS label that is unique in its pool.",
     )
-    nodeName: str | None = field(5, doc="The node, by name.")
-    nodeSelector: NodeSelector | None = field(6, doc="Labels that the node must have.")
-    allNodes: bool | None = field(7, doc="Whether every node can reach it.")
-    taints: list[DeviceTaint] = field(8, doc="What keeps away those who do not tolerate it.")
-    bindsToNode: bool | None = field(9, doc="Whether its pods stay on the node.")
-    bindingConditions: list[str] = field(10, doc="What must come true before pods are bound.")
-    bindingFailureConditions: list[str] = field(11, doc="What ends the wait in failure.")
-    allowMultipleAllocations: bool | None = field(12, doc="Whether several claims may share it.")
+    attributes: dict[str, DeviceAttribute] = field(
+        2,
+        doc="Facts by which selectors and constraints choose the device. Names without a domain "
+        "belong to the driver's domain. At most 32 attributes and capacities together.",
+    )
+    capacity: dict[str, DeviceCapacity] = field(
+        3,
+        doc="Quantities that the device has, by name, such as memory: 80Gi. At most 32 "
+        "attributes and capacities together.",
+    )
+    consumesCounters: list[DeviceCounterConsumption] = field(
+        4,
+        doc="What the device draws from shared counter sets, at most 2 sets. It can be "
+        "allocated only while enough is left in each counter.",
+    )
+    nodeName: str | None = field(
+        5,
+        doc="The node that can use the device. Requires spec.perDeviceNodeSelection; excludes "
+        "nodeSelector and allNodes.",
+    )
+    nodeSelector: NodeSelector | None = field(
+        6,
+        doc="The nodes that can use the device. Requires spec.perDeviceNodeSelection; excludes "
+        "nodeName and allNodes.",
+    )
+    allNodes: bool | None = field(
+        7,
+        doc="True if every node can use the device; false is not allowed. Requires "
+        "spec.perDeviceNodeSelection; excludes nodeName and nodeSelector.",
+    )
+    taints: list[DeviceTaint] = field(
+        8,
+        doc="Taints that the driver sets, at most 16. Requests without a matching toleration do "
+        "not get the device.",
+    )
+    bindsToNode: bool | None = field(
+        9,
+        doc="If true, an allocation of the device limits its claim to the node that the "
+        "scheduler chose. Defaults to false.",
+    )
+    bindingConditions: list[str] = field(
+        10,
+        doc="Condition types that must all be true in the claim's device status before the "
+        "scheduler binds the pod, at most 4. Requires bindingFailureConditions.",
+    )
+    bindingFailureConditions: list[str] = field(
+        11,
+        doc="Condition types of which any true one makes the scheduler give up the allocation, "
+        "at most 4. Requires bindingConditions and may not repeat them.",
+    )
+    allowMultipleAllocations: bool | None = field(
+        12,
+        doc="If true, several requests may be allocated to the device at once, each consuming "
+        "part of its capacity. Defaults to false.",
+    )
     nodeAllocatableResources: dict[str, NodeAllocatableResource] = field(
-        14, doc="What it takes of the node's resources."
+        14,
+        doc="The resources of the node that the device takes up, by resource name such as "
+        "memory. The scheduler subtracts them from what the node has allocatable.",
     )
 
 
 class DeviceAllocationConfiguration(Type):
-    """Settings for devices that were given out."""
+    """Configuration for allocated devices, and where it comes from."""
 
     source: str = field(
         1,
         always=True,
         required=True,
         enum=("FromClass", "FromClaim"),
-        doc="FromClass or FromClaim.",
+        doc="FromClass if the configuration was copied from the device class, FromClaim if it "
+        "was copied from the claim.",
     )
-    requests: list[str] = field(2, doc="How much is asked for.")
+    requests: list[str] = field(
+        2,
+        doc="The requests to which the configuration applies; `request/subrequest` names an "
+        "alternative. If it is empty, the configuration applies to all.",
+    )
     deviceConfiguration: DeviceConfiguration = field(3, inline=True)
 
 
 class DeviceAllocationResult(Type):
-    """The devices given out, and their settings."""
+    """The devices that were allocated, and the configuration for them."""
 
-    results: list[DeviceRequestAllocationResult] = field(1, doc="The devices that were chosen.")
-    config: list[DeviceAllocationConfiguration] = field(2, doc="How it is set up.")
+    results: list[DeviceRequestAllocationResult] = field(
+        1, doc="The allocated devices, one item for each device of each request. At most 32."
+    )
+    config: list[DeviceAllocationConfiguration] = field(
+        2,
+        doc="Configuration for the drivers, from classes and then from the claim; later items "
+        "override earlier ones. At most 64.",
+    )
 
 
 class DeviceAttribute(Type):
-    """One attribute of a device; one of the fields is set."""
+    """The value of one attribute; exactly one field is set."""
 
-    int_: int64 | None = field(2, doc="A number.")
-    bool_: bool | None = field(3, doc="True or false.")
-    string: str | None = field(4, doc="A text.")
-    version: str | None = field(5, doc="A semantic version.")
-    ints: list[int64] = field(6, doc="Numbers.")
-    bools: list[bool] = field(7, doc="Truth values.")
-    strings: list[str] = field(8, doc="Texts.")
-    versions: list[str] = field(9, doc="Semantic versions.")
+    int_: int64 | None = field(2, doc="An integer of 64 bits.")
+    bool_: bool | None = field(3, doc="A value that is true or false.")
+    string: str | None = field(4, doc="A string of at most 64 bytes.")
+    version: str | None = field(
+        5, doc="A semantic version (semver.org 2.0.0) of at most 64 bytes, such as 1.2.3."
+    )
+    ints: list[int64] = field(6, doc="A list of integers. An empty list is not allowed.")
+    bools: list[bool] = field(
+        7, doc="A list of values that are true or false. An empty list is not allowed."
+    )
+    strings: list[str] = field(
+        8, doc="A list of strings of at most 64 bytes each. An empty list is not allowed."
+    )
+    versions: list[str] = field(
+        9, doc="A list of semantic versions of at most 64 bytes each. An empty list is not allowed."
+    )
 
 
 class DeviceCapacity(Type):
-    """How much of something a device has."""
+    """A quantity of a device, and how requests may share it."""
 
-    value: Quantity = field(1, required=True, doc="How much there is.")
-    requestPolicy: CapacityRequestPolicy | None = field(2, doc="How much can be asked for.")
+    value: Quantity = field(
+        1, required=True, doc="The total amount that the device has, such as 80Gi."
+    )
+    requestPolicy: CapacityRequestPolicy | None = field(
+        2,
+        doc="Which amounts a request may consume. Requires allowMultipleAllocations. If it is "
+        "absent, any amount up to the value may be consumed, all of it by default.",
+    )
 
 
 class DeviceClaim(Type):
-    """Which devices are asked for."""
+    """The devices that a claim requests, with constraints and configuration."""
 
-    requests: list[DeviceRequest] = field(1, always=True, doc="How much is asked for.")
-    constraints: list[DeviceConstraint] = field(2, doc="What chosen devices have in common.")
-    config: list[DeviceClaimConfiguration] = field(3, doc="How it is set up.")
+    requests: list[DeviceRequest] = field(
+        1,
+        always=True,
+        doc="The requests for devices, at most 32; all must be satisfied. If the list is empty, "
+        "the claim gets no devices.",
+    )
+    constraints: list[DeviceConstraint] = field(
+        2, doc="Conditions that the chosen devices must satisfy together, at most 32."
+    )
+    config: list[DeviceClaimConfiguration] = field(
+        3,
+        doc="Configuration for the drivers of the allocated devices, at most 32 items. It does "
+        "not affect which devices are chosen.",
+    )
 
 
 class DeviceClaimConfiguration(Type):
-    """Settings that a claim makes for its devices."""
+    """Configuration that a claim passes to the drivers of its devices."""
 
-    requests: list[str] = field(1, doc="How much is asked for.")
+    requests: list[str] = field(
+        1,
+        doc="The requests to which the configuration applies; `request/subrequest` names an "
+        "alternative. If the list is empty, it applies to all requests.",
+    )
     deviceConfiguration: DeviceConfiguration = field(2, inline=True)
 
 
 class DeviceClass(Kind):
-    """Devices of one sort, with settings of their own."""
+    """A category of devices, set up by an administrator, that claims refer to by name."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: DeviceClassSpec = field(2, doc="The desired state.")
+    metadata: ObjectMeta = field(
+        1,
+        doc="Standard object's metadata. The name is the deviceClassName of requests; a class "
+        "has no namespace.",
+    )
+    spec: DeviceClassSpec = field(
+        2,
+        doc="Which devices belong to the class, and the configuration they get. Changes do not "
+        "affect claims that are allocated already.",
+    )
 
 
 class DeviceClassConfiguration(Type):
-    """Settings that a class makes for its devices."""
+    """Configuration that a class passes to the drivers of its devices."""
 
     deviceConfiguration: DeviceConfiguration = field(1, inline=True)
 
 
 class DeviceClassSpec(Type):
-    """Which devices are of the class."""
+    """Selectors and configuration of the devices in a class."""
 
-    selectors: list[DeviceSelector] = field(1, doc="All must fit a device of the class.")
-    config: list[DeviceClassConfiguration] = field(2, doc="Settings for its devices.")
+    selectors: list[DeviceSelector] = field(
+        1,
+        doc="What a device must satisfy to belong to the class; all selectors must match. At "
+        "most 32.",
+    )
+    config: list[DeviceClassConfiguration] = field(
+        2,
+        doc="Configuration for the driver, added to each claim that uses the class, at most 32 "
+        "items. Drivers skip what is meant for others.",
+    )
     extendedResourceName: str | None = field(
-        4, doc="The resource that pods ask for instead of a claim."
+        4,
+        doc="An extended resource, such as example.com/gpu, by which pods request devices of "
+        "the class without a claim. Use it in one class only.",
     )
 
 
 class DeviceConfiguration(Type):
-    """Settings of a device."""
+    """Configuration of a device; one field must be set."""
 
     opaque: OpaqueDeviceConfiguration | None = field(
-        1, doc="Settings that only the driver understands."
+        1, doc="Parameters for one driver, in a form that only this driver knows."
     )
 
 
 class DeviceConstraint(Type):
-    """What the devices of a claim must have in common, or not."""
+    """A condition on all devices that satisfy some requests."""
 
-    requests: list[str] = field(1, doc="How much is asked for.")
-    matchAttribute: str | None = field(2, doc="An attribute that all share.")
-    distinctAttribute: str | None = field(3, doc="An attribute that no two share.")
+    requests: list[str] = field(
+        1,
+        doc="The requests to which the constraint applies; `request/subrequest` names an "
+        "alternative. If the list is empty, it applies to all devices of the claim.",
+    )
+    matchAttribute: str | None = field(
+        2,
+        doc="An attribute that must have the same value for all the devices, such as "
+        "dra.example.com/numa. A device without it does not match.",
+    )
+    distinctAttribute: str | None = field(
+        3,
+        doc="An attribute that must have a different value for each of the devices. A device "
+        "without it does not match.",
+    )
 
 
 class DeviceCounterConsumption(Type):
-    """What a device takes of shared quantities."""
+    """What a device consumes of one counter set."""
 
-    counterSet: str = field(1, always=True, required=True, doc="The set of counters, by name.")
-    counters: dict[str, Counter] = field(2, required=True, doc="The counters, by name.")
+    counterSet: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the counter set, declared in the sharedCounters of a slice in the same pool.",
+    )
+    counters: dict[str, Counter] = field(
+        2, required=True, doc="The consumed amounts by counter name, at most 32."
+    )
     compatibilityGroups: list[str] = field(
-        3, doc="Who may take of the set at the same time: those with a group in common."
+        3,
+        doc="Groups that the device belongs to. Devices that draw from the same set at the same "
+        "time must have a group in common. If the list is empty, any may.",
     )
 
 
 class DeviceDerivedAttribute(Type):
-    """An attribute that is computed of a device, for constraints."""
+    """An attribute that is computed from each candidate device."""
 
-    name: str = field(1, always=True, required=True, doc="What constraints call it.")
-    expression: str = field(2, always=True, required=True, doc="Its value, in CEL.")
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Fully qualified name of the attribute, a domain and an identifier. Constraints "
+        "refer to it in matchAttribute or distinctAttribute.",
+    )
+    expression: str = field(
+        2,
+        always=True,
+        required=True,
+        doc="A CEL expression over the variable `device` whose result is the value of the "
+        "attribute.",
+    )
 
 
 class DeviceRequest(Type):
-    """One device, or some, that a claim asks for."""
+    """A request for one or more devices; exactly or firstAvailable must be set."""
 
-    name: str = field(1, always=True, required=True, doc="What others call the request.")
-    exactly: ExactDeviceRequest | None = field(2, doc="Devices of one sort.")
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the request, a DNS label. Pods, constraints and configuration refer to it.",
+    )
+    exactly: ExactDeviceRequest | None = field(
+        2, doc="The devices that satisfy the request. Excludes firstAvailable."
+    )
     firstAvailable: list[DeviceSubRequest] = field(
-        3, doc="Sorts of devices, the first that there is is taken."
+        3,
+        doc="Alternatives in order of preference, at most 8; the scheduler takes the first that "
+        "it can satisfy. Excludes exactly.",
     )
 
 
 class DeviceRequestAllocationResult(Type):
-    """The device that a request got."""
+    """One device that was allocated to a request."""
 
-    request: str = field(1, always=True, required=True, doc="Which request.")
-    driver: str = field(2, always=True, required=True, doc="The driver that it belongs to.")
-    pool: str = field(3, always=True, required=True, doc="The pool that it belongs to.")
-    device: str = field(4, always=True, required=True, doc="The device, by name.")
-    adminAccess: bool | None = field(5, doc="Whether it is for monitoring, beside other users.")
-    tolerations: list[DeviceToleration] = field(6, doc="Taints that are put up with.")
-    bindingConditions: list[str] = field(7, doc="What must come true before pods are bound.")
-    bindingFailureConditions: list[str] = field(8, doc="What ends the wait in failure.")
-    shareID: str | None = field(9, doc="Which share of the device.")
-    consumedCapacity: dict[str, Quantity] = field(10, doc="How much of the device.")
+    request: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the request, or request/subrequest if the device satisfies one of its "
+        "alternatives.",
+    )
+    driver: str = field(
+        2,
+        always=True,
+        required=True,
+        doc="Name of the DRA driver that prepares the device on the node, a DNS subdomain.",
+    )
+    pool: str = field(
+        3,
+        always=True,
+        required=True,
+        doc="Name of the pool that has the device; with the driver's name, it identifies the pool.",
+    )
+    device: str = field(
+        4,
+        always=True,
+        required=True,
+        doc="Name of the device within its pool. A device without shareID is in no other "
+        "allocation, unless adminAccess is true.",
+    )
+    adminAccess: bool | None = field(
+        5,
+        doc="True if the device was allocated for administrative access, which does not keep "
+        "others from using it.",
+    )
+    tolerations: list[DeviceToleration] = field(
+        6, doc="A copy of the tolerations of the request at the time of allocation, at most 16."
+    )
+    bindingConditions: list[str] = field(
+        7,
+        doc="Condition types copied from the device. The pod is bound once all are true in the "
+        "device's status.",
+    )
+    bindingFailureConditions: list[str] = field(
+        8,
+        doc="Condition types copied from the device. If one of them is true, the devices are "
+        "deallocated and the pod is scheduled again.",
+    )
+    shareID: str | None = field(
+        9,
+        doc="UUID of this share of the device. It is set if the device allows multiple "
+        "allocations, and tells the shares apart.",
+    )
+    consumedCapacity: dict[str, Quantity] = field(
+        10,
+        doc="The amounts of the device's capacities that this allocation consumes, rounded as "
+        "the request policies demand.",
+    )
     skipNodeOperations: list[str] = field(
         11,
         enum=("NodePrepareResources", "NodeUnprepareResources", "*"),
         set=True,
-        doc="Steps that nodes leave out.",
+        doc='Calls to the driver that the kubelet leaves out for this device; "*" leaves out '
+        "all. Copied from the slice.",
     )
 
 
 class DeviceSelector(Type):
-    """Which devices fit."""
+    """One condition that a device must satisfy."""
 
-    cel: CELDeviceSelector | None = field(1, doc="A CEL expression about a device.")
+    cel: CELDeviceSelector | None = field(
+        1,
+        doc="A CEL expression that must be true for the device. Required, as there is no other "
+        "way to select.",
+    )
 
 
 class DeviceSubRequest(Type):
-    """One of several ways to satisfy a request."""
+    """One of several alternatives that satisfy a request."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
-    deviceClassName: str = field(2, always=True, required=True, doc="The class of the devices.")
-    selectors: list[DeviceSelector] = field(3, doc="What a device must be, all of it.")
-    allocationMode: str = field(4, enum=("ExactCount", "All"), doc="ExactCount or All.")
-    count: int64 = field(5, doc="How many.")
-    tolerations: list[DeviceToleration] = field(6, doc="Taints that are put up with.")
-    capacity: CapacityRequirements | None = field(7, doc="How much there is.")
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the alternative, a DNS label. Other fields refer to it as request/subrequest.",
+    )
+    deviceClassName: str = field(
+        2,
+        always=True,
+        required=True,
+        doc="The device class whose selectors and configuration apply to this alternative.",
+    )
+    selectors: list[DeviceSelector] = field(
+        3,
+        doc="What a device must satisfy in addition to the selectors of its class; all must "
+        "match. At most 32.",
+    )
+    allocationMode: str = field(
+        4,
+        enum=("ExactCount", "All"),
+        doc="ExactCount (the default) allocates count devices. All allocates every matching "
+        "device of the pool, and fails if one of them is in use.",
+    )
+    count: int64 = field(
+        5,
+        doc="How many devices are needed in the mode ExactCount; 1 by default. It must be unset "
+        "in the mode All.",
+    )
+    tolerations: list[DeviceToleration] = field(
+        6, doc="Taints of devices that this alternative accepts, at most 16."
+    )
+    capacity: CapacityRequirements | None = field(
+        7,
+        doc="What each device must have at least of its capacities. If it is absent, capacity "
+        "does not matter.",
+    )
     derivedAttributes: list[DeviceDerivedAttribute] = field(
-        8, doc="Attributes that are computed of each device, for constraints."
+        8,
+        doc="Attributes that are computed from each candidate device, for use in the "
+        "constraints of the claim.",
     )
 
 
 class DeviceTaint(Type):
-    """A mark that keeps claims off a device."""
+    """A taint that keeps a device from claims without a matching toleration."""
 
-    key: str = field(1, always=True, required=True, doc="Its key.")
-    value: str = field(2, doc="Its value.")
+    key: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Key of the taint, in the form of a label key, such as example.com/unhealthy.",
+    )
+    value: str = field(
+        2, doc="Value that belongs to the key, in the form of a label value. May be empty."
+    )
     effect: str = field(
         3,
         always=True,
         required=True,
         enum=("None", "NoSchedule", "NoExecute"),
-        doc="NoSchedule, PreferNoSchedule or NoExecute.",
+        doc="NoSchedule keeps new pods off the device, NoExecute also evicts pods that use it, "
+        "None has no effect but to inform.",
     )
-    timeAdded: Time | None = field(4, doc="When it was put on.")
+    timeAdded: Time | None = field(
+        4,
+        doc="When the taint was added. Set by the server on create and whenever the effect or "
+        "value changes, if absent.",
+    )
 
 
 class DeviceTaintRule(Kind):
-    """Puts a taint on devices."""
+    """Adds a taint to all devices that match a selector."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: DeviceTaintRuleSpec = field(2, required=True, doc="The desired state.")
-    status: DeviceTaintRuleStatus = field(3, doc="The observed state.")
+    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    spec: DeviceTaintRuleSpec = field(
+        2, required=True, doc="The taint, and the devices to which it is added."
+    )
+    status: DeviceTaintRuleStatus = field(
+        3, doc="How far the eviction of pods has got, for a taint with the effect NoExecute."
+    )
 
 
 class DeviceTaintRuleSpec(Type):
-    """Which devices, which taint."""
+    """The taint of a rule and the devices that get it."""
 
-    deviceSelector: DeviceTaintSelector | None = field(1, doc="Which devices.")
-    taint: DeviceTaint = field(2, required=True, doc="The taint.")
+    deviceSelector: DeviceTaintSelector | None = field(
+        1,
+        doc="The devices that get the taint; all fields that are set must match. An empty "
+        "selector matches all devices, an absent one matches none.",
+    )
+    taint: DeviceTaint = field(2, required=True, doc="The taint to add to each matching device.")
 
 
 class DeviceTaintRuleStatus(Type):
-    """What is known of a rule."""
+    """The progress of a taint rule."""
 
     conditions: list[Condition] = field(
-        1, keys=("type",), merge="type", doc="What was found out about it."
+        1,
+        keys=("type",),
+        merge="type",
+        doc="Findings about the rule, at most 8. EvictionInProgress is true while pods that use "
+        "a tainted device are still to be evicted.",
     )
 
 
 class DeviceTaintSelector(Type):
-    """Devices by driver, pool and name."""
+    """Selects devices by driver, pool and name; all fields that are set must match."""
 
-    driver: str | None = field(2, doc="The driver that it belongs to.")
-    pool: str | None = field(3, doc="The pool that it belongs to.")
-    device: str | None = field(4, doc="The device, by name.")
+    driver: str | None = field(
+        2,
+        doc="Name of the driver whose devices match. If it is absent, devices of all drivers "
+        "match.",
+    )
+    pool: str | None = field(
+        3, doc="Name of the pool whose devices match. If it is absent, devices of all pools match."
+    )
+    device: str | None = field(
+        4,
+        doc="Name of the device that matches. If it is absent, all devices match; set driver "
+        "and pool for one device.",
+    )
 
 
 class DeviceToleration(Type):
-    """A taint that does not matter to a request."""
+    """A taint that a request accepts on its devices."""
 
-    key: str = field(1, doc="Its key.")
-    operator: str = field(
-        2, default="Equal", enum=("Exists", "Equal"), doc="How key and values relate."
+    key: str = field(
+        1,
+        doc="Key of the tolerated taint. If it is empty, the operator must be Exists, and "
+        "taints of all keys are tolerated.",
     )
-    value: str = field(3, doc="Its value.")
+    operator: str = field(
+        2,
+        default="Equal",
+        enum=("Exists", "Equal"),
+        doc="Exists tolerates every value of the key. Equal (the default) tolerates the given "
+        "value only.",
+    )
+    value: str = field(
+        3, doc="Value of the tolerated taint for the operator Equal. It must be empty for Exists."
+    )
     effect: str = field(
         4,
         enum=("None", "NoSchedule", "NoExecute"),
-        doc="NoSchedule, PreferNoSchedule or NoExecute.",
+        doc="Effect of the tolerated taint: None, NoSchedule or NoExecute. If it is empty, all "
+        "effects are tolerated.",
     )
-    tolerationSeconds: int64 | None = field(5, doc="How long it is put up with; empty: for ever.")
+    tolerationSeconds: int64 | None = field(
+        5,
+        doc="How many seconds a pod keeps running after a NoExecute taint was added. If it is "
+        "absent, it is never evicted; zero or less evicts at once.",
+    )
 
 
 class ExactDeviceRequest(Type):
-    """Devices of one sort, all that are needed."""
+    """A request for one or more devices of the same class."""
 
-    deviceClassName: str = field(1, always=True, required=True, doc="The class of the devices.")
-    selectors: list[DeviceSelector] = field(2, doc="What a device must be, all of it.")
-    allocationMode: str = field(3, enum=("ExactCount", "All"), doc="ExactCount or All.")
-    count: int64 = field(4, doc="How many.")
-    adminAccess: bool | None = field(5, doc="Whether it is for monitoring, beside other users.")
-    tolerations: list[DeviceToleration] = field(6, doc="Taints that are put up with.")
-    capacity: CapacityRequirements | None = field(7, doc="How much of each device.")
+    deviceClassName: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="The device class whose selectors and configuration apply to the request. Claims "
+        "with adminAccess need it too.",
+    )
+    selectors: list[DeviceSelector] = field(
+        2,
+        doc="What a device must satisfy in addition to the selectors of its class. All of at "
+        "most 32 selectors must match.",
+    )
+    allocationMode: str = field(
+        3,
+        enum=("ExactCount", "All"),
+        doc="ExactCount (the default) allocates count devices. All allocates every matching "
+        "device, at least one, and fails if some are in use and adminAccess is not set.",
+    )
+    count: int64 = field(
+        4,
+        doc="How many devices to allocate in the mode ExactCount; 1 if it is unset. It must be "
+        "unset in the mode All.",
+    )
+    adminAccess: bool | None = field(
+        5,
+        doc="If true, the devices may be in use by other claims, as for monitoring. Needs the "
+        "label resource.kubernetes.io/admin-access on the namespace.",
+    )
+    tolerations: list[DeviceToleration] = field(
+        6,
+        doc="Taints of devices that the request accepts, at most 16. Taints with the effect "
+        "None need no toleration.",
+    )
+    capacity: CapacityRequirements | None = field(
+        7,
+        doc="What each device must have at least. On a device that allows multiple allocations, "
+        "this is also what the request consumes.",
+    )
     derivedAttributes: list[DeviceDerivedAttribute] = field(
-        8, doc="Attributes that are computed of each device, for constraints."
+        8,
+        doc="Attributes that are computed from each candidate device. The constraints of the "
+        "claim may refer to them.",
     )
 
 
 class NetworkDeviceData(Type):
-    """What is known of a device of the network."""
+    """Interface and addresses of a network device, as its driver reports them."""
 
-    interfaceName: str = field(1, doc="The network interface.")
-    ips: list[str] = field(2, doc="Its addresses.")
-    hardwareAddress: str = field(3, doc="Its MAC address.")
+    interfaceName: str = field(
+        1, doc="Name of the network interface of the device, such as eth0. At most 256 bytes."
+    )
+    ips: list[str] = field(
+        2,
+        doc="The addresses of the interface with prefix length, such as 192.0.2.5/24 or "
+        "2001:db8::5/64. At most 16.",
+    )
+    hardwareAddress: str = field(
+        3, doc="The hardware address (MAC address) of the interface. At most 128 bytes."
+    )
 
 
 class NodeAllocatableMapping(Type):
-    """How devices count against what a node has."""
+    """How to compute the node resource that an allocated device takes up."""
 
-    capacityKey: str | None = field(1, doc="The capacity that counts.")
-    capacityMultiplier: Quantity | None = field(2, doc="How much one of it is.")
-    deviceMultiplier: Quantity | None = field(3, doc="How much one device is.")
+    capacityKey: str | None = field(
+        1,
+        doc="Name of the device capacity from which the amount is computed. If it is absent, "
+        "the amount depends on the number of devices only.",
+    )
+    capacityMultiplier: Quantity | None = field(
+        2,
+        doc="What one unit of the capacity takes of the node's resource. Needs capacityKey; 1 "
+        "if it is absent.",
+    )
+    deviceMultiplier: Quantity | None = field(
+        3, doc="What one device takes of the node's resource, whatever its capacity."
+    )
 
 
 class NodeAllocatableOverhead(Type):
-    """What a device costs a node on top, by pod and container."""
+    """What an allocated device costs the node beyond the device itself."""
 
-    perPod: Quantity | None = field(1, doc="For each pod.")
-    perContainer: Quantity | None = field(2, doc="For each container.")
+    perPod: Quantity | None = field(
+        1, doc="The amount that each pod with the device takes of the node's resource."
+    )
+    perContainer: Quantity | None = field(
+        2, doc="The amount that each container with the device takes of the node's resource."
+    )
 
 
 class NodeAllocatableResource(Type):
-    """What a device takes of a node's own resources."""
+    """What a device takes of one resource of its node."""
 
-    mapping: NodeAllocatableMapping | None = field(3, doc="How devices map to what nodes count.")
+    mapping: NodeAllocatableMapping | None = field(
+        3, doc="How the taken amount follows from the devices or from their capacity."
+    )
     overhead: NodeAllocatableOverhead | None = field(
-        4, doc="What running it costs beside its containers."
+        4,
+        doc="A fixed amount for each pod or container that uses the device, on top of the mapping.",
     )
 
 
 class OpaqueDeviceConfiguration(Type):
-    """Settings that only the driver understands."""
+    """Parameters for one driver, which Kubernetes passes on unread."""
 
-    driver: str = field(1, always=True, required=True, doc="The driver that it belongs to.")
-    parameters: RawExtension = field(2, required=True, doc="What the driver is told.")
+    driver: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the DRA driver that understands the parameters, a DNS subdomain. Other "
+        "drivers ignore them.",
+    )
+    parameters: RawExtension = field(
+        2,
+        required=True,
+        doc="Any JSON object of at most 10 KiB. Drivers expect apiVersion and kind in it, as in "
+        "other Kubernetes objects.",
+    )
 
 
 class ResourceClaim(Kind):
-    """Asks for devices."""
+    """A request for devices in a namespace; the scheduler allocates them for pods."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: ResourceClaimSpec = field(2, doc="The desired state.")
-    status: ResourceClaimStatus = field(3, doc="The observed state.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata. Pods refer to the claim by its name."
+    )
+    spec: ResourceClaimSpec = field(
+        2, doc="The devices that are requested. It cannot be changed after creation."
+    )
+    status: ResourceClaimStatus = field(
+        3, doc="The allocated devices, and the pods that may use them."
+    )
 
 
 class ResourceClaimConsumerReference(Type):
-    """One who uses a claim."""
+    """An object, usually a pod, that may use a claim."""
 
-    apiGroup: str = field(1, doc="The group of the object; empty: core.")
-    resource: str = field(3, always=True, required=True, doc="The resource of the object, as pods.")
-    name: str = field(4, always=True, required=True, doc="Its name.")
-    uid: str = field(5, always=True, required=True, doc="Its uid.")
+    apiGroup: str = field(
+        1, doc="API group of the object. It is empty for the core group, as for pods."
+    )
+    resource: str = field(
+        3, always=True, required=True, doc="Plural name of the object's resource, such as pods."
+    )
+    name: str = field(
+        4, always=True, required=True, doc="Name of the object, in the namespace of the claim."
+    )
+    uid: str = field(
+        5,
+        always=True,
+        required=True,
+        doc="UID of the object. It tells an object from an earlier one of the same name.",
+    )
 
 
 class ResourceClaimSpec(Type):
-    """What is asked for."""
+    """The devices that a claim requests."""
 
-    devices: DeviceClaim = field(1, doc="The devices.")
+    devices: DeviceClaim = field(
+        1,
+        doc="The requests for devices, with constraints between them and configuration for "
+        "their drivers.",
+    )
 
 
 class ResourceClaimStatus(Type):
-    """What the claim got, and who uses it."""
+    """What was allocated to a claim, and who may use it."""
 
-    allocation: AllocationResult | None = field(1, doc="What it got.")
+    allocation: AllocationResult | None = field(
+        1,
+        doc="The allocated devices. It is absent until the claim is allocated, and cannot be "
+        "changed until it is removed again.",
+    )
     reservedFor: list[ResourceClaimConsumerReference] = field(
-        2, keys=("uid",), merge="uid", doc="Who uses it."
+        2,
+        keys=("uid",),
+        merge="uid",
+        doc="The objects, usually pods, that may use the claim, at most 256. While the list is "
+        "not empty, the claim stays allocated.",
     )
     devices: list[AllocatedDeviceStatus] = field(
-        4, keys=("driver", "device", "pool", "shareID"), doc="The devices."
+        4,
+        keys=("driver", "device", "pool", "shareID"),
+        doc="What drivers report about allocated devices. Each item must name a device of the "
+        "allocation.",
     )
 
 
 class ResourceClaimTemplate(Kind):
-    """What the claims of pods look like."""
+    """A template from which a claim is made for each pod that refers to it."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: ResourceClaimTemplateSpec = field(2, doc="The desired state.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata. Pods refer to the template by its name."
+    )
+    spec: ResourceClaimTemplateSpec = field(
+        2,
+        doc="The labels, annotations and spec of the claims. It cannot be changed after creation.",
+    )
 
 
 class ResourceClaimTemplateSpec(Type):
-    """The metadata and wishes of the claims."""
+    """Metadata and spec of the claims that are made from a template."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: ResourceClaimSpec = field(2, doc="What is wanted.")
+    metadata: ObjectMeta = field(
+        1, doc="Labels and annotations that the claims get; other fields are not allowed."
+    )
+    spec: ResourceClaimSpec = field(2, doc="The spec of the claims, copied without change.")
 
 
 class ResourcePool(Type):
     """The pool to which a slice belongs."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
-    generation: int64 = field(2, always=True, required=True, doc="Which edition it is.")
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the pool, often that of its node. Segments of DNS subdomains separated by "
+        "slashes, at most 253 characters.",
+    )
+    generation: int64 = field(
+        2,
+        always=True,
+        required=True,
+        doc="A number that the driver raises with each change of the pool. Slices with a lower "
+        "number than the highest one in the pool are out of date.",
+    )
     resourceSliceCount: int64 = field(
-        3, always=True, required=True, doc="In how many slices the pool is."
+        3,
+        always=True,
+        required=True,
+        doc="How many slices the pool has at this generation; greater than zero. The pool is "
+        "incomplete while fewer are found.",
     )
 
 
 class ResourceSlice(Kind):
-    """Some of the devices that a driver offers."""
+    """Some of the devices that a driver offers in a pool."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: ResourceSliceSpec = field(2, required=True, doc="The desired state.")
+    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    spec: ResourceSliceSpec = field(
+        2,
+        required=True,
+        doc="The devices of the slice, or their counters, and the nodes that reach them. "
+        "Driver, pool and nodeName cannot be changed.",
+    )
 
 
 class ResourceSliceSpec(Type):
-    """Which driver, pool, node and devices."""
+    """The devices of a slice and where they are usable."""
 
-    driver: str = field(1, always=True, required=True, doc="Whose devices these are.")
-    pool: ResourcePool = field(2, required=True, doc="The pool they are in.")
-    nodeName: str | None = field(3, doc="The node that has them.")
-    nodeSelector: NodeSelector | None = field(4, doc="Labels that the node must have.")
-    allNodes: bool | None = field(5, doc="Whether every node can reach it.")
-    devices: list[Device] = field(6, doc="The devices.")
-    perDeviceNodeSelection: bool | None = field(
-        7, doc="Whether each device says for which nodes it is."
+    driver: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the DRA driver that offers the devices, a DNS subdomain of at most 63 "
+        "characters. It cannot be changed.",
     )
-    sharedCounters: list[CounterSet] = field(8, doc="What devices have a share in.")
+    pool: ResourcePool = field(
+        2, required=True, doc="The pool of which the slice is a part. Its name cannot be changed."
+    )
+    nodeName: str | None = field(
+        3,
+        doc="The node that has the devices; it cannot be changed. Excludes nodeSelector, "
+        "allNodes and perDeviceNodeSelection, of which one must be set.",
+    )
+    nodeSelector: NodeSelector | None = field(
+        4,
+        doc="The nodes that can use the devices; exactly one term. Excludes nodeName, allNodes "
+        "and perDeviceNodeSelection.",
+    )
+    allNodes: bool | None = field(
+        5,
+        doc="True if all nodes can use the devices; false is not allowed. Excludes nodeName, "
+        "nodeSelector and perDeviceNodeSelection.",
+    )
+    devices: list[Device] = field(
+        6,
+        doc="The devices, at most 128, or 64 if any has taints, counters or list attributes. "
+        "Excludes sharedCounters.",
+    )
+    perDeviceNodeSelection: bool | None = field(
+        7,
+        doc="True if each device states its own nodes. Excludes nodeName, nodeSelector and "
+        "allNodes.",
+    )
+    sharedCounters: list[CounterSet] = field(
+        8,
+        doc="Counter sets from which devices of other slices in the pool draw, at most 8. "
+        "Excludes devices.",
+    )
     partitionTypeAttribute: str | None = field(
-        9, doc="The attribute that tells sorts of parts apart."
+        9,
+        doc="The device attribute that names the partition type of a device. Pool status groups "
+        "its counts by this attribute.",
     )
     skipNodeOperations: list[str] = field(
         10,
         enum=("NodePrepareResources", "NodeUnprepareResources", "*"),
         set=True,
-        doc="Steps that nodes leave out.",
+        doc="Calls to the driver that the kubelet leaves out for these devices: "
+        'NodePrepareResources, NodeUnprepareResources, or "*" for all.',
     )

@@ -23,74 +23,168 @@ inherit_types(
 
 
 class PartitionTypeStatus(Type):
-    """How many devices of one partition type there are."""
+    """How many devices a pool has of one partition type."""
 
-    attribute: str = field(4, required=True, doc="The value of the attribute.")
-    type: str = field(1, required=True, doc="Which of the kinds it is.")
-    total: int32 | None = field(2, required=True, doc="How many there are.")
-    allocatable: int32 | None = field(3, required=True, doc="How much pods may use.")
+    attribute: str = field(
+        4,
+        required=True,
+        doc="Fully qualified name of the device attribute that names the partition type.",
+    )
+    type: str = field(
+        1, required=True, doc="Value of the attribute that the counted devices have in common."
+    )
+    total: int32 | None = field(
+        2, required=True, doc="How many devices of the type are in the pool, whether in use or not."
+    )
+    allocatable: int32 | None = field(
+        3,
+        required=True,
+        doc="How many devices of the type could still be allocated with what is left of the "
+        "shared counters.",
+    )
 
 
 class PoolStatus(Type):
-    """What is free and taken in one pool."""
+    """The counts of used and free devices in one pool."""
 
-    driver: str = field(1, required=True, doc="The driver that it belongs to.")
-    poolName: str = field(2, required=True, doc="The pool, by name.")
-    generation: int64 = field(9, always=True, required=True, doc="Which edition it is.")
-    resourceSliceCount: int32 | None = field(8, doc="In how many slices the pool is.")
-    totalDevices: int32 | None = field(4, doc="How many devices there are.")
-    allocatedDevices: int32 | None = field(5, doc="How many are taken.")
-    availableDevices: int32 | None = field(6, doc="How many are free.")
-    unavailableDevices: int32 | None = field(7, doc="How many can be had by nobody.")
-    nodeName: str | None = field(3, doc="The node, by name.")
-    validationError: str | None = field(10, doc="What is wrong with the pool.")
-    partitionSummary: list[PartitionTypeStatus] = field(11, doc="How many of each sort of part.")
-    shareableSummary: ShareableSummaryStatus | None = field(13, doc="How much of shared devices.")
+    driver: str = field(
+        1, required=True, doc="Name of the DRA driver that offers the pool, a DNS subdomain."
+    )
+    poolName: str = field(
+        2, required=True, doc="Name of the pool. With the driver's name, it identifies the pool."
+    )
+    generation: int64 = field(
+        9,
+        always=True,
+        required=True,
+        doc="The pool generation that was counted: the highest one among the slices of the pool.",
+    )
+    resourceSliceCount: int32 | None = field(
+        8,
+        doc="How many slices make up the pool at this generation. Absent if the pool could not "
+        "be validated.",
+    )
+    totalDevices: int32 | None = field(
+        4,
+        doc="How many devices the slices of the pool list. Absent if the pool could not be "
+        "validated.",
+    )
+    allocatedDevices: int32 | None = field(
+        5, doc="How many devices are allocated to claims; a shared device counts once."
+    )
+    availableDevices: int32 | None = field(
+        6, doc="How many devices can be allocated now. Total minus allocated minus unavailable."
+    )
+    unavailableDevices: int32 | None = field(
+        7,
+        doc="How many devices nobody uses but nobody can get either, for instance because of "
+        "taints or used-up counters.",
+    )
+    nodeName: str | None = field(
+        3,
+        doc="The node that has the devices. Absent if the devices of the pool are usable on "
+        "several nodes.",
+    )
+    validationError: str | None = field(
+        10,
+        doc="Why the pool could not be counted, for instance because slices are missing. At "
+        "most 256 bytes; absent for a valid pool.",
+    )
+    partitionSummary: list[PartitionTypeStatus] = field(
+        11,
+        doc="Counts by partition type, for pools whose devices are partitions of others. At "
+        "most 32 items.",
+    )
+    shareableSummary: ShareableSummaryStatus | None = field(
+        13,
+        doc="Counts of devices that allow multiple allocations. Absent if the pool has no such "
+        "devices.",
+    )
 
 
 class ResourcePoolStatusRequest(Kind):
-    """Asks how much of a driver's pools is taken."""
+    """Asks once for the state of a driver's pools; a controller fills in the status."""
 
-    metadata: ObjectMeta = field(1, required=True, doc="Standard object metadata.")
-    spec: ResourcePoolStatusRequestSpec = field(2, required=True, doc="The desired state.")
-    status: ResourcePoolStatusRequestStatus | None = field(3, doc="The observed state.")
+    metadata: ObjectMeta = field(1, required=True, doc="Standard object's metadata.")
+    spec: ResourcePoolStatusRequestSpec = field(
+        2, required=True, doc="Which pools to report. It cannot be changed after creation."
+    )
+    status: ResourcePoolStatusRequestStatus | None = field(
+        3, doc="The report. It is absent until the controller has answered, and final after that."
+    )
 
 
 class ResourcePoolStatusRequestSpec(Type):
-    """Which driver and pools."""
+    """The pools that a request asks about."""
 
-    driver: str = field(1, always=True, required=True, doc="The driver that it belongs to.")
-    poolName: str | None = field(2, doc="The pool, by name.")
-    limit: int32 | None = field(3, default=100, doc="At most that many items.")
+    driver: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the DRA driver whose pools are reported, a DNS subdomain.",
+    )
+    poolName: str | None = field(
+        2,
+        doc="Name of the one pool to report. If it is absent, all pools of the driver are "
+        "reported.",
+    )
+    limit: int32 | None = field(
+        3,
+        default=100,
+        doc="How many pools to report at most, from 1 to 1000. Compare status.poolCount to "
+        "learn whether pools are missing.",
+    )
     defaultPartitionTypeAttribute: str | None = field(
-        4, doc="The attribute that tells sorts of parts apart."
+        4,
+        doc="The device attribute by which partitions are counted in pools whose slices name none.",
     )
 
 
 class ResourcePoolStatusRequestStatus(Type):
-    """The pools as they are."""
+    """The state of the pools at the time of the answer."""
 
-    poolCount: int32 | None = field(6, required=True, doc="How many pools there are.")
-    pools: list[PoolStatus] = field(2, doc="The pools, one by one.")
+    poolCount: int32 | None = field(
+        6,
+        required=True,
+        doc="How many pools match the request. It exceeds the number of reported pools if the "
+        "limit was reached.",
+    )
+    pools: list[PoolStatus] = field(
+        2, doc="The state of the pools, up to the limit of the request."
+    )
     conditions: list[Condition] = field(
-        3, keys=("type",), merge="type", doc="What was found out about it."
+        3,
+        keys=("type",),
+        merge="type",
+        doc="The outcome of the request, at most 10 conditions. Complete is true once the "
+        "report is final, Failed is true if there is none.",
     )
 
 
 class ShareableCapacityStatus(Type):
-    """How much of one capacity is taken."""
+    """How much of one capacity the shared devices of a pool have left."""
 
-    name: str = field(1, required=True, doc="Its name.")
-    total: Quantity | None = field(2, required=True, doc="How many there are.")
-    consumed: Quantity | None = field(3, required=True, doc="How much is taken.")
-    available: Quantity | None = field(4, required=True, doc="How much is left.")
+    name: str = field(1, required=True, doc="Name of the capacity, as the devices declare it.")
+    total: Quantity | None = field(
+        2, required=True, doc="Sum of the capacity over all shared devices of the pool."
+    )
+    consumed: Quantity | None = field(
+        3, required=True, doc="Sum of what allocations consume of the capacity."
+    )
+    available: Quantity | None = field(
+        4, required=True, doc="What is left of the capacity: the total minus what is consumed."
+    )
 
 
 class ShareableSummaryStatus(Type):
-    """How far the devices that can be shared are taken."""
+    """How far the shared devices of a pool are used."""
 
-    fullyAvailableDevices: int32 | None = field(1, required=True, doc="How many are wholly free.")
-    partiallyAvailableDevices: int32 | None = field(
-        2, required=True, doc="How many are partly free."
+    fullyAvailableDevices: int32 | None = field(
+        1, required=True, doc="How many shared devices have no allocation at all."
     )
-    capacity: list[ShareableCapacityStatus] = field(3, doc="How much there is.")
+    partiallyAvailableDevices: int32 | None = field(
+        2, required=True, doc="How many shared devices have allocations but could serve more."
+    )
+    capacity: list[ShareableCapacityStatus] = field(
+        3, doc="Totals of each capacity over the shared devices, at most 32 items."
+    )

@@ -35,49 +35,134 @@ inherit_types(
 
 
 class BasicDevice(Type):
-    """What a device is and has."""
+    """What a device offers, and which nodes can use it."""
 
-    attributes: dict[str, DeviceAttribute] = field(1, doc="What is known of it, by name.")
-    capacity: dict[str, DeviceCapacity] = field(2, doc="How much there is.")
-    consumesCounters: list[DeviceCounterConsumption] = field(
-        3, doc="What it takes of shared counters."
+    attributes: dict[str, DeviceAttribute] = field(
+        1,
+        doc="Facts by which selectors and constraints choose the device, by name. At most 32 "
+        "attributes and capacities together.",
     )
-    nodeName: str | None = field(4, doc="The node, by name.")
-    nodeSelector: NodeSelector | None = field(5, doc="Labels that the node must have.")
-    allNodes: bool | None = field(6, doc="Whether every node can reach it.")
-    taints: list[DeviceTaint] = field(7, doc="What keeps away those who do not tolerate it.")
-    bindsToNode: bool | None = field(8, doc="Whether its pods stay on the node.")
-    bindingConditions: list[str] = field(9, doc="What must come true before pods are bound.")
-    bindingFailureConditions: list[str] = field(10, doc="What ends the wait in failure.")
-    allowMultipleAllocations: bool | None = field(11, doc="Whether several claims may share it.")
+    capacity: dict[str, DeviceCapacity] = field(
+        2,
+        doc="Quantities that the device has, such as memory: 80Gi, by name. At most 32 "
+        "attributes and capacities together.",
+    )
+    consumesCounters: list[DeviceCounterConsumption] = field(
+        3, doc="What the device draws from the shared counter sets of its pool, at most 2 sets."
+    )
+    nodeName: str | None = field(
+        4,
+        doc="The node that can use the device. Needs perDeviceNodeSelection in the slice; "
+        "excludes nodeSelector and allNodes.",
+    )
+    nodeSelector: NodeSelector | None = field(
+        5,
+        doc="The nodes that can use the device. Needs perDeviceNodeSelection in the slice; "
+        "excludes nodeName and allNodes.",
+    )
+    allNodes: bool | None = field(
+        6,
+        doc="True if all nodes can use the device; false is not allowed. Needs "
+        "perDeviceNodeSelection in the slice.",
+    )
+    taints: list[DeviceTaint] = field(
+        7,
+        doc="Taints that the driver sets, at most 16. A request must tolerate them to get the "
+        "device.",
+    )
+    bindsToNode: bool | None = field(
+        8,
+        doc="If true, a claim with the device is usable only on the node for which it was "
+        "allocated. Defaults to false.",
+    )
+    bindingConditions: list[str] = field(
+        9,
+        doc="Condition types that must be true before pods with the device are bound, at most "
+        "4. Requires bindingFailureConditions.",
+    )
+    bindingFailureConditions: list[str] = field(
+        10,
+        doc="Condition types of which a true one undoes the allocation, at most 4. Requires "
+        "bindingConditions.",
+    )
+    allowMultipleAllocations: bool | None = field(
+        11,
+        doc="If true, several requests may share the device and consume parts of its capacity. "
+        "Defaults to false.",
+    )
     nodeAllocatableResources: dict[str, NodeAllocatableResource] = field(
-        14, doc="What it takes of the node's resources."
+        14,
+        doc="The resources of the node that the device takes up, by resource name, such as "
+        "memory or cpu.",
     )
 
 
 class Device(Type):
-    """One device of a pool."""
+    """One device that a driver offers."""
 
-    name: str = field(1, always=True, required=True, doc="Unique in the pool.")
-    basic: BasicDevice | None = field(2, doc="Members are scheduled one by one.")
+    name: str = field(
+        1, always=True, required=True, doc="Name of the device in its pool, a unique DNS label."
+    )
+    basic: BasicDevice | None = field(
+        2,
+        doc="The attributes, capacity and nodes of the device. Later versions have these fields "
+        "in the device itself.",
+    )
 
 
 class DeviceRequest(Type):
-    """One device, or some, that a claim asks for."""
+    """A request for one or more devices, or for the first of several alternatives."""
 
-    name: str = field(1, always=True, required=True, doc="What others call the request.")
-    deviceClassName: str = field(2, always=True, doc="The class of the devices.")
-    selectors: list[DeviceSelector] = field(3, doc="What a device must be, all of it.")
-    allocationMode: str = field(4, enum=("ExactCount", "All"), doc="ExactCount or All.")
-    count: int64 = field(5, doc="How many.")
-    adminAccess: bool | None = field(6, doc="Whether it is for monitoring, beside other users.")
-    firstAvailable: list[DeviceSubRequest] = field(
-        7, doc="Sorts of devices, the first that there is is taken."
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the request, a DNS label to which pods, constraints and configuration refer.",
     )
-    tolerations: list[DeviceToleration] = field(8, doc="Taints that are put up with.")
-    capacity: CapacityRequirements | None = field(9, doc="How much there is.")
+    deviceClassName: str = field(
+        2,
+        always=True,
+        doc="The device class whose selectors and configuration apply. Excludes firstAvailable, "
+        "of which one must be set.",
+    )
+    selectors: list[DeviceSelector] = field(
+        3,
+        doc="What a device must satisfy beyond the selectors of its class; all of at most 32 "
+        "must match. Excludes firstAvailable.",
+    )
+    allocationMode: str = field(
+        4,
+        enum=("ExactCount", "All"),
+        doc="ExactCount (the default) allocates count devices, All allocates every matching "
+        "device. Excludes firstAvailable.",
+    )
+    count: int64 = field(
+        5,
+        doc="How many devices to allocate in the mode ExactCount; 1 by default. Unset in the "
+        "mode All and with firstAvailable.",
+    )
+    adminAccess: bool | None = field(
+        6,
+        doc="If true, the devices may be in use by others, as for monitoring. The namespace "
+        "needs the label resource.kubernetes.io/admin-access.",
+    )
+    firstAvailable: list[DeviceSubRequest] = field(
+        7,
+        doc="Alternatives in order of preference, at most 8; the first that can be satisfied "
+        "counts. Excludes deviceClassName and the fields that go with it.",
+    )
+    tolerations: list[DeviceToleration] = field(
+        8, doc="Taints of devices that the request accepts, at most 16. Excludes firstAvailable."
+    )
+    capacity: CapacityRequirements | None = field(
+        9,
+        doc="The amounts of capacity that each device must have, or that are consumed of a "
+        "shared device. Excludes firstAvailable.",
+    )
     derivedAttributes: list[DeviceDerivedAttribute] = field(
-        10, doc="Attributes that are computed of each device, for constraints."
+        10,
+        doc="Attributes to compute from each candidate device, for the constraints of the "
+        "claim. Excludes firstAvailable.",
     )
 
 
@@ -88,5 +173,13 @@ class DeviceSubRequest(v1.DeviceSubRequest):
 
 
 class ResourceSliceSpec(v1.ResourceSliceSpec):
-    nodeName: str = field(3, doc="The node that has them.")
-    allNodes: bool = field(5, doc="Whether every node can reach it.")
+    nodeName: str = field(
+        3,
+        doc="The node that has the devices; it cannot be changed. Excludes nodeSelector, "
+        "allNodes and perDeviceNodeSelection; an empty name is unset.",
+    )
+    allNodes: bool = field(
+        5,
+        doc="True if all nodes can use the devices. Excludes nodeName, nodeSelector and "
+        "perDeviceNodeSelection.",
+    )

@@ -20,5 +20,7 @@ class Binding(Kind):
         ),
     )
     target: ObjectReference = field(
-        2, required=True, doc="Node that shall run the pod; the kind is Node or empty."
+        2,
+        required=True,
+        doc="Node to run the pod. Its name is required; its kind must be Node or empty.",
     )

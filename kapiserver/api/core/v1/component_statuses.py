@@ -17,7 +17,7 @@ class ComponentStatus(Kind):
         ),
     )
     conditions: list[ComponentCondition] = field(
-        2, keys=("type",), merge="type", doc="Conditions of the component, one entry a type."
+        2, keys=("type",), merge="type", doc="Conditions of the component, one entry per type."
     )
 
 

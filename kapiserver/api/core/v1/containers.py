@@ -84,8 +84,8 @@ class Container(Type):
     resizePolicy: list[ContainerResizePolicy] = field(
         23,
         doc=(
-            "Whether the container restarts when cpu or memory are resized, one entry a resource. "
-            "Default for each: NotRequired."
+            "Whether the container restarts when cpu or memory are resized, one entry per "
+            "resource. Default for each: NotRequired."
         ),
     )
     restartPolicy: str | None = field(

@@ -28,7 +28,7 @@ class Event(Kind):
         ),
     )
     message: str = field(
-        4, doc="Description for people of what happened. With eventTime, at most 1024 bytes."
+        4, doc="Human-readable description of what happened. With eventTime, at most 1024 bytes."
     )
     source: EventSource = field(
         5,
@@ -42,16 +42,22 @@ class Event(Kind):
     count: int32 = field(
         8, doc="Number of times that the event occurred between firstTimestamp and lastTimestamp."
     )
-    type: str = field(9, doc="Kind of the event: Normal or Warning. Others may come.")
+    type: str = field(
+        9,
+        doc=(
+            "Kind of the event: Normal or Warning. Clients must accept types that are added later."
+        ),
+    )
     eventTime: MicroTime = field(
         10,
         doc=(
-            "When the event first occurred, with microseconds. Set it in the newer form, which "
-            "then also needs reason, action and the reporting fields."
+            "When the event first occurred, with microseconds. An event with it also needs "
+            "reason, action, reportingComponent and reportingInstance."
         ),
     )
     series: EventSeries | None = field(
-        11, doc="Repetitions of the event in the newer form. Absent for a single occurrence."
+        11,
+        doc="Repetitions of the event, for events with eventTime. Absent for a single occurrence.",
     )
     action: str = field(
         12,

@@ -22,7 +22,7 @@ class LimitRangeSpec(Type):
     """The bounds and defaults of a limit range."""
 
     limits: list[LimitRangeItem] = field(
-        1, always=True, required=True, doc="Bounds and defaults, one entry for each type of object."
+        1, always=True, required=True, doc="Bounds and defaults, one entry per type of object."
     )
 
 
@@ -41,35 +41,35 @@ class LimitRangeItem(Type):
     max: dict[str, Quantity] = field(
         2,
         doc=(
-            "Maximum limit of an object by resource, for example memory: 1Gi. An object without "
+            "Maximum limit of an object per resource, for example memory: 1Gi. An object without "
             "this limit is rejected."
         ),
     )
     min: dict[str, Quantity] = field(
         3,
         doc=(
-            "Minimum request of an object by resource, for example cpu: 100m. Claims need storage "
-            "here or in max."
+            "Minimum request of an object per resource, for example cpu: 100m. Claims need "
+            "storage here or in max."
         ),
     )
     default: dict[str, Quantity] = field(
         4,
         doc=(
-            "Limit by resource for containers that set none. Default for containers: max. Not "
+            "Limit per resource for containers that set none. Default for containers: max. Not "
             "allowed for type Pod."
         ),
     )
     defaultRequest: dict[str, Quantity] = field(
         5,
         doc=(
-            "Request by resource for containers that set none. Default for containers: default, "
+            "Request per resource for containers that set none. Default for containers: default, "
             "or else min. Not allowed for type Pod."
         ),
     )
     maxLimitRequestRatio: dict[str, Quantity] = field(
         6,
         doc=(
-            "Maximum of limit divided by request by resource, at least 1. Both must then be set "
-            "on the object."
+            "Maximum ratio of limit to request per resource, at least 1. Both must then be set on "
+            "the object."
         ),
     )

@@ -53,8 +53,8 @@ class NamespaceStatus(Type):
         keys=("type",),
         merge="type",
         doc=(
-            "Conditions of the namespace, one entry a type. They explain why a deletion does not "
-            "finish."
+            "Conditions of the namespace, one entry per type. They explain why a deletion does "
+            "not finish."
         ),
     )
 
@@ -93,6 +93,7 @@ class NamespaceCondition(Type):
     message: str = field(
         6,
         doc=(
-            "Explanation for people of the namespace condition, for example which resources remain."
+            "Human-readable explanation of the namespace condition, for example which resources "
+            "remain."
         ),
     )

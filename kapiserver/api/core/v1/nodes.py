@@ -49,7 +49,7 @@ class NodeSpec(Type):
         set=True,
         merge="",
         doc=(
-            "Networks of the node's pods in CIDR notation, at most one a family. Once set, they "
+            "Networks of the node's pods in CIDR notation, at most one per family. Once set, they "
             "cannot change."
         ),
     )
@@ -116,7 +116,7 @@ class NodeStatus(Type):
         keys=("type",),
         merge="type",
         doc=(
-            "Conditions of the node, one entry a type, for example Ready, MemoryPressure and "
+            "Conditions of the node, one entry per type, for example Ready, MemoryPressure and "
             "DiskPressure."
         ),
     )
@@ -202,7 +202,7 @@ class NodeCondition(Type):
     reason: str = field(
         5, doc="CamelCase code of the node condition's last change, for example KubeletReady."
     )
-    message: str = field(6, doc="Explanation for people of the node condition's last change.")
+    message: str = field(6, doc="Human-readable explanation of the node condition's last change.")
 
 
 class NodeAddress(Type):
@@ -343,7 +343,7 @@ class NodeConfigStatus(Type):
     """State of the configuration that a kubelet took from a ConfigMap. The feature is removed."""
 
     assigned: NodeConfigSource | None = field(
-        1, doc="Configuration that the kubelet was told to use, stored on the node's disk."
+        1, doc="Configuration that is assigned to the kubelet, stored on the node's disk."
     )
     active: NodeConfigSource | None = field(
         2, doc="Configuration that the kubelet uses. When absent: its local one."
@@ -396,8 +396,8 @@ class NodePodPreemptionPolicy(Type):
         1,
         set=True,
         doc=(
-            "Managers that forbid to preempt pods here for the sake of a pod that is resized: at "
-            "most 20 label keys. Empty: allowed."
+            "Label keys, at most 20, of the components that forbid preempting pods on this node "
+            "for a pod that is resized. When empty: allowed."
         ),
     )
 
@@ -461,7 +461,7 @@ class PreferAvoidPodsEntry(Type):
     podSignature: PodSignature = field(1, doc="Property by which the pods are recognized.")
     evictionTime: Time = field(2, doc="When a pod of this kind was evicted from the node.")
     reason: str = field(3, doc="CamelCase code of why the pods should avoid the node.")
-    message: str = field(4, doc="Explanation for people of why the pods should avoid the node.")
+    message: str = field(4, doc="Human-readable explanation of why the pods should avoid the node.")
 
 
 class PodSignature(Type):

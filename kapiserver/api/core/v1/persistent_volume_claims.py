@@ -74,8 +74,8 @@ class PersistentVolumeClaimSpec(Type):
         6,
         enum=("Block", "Filesystem"),
         doc=(
-            "Whether containers shall see a directory (Filesystem) or a raw device (Block). "
-            "Default: Filesystem. It cannot change."
+            "How containers see the volume: as a directory (Filesystem) or as a raw device "
+            "(Block). Default: Filesystem. It cannot change."
         ),
     )
     dataSource: TypedLocalObjectReference | None = field(
@@ -125,7 +125,7 @@ class PersistentVolumeClaimStatus(Type):
         keys=("type",),
         merge="type",
         doc=(
-            "Conditions of the claim, one entry a type, for example Resizing or "
+            "Conditions of the claim, one entry per type, for example Resizing or "
             "FileSystemResizePending."
         ),
     )
@@ -146,9 +146,9 @@ class PersistentVolumeClaimStatus(Type):
             "NodeResizeInfeasible",
         ),
         doc=(
-            "State of the expansion by resource: ControllerResizeInProgress, "
+            "State of the expansion per resource: ControllerResizeInProgress, "
             "ControllerResizeInfeasible, NodeResizePending, NodeResizeInProgress or "
-            "NodeResizeInfeasible. Absent: none runs."
+            "NodeResizeInfeasible. When absent: none is in progress."
         ),
     )
     currentVolumeAttributesClassName: str | None = field(
@@ -201,7 +201,7 @@ class PersistentVolumeClaimCondition(Type):
             "operation."
         ),
     )
-    message: str = field(6, doc="Explanation for people of the claim condition's last change.")
+    message: str = field(6, doc="Human-readable explanation of the claim condition's last change.")
 
 
 class PersistentVolumeClaimTemplate(Type):
@@ -221,7 +221,7 @@ class ModifyVolumeStatus(Type):
     """Progress of a change to another VolumeAttributesClass."""
 
     targetVolumeAttributesClassName: str = field(
-        1, doc="VolumeAttributesClass whose parameters the volume shall get."
+        1, doc="VolumeAttributesClass that the volume is being changed to."
     )
     status: str = field(
         2,

@@ -251,7 +251,7 @@ class PersistentVolumeStatus(Type):
             "is gone) or Failed (it could not be reclaimed)."
         ),
     )
-    message: str = field(2, doc="Explanation for people of the volume's phase.")
+    message: str = field(2, doc="Human-readable explanation of the volume's phase.")
     reason: str = field(3, doc="CamelCase code of why the volume failed.")
     lastPhaseTransitionTime: Time | None = field(
         4,

@@ -30,11 +30,11 @@ class PodStatus(Type):
         keys=("type",),
         merge="type",
         doc=(
-            "Conditions of the pod, one entry a type, for example PodScheduled, Initialized, "
+            "Conditions of the pod, one entry per type, for example PodScheduled, Initialized, "
             "ContainersReady and Ready."
         ),
     )
-    message: str = field(3, doc="Explanation for people of why the pod is in this state.")
+    message: str = field(3, doc="Human-readable explanation of why the pod is in this state.")
     reason: str = field(
         4, doc="CamelCase code of why the pod is in this state, for example Evicted."
     )
@@ -51,7 +51,7 @@ class PodStatus(Type):
     hostIPs: list[HostIP] = field(
         16,
         merge="ip",
-        doc="IP addresses of the pod's node, at most one a family. The first one equals hostIP.",
+        doc="IP addresses of the pod's node, at most one per family. The first one equals hostIP.",
     )
     podIP: str = field(
         6,
@@ -64,7 +64,7 @@ class PodStatus(Type):
         12,
         keys=("ip",),
         merge="ip",
-        doc="IP addresses of the pod, at most one a family. The first one equals podIP.",
+        doc="IP addresses of the pod, at most one per family. The first one equals podIP.",
     )
     startTime: Time | None = field(
         7, doc="When the kubelet accepted the pod, before it pulled any image."
@@ -72,12 +72,12 @@ class PodStatus(Type):
     initContainerStatuses: list[ContainerStatus] = field(
         10,
         doc=(
-            "State of each init container, in the order of the spec. The newest one with ready "
-            "true is the last that succeeded."
+            "State of each init container of the spec, one entry per container. A container that "
+            "has completed is ready."
         ),
     )
     containerStatuses: list[ContainerStatus] = field(
-        8, doc="State of each regular container of the spec, one entry a container."
+        8, doc="State of each regular container of the spec, one entry per container."
     )
     qosClass: str = field(
         9,
@@ -93,8 +93,8 @@ class PodStatus(Type):
     resize: str = field(
         14,
         doc=(
-            "Progress of a resize of the pod: Proposed, InProgress, Deferred or Infeasible. "
-            "Deprecated: see the conditions PodResizePending and PodResizeInProgress."
+            "Progress of a resize of the pod: InProgress, Deferred or Infeasible. Deprecated: see "
+            "the conditions PodResizePending and PodResizeInProgress."
         ),
     )
     resourceClaimStatuses: list[PodResourceClaimStatus] = field(
@@ -104,7 +104,7 @@ class PodStatus(Type):
         patch="retainKeys",
         doc=(
             "Names of the ResourceClaims that exist for the entries of spec.resourceClaims, one "
-            "entry a name."
+            "entry per name."
         ),
     )
     extendedResourceClaimStatus: PodExtendedResourceClaimStatus | None = field(
@@ -141,7 +141,7 @@ class PodStatus(Type):
         22,
         keys=("name",),
         doc=(
-            "Health of the pod's CSI volumes, one entry a volume. Alpha: the server drops this "
+            "Health of the pod's CSI volumes, one entry per volume. Alpha: the server drops this "
             "field from new statuses."
         ),
     )
@@ -181,7 +181,7 @@ class PodCondition(Type):
             "SchedulingGated."
         ),
     )
-    message: str = field(6, doc="Explanation for people of the pod condition's last change.")
+    message: str = field(6, doc="Human-readable explanation of the pod condition's last change.")
 
 
 class PodIP(Type):
@@ -279,14 +279,15 @@ class NodeAllocatableResourceClaimStatus(Type):
         4,
         keys=("name",),
         merge="name",
-        doc="Resources of the node that the claim's devices stand for, one entry a resource.",
+        doc="Resources of the node that the claim's devices stand for, one entry per resource.",
     )
     overhead: list[NodeAllocatableOverheadResources] = field(
         5,
         keys=("name",),
         merge="name",
         doc=(
-            "Resources of the node that the claim's devices cost in addition, one entry a resource."
+            "Resources of the node that the claim's devices cost in addition, one entry per "
+            "resource."
         ),
     )
 
@@ -362,7 +363,7 @@ class VolumeHealthCondition(Type):
         required=True,
         doc="CamelCase code of the problem, as the CSI driver defines it.",
     )
-    message: str = field(3, doc="Explanation for people of the volume's problem.")
+    message: str = field(3, doc="Human-readable explanation of the volume's problem.")
 
 
 class VolumeHealthStatus(Type):
@@ -461,7 +462,7 @@ class ContainerStatus(Type):
         12,
         keys=("mountPath",),
         merge="mountPath",
-        doc="How each volume of the container is really mounted, one entry a mount path.",
+        doc="How each volume of the container is really mounted, one entry per mount path.",
     )
     user: ContainerUser | None = field(
         13,
@@ -475,7 +476,7 @@ class ContainerStatus(Type):
         keys=("name",),
         merge="name",
         doc=(
-            "Health of the devices that were given to the container, one entry a resource. Not "
+            "Health of the devices that were given to the container, one entry per resource. Not "
             "for ephemeral containers."
         ),
     )
@@ -581,7 +582,7 @@ class ContainerStateWaiting(Type):
             "ImagePullBackOff."
         ),
     )
-    message: str = field(2, doc="Explanation for people of what the container waits for.")
+    message: str = field(2, doc="Human-readable explanation of what the container waits for.")
 
 
 class ContainerStateRunning(Type):
@@ -663,7 +664,7 @@ class ResourceStatus(Type):
     resources: list[ResourceHealth] = field(
         2,
         keys=("resourceID",),
-        doc="Health of each unit that was allocated to the container, one entry a resourceID.",
+        doc="Health of each unit that was allocated to the container, one entry per resourceID.",
     )
 
 
@@ -682,8 +683,8 @@ class ResourceHealth(Type):
     message: str | None = field(
         6,
         doc=(
-            "Explanation for people of the unit's health, for example the error that the driver "
-            "saw."
+            "Human-readable explanation of the unit's health, for example the error that the "
+            "driver saw."
         ),
     )
 
@@ -707,8 +708,8 @@ class VolumeMountStatus(Type):
     recursiveReadOnly: str | None = field(
         4,
         doc=(
-            "Whether mounts below this one are read-only too: Disabled or Enabled. IfPossible of "
-            "the spec becomes one of the two."
+            "Whether mounts below this one are read-only too: Disabled or Enabled. IfPossible in "
+            "the spec is resolved to one of them."
         ),
     )
     volumeStatus: VolumeStatus | None = field(

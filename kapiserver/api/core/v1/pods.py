@@ -47,7 +47,7 @@ class PodSpec(Type):
         keys=("name",),
         merge="name",
         patch="retainKeys",
-        doc="Volumes that the pod's containers can mount, one entry a name.",
+        doc="Volumes that the pod's containers can mount, one entry per name.",
     )
     initContainers: list[Container] = field(
         20,
@@ -196,7 +196,7 @@ class PodSpec(Type):
         23,
         keys=("ip",),
         merge="ip",
-        doc="Additional entries of the pod's /etc/hosts, one entry an IP address.",
+        doc="Additional entries of the pod's /etc/hosts, one entry per IP address.",
     )
     priorityClassName: str = field(
         24,

@@ -44,8 +44,8 @@ class ReplicationControllerSpec(Type):
         2,
         atomic=True,
         doc=(
-            "Labels of the pods to count. They must match the template's labels. When empty: the "
-            "template's labels."
+            "Labels of the pods to count. The template must have them. When empty: the template's "
+            "labels."
         ),
     )
     template: PodTemplateSpec | None = field(
@@ -80,7 +80,7 @@ class ReplicationControllerStatus(Type):
         6,
         keys=("type",),
         merge="type",
-        doc="Conditions of the replication controller, one entry a type.",
+        doc="Conditions of the replication controller, one entry per type.",
     )
 
 
@@ -111,7 +111,7 @@ class ReplicationControllerCondition(Type):
     message: str = field(
         5,
         doc=(
-            "Explanation for people of the condition's last change, for example why a pod could "
-            "not be created."
+            "Human-readable explanation of the condition's last change, for example why a pod "
+            "could not be created."
         ),
     )

@@ -25,7 +25,7 @@ class ResourceQuotaSpec(Type):
     hard: dict[str, Quantity] = field(
         1,
         doc=(
-            "Maximum by resource, for example pods: 10, requests.cpu: 4, count/deployments.apps: "
+            "Maximum per resource, for example pods: 10, requests.cpu: 4, count/deployments.apps: "
             "5. Requests beyond it are rejected."
         ),
     )
@@ -58,7 +58,7 @@ class ResourceQuotaStatus(Type):
     """Limits of a quota that are in force, and their use."""
 
     hard: dict[str, Quantity] = field(
-        1, doc="Limits by resource that are in force. They follow the spec."
+        1, doc="Limits per resource that are in force. They follow the spec."
     )
     used: dict[str, Quantity] = field(
         2, doc="Amount of each limited resource that the namespace uses at present."

@@ -163,8 +163,8 @@ class PreferredSchedulingTerm(Type):
         2,
         required=True,
         doc=(
-            "Labels and fields of the nodes that the weight applies to. An empty term matches "
-            "every node."
+            "Labels and fields of the nodes that the weight applies to. An empty term has no "
+            "effect."
         ),
     )
 
@@ -305,7 +305,7 @@ class TopologySpreadConstraint(Type):
         required=True,
         doc=(
             "Label of nodes whose values form the domains over which to spread. Nodes without it "
-            "do not take the pod."
+            "belong to no domain and, for DoNotSchedule, do not take the pod."
         ),
     )
     whenUnsatisfiable: str = field(

@@ -41,8 +41,8 @@ class ServiceSpec(Type):
         2,
         atomic=True,
         doc=(
-            "Labels of the pods that get the traffic. When empty: the endpoints are managed by "
-            "somebody else. Ignored for type ExternalName."
+            "Labels of the pods that get the traffic. When empty: the endpoints must be managed "
+            "by other means. Ignored for type ExternalName."
         ),
     )
     clusterIP: str = field(
@@ -55,7 +55,7 @@ class ServiceSpec(Type):
     clusterIPs: list[str] = field(
         18,
         doc=(
-            "Virtual IP addresses in the cluster, at most one a family. The first one equals "
+            "Virtual IP addresses in the cluster, at most one per family. The first one equals "
             "clusterIP. When empty: taken from clusterIP or assigned."
         ),
     )
@@ -109,7 +109,8 @@ class ServiceSpec(Type):
         enum=("Cluster", "Local"),
         doc=(
             "Traffic from outside: Local goes to pods on the same node and keeps the client's "
-            "address, Cluster goes to any pod. Default: Cluster."
+            "address, Cluster goes to any pod. Default: Cluster. Only for services reachable from "
+            "outside."
         ),
     )
     healthCheckNodePort: int32 = field(
@@ -232,8 +233,8 @@ class ServiceStatus(Type):
         keys=("type",),
         merge="type",
         doc=(
-            "Conditions of the service, one entry a type. The implementation of the load balancer "
-            "sets them."
+            "Conditions of the service, one entry per type. The implementation of the load "
+            "balancer sets them."
         ),
     )
 
@@ -285,7 +286,7 @@ class LoadBalancerIngress(Type):
     ports: list[PortStatus] = field(
         4,
         doc=(
-            "State of the ports of the load balancer, one entry a port. The implementation may "
+            "State of the ports of the load balancer, one entry per port. The implementation may "
             "leave it out."
         ),
     )

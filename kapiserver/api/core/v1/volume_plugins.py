@@ -38,10 +38,7 @@ class CSIVolumeSource(Type):
     readOnly: bool | None = field(2, doc="Mount the inline CSI volume read-only. Default: false.")
     fsType: str | None = field(
         3,
-        doc=(
-            "Filesystem that the driver shall mount, for example ext4, xfs or ntfs. When absent, "
-            "the driver chooses."
-        ),
+        doc="Filesystem to mount, for example ext4, xfs or ntfs. When absent, the driver chooses.",
     )
     volumeAttributes: dict[str, str] = field(
         4,
@@ -102,7 +99,7 @@ class CSIPersistentVolumeSource(Type):
     nodeStageSecretRef: SecretReference | None = field(
         7,
         doc=(
-            "Secret that a node passes to the driver when it stages the volume, once a node "
+            "Secret that a node passes to the driver when it stages the volume, once per node, "
             "before any pod mounts it."
         ),
     )
@@ -116,8 +113,8 @@ class CSIPersistentVolumeSource(Type):
     controllerExpandSecretRef: SecretReference | None = field(
         9,
         doc=(
-            "Secret that is passed to the driver when its controller expands the volume. It may "
-            "be set or changed later."
+            "Secret that is passed to the driver when its controller expands the volume. It can "
+            "be added later, but not changed."
         ),
     )
     nodeExpandSecretRef: SecretReference | None = field(
@@ -437,8 +434,8 @@ class FlexVolumeSource(Type):
     fsType: str = field(
         2,
         doc=(
-            "Filesystem that the Flex driver shall mount for the pod. When absent, the driver's "
-            "script chooses."
+            "Filesystem for the Flex driver to mount in the pod. When absent, the driver's script "
+            "chooses."
         ),
     )
     secretRef: LocalObjectReference | None = field(
@@ -490,8 +487,8 @@ class FlockerVolumeSource(Type):
     datasetName: str = field(
         1,
         doc=(
-            'Name of the Flocker dataset, without "/". Deprecated: use datasetUUID. Exactly one '
-            "of the two is required."
+            'Name of the Flocker dataset, without "/". Deprecated: use datasetUUID. Set either '
+            "this field or datasetUUID."
         ),
     )
     datasetUUID: str = field(

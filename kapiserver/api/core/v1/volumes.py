@@ -587,8 +587,7 @@ class PodCertificateProjection(Type):
         1,
         required=True,
         doc=(
-            "Signer that shall issue the certificate, as domain/name, for example "
-            "example.com/my-signer."
+            "Signer that issues the certificate, as domain/name, for example example.com/my-signer."
         ),
     )
     keyType: str = field(

@@ -37,7 +37,7 @@ _PACKAGES = {
     "meta": "k8s.io.apimachinery.pkg.apis.meta",
 }
 """Where the package is not `k8s.io.api.<group package>`."""
-_SHARED = ("leaves", "quantity", "runtime")
+_SHARED = ("scalar_types", "quantity", "runtime")
 """Modules whose types name their package themselves; one without is the base of others."""
 _SCALARS = ("string", "bool", "bytes", "int32", "int64", "double")
 

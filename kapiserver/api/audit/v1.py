@@ -10,72 +10,209 @@ from kapiserver.api.types import Kind, Type, field
 
 
 class AuthenticationMetadata(Type):
-    """How the user was told, beyond the name."""
+    """How a user was authenticated, beyond the identity."""
 
-    impersonationConstraint: str = field(1)
+    impersonationConstraint: str = field(
+        1,
+        doc=(
+            "Verb of the constrained impersonation that was authorized, such as "
+            "impersonate:user-info. Empty otherwise."
+        ),
+    )
 
 
 class Event(Kind):
-    """One request at one of its stages."""
+    """What the API server recorded about one request at one stage."""
 
-    level: str = field(1, always=True, doc="How much is recorded.")
-    auditID: str = field(2, always=True, doc="Names the request.")
-    stage: str = field(3, always=True, doc="How far the request was.")
-    requestURI: str = field(4, always=True, doc="The address as it was sent.")
-    verb: str = field(5, always=True, doc="What was asked for.")
-    user: UserInfo = field(6, doc="Who asked.")
-    impersonatedUser: UserInfo | None = field(7)
-    authenticationMetadata: AuthenticationMetadata | None = field(17)
-    sourceIPs: list[str] = field(8)
-    userAgent: str = field(16)
-    objectRef: ObjectReference | None = field(9, doc="What the request was about.")
-    responseStatus: Status | None = field(10, doc="The outcome.")
-    requestObject: Unknown | None = field(11)
-    responseObject: Unknown | None = field(12)
-    requestReceivedTimestamp: MicroTime = field(13)
-    stageTimestamp: MicroTime = field(14)
-    annotations: dict[str, str] = field(15)
+    level: str = field(
+        1,
+        always=True,
+        doc=(
+            "How much is recorded: None, Metadata, Request (with the request body) or "
+            "RequestResponse (with both bodies)."
+        ),
+    )
+    auditID: str = field(
+        2, always=True, doc="Identifies the request; all events of a request have the same."
+    )
+    stage: str = field(
+        3,
+        always=True,
+        doc=(
+            "Stage of the request: RequestReceived, ResponseStarted (of a stream), "
+            "ResponseComplete or Panic."
+        ),
+    )
+    requestURI: str = field(
+        4, always=True, doc="URI of the request as the client sent it, with the query."
+    )
+    verb: str = field(
+        5,
+        always=True,
+        doc=(
+            "Kubernetes verb of a resource request, such as list; otherwise the HTTP method in "
+            "lower case."
+        ),
+    )
+    user: UserInfo = field(6, doc="The authenticated user who made the request.")
+    impersonatedUser: UserInfo | None = field(
+        7, doc="The user that the request acts as. Absent without impersonation."
+    )
+    authenticationMetadata: AuthenticationMetadata | None = field(
+        17, doc="How the user was authenticated. Absent if there is nothing to add to the identity."
+    )
+    sourceIPs: list[str] = field(
+        8,
+        doc=(
+            "IP addresses that the request came through: X-Forwarded-For and X-Real-Ip first, the "
+            "connection's address last. All but the last can be forged."
+        ),
+    )
+    userAgent: str = field(
+        16, doc="User-Agent header of the request. The client chooses it; do not trust it."
+    )
+    objectRef: ObjectReference | None = field(
+        9,
+        doc=(
+            "Object that the request is for. Absent for lists and for paths that are not resources."
+        ),
+    )
+    responseStatus: Status | None = field(
+        10,
+        doc=(
+            "Status of the response, without details for a successful one. Absent before the "
+            "response begins."
+        ),
+    )
+    requestObject: Unknown | None = field(
+        11,
+        doc=(
+            "Object in the request body as JSON, before defaulting and admission. Recorded from "
+            "level Request on."
+        ),
+    )
+    responseObject: Unknown | None = field(
+        12, doc="Object in the response body as JSON. Recorded at level RequestResponse only."
+    )
+    requestReceivedTimestamp: MicroTime = field(13, doc="When the request reached the API server.")
+    stageTimestamp: MicroTime = field(14, doc="When the request reached the stage of this event.")
+    annotations: dict[str, str] = field(
+        15,
+        doc=(
+            "Annotations by plugins along the request's way, such as "
+            "authorization.k8s.io/decision. Not those of the object."
+        ),
+    )
 
 
 class GroupResources(Type):
-    """Resources of a group, or some by name."""
+    """Resources of one API group, optionally limited to objects by name."""
 
-    group: str = field(1)
-    resources: list[str] = field(2)
-    resourceNames: list[str] = field(3)
+    group: str = field(1, doc="Name of the API group; empty means the core group.")
+    resources: list[str] = field(
+        2,
+        doc=(
+            'Resources that match: pods, pods/log, "*" for all resources, pods/* for all '
+            "subresources of pods, */scale for scale of all. Empty means all."
+        ),
+    )
+    resourceNames: list[str] = field(
+        3, doc="Names of the objects that match; needs resources. Empty means all."
+    )
 
 
 class ObjectReference(Type):
-    """The object that a request was about."""
+    """The object that a request is for."""
 
-    resource: str = field(1)
-    namespace: str = field(2)
-    name: str = field(3)
-    uid: str = field(4)
-    apiGroup: str = field(5)
-    apiVersion: str = field(6)
-    resourceVersion: str = field(7)
-    subresource: str = field(8)
+    resource: str = field(1, doc="Plural name of the resource, such as pods.")
+    namespace: str = field(2, doc="Namespace of the object; empty if it is cluster-scoped.")
+    name: str = field(3, doc="Name of the object; empty for requests on collections.")
+    uid: str = field(4, doc="metadata.uid of the object, if known.")
+    apiGroup: str = field(
+        5, doc="API group of the object, without version; empty for the core group."
+    )
+    apiVersion: str = field(6, doc="API version of the object, without group, such as v1.")
+    resourceVersion: str = field(7, doc="metadata.resourceVersion of the object, if known.")
+    subresource: str = field(
+        8, doc="Subresource of the request, such as status; empty for the object itself."
+    )
 
 
 class Policy(Kind):
-    """How much is recorded of which requests."""
+    """Which requests the API server records, and how much of each."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    rules: list[PolicyRule] = field(2, always=True)
-    omitStages: list[str] = field(3)
-    omitManagedFields: bool = field(4)
+    metadata: ObjectMeta = field(1, doc="Standard object's metadata. Optional.")
+    rules: list[PolicyRule] = field(
+        2,
+        always=True,
+        doc=(
+            "Rules of which the first match sets a request's level. Requests without a match are "
+            "not recorded."
+        ),
+    )
+    omitStages: list[str] = field(
+        3,
+        doc="Stages at which no event is recorded, whatever the rule. Added to those of each rule.",
+    )
+    omitManagedFields: bool = field(
+        4,
+        doc=(
+            "Leave metadata.managedFields out of recorded objects. Applies to rules that do not "
+            "set it. Defaults to false."
+        ),
+    )
 
 
 class PolicyRule(Type):
-    """Some requests, and how much is recorded of them."""
+    """Requests to match and how much to record of them. All conditions must match; an empty one
+    matches everything."""
 
-    level: str = field(1, always=True)
-    users: list[str] = field(2)
-    userGroups: list[str] = field(3)
-    verbs: list[str] = field(4, doc='What may be done, or "*".')
-    resources: list[GroupResources] = field(5, doc='Resources, or "*".')
-    namespaces: list[str] = field(6)
-    nonResourceURLs: list[str] = field(7, doc='Paths, with "*" at their end.')
-    omitStages: list[str] = field(8)
-    omitManagedFields: bool | None = field(9)
+    level: str = field(
+        1,
+        always=True,
+        doc="How much to record of matching requests: None, Metadata, Request or RequestResponse.",
+    )
+    users: list[str] = field(
+        2, doc="Names of the authenticated users that the rule matches. Empty means all users."
+    )
+    userGroups: list[str] = field(
+        3, doc="Groups of which the user must be in at least one. Empty means any groups."
+    )
+    verbs: list[str] = field(
+        4, doc="Verbs that the rule matches, such as get or update. Empty means all."
+    )
+    resources: list[GroupResources] = field(
+        5,
+        doc=(
+            "Resources that the rule matches, by group. Empty means all, and also paths that are "
+            "not resources, unless nonResourceURLs is set."
+        ),
+    )
+    namespaces: list[str] = field(
+        6,
+        doc=(
+            'Namespaces that the rule matches; "" matches cluster-scoped resources. Empty means '
+            "all."
+        ),
+    )
+    nonResourceURLs: list[str] = field(
+        7,
+        doc=(
+            "Paths that are not resources, such as /metrics or /healthz*. A * matches the rest of "
+            "the path and may stand only at the end."
+        ),
+    )
+    omitStages: list[str] = field(
+        8,
+        doc=(
+            "Stages at which no event is recorded for matching requests. Added to those of the "
+            "policy."
+        ),
+    )
+    omitManagedFields: bool | None = field(
+        9,
+        doc=(
+            "Leave metadata.managedFields out of the recorded objects. Unset means what the "
+            "policy says."
+        ),
+    )

@@ -7,9 +7,13 @@ from kapiserver.api.types import Kind, field
 
 
 class PartialObjectMetadataList(Kind):
-    """The metadata of many objects; v1 has the tags the other way round."""
+    """A list of objects of any kind, reduced to their metadata, for clients of meta/v1beta1."""
 
     listed = False
 
-    metadata: ListMeta = field(2, doc="Standard list metadata.")
-    items: list[PartialObjectMetadata] = field(1, always=True)
+    metadata: ListMeta = field(
+        2, doc="Standard list metadata: the list's resourceVersion and the token for its next page."
+    )
+    items: list[PartialObjectMetadata] = field(
+        1, always=True, doc="The metadata of each object of the list."
+    )

@@ -9,22 +9,53 @@ from kapiserver.api.types import Kind, Type, field
 
 
 class Overhead(Type):
-    """What a pod costs beside its containers."""
+    """The resources that a pod uses beyond its containers."""
 
-    podFixed: dict[str, Quantity] = field(1, doc="What each pod costs beside its containers.")
+    podFixed: dict[str, Quantity] = field(
+        1,
+        doc=(
+            "Resources that each pod uses beyond its containers, such as cpu and memory. Added to "
+            "the requests of the pod for scheduling and quota."
+        ),
+    )
 
 
 class RuntimeClass(Kind):
-    """A way to run containers."""
+    """A container runtime that pods can choose with spec.runtimeClassName."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    handler: str = field(2, always=True, required=True, doc="What nodes call the runtime.")
-    overhead: Overhead | None = field(3, doc="What a pod costs beside its containers.")
-    scheduling: Scheduling | None = field(4, doc="Which nodes have it.")
+    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    handler: str = field(
+        2,
+        always=True,
+        required=True,
+        doc=(
+            "Name of the handler in the node's container runtime configuration, such as runc or "
+            "gvisor; a DNS label. Cannot be updated."
+        ),
+    )
+    overhead: Overhead | None = field(
+        3, doc="Resources that pods of this runtime use beyond their containers. Unset means none."
+    )
+    scheduling: Scheduling | None = field(
+        4, doc="Which nodes support the runtime. Unset means all nodes do."
+    )
 
 
 class Scheduling(Type):
-    """The nodes that have a runtime."""
+    """The nodes that support a runtime."""
 
-    nodeSelector: dict[str, str] = field(1, atomic=True, doc="Labels that the node must have.")
-    tolerations: list[Toleration] = field(2, doc="Taints that are put up with.")
+    nodeSelector: dict[str, str] = field(
+        1,
+        atomic=True,
+        doc=(
+            "Labels that nodes must have to support the runtime. Merged into the nodeSelector of "
+            "pods; a pod with a conflicting one is rejected."
+        ),
+    )
+    tolerations: list[Toleration] = field(
+        2,
+        doc=(
+            "Tolerations that are added to pods of this runtime, so that they can run on its "
+            "tainted nodes. No duplicates."
+        ),
+    )

@@ -162,7 +162,7 @@ class Subject(Type):
     namespace: str = field(
         4,
         doc=(
-            "Namespace of the service account. Must be empty for User and Group; required for "
+            "Namespace of the service account. Leave it empty for User and Group; required for "
             "ServiceAccount in a ClusterRoleBinding."
         ),
     )

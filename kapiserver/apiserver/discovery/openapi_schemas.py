@@ -316,7 +316,7 @@ def schema_name(type_: type[Type]) -> str:
     if issubclass(type_, CustomKind | CustomList):
         return openapi_custom.schema_name(type_.version, type_.__name__)
     parts = type_.__module__.split(".")  # kapiserver api <package> <version> ...
-    if parts[2] in ("meta", "leaves", "quantity", "runtime"):
+    if parts[2] in ("meta", "scalar_types", "quantity", "runtime"):
         return f"{_ELSEWHERE.get(type_.__name__, _META)}.{type_.__name__}"
     package = _PACKAGES.get(parts[2], f"io.k8s.api.{parts[2]}")
     return f"{package}.{parts[3]}.{type_.__name__}"

@@ -32,7 +32,13 @@ class ExpressionWarning(v1.ExpressionWarning):
 
 
 class ParamRef(v1.ParamRef):
-    parameterNotFoundAction = override_field(enum=("Allow", "Deny"))
+    parameterNotFoundAction = override_field(
+        enum=("Allow", "Deny"),
+        doc=(
+            "What happens if no parameter object exists: Allow lets the request pass, Deny (the "
+            "default) applies the failurePolicy."
+        ),
+    )
 
 
 class Validation(v1.Validation):

@@ -36,10 +36,44 @@ class MutatingAdmissionPolicySpec(v1.MutatingAdmissionPolicySpec):
 class MutatingWebhook(v1.MutatingWebhook):
     name = override_field(required=False)
     clientConfig = override_field(required=False)
-    failurePolicy = override_field(enum=())
-    matchPolicy = override_field(enum=())
-    sideEffects = override_field(always=False, enum=(), required=False)
-    admissionReviewVersions = override_field(always=False, required=False)
+    failurePolicy = override_field(
+        enum=(),
+        doc=(
+            "What an error of the call means, such as a timeout: Ignore goes on without the "
+            "webhook (the default), Fail rejects the request."
+        ),
+    )
+    matchPolicy = override_field(
+        enum=(),
+        doc=(
+            "Whether requests to other versions of a matched resource match: Equivalent converts "
+            "and sends them, Exact does not (the default)."
+        ),
+    )
+    sideEffects = override_field(
+        always=False,
+        enum=(),
+        required=False,
+        doc=(
+            "Whether a call changes anything outside of the object: Unknown (the default), None, "
+            "Some, or NoneOnDryRun if dry-run calls do not. With Unknown and Some, dry-run "
+            "requests are rejected."
+        ),
+    )
+    timeoutSeconds = override_field(
+        doc=(
+            "Seconds to wait for the webhook's answer, from 1 to 30. Then failurePolicy applies. "
+            "Defaults to 30."
+        )
+    )
+    admissionReviewVersions = override_field(
+        always=False,
+        required=False,
+        doc=(
+            "AdmissionReview versions that the webhook accepts, best first. Must include v1 or "
+            "v1beta1, or calls fail. Defaults to v1beta1."
+        ),
+    )
 
 
 class ServiceReference(v1.ServiceReference):
@@ -54,10 +88,44 @@ class ValidatingAdmissionPolicySpec(v1.ValidatingAdmissionPolicySpec):
 class ValidatingWebhook(v1.ValidatingWebhook):
     name = override_field(required=False)
     clientConfig = override_field(required=False)
-    failurePolicy = override_field(enum=())
-    matchPolicy = override_field(enum=())
-    sideEffects = override_field(always=False, enum=(), required=False)
-    admissionReviewVersions = override_field(always=False, required=False)
+    failurePolicy = override_field(
+        enum=(),
+        doc=(
+            "What an error of the call means, such as a timeout: Ignore goes on without the "
+            "webhook (the default), Fail rejects the request."
+        ),
+    )
+    matchPolicy = override_field(
+        enum=(),
+        doc=(
+            "Whether requests to other versions of a matched resource match: Equivalent converts "
+            "and sends them, Exact does not (the default)."
+        ),
+    )
+    sideEffects = override_field(
+        always=False,
+        enum=(),
+        required=False,
+        doc=(
+            "Whether a call changes anything outside of the object: Unknown (the default), None, "
+            "Some, or NoneOnDryRun if dry-run calls do not. With Unknown and Some, dry-run "
+            "requests are rejected."
+        ),
+    )
+    timeoutSeconds = override_field(
+        doc=(
+            "Seconds to wait for the webhook's answer, from 1 to 30. Then failurePolicy applies. "
+            "Defaults to 30."
+        )
+    )
+    admissionReviewVersions = override_field(
+        always=False,
+        required=False,
+        doc=(
+            "AdmissionReview versions that the webhook accepts, best first. Must include v1 or "
+            "v1beta1, or calls fail. Defaults to v1beta1."
+        ),
+    )
 
 
 class Validation(v1.Validation):

@@ -21,15 +21,38 @@ class CustomResourceColumnDefinition(v1.CustomResourceColumnDefinition):
     jsonPath = remove_field()
     name = override_field(required=False)
     type = override_field(required=False)
-    JSONPath: str = field(6, always=True)
+    JSONPath: str = field(
+        6,
+        always=True,
+        doc=(
+            "JSON path of the cell's value in the custom resource, such as .spec.replicas; it "
+            "starts with a dot. v1 spells it jsonPath."
+        ),
+    )
 
 
 class CustomResourceConversion(Type):
-    """How custom resources get from version to version."""
+    """How custom resources are converted between the versions of their definition."""
 
-    strategy: str = field(1, always=True)
-    webhookClientConfig: WebhookClientConfig | None = field(2)
-    conversionReviewVersions: list[str] = field(3)
+    strategy: str = field(
+        1,
+        always=True,
+        doc=(
+            "None changes only apiVersion; Webhook calls an external webhook, which "
+            "webhookClientConfig must then name."
+        ),
+    )
+    webhookClientConfig: WebhookClientConfig | None = field(
+        2,
+        doc=(
+            "Address and trust roots of the webhook. Required for strategy Webhook, forbidden for "
+            "None."
+        ),
+    )
+    conversionReviewVersions: list[str] = field(
+        3,
+        doc="ConversionReview versions that the webhook accepts, best first. Defaults to v1beta1.",
+    )
 
 
 class CustomResourceDefinition(v1.CustomResourceDefinition):
@@ -47,21 +70,71 @@ class CustomResourceDefinitionNames(v1.CustomResourceDefinitionNames):
 
 
 class CustomResourceDefinitionSpec(Type):
-    """Names, scope and versions of a custom resource."""
+    """The desired names, scope, versions and conversion of a custom resource."""
 
-    group: str = field(1, always=True, doc="The group.")
-    version: str = field(2)
-    names: CustomResourceDefinitionNames = field(3, doc="How it is called.")
-    scope: str = field(4, always=True, doc="Cluster or Namespaced.")
-    validation: CustomResourceValidation | None = field(5)
-    subresources: CustomResourceSubresources | None = field(6)
-    versions: list[CustomResourceDefinitionVersion] = field(7, doc="All versions.")
-    additionalPrinterColumns: list[CustomResourceColumnDefinition] = field(8)
-    selectableFields: list[SelectableField] = field(11)
-    conversion: CustomResourceConversion | None = field(
-        9, doc="How objects get from version to version."
+    group: str = field(
+        1,
+        always=True,
+        doc=(
+            "API group of the resource, a domain name with at least one dot. Served under "
+            "/apis/<group>; cannot be updated."
+        ),
     )
-    preserveUnknownFields: bool | None = field(10)
+    version: str = field(
+        2,
+        doc=(
+            "Deprecated: use versions. Name of the first version; if both are set, it must be "
+            "versions[0].name."
+        ),
+    )
+    names: CustomResourceDefinitionNames = field(
+        3, doc="Plural, singular and short names and the kinds of the resource."
+    )
+    scope: str = field(
+        4,
+        always=True,
+        doc=(
+            "Namespaced for objects in namespaces (the default), Cluster for objects without one. "
+            "Cannot be updated once the definition is established."
+        ),
+    )
+    validation: CustomResourceValidation | None = field(
+        5, doc="Schema of all versions. Excludes a schema in any of versions."
+    )
+    subresources: CustomResourceSubresources | None = field(
+        6, doc="Subresources of all versions. Excludes subresources in any of versions."
+    )
+    versions: list[CustomResourceDefinitionVersion] = field(
+        7,
+        doc=(
+            "All versions of the resource. Exactly one must have storage set. Defaults to one "
+            "version with the name in version."
+        ),
+    )
+    additionalPrinterColumns: list[CustomResourceColumnDefinition] = field(
+        8,
+        doc=(
+            "Columns that kubectl prints for all versions, by default only Age. Excludes columns "
+            "in any of versions."
+        ),
+    )
+    selectableFields: list[SelectableField] = field(
+        11,
+        doc=(
+            "Fields of all versions that field selectors can use, at most 8. Excludes "
+            "selectableFields in any of versions."
+        ),
+    )
+    conversion: CustomResourceConversion | None = field(
+        9, doc="How objects are converted between versions. Defaults to strategy None."
+    )
+    preserveUnknownFields: bool | None = field(
+        10,
+        doc=(
+            "Whether to keep fields that the schema does not declare. Defaults to true; false "
+            "needs a structural schema."
+        ),
+    )
 
 
 class CustomResourceDefinitionVersion(v1.CustomResourceDefinitionVersion):

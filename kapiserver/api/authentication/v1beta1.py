@@ -19,4 +19,10 @@ inherit_types(
 
 
 class SelfSubjectReviewStatus(v1.SelfSubjectReviewStatus):
-    userInfo: v1.UserInfo = field(1)
+    userInfo: v1.UserInfo = field(
+        1,
+        doc=(
+            "Name, uid, groups and extra attributes of the user who made the request, after "
+            "impersonation."
+        ),
+    )

@@ -49,14 +49,27 @@ class SubjectAccessReview(v1.SubjectAccessReview):
 
 
 class SubjectAccessReviewSpec(Type):
-    """The user, and the request that is asked about."""
+    """The user and the request to check. Set resourceAttributes or nonResourceAttributes, exactly
+    one of them."""
 
-    resourceAttributes: ResourceAttributes | None = field(1)
-    nonResourceAttributes: NonResourceAttributes | None = field(2)
-    user: str = field(3)
-    group: list[str] = field(4)
-    extra: dict[str, ExtraValue] = field(5)
-    uid: str = field(6)
+    resourceAttributes: ResourceAttributes | None = field(
+        1, doc="Request for a resource. Excludes nonResourceAttributes."
+    )
+    nonResourceAttributes: NonResourceAttributes | None = field(
+        2, doc="Request for a path that is not a resource. Excludes resourceAttributes."
+    )
+    user: str = field(
+        3,
+        doc=(
+            "Name of the user. Required unless group is set. With no groups, the check is for the "
+            "user alone."
+        ),
+    )
+    group: list[str] = field(4, doc="Groups that the user is in. Required unless user is set.")
+    extra: dict[str, ExtraValue] = field(
+        5, doc="Extra attributes of the user, as the authenticator reports them in user.extra."
+    )
+    uid: str = field(6, doc="Unique identifier of the user.")
 
 
 class SubjectAccessReviewStatus(v1.SubjectAccessReviewStatus):

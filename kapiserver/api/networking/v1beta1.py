@@ -30,7 +30,15 @@ inherit_types(
 
 
 class HTTPIngressPath(v1.HTTPIngressPath):
-    pathType = override_field(always=False, enum=(), required=False)
+    pathType = override_field(
+        always=False,
+        enum=(),
+        required=False,
+        doc=(
+            "How path is compared: Exact in full, Prefix by its parts between slashes, "
+            "ImplementationSpecific (the default) as the IngressClass does it."
+        ),
+    )
     backend = override_field(required=False)
 
 
@@ -39,12 +47,18 @@ class HTTPIngressRuleValue(v1.HTTPIngressRuleValue):
 
 
 class IngressBackend(Type):
-    """Where requests go."""
+    """Where requests go: to a Service or to another resource, exactly one of them."""
 
-    serviceName: str = field(1)
-    servicePort: IntOrString = field(2)
+    serviceName: str = field(
+        1, doc="Name of the Service, in the namespace of the Ingress. Excludes resource."
+    )
+    servicePort: IntOrString = field(2, doc="Port of the Service, by number or by name.")
     resource: TypedLocalObjectReference | None = field(
-        3, doc="An object, where there is no service."
+        3,
+        doc=(
+            "Object in the namespace of the Ingress that requests go to, such as a bucket for "
+            "static files. Excludes serviceName and servicePort."
+        ),
     )
 
 
@@ -55,9 +69,29 @@ class IngressPortStatus(v1.IngressPortStatus):
 
 
 class IngressSpec(Type):
-    """Which hosts and paths lead where."""
+    """The class, hosts, paths and certificates of an ingress."""
 
-    ingressClassName: str | None = field(4, doc="The class that serves it.")
-    backend: IngressBackend | None = field(1)
-    tls: list[IngressTLS] = field(2, doc="Certificates.")
-    rules: list[IngressRule] = field(3, doc="Hosts and paths.")
+    ingressClassName: str | None = field(
+        4,
+        doc=(
+            "Name of the IngressClass whose controller handles this ingress. If unset, the "
+            "default class is filled in at creation, if there is one."
+        ),
+    )
+    backend: IngressBackend | None = field(
+        1,
+        doc=(
+            "Where requests go that no rule matches. Required if there are no rules; if unset, "
+            "the controller decides. v1 calls it defaultBackend."
+        ),
+    )
+    tls: list[IngressTLS] = field(
+        2,
+        doc=(
+            "Certificates for HTTPS on port 443. If several entries name a host, the controller "
+            "chooses."
+        ),
+    )
+    rules: list[IngressRule] = field(
+        3, doc="Routes by host and path. If empty, all requests go to backend."
+    )

@@ -15,15 +15,29 @@ inherit_types(__name__, v1beta1)
 
 
 class RuntimeClass(Kind):
-    """A way to run containers."""
+    """A container runtime that pods can choose with spec.runtimeClassName."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: RuntimeClassSpec = field(2, required=True, doc="The desired state.")
+    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    spec: RuntimeClassSpec = field(
+        2, required=True, doc="The handler, overhead and nodes of the runtime."
+    )
 
 
 class RuntimeClassSpec(Type):
-    """Which handler, at which cost and where."""
+    """The handler, overhead and nodes of a runtime."""
 
-    runtimeHandler: str = field(1, always=True, required=True)
-    overhead: Overhead | None = field(2)
-    scheduling: Scheduling | None = field(3)
+    runtimeHandler: str = field(
+        1,
+        always=True,
+        required=True,
+        doc=(
+            "Name of the handler in the node's container runtime configuration, such as runc or "
+            "gvisor; a DNS label. Cannot be updated."
+        ),
+    )
+    overhead: Overhead | None = field(
+        2, doc="Resources that pods of this runtime use beyond their containers. Unset means none."
+    )
+    scheduling: Scheduling | None = field(
+        3, doc="Which nodes support the runtime. Unset means all nodes do."
+    )

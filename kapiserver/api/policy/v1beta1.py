@@ -9,4 +9,10 @@ inherit_types(__name__, v1)
 
 
 class PodDisruptionBudgetSpec(v1.PodDisruptionBudgetSpec):
-    selector = override_field(patch=None)
+    selector = override_field(
+        patch=None,
+        doc=(
+            "Labels of the pods that the budget covers, in its namespace. Unset and empty both "
+            "cover no pods; in policy/v1, an empty selector covers all."
+        ),
+    )

@@ -16,9 +16,25 @@ class PolicyRule(v1.PolicyRule):
 
 
 class Subject(Type):
-    """A user, a group or a service account."""
+    """A user, group or service account that receives the permissions of a role."""
 
-    kind: str = field(1, always=True, required=True)
-    apiVersion: str = field(2)
-    name: str = field(3, always=True, required=True)
-    namespace: str = field(4)
+    kind: str = field(
+        1, always=True, required=True, doc="Kind of the subject: User, Group or ServiceAccount."
+    )
+    apiVersion: str = field(
+        2,
+        doc=(
+            "API version of the subject: v1 for ServiceAccount, "
+            "rbac.authorization.k8s.io/v1alpha1 for User and Group. Defaults by kind."
+        ),
+    )
+    name: str = field(
+        3, always=True, required=True, doc="Name of the user, group or service account."
+    )
+    namespace: str = field(
+        4,
+        doc=(
+            "Namespace of the service account. Leave it empty for User and Group; required for "
+            "ServiceAccount in a ClusterRoleBinding."
+        ),
+    )

@@ -21,6 +21,7 @@ from kapiserver import __version__
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import described, parse_feature_gates
 from kapiserver.controllers.registry import CONTROLLERS, chosen
+from kapiserver.storage.backends import backend_of
 from kapiserver.storage_commands import add_storage_commands
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def config_of(options: argparse.Namespace) -> Config:
         if options.storage:
             raise ValueError("--storage and --etcd-servers exclude each other")
         storage = f"etcd:{','.join(options.etcd_servers)}"
-    if options.workers > 1 and not storage.startswith("etcd:"):
+    if options.workers > 1 and not backend_of(storage).shared:
         raise ValueError("--workers needs --etcd-servers: one process owns an embedded store")
     if options.workers > 1 and not hasattr(os, "fork"):
         raise ValueError("--workers needs a system on which processes fork")

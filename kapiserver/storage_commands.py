@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kapiserver.storage.backends import MEMORY
+
 if TYPE_CHECKING:
     from kapiserver.storage.sqlite_admin import Summary
 
@@ -120,10 +122,10 @@ def _path(options: argparse.Namespace) -> Path:
     if not options.storage:
         data: Path = options.data_dir
         return data / "kapiserver.db"
-    backend, _, where = options.storage.partition(":")
-    if backend != "sqlite" or not where or where == ":memory:":
+    name, _, location = options.storage.partition(":")
+    if name != "sqlite" or location in ("", MEMORY):
         raise ValueError(f"--storage={options.storage}: want sqlite:PATH (etcd has its own tools)")
-    return Path(where)
+    return Path(location)
 
 
 def _told(found: Summary) -> str:

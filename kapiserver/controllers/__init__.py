@@ -78,7 +78,7 @@ async def start_controllers(server: Server, *, ca_text: str) -> Controllers:
     flow_control.start()
     everything = _everything(server, on)
     leader = None
-    if everything is not None and server.config.storage.startswith("etcd:"):
+    if everything is not None and server.stores.kv.shared:
         leader = Leader(server, start=everything.start, stop=everything.stop)
         leader.start()
     elif everything is not None:

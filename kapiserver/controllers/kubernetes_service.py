@@ -50,7 +50,7 @@ class KubernetesService:
         self._place = place
         self._port = port
         self._leases = f"{server.config.key_root}/masterleases/"
-        self._shared = server.config.storage.startswith("etcd:")
+        self._shared = server.stores.kv.shared
         self._wakes = Wakes(
             server,
             (

@@ -1,7 +1,7 @@
-"""The storage backends, by the word before the colon in `--storage`.
+"""The storage backends that `--storage` selects.
 
-To add one: a module in this package that keeps the contract of `storage/kv.py`, and one line in
-`BACKENDS`. A backend's module is imported when it is asked for.
+To add a backend: write a module in this package that implements `storage/kv.py`, and add an entry
+to `BACKENDS`. The module of a backend is imported when a store is opened.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,35 +19,62 @@ from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV
 
 MEMORY = ":memory:"
-STARTING_SECONDS = 20.0
-"""How long an etcd is waited for that does not answer: it may be started at the same moment."""
-AGAIN_SECONDS = 1.0
+"""The location of a store that only lives in this process."""
+START_TIMEOUT_SECONDS = 20.0
+"""How long to retry an etcd that does not answer, because it may be starting too."""
+START_RETRY_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
 
-async def _sqlite(where: str, clock: Clock, _etcd: EtcdConfig) -> KV:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """One kind of store.
+
+    name        the part of `--storage` before the colon
+    location    the only location accepted after the colon; "" accepts any
+    usage       the form of the flag, for error messages
+    open        opens the store at a location
+    shared      several servers may use a store at the same time
+    durable     an acknowledged write survives the end of the process
+    """
+
+    name: str
+    location: str = ""
+    usage: str
+    open: Callable[[str, Clock, EtcdConfig], Awaitable[KV]]
+    shared: bool
+    durable: bool
+
+
+async def _open_memory(_location: str, clock: Clock, _etcd: EtcdConfig) -> KV:
     from kapiserver.storage.embedded_store import open_local
 
-    return await open_local(None if where == MEMORY else Path(where), clock=clock)
+    return await open_local(None, clock=clock)
 
 
-async def _etcd(where: str, _clock: Clock, etcd: EtcdConfig) -> KV:  # etcd has its own clock
+async def _open_sqlite(location: str, clock: Clock, _etcd: EtcdConfig) -> KV:
+    from kapiserver.storage.embedded_store import open_local
+
+    return await open_local(Path(location), clock=clock)
+
+
+async def _open_etcd(location: str, _clock: Clock, etcd: EtcdConfig) -> KV:
     from kapiserver.storage.etcd_store import open_etcd
 
-    config = replace(etcd, endpoints=tuple(map(_endpoint, where.split(","))))
+    config = replace(etcd, endpoints=tuple(map(_endpoint, location.split(","))))
     loop = asyncio.get_running_loop()
-    begun = loop.time()
+    started = loop.time()
     while True:
         try:
             return await open_etcd(config)
         except Refused:
             raise
         except Unavailable as error:
-            if loop.time() - begun >= STARTING_SECONDS:
+            if loop.time() - started >= START_TIMEOUT_SECONDS:
                 raise
             _log.warning("%s; trying again", error)
-        await asyncio.sleep(AGAIN_SECONDS)
+        await asyncio.sleep(START_RETRY_SECONDS)
 
 
 def _endpoint(text: str) -> str:
@@ -58,20 +85,53 @@ def _endpoint(text: str) -> str:
     return f"{url.scheme}://{url.netloc}"
 
 
-BACKENDS: dict[str, Callable[[str, Clock, EtcdConfig], Awaitable[KV]]] = {
-    "sqlite": _sqlite,  # sqlite:PATH, sqlite::memory:
-    "etcd": _etcd,  # etcd:URL,URL,...
-}
+BACKENDS = (
+    Backend(
+        name="sqlite",
+        location=MEMORY,
+        usage="sqlite::memory:",
+        open=_open_memory,
+        shared=False,
+        durable=False,
+    ),
+    Backend(
+        name="sqlite",
+        usage="sqlite:PATH",
+        open=_open_sqlite,
+        shared=False,
+        durable=True,
+    ),
+    Backend(
+        name="etcd",
+        usage="etcd:URL,URL,...",
+        open=_open_etcd,
+        shared=True,
+        durable=True,
+    ),
+)
+"""The first match counts."""
+
+
+def backend_of(spec: str) -> Backend:
+    """Return the backend that a `--storage` flag selects. Raises ValueError for an unknown backend
+    or an empty location."""
+    name, _, location = spec.partition(":")
+    for backend in BACKENDS:
+        if backend.name == name and location and backend.location in ("", location):
+            return backend
+    known = ", ".join(backend.usage for backend in BACKENDS)
+    raise ValueError(f"--storage={spec}: want one of {known}")
 
 
 async def open_store(
     spec: str, *, clock: Clock | None = None, etcd: EtcdConfig | None = None
 ) -> KV:
-    """Open the store that a `--storage` flag names, for the running event loop; `etcd` says how to
-    get into one in etcd, whose endpoints are those of `spec`. Raises ValueError for an unknown or
-    incomplete one, StoreLocked, Corrupt, Unavailable, OSError for certificates that are no good."""
-    name, _, where = spec.partition(":")
-    if name not in BACKENDS or not where:
-        known = ", ".join(f"{each}:..." for each in BACKENDS)
-        raise ValueError(f"--storage={spec}: want one of {known}")
-    return await BACKENDS[name](where, clock or SystemClock(), etcd or EtcdConfig())
+    """Open the store that a `--storage` flag selects, on the running event loop.
+
+    etcd    credentials and key prefix for etcd; the endpoints come from `spec`
+
+    Raises ValueError for an unknown backend or an empty location, StoreLocked, Corrupt,
+    Unavailable, OSError for certificate files that cannot be read.
+    """
+    location = spec.partition(":")[2]
+    return await backend_of(spec).open(location, clock or SystemClock(), etcd or EtcdConfig())

@@ -46,6 +46,8 @@ class ConvertingStore(KV):
         version: GroupVersion,
         stored: GroupVersion,
     ) -> None:
+        self.shared = kv.shared
+        self.durable = kv.durable
         self._kv = kv
         self._codecs = codecs
         self._convert = convert

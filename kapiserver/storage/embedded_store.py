@@ -68,7 +68,10 @@ class LocalStore(KV):
     """A store in this process. Made by `open_local`; every method runs on the loop it was opened
     on."""
 
+    shared = False
+
     def __init__(self, path: Path | None, clock: Clock) -> None:
+        self.durable = path is not None
         self._path = path
         self._clock = clock
         self._loop = asyncio.get_running_loop()

@@ -18,6 +18,8 @@ class EncryptedStore(KV):
     """A view of a store for the objects of one resource; closing it is up to who made the store."""
 
     def __init__(self, kv: KV, transformer: Transformer) -> None:
+        self.shared = kv.shared
+        self.durable = kv.durable
         self._kv = kv
         self._transformer = transformer
 

@@ -84,6 +84,9 @@ class _Lease:
 class EtcdStore(KV):
     """A store in etcd. Made by `open_etcd`; runs on the loop it was opened on."""
 
+    shared = True
+    durable = True
+
     def __init__(self, config: EtcdConfig) -> None:
         self._etcd = Etcd(config)
         self._prefix = config.prefix

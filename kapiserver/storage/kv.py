@@ -90,9 +90,15 @@ class Watch(Protocol):
 class KV(Protocol):
     """A store. Every method raises Unavailable when the backend cannot answer in time.
 
-    A write is acknowledged (the coroutine returns) only when it is durable, and a watch of the
-    same store on the same event loop may have seen it by then; a local backend shows it first.
+    A write is acknowledged when its coroutine returns. Watches of an embedded store have received
+    the event by then; watches of etcd may receive it later.
+
+    shared      several servers may use the store at the same time
+    durable     an acknowledged write survives the end of the process
     """
+
+    shared: bool
+    durable: bool
 
     async def get(self, key: str, *, revision: Revision | None = None) -> Read:
         """Read one key, now or at a revision. Raises Compacted, FutureRevision."""

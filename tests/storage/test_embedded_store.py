@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kapiserver.storage import embedded_store
-from kapiserver.storage.backends import open_store
+from kapiserver.storage.backends import backend_of, open_store
 from kapiserver.storage.embedded_store import EXPIRY_AGAIN, LocalStore, open_local
 from kapiserver.storage.errors import Compacted, Corrupt, Refused, StoreLocked, Unavailable
 from kapiserver.storage.kv import Event, KeyValue, Revision
@@ -162,6 +162,20 @@ async def test_files_that_are_no_store(tmp_path: Path) -> None:
         await open_local(tmp_path / "newer.db")
     with pytest.raises(Unavailable):
         await open_local(tmp_path / "rubbish.db" / "below.db")
+
+
+@pytest.mark.parametrize(
+    ("spec", "shared", "durable"),
+    [
+        ("sqlite::memory:", False, False),
+        ("sqlite:/tmp/store.db", False, True),
+        ("etcd:http://127.0.0.1:2379", True, True),
+    ],
+)
+def test_backend_of_a_flag(spec: str, shared: bool, durable: bool) -> None:
+    """Before a store is open, the table of backends states what the store will state."""
+    backend = backend_of(spec)
+    assert (backend.shared, backend.durable) == (shared, durable)
 
 
 @pytest.mark.parametrize("spec", ["", "sqlite", "sqlite:", "mysql:x", ":memory:"])

@@ -38,11 +38,11 @@ async def test_endpoints_are_urls(where: str) -> None:
 
 async def test_an_etcd_that_starts_later(monkeypatch: pytest.MonkeyPatch, member: Member) -> None:
     """A store waits for an etcd that is not there yet, and not for ever."""
-    monkeypatch.setattr(backends, "AGAIN_SECONDS", 0.01)
-    monkeypatch.setattr(backends, "STARTING_SECONDS", 0.0)
+    monkeypatch.setattr(backends, "START_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(backends, "START_TIMEOUT_SECONDS", 0.0)
     with pytest.raises(Unavailable):
         await open_store(f"etcd:{member.url}/")
-    monkeypatch.setattr(backends, "STARTING_SECONDS", 60.0)
+    monkeypatch.setattr(backends, "START_TIMEOUT_SECONDS", 60.0)
     opening = asyncio.create_task(open_store(f"etcd:{member.url}/"))
     await asyncio.sleep(0)
     member.start()

@@ -9,15 +9,27 @@ import asyncio
 
 import pytest
 
+from kapiserver.storage.encryption import IDENTITY
+from kapiserver.storage.encryption_store import EncryptedStore
 from kapiserver.storage.errors import Compacted, Conflict, FutureRevision, KeyExists, Unavailable
 from kapiserver.storage.etcd_store import MARK
 from kapiserver.storage.kv import KV, Event, KeyValue, Revision
 from tests.clock import ManualClock
 from tests.storage.recorder import Recorder
 
+SHARED_AND_DURABLE = {"memory": (False, False), "file": (False, True), "etcd": (True, True)}
+
 
 def after(revision: Revision, count: int = 1) -> Revision:
     return Revision(revision + count)
+
+
+async def test_shared_and_durable(store: KV, request: pytest.FixtureRequest) -> None:
+    """A store states whether servers can share it and whether writes outlive the process."""
+    backend = request.node.callspec.params["opening"].partition("-")[0]
+    assert (store.shared, store.durable) == SHARED_AND_DURABLE[backend]
+    encrypted = EncryptedStore(store, IDENTITY)
+    assert (encrypted.shared, encrypted.durable) == SHARED_AND_DURABLE[backend]
 
 
 async def test_create_then_get(store: KV) -> None:

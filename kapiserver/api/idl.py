@@ -7,14 +7,15 @@ bytes. Derived from the declarations alone: knows no tag that they do not say, a
 
 from __future__ import annotations
 
-import importlib
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from kapiserver.api import quantity, runtime, scalar_types
 from kapiserver.api.meta.lists import list_type
-from kapiserver.api.scheme import Scheme
+from kapiserver.api.scheme import Scheme, group_module
 from kapiserver.api.types import (
     Field,
     Kind,
@@ -37,8 +38,8 @@ _PACKAGES = {
     "meta": "k8s.io.apimachinery.pkg.apis.meta",
 }
 """Where the package is not `k8s.io.api.<group package>`."""
-_SHARED = ("scalar_types", "quantity", "runtime")
-"""Modules whose types name their package themselves; one without is the base of others."""
+_SHARED_MODULES = (scalar_types, quantity, runtime)
+"""Modules whose types declare their own IDL package; a type without one is a base class."""
 _SCALARS = ("string", "bool", "bytes", "int32", "int64", "double")
 
 Reserved = Mapping[str, Mapping[int, str]]
@@ -100,27 +101,26 @@ def proto_files(scheme: Scheme) -> tuple[ProtoFile, ...]:
 
 def _declared(scheme: Scheme) -> Iterable[type[Type]]:
     modules = [
-        f"{group.package}.{version}"
+        group_module(group, version)
         for group in scheme.declared_groups
         for version in group.declared_versions
     ]
-    for name in (*_SHARED, *modules):
-        module = importlib.import_module(f"kapiserver.api.{name}")
-        for found in vars(module).values():
-            if _is_message(found, module):
-                yield found
-                yield from _lists(found, module)
+    for module in (*_SHARED_MODULES, *modules):
+        for value in vars(module).values():
+            if _is_message(value, module):
+                yield value
+                yield from _lists(value, module)
 
 
-def _is_message(found: Any, module: Any) -> bool:
-    if not (isinstance(found, type) and issubclass(found, Type)):
+def _is_message(value: Any, module: ModuleType) -> bool:
+    if not (isinstance(value, type) and issubclass(value, Type)):
         return False
-    own = f"{found.__module__}.".startswith(f"{module.__name__}.")
-    is_base = module.__name__.rpartition(".")[2] in _SHARED and not found.package
-    return own and not is_base
+    is_own = f"{value.__module__}.".startswith(f"{module.__name__}.")
+    is_base = module in _SHARED_MODULES and not value.package
+    return is_own and not is_base
 
 
-def _lists(type_: Any, module: Any) -> Iterable[type[Type]]:
+def _lists(type_: Any, module: ModuleType) -> Iterable[type[Type]]:
     if issubclass(type_, Kind) and type_.listed and f"{type_.__name__}List" not in vars(module):
         yield list_type(type_)
 

@@ -14,6 +14,7 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kapiserver.api.columns import DEFAULT_COLUMNS, Columns
@@ -163,7 +164,7 @@ class Scheme:
     def stored_resources(self) -> Iterator[Resource]:
         """All resources that have a store of their own, those that are off included."""
         for group in self._by_name.values():
-            for one in _module(group, "resources").RESOURCES:
+            for one in group_module(group, "resources").RESOURCES:
                 if one.stored and one.kept_in is None:
                     yield one
         yield from self.custom.stored_resources()
@@ -198,7 +199,7 @@ class Scheme:
         raise NotRegistered(f"{name} is not a resource of {version}")
 
     def _declared_resources(self, group: str) -> tuple[Resource, ...]:
-        found: tuple[Resource, ...] = _module(self._group(group), "resources").RESOURCES
+        found: tuple[Resource, ...] = group_module(self._group(group), "resources").RESOURCES
         return found
 
     def type_of(self, kind: GroupVersionKind) -> type[Kind]:
@@ -211,9 +212,9 @@ class Scheme:
         found = self._declared(kind)
         if found is None and kind.kind.endswith("List"):
             item: Any = self._declared(kind._replace(kind=kind.kind.removesuffix("List")))
-            found = _module(META, "lists").list_type(item) if item and item.listed else None
+            found = group_module(META, "lists").list_type(item) if item and item.listed else None
         if found is None:
-            found = getattr(_module(META, "v1"), kind.kind, None)
+            found = getattr(group_module(META, "v1"), kind.kind, None)
         if not (isinstance(found, type) and issubclass(found, Kind)):
             raise NotRegistered.of_kind(kind)
         return found
@@ -398,15 +399,15 @@ class Scheme:
         declared = self._by_declared_name.get(group)
         if declared is None or not _has_module(declared, module):
             return {}
-        found: dict[Any, Any] = getattr(_module(declared, module), name, {})
+        found: dict[Any, Any] = getattr(group_module(declared, module), name, {})
         return found
 
     def table(self, group: str, module: str, name: str) -> Any:
         """A literal table of a group package: `table("apps", "columns", "COLUMNS")`."""
-        return getattr(_module(self._by_declared_name[group], module), name)
+        return getattr(group_module(self._by_declared_name[group], module), name)
 
     def _names(self, version: GroupVersion) -> list[str]:
-        module = _module(self._by_declared_name[version.group], version.version)
+        module = group_module(self._by_declared_name[version.group], version.version)
         return [name for name, found in vars(module).items() if isinstance(found, type)]
 
     def _declared(self, kind: GroupVersionKind) -> type[Kind] | None:
@@ -416,9 +417,9 @@ class Scheme:
         if kind.version == HUB:
             if not _has_module(group, "internal"):
                 return None
-            module = _module(group, "internal")
+            module = group_module(group, "internal")
         elif kind.version in group.declared_versions:
-            module = _module(group, kind.version)
+            module = group_module(group, kind.version)
         else:
             return None
         found = vars(module).get(kind.kind)
@@ -459,5 +460,9 @@ def _has_module(group: Group, name: str) -> bool:
     return find_spec(f"kapiserver.api.{group.package}.{name}") is not None
 
 
-def _module(group: Group, name: str) -> Any:
+def group_module(group: Group, name: str) -> ModuleType:
+    """Return the module `name` (a version, `internal`, `defaults`, ...) of a group's package.
+
+    Raises ModuleNotFoundError.
+    """
     return importlib.import_module(f"kapiserver.api.{group.package}.{name}")

@@ -1,0 +1,133 @@
+"""Every field that users can read about says what it means, for its own type."""
+
+from __future__ import annotations
+
+import importlib
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Declaration, FieldOverride, Kind, Type
+
+LEAST_WORDS = 4
+MOST_USES = 3
+UNFINISHED = frozenset(
+    (
+        "apps",
+        "autoscaling",
+        "batch",
+        "certificates",
+        "coordination",
+        "discovery",
+        "events",
+        "extensions",
+        "flowcontrol",
+        "lifecycle",
+        "resource",
+        "scheduling",
+    )
+)
+"""Folders of groups whose texts are being rewritten."""
+ALLOWED = {
+    "Standard object's metadata.": "every kind has it; conformance tests look for these words",
+    "Standard list metadata: the list's resourceVersion and the token for its next page.": (
+        "every list has it, and it means the same in each"
+    ),
+}
+"""Texts that may be short or used more often, and why."""
+SHARED_MODULES = ("scalar_types", "quantity", "runtime")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDoc:
+    """The doc of one field; `source` is the folder of the group and the type that wrote it."""
+
+    place: str
+    source: str
+    text: str
+
+
+def _modules() -> Iterator[Any]:
+    groups = [group for group in Scheme().declared_groups if group.package not in UNFINISHED]
+    versions = [f"{group.package}.{v}" for group in groups for v in group.declared_versions]
+    for name in (*SHARED_MODULES, *versions):
+        yield importlib.import_module(f"kapiserver.api.{name}")
+
+
+def _types() -> Iterator[type[Type]]:
+    for module in _modules():
+        for found in vars(module).values():
+            is_type = isinstance(found, type) and issubclass(found, Type)
+            if is_type and f"{found.__module__}.".startswith(f"{module.__name__}."):
+                yield found
+
+
+def _writer(type_: type[Type], attribute: str) -> type[Type]:
+    """The class whose declaration has the doc: a base class where the field is inherited."""
+    for base in type_.__mro__:
+        value = vars(base).get(attribute)
+        if isinstance(value, Declaration):
+            return base
+        if isinstance(value, FieldOverride) and "doc" in (value.options or {}):
+            return base
+    raise AssertionError(f"{type_.__name__}.{attribute} is declared nowhere")
+
+
+def _field_docs() -> Iterator[FieldDoc]:
+    for type_ in _types():
+        for field in type_.fields():
+            is_type_meta = issubclass(type_, Kind) and field.name in ("kind", "apiVersion")
+            if is_type_meta or field.declaration.inline:  # an embedded struct has no name in JSON
+                continue
+            place = f"{type_.__module__.removeprefix('kapiserver.api.')}.{type_.__name__}"
+            writer = _writer(type_, field.attribute)
+            folder = writer.__module__.split(".")[2]
+            yield FieldDoc(
+                place=f"{place}.{field.attribute}",
+                source=f"{folder} {writer.__name__}.{field.attribute}",
+                text=field.declaration.doc,
+            )
+
+
+@pytest.fixture(scope="module", name="docs")
+def _docs() -> list[FieldDoc]:
+    return list(_field_docs())
+
+
+def test_every_field_has_a_doc(docs: list[FieldDoc]) -> None:
+    """Each field of a served or spoken type is described, embedded structs excepted."""
+    assert len(docs) > 500
+    assert [doc.place for doc in docs if not doc.text] == []
+
+
+def test_docs_are_sentences(docs: list[FieldDoc]) -> None:
+    """Each text has at least four words, single spaces and a full stop at its end."""
+    texts = {doc.text: doc.place for doc in docs if doc.text and doc.text not in ALLOWED}
+    short = {place: text for text, place in texts.items() if len(text.split()) < LEAST_WORDS}
+    assert short == {}
+    ragged = {place: text for text, place in texts.items() if " ".join(text.split()) != text}
+    assert ragged == {}
+    open_ended = {place: text for text, place in texts.items() if not text.endswith(".")}
+    assert open_ended == {}
+
+
+def test_docs_are_written_for_their_field(docs: list[FieldDoc]) -> None:
+    """No text serves more than three fields; versions of a group that share a field count once."""
+    uses: dict[str, set[str]] = defaultdict(set)
+    for doc in docs:
+        uses[doc.text].add(doc.source)
+    repeated = {
+        text: sorted(sources)
+        for text, sources in uses.items()
+        if len(sources) > MOST_USES and text not in ALLOWED
+    }
+    assert repeated == {}
+
+
+def test_allowed_texts_are_in_use(docs: list[FieldDoc]) -> None:
+    """The list of exceptions has none that nobody needs."""
+    assert {doc.text for doc in docs} >= ALLOWED.keys()

@@ -1,1 +1,1 @@
-"""admission.k8s.io: what a webhook is asked about a write, and what it answers."""
+"""admission.k8s.io: the reviews that admission webhooks receive and return."""

@@ -1,4 +1,4 @@
-"""admission.k8s.io/v1: what a webhook is asked about a write, and what it answers."""
+"""admission.k8s.io/v1: the reviews that admission webhooks receive and return."""
 
 from __future__ import annotations
 

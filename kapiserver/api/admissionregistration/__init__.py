@@ -1,1 +1,1 @@
-"""admissionregistration.k8s.io: webhooks and policies that change or refuse writes."""
+"""admissionregistration.k8s.io: configurations of admission webhooks and policies."""

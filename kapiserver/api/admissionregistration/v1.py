@@ -1,4 +1,4 @@
-"""admissionregistration.k8s.io/v1: webhooks and policies that change or refuse writes."""
+"""admissionregistration.k8s.io/v1: configurations of admission webhooks and policies."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""apidiscovery.k8s.io: aggregated discovery."""
+"""apidiscovery.k8s.io: aggregated discovery, all groups and resources in one document."""

@@ -1,4 +1,4 @@
-"""apidiscovery.k8s.io/v2: everything a server serves in one answer; spoken, never stored."""
+"""apidiscovery.k8s.io/v2: aggregated discovery, all groups and resources in one document."""
 
 from __future__ import annotations
 

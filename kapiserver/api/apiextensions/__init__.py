@@ -1,1 +1,1 @@
-"""apiextensions.k8s.io: custom resources."""
+"""apiextensions.k8s.io: CustomResourceDefinitions and the reviews of conversion webhooks."""

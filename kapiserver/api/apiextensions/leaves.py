@@ -1,6 +1,7 @@
-"""The values in a JSON schema that have several shapes; each version declares their messages.
+"""Base classes for values of a JSON schema that have several shapes, such as a schema or a bool.
 
-Knows no schema. Mirrors the JSON forms of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions.
+Each version declares their messages. Knows no schema. Mirrors the JSON forms of
+k8s.io/apiextensions-apiserver/pkg/apis/apiextensions.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from kapiserver.api.types import Tree, Value, Variant
 
 
 class FreeJSON(RawExtension):
-    """Any JSON; null is none."""
+    """Any JSON value; null is the same as no value."""
 
     package: ClassVar[str] = ""
     openapi: ClassVar[Tree] = {}
 
 
 class SchemaOrSchemas(Variant):
-    """An object, a list of objects, or null for neither."""
+    """A schema, a list of schemas, or null."""
 
     @classmethod
     def to_message(cls, value: Value) -> Tree:
@@ -33,7 +34,7 @@ class SchemaOrSchemas(Variant):
 
 
 class SchemaOrBool(Variant):
-    """An object or a bool; an object goes with a bool that is true."""
+    """A schema or a bool; with a schema, the message's bool is true."""
 
     @classmethod
     def to_message(cls, value: Value) -> Tree:
@@ -50,7 +51,7 @@ class SchemaOrBool(Variant):
 
 
 class SchemaOrNames(Variant):
-    """An object, a list of strings, or null for neither."""
+    """A schema, a list of property names, or null."""
 
     @classmethod
     def to_message(cls, value: Value) -> Tree:

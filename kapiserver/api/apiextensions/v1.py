@@ -1,4 +1,4 @@
-"""apiextensions.k8s.io/v1: custom resources."""
+"""apiextensions.k8s.io/v1: CustomResourceDefinitions and the reviews of conversion webhooks."""
 
 from __future__ import annotations
 

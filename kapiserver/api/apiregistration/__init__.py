@@ -1,1 +1,1 @@
-"""apiregistration.k8s.io: servers that answer for whole group-versions."""
+"""apiregistration.k8s.io: APIServices, which register the servers of group versions."""

@@ -1,4 +1,4 @@
-"""apiregistration.k8s.io/v1: servers that answer for whole group-versions."""
+"""apiregistration.k8s.io/v1: APIServices, which register the servers of group versions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""internal.apiserver.k8s.io: the versions that servers read and write."""
+"""internal.apiserver.k8s.io: StorageVersions, which report how API servers store resources."""

@@ -1,4 +1,4 @@
-"""internal.apiserver.k8s.io/v1alpha1: the versions that servers read and write."""
+"""internal.apiserver.k8s.io/v1alpha1: StorageVersions, how API servers store resources."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""audit.k8s.io: what the server records of requests, and what decides that."""
+"""audit.k8s.io: audit events and the policy that selects them."""

@@ -1,4 +1,4 @@
-"""audit.k8s.io/v1: what the server records of requests, and what decides that."""
+"""audit.k8s.io/v1: audit events and the policy that selects them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""authentication.k8s.io: who a token or a caller is."""
+"""authentication.k8s.io: reviews of tokens and identities, and requests for tokens."""

@@ -1,4 +1,4 @@
-"""authentication.k8s.io/v1: who a token or a caller is."""
+"""authentication.k8s.io/v1: reviews of tokens and identities, and requests for tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""authorization.k8s.io/v1: who may do what."""
+"""authorization.k8s.io/v1: reviews that check what a user may do."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""imagepolicy.k8s.io: whether images may run."""
+"""imagepolicy.k8s.io: reviews of whether the images of a pod may run."""

@@ -1,4 +1,4 @@
-"""imagepolicy.k8s.io/v1alpha1: whether images may run."""
+"""imagepolicy.k8s.io/v1alpha1: reviews of whether the images of a pod may run."""
 
 from __future__ import annotations
 

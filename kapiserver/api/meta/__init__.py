@@ -1,1 +1,1 @@
-"""meta/v1: what every kind shares."""
+"""meta/v1: the types that all groups share."""

@@ -1,4 +1,4 @@
-"""meta/v1: what every group shares: metadata, options, Status, Table, watch events, discovery."""
+"""meta/v1: types that all groups share: metadata, options, Status, Table, events, discovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""meta/v1beta1: what old clients still ask for by this name; everything else is that of v1."""
+"""meta/v1beta1: the list of partial metadata, whose tags differ from those of v1."""
 
 from __future__ import annotations
 

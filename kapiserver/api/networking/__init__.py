@@ -1,1 +1,1 @@
-"""networking.k8s.io: ways into the cluster, and who may talk to whom."""
+"""networking.k8s.io: ingresses, network policies, and the address ranges of Services."""

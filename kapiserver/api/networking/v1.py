@@ -1,4 +1,4 @@
-"""networking.k8s.io/v1: ways into the cluster, and who may talk to whom."""
+"""networking.k8s.io/v1: ingresses, network policies, and the address ranges of Services."""
 
 from __future__ import annotations
 

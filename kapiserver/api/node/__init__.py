@@ -1,1 +1,1 @@
-"""node.k8s.io: the runtimes of containers."""
+"""node.k8s.io: RuntimeClasses, the container runtimes that pods can choose."""

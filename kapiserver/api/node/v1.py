@@ -1,4 +1,4 @@
-"""node.k8s.io/v1: the runtimes of containers."""
+"""node.k8s.io/v1: RuntimeClasses, the container runtimes that pods can choose."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""policy: how much disruption pods bear."""
+"""policy: pod disruption budgets and evictions."""

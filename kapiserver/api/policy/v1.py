@@ -1,4 +1,4 @@
-"""policy/v1: how much disruption pods bear."""
+"""policy/v1: pod disruption budgets and evictions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""rbac.authorization.k8s.io: roles and who has them."""
+"""rbac.authorization.k8s.io: roles and role bindings."""

@@ -1,4 +1,4 @@
-"""rbac.authorization.k8s.io/v1: roles and who has them."""
+"""rbac.authorization.k8s.io/v1: roles and role bindings."""
 
 from __future__ import annotations
 

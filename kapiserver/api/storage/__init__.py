@@ -1,1 +1,1 @@
-"""storage.k8s.io: classes, drivers and attachments of volumes."""
+"""storage.k8s.io: storage classes, CSI drivers and volume attachments."""

@@ -1,4 +1,4 @@
-"""storage.k8s.io/v1: classes, drivers and attachments of volumes."""
+"""storage.k8s.io/v1: storage classes, CSI drivers and volume attachments."""
 
 from __future__ import annotations
 

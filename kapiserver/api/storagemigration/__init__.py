@@ -1,1 +1,1 @@
-"""storagemigration.k8s.io: rewriting stored objects in the newest version."""
+"""storagemigration.k8s.io: migrations of stored objects to the current storage version."""

@@ -1,4 +1,4 @@
-"""storagemigration.k8s.io/v1: rewriting stored objects in the newest version."""
+"""storagemigration.k8s.io/v1: migrations of stored objects to the current storage version."""
 
 from __future__ import annotations
 

@@ -1,17 +1,26 @@
-"""One request as filters and handlers see it; they know no HTTP library.
+"""One request as filters and handlers see it, and what they learn while they answer it.
 
-`listener.py` makes it from what the library read; authentication replaces `user`.
+`serving/listener.py` makes it from what the HTTP library read, and completes it when the response
+or the stream has ended. Knows no HTTP library.
 """
 
 from __future__ import annotations
 
 import functools
+import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, unquote_plus
 
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.storage.query import WatchSink
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.authorization.authorizer import Decision
+
+_log = logging.getLogger(__name__)
 
 Query: TypeAlias = Mapping[str, Sequence[str]]
 """Query parameters, each with its values in the order given."""
@@ -64,12 +73,45 @@ class Warnings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a response ended.
+
+    status      of the response that was sent
+    sent        bytes of the body, or of a stream's frames
+    finished    False: the client went away, or the connection was cut
+    """
+
+    status: int
+    sent: int
+    finished: bool
+
+
+def _no_stream() -> WatchSink:
+    raise RuntimeError("this request was not read from a connection: it takes no stream")
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
 class Request:
-    """One request.
+    """One request: what the client sent, and the record that filters fill in on its way.
+
+    What the client sent (never assigned again):
 
     headers     looked up without regard to case
     query       empty values included
     certificate of the client's end of the TLS connection; None where it showed none
+    open_sink   opens the client's end of a stream, for handlers that answer with one
+
+    What filters, routes and handlers learn; outer filters read it when the response is made, or in
+    a callback of `on_complete`:
+
+    user        who sent it, as authentication found
+    audit_id    names the request in the log and in the response
+    decision    of the authorizer
+    annotations of the audit event
+    warnings    for the client
+    latency     seconds by part ("authentication", "authorization", "admission", ...)
+    received    when it was received, in seconds of `time.perf_counter`
+    outcome     None until the response or the stream has ended
     """
 
     method: str
@@ -80,9 +122,16 @@ class Request:
     read_body: Reader
     remote: str = ""
     certificate: Certificate | None = None
+    open_sink: Callable[[], WatchSink] = _no_stream
     user: User = ANONYMOUS
     audit_id: str = ""
+    decision: Decision | None = None
+    annotations: dict[str, str] = field(default_factory=dict)
     warnings: Warnings = field(default_factory=Warnings)
+    latency: dict[str, float] = field(default_factory=dict)
+    received: float = field(default_factory=time.perf_counter)
+    outcome: Outcome | None = None
+    _callbacks: list[Completed] = field(default_factory=list)
 
     def parameter(self, name: str) -> str:
         """The first value of a query parameter, or ""."""
@@ -92,6 +141,28 @@ class Request:
     def header(self, name: str) -> str:
         """The first value of a header, or ""."""
         return self.headers.get(name) or ""
+
+    def spend(self, part: str, since: float) -> None:
+        """Count the time since `since` (of `time.perf_counter`) towards a part of the latency."""
+        self.latency[part] = self.latency.get(part, 0.0) + time.perf_counter() - since
+
+    def on_complete(self, callback: Completed) -> None:
+        """Call `callback` once, when the response is written, the stream has ended or the
+        connection is lost. The callback added last is called first, and must not block."""
+        self._callbacks.append(callback)
+
+    def complete(self, outcome: Outcome) -> None:
+        """Run the callbacks; an error in one is logged and stops no other."""
+        self.outcome = outcome
+        while self._callbacks:
+            try:
+                self._callbacks.pop()(self)
+            except Exception:
+                _log.exception("a completion callback of %s %s failed", self.method, self.path)
+
+
+Completed: TypeAlias = Callable[[Request], None]
+"""Called with a request whose `outcome` is known."""
 
 
 def parse_query(text: str) -> dict[str, list[str]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from kapiserver.storage.query import WatchSink
 
@@ -27,31 +27,25 @@ class Response:
     headers: Headers = field(default_factory=list)
 
 
-class Running(Protocol):
-    """What a stream's `open` started; storage's Watching is one."""
-
-    def cancel(self) -> None:
-        """Stop writing to the sink. Idempotent."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
-    """An answer without an end: `open` starts what writes whole frames to the sink.
+class StreamResponse:
+    """A response without an end. The handler has opened the stream, so what can fail has failed.
 
-    `open` may raise any mapped error until it has written its first frame: it becomes an ordinary
-    Status answer, since the head goes out with the first frame or when `open` returns. The stream
-    ends when the sink is closed, the client goes away, `timeout` seconds (0: none) have passed or
-    the server drains.
+    sink        from `Request.open_sink`; holds frames back until the head is sent
+    timeout     seconds until the stream ends (0: none)
+
+    The stream ends when the sink is closed, the client goes away, the time is over or the server
+    drains. The request's completion callbacks stop whatever writes to the sink.
     """
 
     media_type: str
-    open: Callable[[WatchSink], Awaitable[Running]]
+    sink: WatchSink
     timeout: float = 0
     status: int = 200
     headers: Headers = field(default_factory=list)
 
 
-Answer: TypeAlias = Response | Stream
+Answer: TypeAlias = Response | StreamResponse
 
 
 def text(body: str, *, status: int = 200) -> Response:

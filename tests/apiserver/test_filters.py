@@ -15,7 +15,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.filters import FILTERS
-from kapiserver.apiserver.request import MASTERS, Request, User, parse_query
+from kapiserver.apiserver.request import MASTERS, Outcome, Request, User, parse_query
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
 from kapiserver.apiserver.response import Answer, Response, text
 from kapiserver.codecs.factory import CodecFactory
@@ -64,8 +64,13 @@ def _chain(inner: Inner, config: Config | None = None, **parts) -> Handler:
 
 
 def _ask(inner: Inner, request: Request | None = None, **parts) -> Response:
+    request = request or _request()
+
     async def once() -> Answer:
-        return await _chain(inner, **parts)(request or _request())
+        response = await _chain(inner, **parts)(request)
+        sent = len(response.body) if isinstance(response, Response) else 0
+        request.complete(Outcome(status=response.status, sent=sent, finished=True))
+        return response
 
     answer = asyncio.run(once())
     assert isinstance(answer, Response)
@@ -224,3 +229,27 @@ def test_access_log(caplog: pytest.LogCaptureFixture) -> None:
     (record,) = caplog.records
     assert record.fields["path"] == "/api/v1/pods"
     assert record.fields["status"] == 200
+    assert record.fields["user"] == "system:anonymous"
+    assert record.fields["bytes"] == len("system:anonymous")
+
+
+def test_completion_callbacks(caplog: pytest.LogCaptureFixture) -> None:
+    """Callbacks run once, the last one first; one that fails is logged and stops no other."""
+    calls = []
+    request = _request()
+    request.on_complete(lambda done: calls.append(done.outcome))
+    request.on_complete(lambda done: calls.append(1 / 0))
+    request.on_complete(lambda done: calls.append("first"))
+    outcome = Outcome(status=200, sent=5, finished=False)
+    request.complete(outcome)
+    request.complete(outcome)
+    assert calls == ["first", outcome]
+    assert "completion callback" in caplog.text
+
+
+def test_latency_parts() -> None:
+    """Filters count their time towards the parts of the latency."""
+    request = _request()
+    _ask(_fine, request)
+    assert {"authentication", "authorization"} <= request.latency.keys()
+    assert request.decision is not None

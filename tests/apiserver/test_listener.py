@@ -8,13 +8,16 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kapiserver.apiserver.errors import BadRequest, BodyTooLarge, ServerError
-from kapiserver.apiserver.request import ANONYMOUS, Request
-from kapiserver.apiserver.response import Answer, Response, Stream, text
+from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
+from kapiserver.apiserver.request import ANONYMOUS, Outcome, Request
+from kapiserver.apiserver.response import Answer, Response, StreamResponse, text
 from kapiserver.apiserver.serving import listener as listener_module
 from kapiserver.apiserver.serving.listener import LINE_LIMIT, Listener
 
 Ask = Callable[..., Awaitable[bytes]]
+
+
+_OUTCOMES: list[Outcome | None] = []
 
 
 class _Streaming:
@@ -43,7 +46,22 @@ def _large() -> Iterator[bytes]:
         _Streaming.told.set()
 
 
+def _stream(request: Request) -> Answer:
+    sink = request.open_sink()
+    request.on_complete(lambda _: _Streaming().cancel())
+    if request.path == "/refused":
+        return text("no", status=409)
+    if request.path == "/stream":
+        sink.write(b"one\n")
+        sink.write(b"two\n")
+    if request.path != "/idle":
+        sink.close()
+    timeout = float(request.parameter("timeout") or 0)
+    return StreamResponse(media_type="application/json", sink=sink, timeout=timeout)
+
+
 async def _handle(request: Request) -> Answer:
+    request.on_complete(lambda done: _OUTCOMES.append(done.outcome))
     if request.path == "/slices":
         return Response(body=iter([b"a" * 10, b"", b"b" * 20]))
     if request.path == "/large":
@@ -65,39 +83,8 @@ async def _handle(request: Request) -> Answer:
             await request.read_body(1000)
         except BadRequest:
             _Streaming.told.set()
-    if request.path == "/stream":
-
-        async def open_(sink) -> _Streaming:
-            sink.write(b"one\n")
-            await sink.drained()
-            sink.write(b"two\n")
-            sink.close()
-            return _Streaming()
-
-        return Stream(media_type="application/json", open=open_)
-    if request.path == "/idle":
-
-        async def idle(sink) -> _Streaming:
-            return _Streaming()
-
-        return Stream(
-            media_type="application/json",
-            open=idle,
-            timeout=float(request.parameter("timeout") or 0),
-        )
-    if request.path == "/over":
-
-        async def over(sink) -> _Streaming:
-            sink.close()
-            return _Streaming()
-
-        return Stream(media_type="application/json", open=over)
-    if request.path == "/refused":
-
-        async def refuse(sink) -> _Streaming:
-            raise ServerError("no")
-
-        return Stream(media_type="application/json", open=refuse)
+    if request.path in ("/stream", "/idle", "/over", "/refused"):
+        return _stream(request)
     return text(f"{request.method} {request.path} {sorted(request.query.items())}")
 
 
@@ -470,3 +457,20 @@ def test_client_goes_away_amid_its_body() -> None:
                 await _Streaming.told.wait()
 
     asyncio.run(leave())
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "sent", "finished"),
+    [
+        ("/x", 200, len("GET /x []"), True),
+        ("/known", 200, 30, True),
+        ("/broken", 200, 0, False),
+        ("/stream", 200, len("one\ntwo\n"), True),
+        ("/refused", 409, 2, True),
+    ],
+)
+def test_outcomes(path: str, status: int, sent: int, finished: bool) -> None:
+    """A request completes once, with the status, the bytes and the end of its response."""
+    _OUTCOMES.clear()
+    _ask(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    assert [Outcome(status=status, sent=sent, finished=finished)] == _OUTCOMES

@@ -1,5 +1,7 @@
 """GET of changes."""
 
+import logging
+
 import pytest
 
 TIMEOUT = "watch=true&timeoutSeconds=30"
@@ -171,3 +173,18 @@ def test_drain(own_server):
         own_server.begin_end()
         while stream.event() is not None:
             pass  # reading to the end raises where the last chunk is missing
+
+
+def test_access_log_of_watches(make_server, caplog):
+    """A watch is logged when it ends; one that fails while it opens, with its error's code."""
+    caplog.set_level(logging.INFO, "kapiserver.access")
+    server = make_server(verbosity=1)
+    path = "/api/v1/configmaps"
+    assert server.api.get(f"{path}?{TIMEOUT}&resourceVersion=x").status == 400
+    with server.api.watch(f"{path}?{TIMEOUT}&resourceVersion={version_of(server.api, path)}"):
+        server.api.post("/api/v1/namespaces/default/configmaps", config_map("a"))
+    server.end()
+    watches = [entry.fields for entry in caplog.records if entry.fields["verb"] == "watch"]
+    assert [fields["status"] for fields in watches] == [400, 200]
+    assert watches[1]["bytes"] > 0
+    assert {fields["user"] for fields in watches} == {"system:unsecured"}

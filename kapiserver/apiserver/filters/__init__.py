@@ -1,7 +1,8 @@
-"""What every request passes before its handler, one filter a module.
+"""The filters that every request passes before its handler, one filter a module.
 
-A filter takes the server and what comes next, and returns what stands in its place. Sizes of the
-request line and of headers are bounded before any of them, where bytes are read (`listener.py`).
+A filter takes the server and the next handler, and returns a handler that wraps it. To act when
+the response or the stream has ended, a filter calls `Request.on_complete`. The listener bounds the
+request line and the headers before the first filter runs (`serving/listener.py`).
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from kapiserver.apiserver.filters.in_flight import limit_in_flight
 from kapiserver.apiserver.filters.recovery import answer_errors
 
 FILTERS: tuple[Filter, ...] = (
-    give_audit_id,  # outermost: every answer carries the id and the log names it
-    log_access,  # sees what the client sees
-    add_headers,  # outside of recovery: a refused request has warnings too
-    compress_answers,  # what the client is sent, errors included
-    answer_errors,  # around all that may raise
-    end_in_time,  # around all that may take long
-    authenticate,  # before what depends on the user
-    limit_in_flight,  # after it: administrators are never sent away
-    authorize,  # last: what is refused must not cost more than a seat
+    give_audit_id,  # outermost: every response carries the id, and the log names it
+    log_access,  # logs the status that the client gets
+    add_headers,  # outside answer_errors: an error response has warnings too
+    compress_answers,  # compresses error responses too
+    answer_errors,  # around every filter and handler that may raise
+    end_in_time,  # around every filter and handler that may take long
+    authenticate,  # before the filters that read the user
+    limit_in_flight,  # after authenticate: administrators are exempt
+    authorize,  # last: a forbidden request holds a seat, and costs nothing else
 )
-"""In the order in which a request meets them."""
+"""In the order in which a request passes them."""

@@ -1,4 +1,8 @@
-"""One line a request, at `-v` and above. Mirrors httplog of k8s.io/apiserver."""
+"""Logs one line for each request, at `-v` and above. Mirrors httplog of k8s.io/apiserver.
+
+The line is written when the response or the stream has ended, so that it tells the real status,
+size and duration of watches too.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +17,32 @@ from kapiserver.apiserver.serving.logs import FIELDS
 _log = logging.getLogger("kapiserver.access")
 
 
-def log_access(server: Server, after: Handler) -> Handler:
-    """Say what was asked and answered; costs nothing where nobody wants to know."""
+def log_access(server: Server, next_handler: Handler) -> Handler:
+    """Log requests, or add nothing to the chain when nobody asked for the access log."""
     if server.config.verbosity < 1:
-        return after
+        return next_handler
 
     async def handle(request: Request) -> Answer:
-        begun = time.perf_counter()
-        answer = await after(request)
-        fields = {
-            "verb": request.info.verb,
-            "path": request.path,
-            "status": answer.status,
-            "ms": f"{(time.perf_counter() - begun) * 1000:.1f}",
-            "from": request.remote,
-            "agent": request.header("User-Agent"),
-            "audit-id": request.audit_id,
-        }
-        _log.info("request", extra={FIELDS: fields})
-        return answer
+        request.on_complete(_log_request)
+        return await next_handler(request)
 
     return handle
+
+
+def _log_request(request: Request) -> None:
+    outcome = request.outcome
+    assert outcome is not None
+    fields = {
+        "verb": request.info.verb,
+        "path": request.path,
+        "status": outcome.status,
+        "ms": f"{(time.perf_counter() - request.received) * 1000:.1f}",
+        "bytes": outcome.sent,
+        "user": request.user.name,
+        "from": request.remote,
+        "agent": request.header("User-Agent"),
+        "audit-id": request.audit_id,
+    }
+    if not outcome.finished:
+        fields["finished"] = False
+    _log.info("request", extra={FIELDS: fields})

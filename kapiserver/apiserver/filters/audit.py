@@ -5,7 +5,6 @@ Mirrors filters/audit_init.go of k8s.io/apiserver.
 
 from __future__ import annotations
 
-import dataclasses
 import random
 
 from kapiserver.apiserver.context import Handler, Server
@@ -16,14 +15,14 @@ HEADER = "Audit-Id"
 _MAX_LENGTH = 64
 
 
-def give_audit_id(server: Server, after: Handler) -> Handler:
+def give_audit_id(server: Server, next_handler: Handler) -> Handler:
     """Take the client's id where it sent one, cut to 64 characters."""
 
     async def handle(request: Request) -> Answer:
         given = request.header(HEADER)[:_MAX_LENGTH]
         audit_id = given if given.isprintable() and given.isascii() else ""
-        audit_id = audit_id or _new_id()
-        answer = await after(dataclasses.replace(request, audit_id=audit_id))
+        audit_id = request.audit_id = audit_id or _new_id()
+        answer = await next_handler(request)
         answer.headers.append((HEADER, audit_id))
         return answer
 

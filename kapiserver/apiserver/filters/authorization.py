@@ -1,7 +1,11 @@
-"""Asks whether the user may, or answers 403. Mirrors filters/authorization.go of
-k8s.io/apiserver."""
+"""Asks the authorizer whether the user may do this, or answers 403.
+
+Mirrors filters/authorization.go of k8s.io/apiserver.
+"""
 
 from __future__ import annotations
+
+import time
 
 from kapiserver.apiserver.authorization.authorizer import refusal
 from kapiserver.apiserver.context import Handler, Server
@@ -10,12 +14,14 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
 
 
-def authorize(server: Server, after: Handler) -> Handler:
-    """Let pass what the authorizer allows."""
+def authorize(server: Server, next_handler: Handler) -> Handler:
+    """Pass on what the authorizer allows."""
     decide = server.authorize
 
     async def handle(request: Request) -> Answer:
-        decision = await decide(request.user, request.info)
+        started = time.perf_counter()
+        decision = request.decision = await decide(request.user, request.info)
+        request.spend("authorization", started)
         if not decision.allowed:
             info = request.info
             raise Forbidden(
@@ -24,6 +30,6 @@ def authorize(server: Server, after: Handler) -> Handler:
                 group=info.version.group,
                 name=info.name,
             )
-        return await after(request)
+        return await next_handler(request)
 
     return handle

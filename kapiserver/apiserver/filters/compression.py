@@ -26,13 +26,13 @@ _GZIP = 31
 _GATE = "APIResponseCompression"
 
 
-def compress_answers(server: Server, after: Handler) -> Handler:
+def compress_answers(server: Server, next_handler: Handler) -> Handler:
     """Compress what is large, where that pays."""
     if _GATE not in server.config.feature_gates:
-        return after
+        return next_handler
 
     async def handle(request: Request) -> Answer:
-        answer = await after(request)
+        answer = await next_handler(request)
         if not isinstance(answer, Response) or _is_small(answer.body):
             return answer
         if takes_gzip(request) and is_remote(request.remote):

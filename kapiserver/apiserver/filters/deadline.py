@@ -15,17 +15,17 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
 
 
-def end_in_time(server: Server, after: Handler) -> Handler:
+def end_in_time(server: Server, next_handler: Handler) -> Handler:
     """Give every request that is no stream a limited time."""
     limit = server.config.request_timeout
 
     async def handle(request: Request) -> Answer:
         if request.info.is_long_running:
-            return await after(request)
+            return await next_handler(request)
         seconds = _asked(request.parameter("timeout"), limit)
         try:
             async with asyncio.timeout(seconds):
-                return await after(request)
+                return await next_handler(request)
         except TimeoutError:
             raise RequestTimeout from None
 

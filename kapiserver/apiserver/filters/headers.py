@@ -15,11 +15,11 @@ CACHE_CONTROL = ("Cache-Control", "no-cache, private")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def add_headers(server: Server, after: Handler) -> Handler:
+def add_headers(server: Server, next_handler: Handler) -> Handler:
     """Forbid shared caches; tell what the client should know."""
 
     async def handle(request: Request) -> Answer:
-        answer = await after(request)
+        answer = await next_handler(request)
         if not any(name == "Cache-Control" for name, _ in answer.headers):
             answer.headers.append(CACHE_CONTROL)
         for text in request.warnings.texts:

@@ -28,20 +28,20 @@ class _Seats:
         return 0 < self.limit <= self.taken
 
 
-def limit_in_flight(server: Server, after: Handler) -> Handler:
+def limit_in_flight(server: Server, next_handler: Handler) -> Handler:
     """Count reading and mutating requests apart."""
     reading = _Seats(server.config.max_requests_inflight)
     mutating = _Seats(server.config.max_mutating_requests_inflight)
 
     async def handle(request: Request) -> Answer:
         if request.info.is_long_running:
-            return await after(request)
+            return await next_handler(request)
         seats = reading if request.info.verb in _READING else mutating
         if seats.full and MASTERS not in request.user.groups:
             raise TooManyRequests
         seats.taken += 1
         try:
-            return await after(request)
+            return await next_handler(request)
         finally:
             seats.taken -= 1
 

@@ -17,12 +17,12 @@ from kapiserver.apiserver.status import status
 _log = logging.getLogger(__name__)
 
 
-def answer_errors(server: Server, after: Handler) -> Handler:
+def answer_errors(server: Server, next_handler: Handler) -> Handler:
     """Never let an error past; tell the client no internal detail."""
 
     async def handle(request: Request) -> Answer:
         try:
-            return await after(request)
+            return await next_handler(request)
         except Exception as error:
             return answer_error(server, request, error)
 

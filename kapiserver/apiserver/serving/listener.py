@@ -25,13 +25,14 @@ from kapiserver.apiserver.errors import BadRequest, BodyTooLarge, ServerError
 from kapiserver.apiserver.request import (
     ANONYMOUS,
     Certificate,
+    Outcome,
     Request,
     User,
     parse_query,
     unquote_path,
 )
 from kapiserver.apiserver.request_info import parse_request_info
-from kapiserver.apiserver.response import Headers, Response, Stream
+from kapiserver.apiserver.response import Headers, Response, StreamResponse
 from kapiserver.apiserver.serving.http_errors import BAD_REQUEST, Plain, fault_of
 
 _log = logging.getLogger(__name__)
@@ -137,56 +138,60 @@ class _Connection(web.RequestHandler):
 
 
 class StreamSink:
-    """The client's end of a stream: takes whole frames, writes them as chunks at once."""
+    """The client's end of a stream: writes whole frames as chunks, without waiting.
 
-    __slots__ = ("_chunked", "_head", "_transport", "_writer", "done")
+    A handler opens it inside the filter chain; frames are held back until `start` sends the head,
+    which needs the headers that outer filters add.
+    """
+
+    __slots__ = ("_chunked", "_held", "_started", "_transport", "_writer", "done", "sent")
 
     def __init__(
-        self,
-        transport: asyncio.WriteTransport,
-        writer: AbstractStreamWriter,
-        head: bytes,
-        *,
-        chunked: bool,
+        self, transport: asyncio.WriteTransport, writer: AbstractStreamWriter, *, chunked: bool
     ) -> None:
         self._transport = transport
         self._writer = writer
-        self._head = head
         self._chunked = chunked
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    @property
-    def started(self) -> bool:
-        """Whether the head went out."""
-        return not self._head
+        self._held: list[bytes] | None = []
+        loop = asyncio.get_running_loop()
+        self._started: asyncio.Future[None] = loop.create_future()
+        self.done: asyncio.Future[None] = loop.create_future()
+        self.sent = 0
+        """Bytes of frames."""
 
     def write(self, frames: bytes) -> None:
-        """One or more whole frames of the stream."""
+        """Write one or more whole frames of the stream."""
         if self.done.done():
             return
+        self.sent += len(frames)
         if self._chunked:
             frames = b"%x\r\n%b\r\n" % (len(frames), frames)
-        if self._head:
-            frames, self._head = self._head + frames, b""
-        self._transport.write(frames)
+        if self._held is not None:
+            self._held.append(frames)
+        else:
+            self._transport.write(frames)
 
-    def start(self) -> None:
-        """Send the head where no frame has: also of a stream that ended before it began."""
-        if self._head and not self._transport.is_closing():
-            self._transport.write(self._head)
-            self._head = b""
+    def start(self, head: bytes) -> None:
+        """Send the head and the frames held back: also of a stream that has ended already."""
+        held = self._held or ()
+        self._held = None
+        if not self._transport.is_closing():
+            self._transport.write(b"".join((head, *held)))
+        if not self._started.done():
+            self._started.set_result(None)
 
     def backlog(self) -> int:
-        """Bytes written and not yet taken by the client's connection."""
-        return self._transport.get_write_buffer_size()
+        """Return the bytes that the client's connection has not taken yet."""
+        return sum(map(len, self._held or ())) + self._transport.get_write_buffer_size()
 
     async def drained(self) -> None:
-        """Return when the client has taken most of it, or has gone."""
+        """Return when the client has taken most of the backlog, or has gone."""
+        await self._started
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()
 
     def close(self) -> None:
-        """Nothing more will be written."""
+        """Write nothing more."""
         if not self.done.done():
             self.done.set_result(None)
 
@@ -265,52 +270,52 @@ class Listener(web.Server):
                 raw.transport.write(_plain(BAD_REQUEST))
             return _CLOSE
         request = _request(raw, connection, self._user)
-        answer = await self._handle(request)
-        if isinstance(answer, Stream):
-            return await self._stream(raw, connection, request, answer)
-        sent = await _respond_whole(raw, answer)
-        if raw.content.exception() is not None:  # what follows a broken body is no request
+        request.open_sink = functools.partial(self._open_sink, raw, connection)
+        outcome = Outcome(status=0, sent=0, finished=False)
+        try:
+            response = await self._handle(request)
+            if isinstance(response, StreamResponse):
+                outcome, reply = await self._stream(raw, response)
+            else:
+                outcome, reply = await _respond_whole(raw, response)
+        finally:
+            if connection.stream is not None:
+                self._close_sink(connection, connection.stream)
+            request.complete(outcome)
+        if raw.content.exception() is not None:  # bytes after a broken body are no request
             connection.force_close()
-        return sent
+        return reply
 
-    async def _stream(
-        self, raw: web.BaseRequest, connection: _Connection, request: Request, answer: Stream
-    ) -> web.StreamResponse:
-        transport = raw.transport
-        if transport is None:
-            return _CLOSE
-        chunked = raw.version >= (1, 1)
-        head = _stream_head(answer, chunked=chunked)
-        sink = StreamSink(transport, raw.writer, head, chunked=chunked)
+    def _open_sink(self, raw: web.BaseRequest, connection: _Connection) -> StreamSink:
+        if raw.transport is None:
+            raise ConnectionResetError
+        sink = StreamSink(raw.transport, raw.writer, chunked=raw.version >= (1, 1))
         connection.stream = sink
         self._streams.add(sink)
-        try:
-            running = await answer.open(sink)
-            try:
-                sink.start()
-                if self._draining:
-                    sink.close()
-                await _ended(sink, answer.timeout)
-            finally:
-                running.cancel()
-        except Exception as error:
-            if sink.started:
-                raise
-            return await _respond_whole(raw, self._failed(request, answer, error))
-        finally:
-            sink.close()
-            self._streams.discard(sink)
-            connection.stream = None
-        if raw.transport is None or not chunked:
-            return _CLOSE
-        slow = transport.get_write_buffer_size() > 0
-        transport.write(_LAST_CHUNK)
-        return _CLOSE if slow or not raw.keep_alive else _KEEP
+        return sink
 
-    def _failed(self, request: Request, answer: Stream, error: Exception) -> Response:
-        instead = self._answer_error(request, error)
-        instead.headers.extend(answer.headers)
-        return instead
+    def _close_sink(self, connection: _Connection, sink: StreamSink) -> None:
+        sink.close()
+        self._streams.discard(sink)
+        connection.stream = None
+
+    async def _stream(
+        self, raw: web.BaseRequest, response: StreamResponse
+    ) -> tuple[Outcome, web.StreamResponse]:
+        sink = cast(StreamSink, response.sink)
+        chunked = raw.version >= (1, 1)
+        sink.start(_stream_head(response, chunked=chunked))
+        if self._draining:
+            sink.close()
+        await _ended(sink, response.timeout)
+        sink.close()
+        finished = raw.transport is not None
+        outcome = Outcome(status=response.status, sent=sink.sent, finished=finished)
+        if raw.transport is None or not chunked:
+            return outcome, _CLOSE
+        slow = raw.transport.get_write_buffer_size() > 0
+        raw.transport.write(_LAST_CHUNK)
+        return outcome, _CLOSE if slow or not raw.keep_alive else _KEEP
 
 
 async def _ended(sink: StreamSink, seconds: float) -> None:
@@ -371,44 +376,53 @@ async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-async def _respond_whole(raw: web.BaseRequest, answer: Response) -> web.StreamResponse:
-    """Write an answer to its end, or cut the connection: half of one must not look like one."""
+async def _respond_whole(
+    raw: web.BaseRequest, response: Response
+) -> tuple[Outcome, web.StreamResponse]:
+    """Write a response to its end, or cut the connection: half of one must not look whole."""
     try:
-        return await _respond(raw, answer)
+        return await _respond(raw, response)
     except ConnectionError:
-        return _CLOSE
+        return _unfinished(response), _CLOSE
     except TimeoutError:
-        _log.info("%s takes its answer too slowly", raw.remote)
+        _log.info("%s reads its response too slowly", raw.remote)
     except Exception:
-        _log.exception("%s %s: the answer broke off", raw.method, raw.path)
+        _log.exception("%s %s: the response broke off", raw.method, raw.path)
     if raw.transport is not None:
         raw.transport.abort()
-    return _CLOSE
+    return _unfinished(response), _CLOSE
 
 
-async def _respond(raw: web.BaseRequest, answer: Response) -> web.StreamResponse:
+def _unfinished(response: Response) -> Outcome:
+    return Outcome(status=response.status, sent=0, finished=False)
+
+
+async def _respond(raw: web.BaseRequest, response: Response) -> tuple[Outcome, web.StreamResponse]:
     transport = raw.transport
     if transport is None:
-        return _CLOSE
-    without_body = raw.method == "HEAD" or answer.status in (204, 304)
-    if isinstance(answer.body, bytes):
-        head = _head(raw, answer, f"Content-Length: {len(answer.body)}\r\n")
-        transport.write(head if without_body else head + answer.body)
+        return _unfinished(response), _CLOSE
+    without_body = raw.method == "HEAD" or response.status in (204, 304)
+    reply = _KEEP if raw.keep_alive else _CLOSE
+    sent = 0
+    if isinstance(response.body, bytes):
+        head = _head(raw, response, f"Content-Length: {len(response.body)}\r\n")
+        transport.write(head if without_body else head + response.body)
+        sent = 0 if without_body else len(response.body)
         await _taken(raw)
-    elif answer.length is not None:
-        transport.write(_head(raw, answer, f"Content-Length: {answer.length}\r\n"))
+    elif response.length is not None:
+        transport.write(_head(raw, response, f"Content-Length: {response.length}\r\n"))
         if not without_body:
-            await _write_slices(raw, answer.body)
+            sent = await _write_slices(raw, response.body)
     elif raw.version >= (1, 1):
-        transport.write(_head(raw, answer, "Transfer-Encoding: chunked\r\n"))
+        transport.write(_head(raw, response, "Transfer-Encoding: chunked\r\n"))
         if not without_body:
-            await _write_slices(raw, map(_chunk, answer.body))
+            sent = await _write_slices(raw, map(_chunk, response.body))
             transport.write(_LAST_CHUNK)
     else:
-        transport.write(_head(raw, answer, ""))
-        await _write_slices(raw, answer.body)
-        return _CLOSE
-    return _KEEP if raw.keep_alive else _CLOSE
+        transport.write(_head(raw, response, ""))
+        sent = await _write_slices(raw, response.body)
+        reply = _CLOSE
+    return Outcome(status=response.status, sent=sent, finished=True), reply
 
 
 def _chunk(piece: bytes) -> bytes:
@@ -416,14 +430,18 @@ def _chunk(piece: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
 
 
-async def _write_slices(raw: web.BaseRequest, slices: Iterable[bytes]) -> None:
+async def _write_slices(raw: web.BaseRequest, slices: Iterable[bytes]) -> int:
+    """Write slices as the client takes them; return their bytes. Raises TimeoutError."""
+    sent = 0
     for piece in slices:
         if raw.transport is None:
             raise ConnectionResetError
         raw.transport.write(piece)
+        sent += len(piece)
         # A client that takes all at once never makes drain() wait: let others run all the same.
         await _taken(raw)
         await asyncio.sleep(0)
+    return sent
 
 
 async def _taken(raw: web.BaseRequest) -> None:
@@ -438,7 +456,7 @@ def _head(raw: web.BaseRequest, answer: Response, framing: str) -> bytes:
     return _head_lines(answer.status, answer.media_type, answer.headers, framing + close)
 
 
-def _stream_head(answer: Stream, *, chunked: bool) -> bytes:
+def _stream_head(answer: StreamResponse, *, chunked: bool) -> bytes:
     framing = "Transfer-Encoding: chunked\r\n" if chunked else "Connection: close\r\n"
     return _head_lines(answer.status, answer.media_type, answer.headers, framing)
 

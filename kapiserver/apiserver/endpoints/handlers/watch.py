@@ -12,11 +12,11 @@ from kapiserver.apiserver.endpoints.options import read_options, selection_of
 from kapiserver.apiserver.endpoints.watch_frames import MetadataFramer, TableFramer
 from kapiserver.apiserver.errors import status_of
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer, Running, Stream
+from kapiserver.apiserver.response import Answer, StreamResponse
 from kapiserver.apiserver.status import status
 from kapiserver.apiserver.target import Target, target_of
 from kapiserver.storage.entry import Form, form_of
-from kapiserver.storage.query import Framer, WatchQuery, WatchSink
+from kapiserver.storage.query import Framer, WatchQuery
 
 
 async def watch(server: Server, request: Request) -> Answer:
@@ -35,12 +35,14 @@ async def watch(server: Server, request: Request) -> Answer:
         bookmarks=bool(options.get("allowWatchBookmarks")),
     )
 
-    async def open_(sink: WatchSink) -> Running:
-        if form.convert is None:
-            await _learn(target, form_of(target.version, form.media.extension))
-        return await target.store.watch(query, sink)
-
-    return Stream(media_type=form.media.stream_type, open=open_, timeout=_seconds(server, options))
+    sink = request.open_sink()
+    if form.convert is None:
+        await _learn(target, form_of(target.version, form.media.extension))
+    watching = await target.store.watch(query, sink)
+    request.on_complete(lambda _: watching.cancel())
+    return StreamResponse(
+        media_type=form.media.stream_type, sink=sink, timeout=_seconds(server, options)
+    )
 
 
 async def _learn(target: Target, form: Form) -> None:

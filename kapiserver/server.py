@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from kapiserver.apiserver.allocation.repair import Repair
-from kapiserver.apiserver.authentication.union import UNSECURED
+from kapiserver.apiserver.authentication.user import ANONYMOUS, UNSECURED, User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.filters.recovery import answer_error
-from kapiserver.apiserver.request import ANONYMOUS, User
 from kapiserver.apiserver.serving.kubeconfig import write_kubeconfig
 from kapiserver.apiserver.serving.listener import Listener
 from kapiserver.apiserver.serving.tls import Credentials, credentials

@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.authentication.union import Authentication
-from kapiserver.apiserver.authorization.authorizer import (
-    Authorizer,
-    RulesOf,
-    allow_authenticated,
-    rules_of_authenticated,
-)
+from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
+from kapiserver.apiserver.authorization.authorizer import Authorizer
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.health import Health
@@ -42,8 +38,7 @@ class Server:
     custom_resources: CustomResources
     health: Health = field(default_factory=Health)
     authentication: Authentication = field(default_factory=Authentication)
-    authorize: Authorizer = allow_authenticated
-    rules: RulesOf = rules_of_authenticated
+    authorizer: Authorizer = field(default_factory=AllowAuthenticated)
     admission: AdmissionSettings | None = None
     """Of the file that configures admission plugins, where there is one."""
 

@@ -11,14 +11,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 from urllib.parse import unquote, unquote_plus
 
+from kapiserver.apiserver.authentication.user import ANONYMOUS, User
+from kapiserver.apiserver.authorization.authorizer import Decision
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.storage.query import WatchSink
-
-if TYPE_CHECKING:
-    from kapiserver.apiserver.authorization.authorizer import Decision
 
 _log = logging.getLogger(__name__)
 
@@ -27,22 +26,6 @@ Query: TypeAlias = Mapping[str, Sequence[str]]
 
 Reader: TypeAlias = Callable[[int], Awaitable[bytes]]
 """Reads the whole body of at most that many bytes, once. Raises errors.BodyTooLarge."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """Who asks. Mirrors user.Info of k8s.io/apiserver."""
-
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-UNAUTHENTICATED = "system:unauthenticated"
-ANONYMOUS = User(name="system:anonymous", groups=(UNAUTHENTICATED,))
-AUTHENTICATED = "system:authenticated"
-MASTERS = "system:masters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from kapiserver.apiserver.authentication.union import (
-    UNSECURED,
     Authentication,
     BadTokenFile,
     bearer_token,
     read_tokens,
 )
-from kapiserver.apiserver.authorization.authorizer import Decision, refusal
+from kapiserver.apiserver.authentication.user import ANONYMOUS, UNSECURED, User
+from kapiserver.apiserver.authorization.forbidden import forbidden_message
 from kapiserver.apiserver.errors import Unauthorized
-from kapiserver.apiserver.request import ANONYMOUS, Certificate, Request, User
+from kapiserver.apiserver.request import Certificate, Request
 from kapiserver.apiserver.request_info import parse_request_info
 
 TOKENS = """\
@@ -107,5 +107,6 @@ def test_bearer_tokens(header: str, token: str) -> None:
 )  # fmt: skip
 def test_refusals(path: str, words: str) -> None:
     """A refusal says who cannot do what, in kube-apiserver's words."""
-    assert refusal(_request(path), Decision(allowed=False)) == words
-    assert refusal(_request(path), Decision(allowed=False, reason="no")) == f"{words}: no"
+    info = _request(path).info
+    assert forbidden_message(ANONYMOUS, info, "") == words
+    assert forbidden_message(ANONYMOUS, info, "no") == f"{words}: no"

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from kapiserver.apiserver.authentication.user import MASTERS, User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.filters.compression import SLICE, THRESHOLD, compressed, is_remote
-from kapiserver.apiserver.request import MASTERS, Request, User
+from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Response
 from kapiserver.app import build_app

@@ -10,12 +10,14 @@ import pytest
 
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.authentication.union import Authentication
-from kapiserver.apiserver.authorization.authorizer import Decision
+from kapiserver.apiserver.authentication.user import MASTERS, User
+from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
+from kapiserver.apiserver.authorization.union import UnionAuthorizer
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.filters import FILTERS
-from kapiserver.apiserver.request import MASTERS, Outcome, Request, User, parse_query
+from kapiserver.apiserver.request import Outcome, Request, parse_query
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
 from kapiserver.apiserver.response import Answer, Response, text
 from kapiserver.codecs.factory import CodecFactory
@@ -42,8 +44,17 @@ def _request(target: str = "/api/v1/pods", method: str = "GET", **more) -> Reque
     )
 
 
-async def _everybody(user: User, info: RequestInfo) -> Decision:
-    return Decision(allowed=True)
+class _Always:
+    """Gives every request the same verdict."""
+
+    def __init__(self, verdict: Verdict, reason: str = "") -> None:
+        self.decision = Decision(verdict=verdict, reason=reason)
+
+    async def authorize(self, user: User, info: RequestInfo) -> Decision:
+        return self.decision
+
+    async def rules_for(self, user: User, namespace: str) -> Rules:
+        return Rules(paths=[{"verbs": [self.decision.verdict.value]}], error=self.decision.reason)
 
 
 def _chain(inner: Inner, config: Config | None = None, **parts) -> Handler:
@@ -55,7 +66,7 @@ def _chain(inner: Inner, config: Config | None = None, **parts) -> Handler:
         stores=None,
         clock=SystemClock(),
         custom_resources=None,
-        **{"authorize": _everybody, **parts},
+        **{"authorizer": _Always(Verdict.ALLOW), **parts},
     )
     handle = inner
     for filter_ in reversed(FILTERS):
@@ -157,11 +168,9 @@ def test_users() -> None:
 
 def test_refused() -> None:
     """What the authorizer refuses is 403, in kube-apiserver's words."""
-
-    async def refuse(user, info) -> Decision:
-        return Decision(allowed=False)
-
-    answer = _ask(_fine, _request("/apis/apps/v1/namespaces/n/deployments/d"), authorize=refuse)
+    authorizer = _Always(Verdict.NO_OPINION)
+    request = _request("/apis/apps/v1/namespaces/n/deployments/d")
+    answer = _ask(_fine, request, authorizer=authorizer)
     found = _json(answer)
     assert found["code"] == 403
     assert found["message"] == (
@@ -253,3 +262,26 @@ def test_latency_parts() -> None:
     _ask(_fine, request)
     assert {"authentication", "authorization"} <= request.latency.keys()
     assert request.decision is not None
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ((), Verdict.NO_OPINION),
+        ((Verdict.NO_OPINION, Verdict.ALLOW), Verdict.ALLOW),
+        ((Verdict.NO_OPINION, Verdict.NO_OPINION), Verdict.NO_OPINION),
+        ((Verdict.DENY, Verdict.ALLOW), Verdict.DENY),
+        ((Verdict.ALLOW, Verdict.DENY), Verdict.ALLOW),
+    ],
+)
+def test_union_of_authorizers(verdicts: tuple[Verdict, ...], expected: Verdict) -> None:
+    """The first authorizer with an opinion decides; rules and reasons are those of all."""
+    union = UnionAuthorizer([_Always(each, str(n)) for n, each in enumerate(verdicts)])
+    user, info = User(name="jane"), _request().info
+    decision = asyncio.run(union.authorize(user, info))
+    assert decision.verdict is expected
+    if verdicts and expected is Verdict.NO_OPINION:
+        assert decision.reason == "0\n1"
+    rules = asyncio.run(union.rules_for(user, "default"))
+    assert [rule["verbs"] for rule in rules.paths] == [[each.value] for each in verdicts]
+    assert rules.error == ", ".join(str(n) for n in range(len(verdicts)))

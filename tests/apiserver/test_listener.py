@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from kapiserver.apiserver.authentication.user import ANONYMOUS
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
-from kapiserver.apiserver.request import ANONYMOUS, Outcome, Request
+from kapiserver.apiserver.request import Outcome, Request
 from kapiserver.apiserver.response import Answer, Response, StreamResponse, text
 from kapiserver.apiserver.serving import listener as listener_module
 from kapiserver.apiserver.serving.listener import LINE_LIMIT, Listener

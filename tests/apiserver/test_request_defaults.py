@@ -4,7 +4,7 @@ import pytest
 
 from kapiserver.apiserver.admission.chain import _STAMPED
 from kapiserver.apiserver.admission.request_defaults import STAMPS
-from kapiserver.apiserver.request import User
+from kapiserver.apiserver.authentication.user import User
 
 NOW, THEN = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
 BOUND = {"status": {"phase": "Bound"}}

@@ -17,8 +17,9 @@ from typing import Any
 import orjson
 import yaml
 
+from kapiserver.apiserver.authentication.user import MASTERS, User
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.request import MASTERS, Request, User, parse_query
+from kapiserver.apiserver.request import Request, parse_query
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Response
 from kapiserver.app import App, build_app

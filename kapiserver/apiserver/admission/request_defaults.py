@@ -14,7 +14,7 @@ from kapiserver.api.core.v1 import PersistentVolumeStatus
 from kapiserver.api.key_order import settle
 from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.request import User
+from kapiserver.apiserver.authentication.user import User
 
 Stamp: TypeAlias = Callable[[Tree, Tree | None, User, str], None]
 """(new, old, user, now): changes `new`."""

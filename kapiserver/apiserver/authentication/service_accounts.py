@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from kapiserver.api.group import CORE
 from kapiserver.api.objects import is_terminating, name_of, namespace_of, uid_of, value_at
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.request import AUTHENTICATED, User
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound

@@ -12,21 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kapiserver.apiserver.authentication.user import ANONYMOUS, AUTHENTICATED, User
 from kapiserver.apiserver.errors import Unauthorized
-from kapiserver.apiserver.request import (
-    ANONYMOUS,
-    AUTHENTICATED,
-    MASTERS,
-    Certificate,
-    Request,
-    User,
-)
+from kapiserver.apiserver.request import Certificate, Request
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.authentication.service_accounts import ServiceAccountTokens
-
-UNSECURED = User(name="system:unsecured", groups=(MASTERS, AUTHENTICATED))
-"""Whoever reaches the loopback port without TLS, which is off unless asked for."""
 
 
 class BadTokenFile(Exception):

@@ -1,36 +1,50 @@
-"""Who may do what: the attributes of a request and the seam where an authorizer decides.
+"""The contract of authorizers: whether a user may do what a request asks for.
 
-Mirrors apiserver/pkg/authorization/authorizer of k8s.io/apiserver.
+To add an authorizer, write a class with these two methods in a module of this package, and add it
+to the union in `kapiserver/app.py`. Mirrors pkg/authorization/authorizer of k8s.io/apiserver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from enum import Enum
+from typing import Protocol
 
-from kapiserver.apiserver.request import UNAUTHENTICATED, Request, User
+from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.request_info import RequestInfo
+
+
+class Verdict(Enum):
+    """What an authorizer says of one request."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    """No other authorizer may allow it."""
+    NO_OPINION = "no opinion"
+    """The next authorizer decides; the request is forbidden when no authorizer allows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What an authorizer says; `reason` is for the client."""
+    """A verdict and its reason, which the client and the audit log may read."""
 
-    allowed: bool
+    verdict: Verdict
     reason: str = ""
 
-
-Authorizer: TypeAlias = Callable[[User, RequestInfo], Awaitable[Decision]]
-"""The attributes are those of the request info: verb, group, resource, name, ... or a path."""
+    @property
+    def allowed(self) -> bool:
+        """Whether the request may go on."""
+        return self.verdict is Verdict.ALLOW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What a user may do in a namespace, as far as it can be told.
+    """What a user may do in a namespace, as far as authorizers can list it.
 
     resources   rules in the form of authorization.k8s.io/v1 ResourceRule
     paths       rules in the form of its NonResourceRule
+    incomplete  an authorizer cannot list all its rules; `error` says why
     """
 
     resources: Sequence[Mapping[str, Sequence[str]]] = ()
@@ -39,51 +53,12 @@ class Rules:
     error: str = ""
 
 
-RulesOf: TypeAlias = Callable[[User, str], Awaitable[Rules]]
-"""The rules for a user in a namespace."""
+class Authorizer(Protocol):
+    """Decides what users may do."""
 
-_ALLOWED = Decision(allowed=True)
-_REFUSED = Decision(allowed=False)
+    async def authorize(self, user: User, info: RequestInfo) -> Decision:
+        """Decide on one request. Its attributes are those of the request info: verb, group,
+        resource, subresource, namespace, name, or a path."""
 
-
-_PUBLIC = frozenset(("/healthz", "/livez", "/readyz", "/version", "/version/"))
-"""What everybody may read: the paths of kube-apiserver's role system:public-info-viewer."""
-
-
-async def allow_authenticated(user: User, info: RequestInfo) -> Decision:
-    """Everybody who says who they are may do everything; others may ask how the server is.
-
-    kube-apiserver refuses anonymous requests altogether when it allows everything else.
-    """
-    if UNAUTHENTICATED not in user.groups or (info.verb == "get" and info.path in _PUBLIC):
-        return _ALLOWED
-    return _REFUSED
-
-
-_EVERYTHING = Rules(
-    resources=[{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-    paths=[{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-)
-_PUBLIC_ONLY = Rules(paths=[{"verbs": ["get"], "nonResourceURLs": sorted(_PUBLIC)}])
-
-
-async def rules_of_authenticated(user: User, _namespace: str) -> Rules:
-    """What `allow_authenticated` allows."""
-    return _PUBLIC_ONLY if UNAUTHENTICATED in user.groups else _EVERYTHING
-
-
-def refusal(request: Request, decision: Decision) -> str:
-    """What a refused user is told, in kube-apiserver's words."""
-    info, name = request.info, request.user.name
-    if not info.is_resource_request:
-        return f'User "{name}" cannot {info.verb} path "{info.path}"' + _why(decision)
-    resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
-    where = f' in the namespace "{info.namespace}"' if info.namespace else " at the cluster scope"
-    return (
-        f'User "{name}" cannot {info.verb} resource "{resource}" in API group '
-        f'"{info.version.group}"{where}{_why(decision)}'
-    )
-
-
-def _why(decision: Decision) -> str:
-    return f": {decision.reason}" if decision.reason else ""
+    async def rules_for(self, user: User, namespace: str) -> Rules:
+        """List what the user may do in the namespace, for SelfSubjectRulesReview."""

@@ -1,6 +1,6 @@
 """Questions to the server that are answered and never stored: who is this, and who may do what.
 
-Every answer comes from the two seams, `Server.authentication` and `Server.authorize`; nothing
+Every answer comes from the two seams, `Server.authentication` and `Server.authorizer`; nothing
 here knows how they find out. Mirrors pkg/registry/authentication and pkg/registry/authorization
 of Kubernetes.
 """
@@ -16,6 +16,8 @@ from kapiserver.api.errors import FieldError, InvalidObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.objects import kind_of
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.authorization.authorizer import Verdict
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import decode_object, field_validation, place, read_body
 from kapiserver.apiserver.endpoints.field_managers import follow
@@ -23,7 +25,7 @@ from kapiserver.apiserver.endpoints.negotiation import Wanted
 from kapiserver.apiserver.endpoints.object_responses import answer_plain
 from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.errors import BadRequest
-from kapiserver.apiserver.request import Request, User
+from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.response import Answer
 from kapiserver.apiserver.target import target_of
@@ -134,8 +136,10 @@ def _subject(spec: Tree) -> User:
 
 
 async def _access(server: Server, question: Tree, user: User) -> Tree:
-    decision = await server.authorize(user, attributes(question["spec"]))
+    decision = await server.authorizer.authorize(user, attributes(question["spec"]))
     status: Tree = {"allowed": decision.allowed}
+    if decision.verdict is Verdict.DENY:
+        status["denied"] = True
     if decision.reason:
         status["reason"] = decision.reason
     return {**question, "status": status}
@@ -165,7 +169,7 @@ async def _self_subject_rules(server: Server, request: Request, question: Tree) 
     namespace = question["spec"].get("namespace")
     if not namespace:
         raise BadRequest("no namespace on request")
-    rules = await server.rules(request.user, namespace)
+    rules = await server.authorizer.rules_for(request.user, namespace)
     status: Tree = {
         "resourceRules": [dict(rule) for rule in rules.resources],
         "nonResourceRules": [dict(rule) for rule in rules.paths],

@@ -6,9 +6,10 @@ k8s.io/apiserver.
 
 from __future__ import annotations
 
+from kapiserver.apiserver.authentication.user import MASTERS
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import TooManyRequests
-from kapiserver.apiserver.request import MASTERS, Request
+from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
 
 _READING = ("get", "list", "watch")

@@ -20,17 +20,10 @@ from typing import Any, cast
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 
+from kapiserver.apiserver.authentication.user import ANONYMOUS, User
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge, ServerError
-from kapiserver.apiserver.request import (
-    ANONYMOUS,
-    Certificate,
-    Outcome,
-    Request,
-    User,
-    parse_query,
-    unquote_path,
-)
+from kapiserver.apiserver.request import Certificate, Outcome, Request, parse_query, unquote_path
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Headers, Response, StreamResponse
 from kapiserver.apiserver.serving.http_errors import BAD_REQUEST, Plain, fault_of

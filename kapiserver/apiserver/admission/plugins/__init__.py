@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import Forbidden
-from kapiserver.apiserver.request import User, Warnings
+from kapiserver.apiserver.request import Warnings
 from kapiserver.apiserver.target import Target
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE"]

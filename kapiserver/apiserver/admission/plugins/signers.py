@@ -27,6 +27,6 @@ async def may(server: Server, attributes: Attributes, verb: str, signer: str) ->
             name=name,
             is_item=True,
         )
-        if (await server.authorize(attributes.user, info)).allowed:
+        if (await server.authorizer.authorize(attributes.user, info)).allowed:
             return True
     return False

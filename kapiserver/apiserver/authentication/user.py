@@ -1,0 +1,26 @@
+"""Users and the groups that the server knows. Mirrors user.Info of k8s.io/apiserver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """The user of a request, as an authenticator found."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+MASTERS = "system:masters"
+
+ANONYMOUS = User(name="system:anonymous", groups=(UNAUTHENTICATED,))
+"""The user of a request without credentials."""
+UNSECURED = User(name="system:unsecured", groups=(MASTERS, AUTHENTICATED))
+"""The user of every request on the loopback port without TLS, which is off by default."""

@@ -1,0 +1,33 @@
+"""The error for a user who may not do something, in kube-apiserver's words.
+
+Mirrors endpoints/handlers/responsewriters/errors.go of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.errors import Forbidden
+from kapiserver.apiserver.request_info import RequestInfo
+
+
+def forbidden(user: User, info: RequestInfo, reason: str) -> Forbidden:
+    """Return the error for a request that no authorizer allowed."""
+    return Forbidden(
+        forbidden_message(user, info, reason),
+        resource=info.resource,
+        group=info.version.group,
+        name=info.name,
+    )
+
+
+def forbidden_message(user: User, info: RequestInfo, reason: str) -> str:
+    """Say who may not do what, and why if an authorizer gave a reason."""
+    suffix = f": {reason}" if reason else ""
+    if not info.is_resource_request:
+        return f'User "{user.name}" cannot {info.verb} path "{info.path}"{suffix}'
+    resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
+    scope = f' in the namespace "{info.namespace}"' if info.namespace else " at the cluster scope"
+    return (
+        f'User "{user.name}" cannot {info.verb} resource "{resource}" in API group '
+        f'"{info.version.group}"{scope}{suffix}'
+    )

@@ -1,0 +1,38 @@
+"""Several authorizers in order. Mirrors pkg/authorization/union of k8s.io/apiserver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.authorization.authorizer import Authorizer, Decision, Rules, Verdict
+from kapiserver.apiserver.request_info import RequestInfo
+
+
+class UnionAuthorizer:
+    """Asks each authorizer in turn until one allows or denies."""
+
+    def __init__(self, authorizers: Sequence[Authorizer]) -> None:
+        self._authorizers = tuple(authorizers)
+
+    async def authorize(self, user: User, info: RequestInfo) -> Decision:
+        """Return the first decision that is not NO_OPINION; otherwise NO_OPINION with the reasons
+        of all authorizers, one a line."""
+        reasons = []
+        for authorizer in self._authorizers:
+            decision = await authorizer.authorize(user, info)
+            if decision.verdict is not Verdict.NO_OPINION:
+                return decision
+            if decision.reason:
+                reasons.append(decision.reason)
+        return Decision(verdict=Verdict.NO_OPINION, reason="\n".join(reasons))
+
+    async def rules_for(self, user: User, namespace: str) -> Rules:
+        """Return the rules of all authorizers together."""
+        lists = [await each.rules_for(user, namespace) for each in self._authorizers]
+        return Rules(
+            resources=[rule for rules in lists for rule in rules.resources],
+            paths=[rule for rules in lists for rule in rules.paths],
+            incomplete=any(rules.incomplete for rules in lists),
+            error=", ".join(rules.error for rules in lists if rules.error),
+        )

@@ -29,22 +29,42 @@ def _param_ref(binding: Tree, now: datetime) -> str:
     return str(_SELECTOR(binding, now)) if reference.get("selector") is not None else UNSET
 
 
-_WEBHOOKS = Columns((NAME, Column("Webhooks", count("webhooks"), "How many.", type="integer"), AGE))
-_BINDING = Columns(
+_WEBHOOKS = Columns(
     (
         NAME,
-        Column("PolicyName", text("spec", "policyName"), "The policy."),
-        Column("ParamRef", _param_ref, "Its parameters."),
+        Column(
+            "Webhooks",
+            count("webhooks"),
+            "Number of webhooks in the configuration.",
+            type="integer",
+        ),
         AGE,
     )
 )
-_PARAM_KIND = Column("ParamKind", _param_kind, "The kind of its parameters.")
+_BINDING = Columns(
+    (
+        NAME,
+        Column("PolicyName", text("spec", "policyName"), "Name of the policy that is bound."),
+        Column(
+            "ParamRef",
+            _param_ref,
+            "Parameter object of the binding, or the selector that finds it.",
+        ),
+        AGE,
+    )
+)
+_PARAM_KIND = Column("ParamKind", _param_kind, "Kind of the policy's parameter objects.")
 
 COLUMNS: dict[str, Columns] = {
     "MutatingAdmissionPolicy": Columns(
         (
             NAME,
-            Column("Mutations", count("spec", "mutations"), "How many.", type="integer"),
+            Column(
+                "Mutations",
+                count("spec", "mutations"),
+                "Number of mutations in the policy.",
+                type="integer",
+            ),
             _PARAM_KIND,
             AGE,
         )
@@ -54,7 +74,12 @@ COLUMNS: dict[str, Columns] = {
     "ValidatingAdmissionPolicy": Columns(
         (
             NAME,
-            Column("Validations", count("spec", "validations"), "How many.", type="integer"),
+            Column(
+                "Validations",
+                count("spec", "validations"),
+                "Number of validations in the policy.",
+                type="integer",
+            ),
             _PARAM_KIND,
             AGE,
         )

@@ -30,19 +30,27 @@ COLUMNS = {
     "CustomResourceDefinition": Columns(
         (
             NAME,
-            Column("Scope", text("spec", "scope"), "Namespaced or Cluster."),
-            Column("Versions", _versions, "The versions that are served."),
+            Column("Scope", text("spec", "scope"), "Scope of the resource: Namespaced or Cluster."),
+            Column(
+                "Versions",
+                _versions,
+                "Versions that are served; (storage) marks the one that objects are stored in.",
+            ),
             Column(
                 "Created At",
                 text("metadata", "creationTimestamp"),
                 "When the definition was created.",
                 type="date",
             ),
-            Column("Group", text("spec", "group"), "The group.", priority=1),
-            Column("Kind", text("spec", "names", "kind"), "The kind.", priority=1),
-            Column("ShortNames", _short_names, "Shorter names for people.", priority=1),
+            Column("Group", text("spec", "group"), "API group of the resource.", priority=1),
+            Column("Kind", text("spec", "names", "kind"), "Kind of the objects.", priority=1),
+            Column("ShortNames", _short_names, "Short names of the resource.", priority=1),
             Column(
-                "Established", _established, "Whether it is served.", type="boolean", priority=1
+                "Established",
+                _established,
+                "Whether the resource is served.",
+                type="boolean",
+                priority=1,
             ),
         )
     )

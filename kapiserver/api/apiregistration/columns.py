@@ -28,8 +28,14 @@ COLUMNS: dict[str, Columns] = {
     "APIService": Columns(
         (
             NAME,
-            Column("Service", _service, "The service behind which the server is."),
-            Column("Available", _available, "Whether it answers."),
+            Column(
+                "Service",
+                _service,
+                "Service in front of the server, or Local for the API server itself.",
+            ),
+            Column(
+                "Available", _available, "Whether the server is available, with the reason if not."
+            ),
             AGE,
         )
     ),

@@ -24,9 +24,9 @@ COLUMNS: dict[str, Columns] = {
             Column(
                 "CommonEncodingVersion",
                 text("status", "commonEncodingVersion", empty=UNSET),
-                "What all servers write.",
+                "Version in which all API servers write, if they agree.",
             ),
-            Column("StorageVersions", _versions, "What each server writes."),
+            Column("StorageVersions", _versions, "Version in which each API server writes."),
             AGE,
         )
     ),

@@ -52,8 +52,8 @@ COLUMNS: dict[str, Columns] = {
     "ControllerRevision": Columns(
         (
             NAME,
-            Column("Controller", _controller, "Whose past state it is."),
-            Column("Revision", number("revision"), "Which past state it is, counted."),
+            Column("Controller", _controller, "Controller that owns the revision."),
+            Column("Revision", number("revision"), "Number of the revision; higher is newer."),
             AGE,
         )
     ),
@@ -63,34 +63,34 @@ COLUMNS: dict[str, Columns] = {
             Column(
                 "Desired",
                 number("status", "desiredNumberScheduled"),
-                "Nodes that should run a pod.",
+                "Number of nodes that should run a pod.",
                 type="integer",
             ),
             Column(
                 "Current",
                 number("status", "currentNumberScheduled"),
-                "Of these, nodes that run one.",
+                "Number of nodes that should run a pod and do.",
                 type="integer",
             ),
             Column(
                 "Ready",
                 number("status", "numberReady"),
-                "Nodes whose pod is ready.",
+                "Number of nodes whose pod is ready.",
                 type="integer",
             ),
             Column(
                 "Up-to-date",
                 number("status", "updatedNumberScheduled"),
-                "Nodes whose pod is of the template.",
+                "Number of nodes whose pod has the current template.",
                 type="integer",
             ),
             Column(
                 "Available",
                 number("status", "numberAvailable"),
-                "Nodes whose pod is ready for a while.",
+                "Number of nodes whose pod has been ready for minReadySeconds.",
                 type="integer",
             ),
-            Column("Node Selector", _node_selector, "Labels of the nodes it is for."),
+            Column("Node Selector", _node_selector, "Labels of the nodes that run the pods."),
             AGE,
             *_OF_PODS,
             selector_column("spec", "selector"),
@@ -99,21 +99,33 @@ COLUMNS: dict[str, Columns] = {
     "Deployment": Columns(
         (
             NAME,
-            Column("Ready", _ready, "Ready pods of all that are wanted."),
-            Column("Up-to-date", number("status", "updatedReplicas"), "Pods of the template."),
-            Column("Available", number("status", "availableReplicas"), "Pods ready for a while."),
+            Column("Ready", _ready, "Number of ready pods and number of desired pods."),
+            Column(
+                "Up-to-date",
+                number("status", "updatedReplicas"),
+                "Number of pods that have the current template.",
+            ),
+            Column(
+                "Available",
+                number("status", "availableReplicas"),
+                "Number of pods that have been ready for minReadySeconds.",
+            ),
             AGE,
             *_OF_PODS,
-            Column("Selector", _selector, "Labels of its pods.", priority=1),
+            Column("Selector", _selector, "Label selector of the pods.", priority=1),
         )
     ),
     "ReplicaSet": Columns(
         (
             NAME,
-            Column("Desired", number("spec", "replicas"), "Pods wanted.", type="integer"),
-            Column("Current", number("status", "replicas"), "Pods there are.", type="integer"),
             Column(
-                "Ready", number("status", "readyReplicas"), "Pods that are ready.", type="integer"
+                "Desired", number("spec", "replicas"), "Number of desired pods.", type="integer"
+            ),
+            Column(
+                "Current", number("status", "replicas"), "Number of existing pods.", type="integer"
+            ),
+            Column(
+                "Ready", number("status", "readyReplicas"), "Number of ready pods.", type="integer"
             ),
             AGE,
             *_OF_PODS,
@@ -123,7 +135,7 @@ COLUMNS: dict[str, Columns] = {
     "StatefulSet": Columns(
         (
             NAME,
-            Column("Ready", _ready, "Ready pods of all that are wanted."),
+            Column("Ready", _ready, "Number of ready pods and number of desired pods."),
             AGE,
             *_OF_PODS,
         )

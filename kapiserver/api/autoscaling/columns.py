@@ -77,19 +77,34 @@ COLUMNS: dict[str, Columns] = {
     "HorizontalPodAutoscaler": Columns(
         (
             NAME,
-            Column("Reference", _reference, "What it scales."),
-            Column("Targets", _targets, "Metrics as they are and as they should be."),
-            Column("MinPods", _min_pods, "The fewest pods there may be."),
-            Column("MaxPods", number("spec", "maxReplicas"), "The most pods there may be."),
-            Column("Replicas", number("status", "currentReplicas"), "Pods there are."),
+            Column("Reference", _reference, "Kind and name of the object that is scaled."),
+            Column("Targets", _targets, "Current and target value of each metric."),
+            Column("MinPods", _min_pods, "Smallest number of pods that the autoscaler may set."),
+            Column(
+                "MaxPods",
+                number("spec", "maxReplicas"),
+                "Largest number of pods that the autoscaler may set.",
+            ),
+            Column(
+                "Replicas",
+                number("status", "currentReplicas"),
+                "Number of pods that the autoscaler last observed.",
+            ),
             AGE,
         )
     ),
     "Scale": Columns(
         (
             Column("Name", NAME.cell, NAME.description),
-            Column("Desired", number("spec", "replicas"), "Pods wanted.", type="integer"),
-            Column("Available", number("status", "replicas"), "Pods there are.", type="integer"),
+            Column(
+                "Desired", number("spec", "replicas"), "Number of desired pods.", type="integer"
+            ),
+            Column(
+                "Available",
+                number("status", "replicas"),
+                "Number of existing pods.",
+                type="integer",
+            ),
             AGE,
         )
     ),

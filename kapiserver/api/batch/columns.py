@@ -74,13 +74,16 @@ COLUMNS: dict[str, Columns] = {
     "CronJob": Columns(
         (
             NAME,
-            Column("Schedule", text("spec", "schedule"), "When, in the form of cron."),
+            Column("Schedule", text("spec", "schedule"), "Schedule in cron format."),
+            Column("Timezone", text("spec", "timeZone", empty=NONE), "Time zone of the schedule."),
             Column(
-                "Timezone", text("spec", "timeZone", empty=NONE), "The time zone of the schedule."
+                "Suspend",
+                _suspend,
+                "Whether the start of further jobs is suspended.",
+                type="boolean",
             ),
-            Column("Suspend", _suspend, "Whether no new jobs start.", type="boolean"),
-            Column("Active", _active, "Jobs that run.", type="integer"),
-            Column("Last Schedule", _last, "Time since a job was last due."),
+            Column("Active", _active, "Number of running jobs.", type="integer"),
+            Column("Last Schedule", _last, "Time since a job was last scheduled."),
             AGE,
             *of_pods("spec", "jobTemplate", "spec", "template"),
             selector_column("spec", "jobTemplate", "spec", "selector"),
@@ -89,9 +92,17 @@ COLUMNS: dict[str, Columns] = {
     "Job": Columns(
         (
             NAME,
-            Column("Status", _status, "The state of the job in a word."),
-            Column("Completions", _completions, "Pods that succeeded of all that must."),
-            Column("Duration", _duration, "How long it took, or takes."),
+            Column(
+                "Status",
+                _status,
+                "State of the job: Complete, Failed, Running, Suspended or Terminating.",
+            ),
+            Column(
+                "Completions",
+                _completions,
+                "Number of succeeded pods and number of required completions.",
+            ),
+            Column("Duration", _duration, "How long the job ran, or has run so far."),
             AGE,
             *of_pods("spec", "template"),
             selector_column("spec", "selector"),

@@ -46,7 +46,9 @@ def _annotations(request: Tree, _: datetime) -> str:
     return labels_text(value_at(request, "spec", "unverifiedUserAnnotations"))
 
 
-_SIGNER = Column("SignerName", text("spec", "signerName", empty=NONE), "Who signs.")
+_SIGNER = Column(
+    "SignerName", text("spec", "signerName", empty=NONE), "Signer that the object is for."
+)
 
 COLUMNS: dict[str, Columns] = {
     "CertificateSigningRequest": Columns(
@@ -54,21 +56,35 @@ COLUMNS: dict[str, Columns] = {
             NAME,
             AGE,
             _SIGNER,
-            Column("Requestor", text("spec", "username"), "Who asked."),
-            Column("RequestedDuration", _duration, "How long the certificate shall be good."),
-            Column("Condition", _condition, "What was decided."),
+            Column("Requestor", text("spec", "username"), "User who made the request."),
+            Column("RequestedDuration", _duration, "Requested lifetime of the certificate."),
+            Column(
+                "Condition",
+                _condition,
+                "Decision about the request and whether the certificate is issued.",
+            ),
         )
     ),
     "ClusterTrustBundle": Columns((NAME, _SIGNER)),
     "PodCertificateRequest": Columns(
         (
             NAME,
-            Column("PodName", text("spec", "podName"), "The pod."),
-            Column("ServiceAccountName", text("spec", "serviceAccountName"), "Its account."),
-            Column("NodeName", text("spec", "nodeName"), "Its node."),
-            Column("SignerName", text("spec", "signerName"), "Who signs."),
-            Column("State", _state, "What was decided."),
-            Column("UnverifiedUserAnnotations", _annotations, "What its user added."),
+            Column(
+                "PodName", text("spec", "podName"), "Name of the pod that the certificate is for."
+            ),
+            Column(
+                "ServiceAccountName",
+                text("spec", "serviceAccountName"),
+                "Service account of the pod.",
+            ),
+            Column("NodeName", text("spec", "nodeName"), "Node that the pod runs on."),
+            Column("SignerName", text("spec", "signerName"), "Signer that the request is for."),
+            Column("State", _state, "State of the request, such as Issued, Denied or Failed."),
+            Column(
+                "UnverifiedUserAnnotations",
+                _annotations,
+                "Annotations that the pod's author passes to the signer; not verified.",
+            ),
         )
     ),
 }

@@ -6,15 +6,31 @@ from kapiserver.api.columns import AGE, NAME, Column, Columns, text
 
 COLUMNS: dict[str, Columns] = {
     "Lease": Columns(
-        (NAME, Column("Holder", text("spec", "holderIdentity"), "Who holds it."), AGE)
+        (
+            NAME,
+            Column(
+                "Holder",
+                text("spec", "holderIdentity"),
+                "Identity of the current holder of the lease.",
+            ),
+            AGE,
+        )
     ),
     "LeaseCandidate": Columns(
         (
             NAME,
-            Column("LeaseName", text("spec", "leaseName"), "The lease it would take."),
-            Column("BinaryVersion", text("spec", "binaryVersion"), "The version of the program."),
             Column(
-                "EmulationVersion", text("spec", "emulationVersion"), "The version it behaves like."
+                "LeaseName",
+                text("spec", "leaseName"),
+                "Name of the lease that the candidate is for.",
+            ),
+            Column(
+                "BinaryVersion", text("spec", "binaryVersion"), "Version of the candidate's binary."
+            ),
+            Column(
+                "EmulationVersion",
+                text("spec", "emulationVersion"),
+                "Version that the candidate emulates.",
             ),
             AGE,
         )

@@ -174,55 +174,80 @@ COLUMNS: dict[str, Columns] = {
     "ComponentStatus": Columns(
         (
             NAME,
-            Column("Status", _health, "Whether it is healthy."),
-            Column("Message", _healthy("message"), "What it said."),
-            Column("Error", _healthy("error"), "Why it said nothing."),
+            Column("Status", _health, "Whether the component is healthy."),
+            Column("Message", _healthy("message"), "Message of the health check."),
+            Column("Error", _healthy("error"), "Error of the health check, if it failed."),
         )
     ),
     "ConfigMap": Columns(
-        (NAME, Column("Data", _count("data", "binaryData"), "Number of entries."), AGE)
+        (NAME, Column("Data", _count("data", "binaryData"), "Number of entries in the data."), AGE)
     ),
     "Event": Columns(
         (
-            Column("Last Seen", _last_seen, "Time since it was last seen."),
-            Column("Type", text("type"), "Normal or Warning."),
-            Column("Reason", text("reason"), "Why, in one word for programs."),
-            Column("Object", _target, "The object it is about."),
+            Column("Last Seen", _last_seen, "Time since the event was last seen."),
+            Column("Type", text("type"), "Type of the event: Normal or Warning."),
+            Column("Reason", text("reason"), "CamelCase reason of the event."),
+            Column("Object", _target, "Object that the event is about."),
             Column(
                 "Subobject",
                 text("involvedObject", "fieldPath"),
-                "The part of the object it is about.",
+                "Part of the object that the event is about.",
                 priority=1,
             ),
-            Column("Source", _source, "Who reported it.", priority=1),
+            Column("Source", _source, "Component and node that reported the event.", priority=1),
             Column(
                 "Message",
                 lambda event, _: (event.get("message") or "").strip(),
-                "Why, for people.",
+                "Description of the event.",
             ),
-            Column("First Seen", _first_seen, "Time since it was first seen.", priority=1),
-            Column("Count", _times, "How often it was seen.", priority=1),
+            Column("First Seen", _first_seen, "Time since the event was first seen.", priority=1),
+            Column("Count", _times, "How often the event was seen.", priority=1),
             Column("Name", name, NAME.description, format="name", priority=1),
         )
     ),
     "Namespace": Columns(
-        (NAME, Column("Status", text("status", "phase"), "Active or Terminating."), AGE)
+        (
+            NAME,
+            Column(
+                "Status", text("status", "phase"), "Phase of the namespace: Active or Terminating."
+            ),
+            AGE,
+        )
     ),
     "Node": Columns(
         (
             NAME,
-            Column("Status", _node_status, "Whether it takes pods."),
-            Column("Roles", _roles, "Roles that its labels give it."),
+            Column("Status", _node_status, "Whether the node is ready and accepts pods."),
+            Column("Roles", _roles, "Roles of the node, from its labels."),
             AGE,
-            Column("Version", _node_info("kubeletVersion", empty=""), "Version of its kubelet."),
-            Column("Internal-IP", _address("InternalIP"), "Address in the cluster.", priority=1),
-            Column("External-IP", _address("ExternalIP"), "Address from outside.", priority=1),
-            Column("OS-Image", _node_info("osImage"), "Its operating system.", priority=1),
-            Column("Kernel-Version", _node_info("kernelVersion"), "Its kernel.", priority=1),
+            Column(
+                "Version", _node_info("kubeletVersion", empty=""), "Kubelet version of the node."
+            ),
+            Column(
+                "Internal-IP",
+                _address("InternalIP"),
+                "Address of the node inside of the cluster.",
+                priority=1,
+            ),
+            Column(
+                "External-IP",
+                _address("ExternalIP"),
+                "Address of the node outside of the cluster.",
+                priority=1,
+            ),
+            Column(
+                "OS-Image", _node_info("osImage"), "Operating system image of the node.", priority=1
+            ),
+            Column(
+                "Kernel-Version",
+                _node_info("kernelVersion"),
+                "Kernel version of the node.",
+                priority=1,
+            ),
             Column(
                 "Container-Runtime",
                 _node_info("containerRuntimeVersion"),
-                "What runs its containers.",
+                "Container runtime of the node and its version.",
                 priority=1,
             ),
         )
@@ -234,33 +259,58 @@ COLUMNS: dict[str, Columns] = {
         (
             NAME,
             Column(
-                "Request", _used(lambda name: not name.startswith("limits.")), "Use of requests."
+                "Request",
+                _used(lambda name: not name.startswith("limits.")),
+                "Used and allowed amount of each resource, limits excepted.",
             ),
-            Column("Limit", _used(lambda name: name.startswith("limits.")), "Use of limits."),
+            Column(
+                "Limit",
+                _used(lambda name: name.startswith("limits.")),
+                "Used and allowed amount of each limit.",
+            ),
             AGE,
         )
     ),
     "Secret": Columns(
         (
             NAME,
-            Column("Type", text("type"), "What the entries are for."),
-            Column("Data", _count("data"), "Number of entries."),
+            Column("Type", text("type"), "Type of the secret, which says what keys it has."),
+            Column("Data", _count("data"), "Number of entries in the data."),
             AGE,
         )
     ),
     "Service": Columns(
         (
             NAME,
-            Column("Type", text("spec", "type"), "How it is reached."),
-            Column("Cluster-IP", _cluster_ip, "Address in the cluster."),
-            Column("External-IP", _external_ip, "Addresses from outside."),
-            Column("Port(s)", _ports, "Ports, with the nodes' ports where there are any."),
+            Column(
+                "Type",
+                text("spec", "type"),
+                "Type of the service: ClusterIP, NodePort, LoadBalancer or ExternalName.",
+            ),
+            Column("Cluster-IP", _cluster_ip, "Address of the service inside of the cluster."),
+            Column(
+                "External-IP",
+                _external_ip,
+                "Addresses of the service outside of the cluster, or its external name.",
+            ),
+            Column("Port(s)", _ports, "Ports of the service, with node ports and protocol."),
             AGE,
-            Column("Selector", _selector, "Labels of the pods behind it.", priority=1),
+            Column(
+                "Selector",
+                _selector,
+                "Label selector of the pods that serve the requests.",
+                priority=1,
+            ),
         )
     ),
     "ServiceAccount": Columns(
-        (NAME, Column("Secrets", _count("secrets"), "Number of secrets it may use."), AGE)
+        (
+            NAME,
+            Column(
+                "Secrets", _count("secrets"), "Number of secrets that pods of the account may use."
+            ),
+            AGE,
+        )
     ),
     **CONTROLLER_COLUMNS,
 }

@@ -51,26 +51,30 @@ def _labels(template: Tree, _: datetime) -> str:
 
 CONTROLLER_COLUMNS: dict[str, Columns] = {
     "Endpoints": Columns(
-        (NAME, Column("Endpoints", _endpoints, "Addresses and ports that are ready."), AGE)
+        (NAME, Column("Endpoints", _endpoints, "Ready addresses and their ports."), AGE)
     ),
     "PodTemplate": Columns(
         (
             NAME,
             *(replace(column, priority=0) for column in of_pods("template")),
-            Column("Pod Labels", _labels, "Labels of its pods."),
+            Column("Pod Labels", _labels, "Labels of the pods."),
         )
     ),
     "ReplicationController": Columns(
         (
             NAME,
-            Column("Desired", number("spec", "replicas"), "Pods wanted.", type="integer"),
-            Column("Current", number("status", "replicas"), "Pods there are.", type="integer"),
             Column(
-                "Ready", number("status", "readyReplicas"), "Pods that are ready.", type="integer"
+                "Desired", number("spec", "replicas"), "Number of desired pods.", type="integer"
+            ),
+            Column(
+                "Current", number("status", "replicas"), "Number of existing pods.", type="integer"
+            ),
+            Column(
+                "Ready", number("status", "readyReplicas"), "Number of ready pods.", type="integer"
             ),
             AGE,
             *of_pods("spec", "template"),
-            Column("Selector", _selector, "Labels of its pods.", priority=1),
+            Column("Selector", _selector, "Label selector of the pods.", priority=1),
         )
     ),
 }

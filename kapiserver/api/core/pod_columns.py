@@ -153,19 +153,30 @@ def _row_conditions(pod: Tree) -> list[Tree]:
 POD_COLUMNS = Columns(
     (
         NAME,
-        Column("Ready", _ready, "Ready containers of all that are to run."),
-        Column("Status", lambda pod, _: _summary(pod).reason, "The state of the pod in a word."),
-        Column("Restarts", _restarts, "How often containers were restarted, and when last."),
+        Column("Ready", _ready, "Number of ready containers and number of containers."),
+        Column(
+            "Status", lambda pod, _: _summary(pod).reason, "State of the pod and its containers."
+        ),
+        Column(
+            "Restarts", _restarts, "Number of container restarts, and the time since the last one."
+        ),
         AGE,
-        Column("IP", _ip, "Address of the pod.", priority=1),
-        Column("Node", text("spec", "nodeName", empty=NONE), "Node it runs on.", priority=1),
+        Column("IP", _ip, "IP address of the pod.", priority=1),
+        Column(
+            "Node", text("spec", "nodeName", empty=NONE), "Node that the pod runs on.", priority=1
+        ),
         Column(
             "Nominated Node",
             text("status", "nominatedNodeName", empty=NONE),
-            "Node that is being cleared for it.",
+            "Node that is being freed for the pod by preemption.",
             priority=1,
         ),
-        Column("Readiness Gates", _gates, "True conditions of those it waits for.", priority=1),
+        Column(
+            "Readiness Gates",
+            _gates,
+            "Number of readiness gates that are true and number of gates.",
+            priority=1,
+        ),
     ),
     _row_conditions,
 )

@@ -60,35 +60,35 @@ def _claim_modes(claim: Tree, _: datetime) -> str:
     return access_modes(value_at(claim, "status", "accessModes")) if _is_bound(claim) else ""
 
 
-_CLASS = Column("StorageClass", _class, "The sort of storage.")
+_CLASS = Column("StorageClass", _class, "Storage class of the volume.")
 _ATTRIBUTES = Column(
     "VolumeAttributesClass",
     text("spec", "volumeAttributesClassName", empty=UNSET),
-    "Attributes that can change while it is in use.",
+    "Class of the volume's changeable attributes.",
 )
 _MODE = Column(
     "VolumeMode",
     text("spec", "volumeMode", empty=UNSET),
-    "File system or block device.",
+    "Mode of the volume: Filesystem or Block.",
     priority=1,
 )
-_STATUS = Column("Status", _phase, "How far it has come.")
+_STATUS = Column("Status", _phase, "Phase, such as Pending, Available, Bound or Lost.")
 
 VOLUME_COLUMNS = Columns(
     (
         NAME,
-        Column("Capacity", _size, "Its size."),
-        Column("Access Modes", _volume_modes, "How it may be mounted."),
+        Column("Capacity", _size, "Capacity of the volume."),
+        Column("Access Modes", _volume_modes, "Access modes of the volume."),
         Column(
             "Reclaim Policy",
             text("spec", "persistentVolumeReclaimPolicy"),
-            "What becomes of it when its claim goes.",
+            "What happens to the volume once its claim is deleted.",
         ),
         _STATUS,
-        Column("Claim", _claim_of, "The claim it is bound to."),
+        Column("Claim", _claim_of, "Claim that the volume is bound to."),
         _CLASS,
         _ATTRIBUTES,
-        Column("Reason", text("status", "reason"), "Why it is in this status."),
+        Column("Reason", text("status", "reason"), "Reason for the volume's status."),
         AGE,
         _MODE,
     )
@@ -97,9 +97,9 @@ CLAIM_COLUMNS = Columns(
     (
         NAME,
         _STATUS,
-        Column("Volume", text("spec", "volumeName"), "The volume it is bound to."),
-        Column("Capacity", _claimed, "The size it got."),
-        Column("Access Modes", _claim_modes, "How it may be mounted."),
+        Column("Volume", text("spec", "volumeName"), "Volume that the claim is bound to."),
+        Column("Capacity", _claimed, "Capacity of the bound volume."),
+        Column("Access Modes", _claim_modes, "Access modes of the bound volume."),
         _CLASS,
         _ATTRIBUTES,
         AGE,

@@ -31,9 +31,11 @@ COLUMNS: dict[str, Columns] = {
     "EndpointSlice": Columns(
         (
             NAME,
-            Column("AddressType", text("addressType"), "IPv4, IPv6 or FQDN."),
-            Column("Ports", _ports, "The ports of all endpoints."),
-            Column("Endpoints", _endpoints, "The addresses."),
+            Column(
+                "AddressType", text("addressType"), "Type of the addresses: IPv4, IPv6 or FQDN."
+            ),
+            Column("Ports", _ports, "Ports of the endpoints."),
+            Column("Endpoints", _endpoints, "Addresses of the endpoints."),
             AGE,
         )
     ),

@@ -40,30 +40,38 @@ COLUMNS: dict[str, Columns] = {
             Column(
                 "PriorityLevel",
                 text("spec", "priorityLevelConfiguration", "name"),
-                "The level of its requests.",
+                "Priority level of the requests that match.",
             ),
             Column(
                 "MatchingPrecedence",
                 number("spec", "matchingPrecedence"),
-                "Which is looked at first; the smaller.",
+                "Order in which schemas are matched; the lowest number comes first.",
             ),
             Column(
                 "DistinguisherMethod",
                 text("spec", "distinguisherMethod", "type", empty=NONE),
-                "What tells its flows apart.",
+                "What separates requests into flows: ByUser, ByNamespace or nothing.",
             ),
             AGE,
-            Column("MissingPL", _missing_level, "Whether its level is not there."),
+            Column("MissingPL", _missing_level, "Whether the priority level does not exist."),
         )
     ),
     "PriorityLevelConfiguration": Columns(
         (
             NAME,
-            Column("Type", text("spec", "type"), "Limited or Exempt."),
-            Column("NominalConcurrencyShares", _shares, "Its share of the server."),
-            Column("Queues", _queuing("queues"), "How many queues."),
-            Column("HandSize", _queuing("handSize"), "Queues that one flow may use."),
-            Column("QueueLengthLimit", _queuing("queueLengthLimit"), "Requests in a queue."),
+            Column("Type", text("spec", "type"), "Type of the level: Limited or Exempt."),
+            Column(
+                "NominalConcurrencyShares",
+                _shares,
+                "Share of the server's concurrency that the level has.",
+            ),
+            Column("Queues", _queuing("queues"), "Number of queues of the level."),
+            Column("HandSize", _queuing("handSize"), "Number of queues that one flow can use."),
+            Column(
+                "QueueLengthLimit",
+                _queuing("queueLengthLimit"),
+                "Largest number of requests in each queue.",
+            ),
             AGE,
         )
     ),

@@ -100,9 +100,13 @@ def _message(eviction: Tree, _: datetime) -> str:
     return (_report(eviction).get("message") or "").strip() or UNSET
 
 
-_TARGET = Column("Target", text("spec", "target", "pod", "name", empty=UNSET), "What goes.")
-_TARGET_TYPE = Column("Target Type", _target_type, "What it is.")
-_STATUS = Column("Status", _status, "How far it has come.")
+_TARGET = Column(
+    "Target", text("spec", "target", "pod", "name", empty=UNSET), "Name of the object to evict."
+)
+_TARGET_TYPE = Column("Target Type", _target_type, "Type of the object to evict.")
+_STATUS = Column(
+    "Status", _status, "State of the eviction: Pending, Progressing, TargetEvicted or Failed."
+)
 
 COLUMNS: dict[str, Columns] = {
     "Eviction": Columns(
@@ -111,13 +115,24 @@ COLUMNS: dict[str, Columns] = {
             _TARGET,
             _TARGET_TYPE,
             _STATUS,
-            Column("Active Responder", _responder, "Who answers now."),
-            Column("Responder Status", _responder_status, "How far they have come."),
-            Column("Responder Expected Finish", _finish, "When they will be done."),
-            Column("Requesters", _requesters, "Who asked."),
+            Column("Active Responder", _responder, "Responder that is handling the eviction."),
+            Column(
+                "Responder Status", _responder_status, "State that the active responder reports."
+            ),
+            Column(
+                "Responder Expected Finish", _finish, "When the active responder expects to finish."
+            ),
+            Column("Requesters", _requesters, "Requesters of the eviction."),
             AGE,
-            Column("Responder Heartbeat", _heartbeat, "When they were last heard.", priority=1),
-            Column("Responder Status Message", _message, "What they say.", priority=1),
+            Column(
+                "Responder Heartbeat",
+                _heartbeat,
+                "Time since the active responder last reported.",
+                priority=1,
+            ),
+            Column(
+                "Responder Status Message", _message, "Message of the active responder.", priority=1
+            ),
         )
     ),
     "EvictionRequest": Columns(
@@ -126,8 +141,10 @@ COLUMNS: dict[str, Columns] = {
             _TARGET,
             _TARGET_TYPE,
             _STATUS,
-            Column("Requester", text("spec", "requester"), "Who wants it."),
-            Column("Intent", text("spec", "intent"), "Whether they still do."),
+            Column("Requester", text("spec", "requester"), "Name of the requester."),
+            Column(
+                "Intent", text("spec", "intent"), "Whether the requester still wants the eviction."
+            ),
             AGE,
         )
     ),

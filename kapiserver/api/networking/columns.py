@@ -59,29 +59,39 @@ def _parent(ip_address: Tree, _: datetime) -> str:
 
 
 COLUMNS: dict[str, Columns] = {
-    "IPAddress": Columns((NAME, Column("ParentRef", _parent, "The object that took it."))),
+    "IPAddress": Columns((NAME, Column("ParentRef", _parent, "Object that uses the address."))),
     "Ingress": Columns(
         (
             NAME,
-            Column(
-                "Class", text("spec", "ingressClassName", empty=NONE), "The class that serves it."
-            ),
-            Column("Hosts", _hosts, "The hosts it leads from."),
-            Column("Address", _addresses, "The addresses it is reached at."),
-            Column("Ports", _ports, "Ports with TLS, without or both."),
+            Column("Class", text("spec", "ingressClassName", empty=NONE), "Class of the ingress."),
+            Column("Hosts", _hosts, "Hosts of the rules."),
+            Column("Address", _addresses, "Addresses of the load balancer."),
+            Column("Ports", _ports, "Ports that the ingress is served on."),
             AGE,
         )
     ),
     "IngressClass": Columns(
         (
             Column("Name", _class_name, NAME.description, format="name"),
-            Column("Controller", text("spec", "controller"), "Who serves its ingresses."),
-            Column("Parameters", _parameters, "Settings for the controller."),
+            Column(
+                "Controller",
+                text("spec", "controller"),
+                "Controller that handles ingresses of the class.",
+            ),
+            Column("Parameters", _parameters, "Object with the parameters of the controller."),
             AGE,
         )
     ),
     "NetworkPolicy": Columns(
-        (NAME, Column("Pod-Selector", selector("spec", "podSelector"), "The pods it is for."), AGE)
+        (
+            NAME,
+            Column(
+                "Pod-Selector",
+                selector("spec", "podSelector"),
+                "Label selector of the pods that the policy applies to.",
+            ),
+            AGE,
+        )
     ),
-    "ServiceCIDR": Columns((NAME, Column("CIDRs", _cidrs, "One range for each family."), AGE)),
+    "ServiceCIDR": Columns((NAME, Column("CIDRs", _cidrs, "Ranges of addresses."), AGE)),
 }

@@ -6,6 +6,12 @@ from kapiserver.api.columns import AGE, NAME, Column, Columns, text
 
 COLUMNS: dict[str, Columns] = {
     "RuntimeClass": Columns(
-        (NAME, Column("Handler", text("handler"), "What nodes call the runtime."), AGE)
+        (
+            NAME,
+            Column(
+                "Handler", text("handler"), "Handler in the node's container runtime configuration."
+            ),
+            AGE,
+        )
     ),
 }

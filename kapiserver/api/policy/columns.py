@@ -21,12 +21,20 @@ COLUMNS: dict[str, Columns] = {
     "PodDisruptionBudget": Columns(
         (
             NAME,
-            Column("Min Available", _amount("minAvailable"), "How many pods must stay."),
-            Column("Max Unavailable", _amount("maxUnavailable"), "How many may be missing."),
+            Column(
+                "Min Available",
+                _amount("minAvailable"),
+                "Number or percentage of pods that must stay available.",
+            ),
+            Column(
+                "Max Unavailable",
+                _amount("maxUnavailable"),
+                "Number or percentage of pods that may be unavailable.",
+            ),
             Column(
                 "Allowed Disruptions",
                 number("status", "disruptionsAllowed"),
-                "How many pods may go now.",
+                "Number of pods that may be evicted now.",
                 type="integer",
             ),
             AGE,

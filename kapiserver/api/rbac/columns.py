@@ -34,11 +34,11 @@ def _accounts(binding: Tree, _: datetime) -> str:
 _BINDING = Columns(
     (
         NAME,
-        Column("Role", _role, "The role that is given."),
+        Column("Role", _role, "Role that is granted."),
         AGE,
-        Column("Users", _subjects("User"), "Users that have it.", priority=1),
-        Column("Groups", _subjects("Group"), "Groups that have it.", priority=1),
-        Column("ServiceAccounts", _accounts, "Service accounts that have it.", priority=1),
+        Column("Users", _subjects("User"), "Users that receive the role.", priority=1),
+        Column("Groups", _subjects("Group"), "Groups that receive the role.", priority=1),
+        Column("ServiceAccounts", _accounts, "Service accounts that receive the role.", priority=1),
     )
 )
 

@@ -70,35 +70,45 @@ COLUMNS: dict[str, Columns] = {
     "DeviceTaintRule": Columns(
         (
             NAME,
-            Column("Key", text("spec", "taint", "key"), "What the taint is about."),
-            Column("Value", text("spec", "taint", "value"), "Its value."),
-            Column("Effect", text("spec", "taint", "effect"), "What it does."),
-            Column("TimeAdded", _added, "Since when."),
+            Column("Key", text("spec", "taint", "key"), "Key of the taint."),
+            Column("Value", text("spec", "taint", "value"), "Value of the taint."),
+            Column(
+                "Effect", text("spec", "taint", "effect"), "Effect of the taint on claims and pods."
+            ),
+            Column("TimeAdded", _added, "Time since the taint was added."),
             AGE,
         )
     ),
-    "ResourceClaim": Columns((NAME, Column("State", _state, "Whether it got devices."), AGE)),
+    "ResourceClaim": Columns(
+        (NAME, Column("State", _state, "Whether the claim is allocated and reserved."), AGE)
+    ),
     "ResourceClaimTemplate": Columns((NAME, AGE)),
     "ResourcePoolStatusRequest": Columns(
         (
             NAME,
-            Column("Driver", text("spec", "driver"), "The driver."),
-            Column("Total", _sum("totalDevices"), "All devices."),
-            Column("Available", _sum("availableDevices"), "Those that are free."),
-            Column("Allocated", _sum("allocatedDevices"), "Those that are taken."),
-            Column("Unavailable", _sum("unavailableDevices"), "Those that cannot be used."),
-            Column("Errors", _errors, "Pools that are not well formed."),
-            Column("Pools", number("status", "poolCount"), "All pools.", type="integer"),
-            Column("Status", _request_status, "How far it has come."),
-            Column("Completed", _completed, "Since when."),
+            Column("Driver", text("spec", "driver"), "Driver of the pools."),
+            Column("Total", _sum("totalDevices"), "Number of devices in the pools."),
+            Column(
+                "Available", _sum("availableDevices"), "Number of devices that can be allocated."
+            ),
+            Column("Allocated", _sum("allocatedDevices"), "Number of devices that are allocated."),
+            Column(
+                "Unavailable",
+                _sum("unavailableDevices"),
+                "Number of devices that cannot be allocated.",
+            ),
+            Column("Errors", _errors, "Number of pools with validation errors."),
+            Column("Pools", number("status", "poolCount"), "Number of pools.", type="integer"),
+            Column("Status", _request_status, "State of the request."),
+            Column("Completed", _completed, "Time since the request was completed."),
         )
     ),
     "ResourceSlice": Columns(
         (
             NAME,
-            Column("Node", text("spec", "nodeName"), "The node that has the devices."),
-            Column("Driver", text("spec", "driver"), "Whose devices these are."),
-            Column("Pool", text("spec", "pool", "name"), "The pool they are in."),
+            Column("Node", text("spec", "nodeName"), "Node that can access the devices."),
+            Column("Driver", text("spec", "driver"), "Driver that publishes the devices."),
+            Column("Pool", text("spec", "pool", "name"), "Pool that the devices belong to."),
             AGE,
         )
     ),

@@ -27,31 +27,44 @@ def _status(group: Tree, _: datetime) -> str:
     return found
 
 
-_POLICY = Column("Policy", _policy, "Whether all are placed or none.")
+_POLICY = Column("Policy", _policy, "Scheduling policy of the group: Basic or Gang.")
 _WORKLOAD = Column(
     "Workload",
     text("spec", "workloadRef", "workloadName", empty=NONE),
-    "The workload it comes from.",
+    "Workload that the group was made from.",
 )
 
 COLUMNS: dict[str, Columns] = {
     "CompositePodGroup": Columns((NAME, _POLICY, _WORKLOAD, AGE)),
     "PodGroup": Columns(
-        (NAME, _POLICY, _WORKLOAD, Column("Status", _status, "How far it has come."), AGE)
+        (
+            NAME,
+            _POLICY,
+            _WORKLOAD,
+            Column("Status", _status, "Whether the group is scheduled."),
+            AGE,
+        )
     ),
     "PriorityClass": Columns(
         (
             NAME,
-            Column("Value", number("value"), "The larger comes first.", type="integer"),
+            Column(
+                "Value",
+                number("value"),
+                "Priority of pods in the class; higher is more important.",
+                type="integer",
+            ),
             Column(
                 "Global-Default",
                 flag("globalDefault"),
-                "Whether pods without a class have this one.",
+                "Whether pods without a class get this one.",
                 type="boolean",
             ),
             AGE,
             Column(
-                "PreemptionPolicy", text("preemptionPolicy"), "Whether its pods push others out."
+                "PreemptionPolicy",
+                text("preemptionPolicy"),
+                "Whether pods of the class may preempt others.",
             ),
         )
     ),

@@ -48,71 +48,108 @@ COLUMNS: dict[str, Columns] = {
             Column(
                 "AttachRequired",
                 flag("spec", "attachRequired", unset=True),
-                "Whether volumes are attached before they are mounted.",
+                "Whether volumes must be attached before they are mounted.",
                 type="boolean",
             ),
             Column(
                 "PodInfoOnMount",
                 flag("spec", "podInfoOnMount"),
-                "Whether the driver is told about the pod.",
+                "Whether the driver receives information about the pod.",
                 type="boolean",
             ),
             Column(
                 "StorageCapacity",
                 flag("spec", "storageCapacity"),
-                "Whether the scheduler looks at capacities.",
+                "Whether the scheduler considers the published capacities.",
                 type="boolean",
             ),
-            Column("TokenRequests", _audiences, "Audiences of the tokens it wants."),
+            Column(
+                "TokenRequests",
+                _audiences,
+                "Audiences of the service account tokens that the driver receives.",
+            ),
             Column(
                 "RequiresRepublish",
                 flag("spec", "requiresRepublish"),
-                "Whether volumes are published again and again.",
+                "Whether the driver is called again to refresh mounted volumes.",
                 type="boolean",
             ),
-            Column("Modes", _modes, "Lives of volumes it supports."),
+            Column("Modes", _modes, "Kinds of volumes that the driver supports."),
             AGE,
         )
     ),
     "CSINode": Columns(
-        (NAME, Column("Drivers", count("spec", "drivers"), "How many.", type="integer"), AGE)
+        (
+            NAME,
+            Column(
+                "Drivers",
+                count("spec", "drivers"),
+                "Number of drivers on the node.",
+                type="integer",
+            ),
+            AGE,
+        )
     ),
     "CSIStorageCapacity": Columns(
         (
             NAME,
-            Column("StorageClassName", text("storageClassName"), "The sort of storage."),
-            Column("Capacity", text("capacity", empty=UNSET), "How much there is."),
+            Column(
+                "StorageClassName",
+                text("storageClassName"),
+                "Storage class that the capacity is for.",
+            ),
+            Column("Capacity", text("capacity", empty=UNSET), "Available capacity."),
         )
     ),
     "StorageClass": Columns(
         (
             Column("Name", _class_name, NAME.description, format="name"),
-            Column("Provisioner", text("provisioner"), "Who makes the volumes."),
+            Column(
+                "Provisioner", text("provisioner"), "Driver that provisions volumes of the class."
+            ),
             Column(
                 "ReclaimPolicy",
                 text("reclaimPolicy", empty="Delete"),
-                "What becomes of a volume when its claim goes.",
+                "What happens to a volume once its claim is deleted.",
             ),
             Column(
                 "VolumeBindingMode",
                 text("volumeBindingMode", empty="Immediate"),
-                "Whether volumes wait for their first pod.",
+                "When volumes are provisioned and bound.",
             ),
-            Column("AllowVolumeExpansion", flag("allowVolumeExpansion"), "Whether volumes grow."),
+            Column(
+                "AllowVolumeExpansion",
+                flag("allowVolumeExpansion"),
+                "Whether volumes may be enlarged.",
+            ),
             AGE,
         )
     ),
     "VolumeAttachment": Columns(
         (
             NAME,
-            Column("Attacher", text("spec", "attacher"), "The driver.", format="name"),
-            Column("PV", text("spec", "source", "persistentVolumeName"), "The volume."),
-            Column("Node", text("spec", "nodeName"), "The node."),
-            Column("Attached", flag("status", "attached"), "Whether it is.", type="boolean"),
+            Column(
+                "Attacher",
+                text("spec", "attacher"),
+                "Driver that attaches the volume.",
+                format="name",
+            ),
+            Column(
+                "PV",
+                text("spec", "source", "persistentVolumeName"),
+                "Name of the PersistentVolume.",
+            ),
+            Column("Node", text("spec", "nodeName"), "Node that the volume is attached to."),
+            Column(
+                "Attached",
+                flag("status", "attached"),
+                "Whether the volume is attached.",
+                type="boolean",
+            ),
             AGE,
         )
     ),
     "VolumeAttributesClass": Columns(
-        (NAME, Column("DriverName", text("driverName"), "The driver."), AGE)
+        (NAME, Column("DriverName", text("driverName"), "Driver that the attributes are for."), AGE)
     ),
 }

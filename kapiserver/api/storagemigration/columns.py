@@ -27,8 +27,10 @@ COLUMNS: dict[str, Columns] = {
     "StorageVersionMigration": Columns(
         (
             Column("Name", name, "Name of the object."),
-            Column("Resource", _resource, "What is rewritten."),
-            Column("Status", _status, "How far it is."),
+            Column("Resource", _resource, "Resource whose objects are rewritten."),
+            Column(
+                "Status", _status, "State of the migration: Running, Succeeded, Failed or Unknown."
+            ),
         )
     ),
 }

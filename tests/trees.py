@@ -23,11 +23,11 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import (
     FlatField,
     Kind,
-    Leaf,
     ListOf,
     MapOf,
     Message,
     Scalar,
+    ScalarType,
     Shape,
     Tree,
     Type,
@@ -61,7 +61,7 @@ _DATES = st.datetimes(min_value=datetime(2, 1, 1))
 _SECONDS = _DATES.map(lambda moment: f"{moment.isoformat(timespec='seconds')}Z")
 _MICROS = _DATES.map(lambda moment: f"{moment.isoformat(timespec='microseconds')}Z")
 
-LEAVES: dict[type[Leaf], st.SearchStrategy[Any]] = {
+LEAVES: dict[type[ScalarType], st.SearchStrategy[Any]] = {
     scalar_types.Time: _SECONDS,
     scalar_types.MicroTime: _MICROS,
     scalar_types.Duration: st.integers(-(2**62), 2**62).map(
@@ -83,7 +83,7 @@ _FILLED_SCALARS: dict[str, Value] = {
     "string": "text", "bool": True, "int32": -7, "int64": 1 << 40, "double": 2.5,
     "bytes": "AAEC", "any": {"any": [1, "two"]},
 }  # fmt: skip
-_FILLED_LEAVES: dict[type[Leaf], Value] = {
+_FILLED_LEAVES: dict[type[ScalarType], Value] = {
     scalar_types.Time: "2006-01-02T15:04:05Z",
     scalar_types.MicroTime: "2006-01-02T15:04:05.123456Z",
     scalar_types.Duration: "1h2m3.5s",
@@ -162,7 +162,7 @@ def _omitted(flat: FlatField, value: Value) -> bool:
 
 def _zero(shape: Shape) -> Value:
     assert isinstance(shape, Message)
-    if issubclass(shape.type, Leaf):
+    if issubclass(shape.type, ScalarType):
         return shape.type.canonical(None)
     return {
         one.field.name: _zero(one.field.shape) if isinstance(one.field.shape, Message) else None
@@ -193,7 +193,7 @@ def _variants(type_: type[Variant], depth: int) -> st.SearchStrategy[Any]:
     return values.map(lambda value: {} if value is None else value)
 
 
-def leaf_of(type_: type[Type]) -> type[Leaf] | None:
+def leaf_of(type_: type[Type]) -> type[ScalarType] | None:
     """The Leaf of the tables above that a type is, or is derived from."""
     return next((one for one in type_.__mro__ if one in _FILLED_LEAVES), None)
 

@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 from kapiserver.api.errors import ConversionFailed
 from kapiserver.api.types import (
     Field,
-    Leaf,
     ListOf,
     MapOf,
     Message,
     Scalar,
+    ScalarType,
     Shape,
     Tree,
     Type,
@@ -107,7 +107,7 @@ class Conversion:
             case Message(), Message():
                 if ours.type is theirs.type:
                     return _same
-                if ours.type.__name__ != theirs.type.__name__ or issubclass(ours.type, Leaf):
+                if ours.type.__name__ != theirs.type.__name__ or issubclass(ours.type, ScalarType):
                     return None
                 return self.between(ours.type, theirs.type)
             case (ListOf(), ListOf()):
@@ -200,7 +200,7 @@ def zero(field: Field) -> Value:
         return None
     if isinstance(field.shape, Scalar):
         return _ZEROS[field.shape.name]
-    if issubclass(field.shape.type, Leaf):
+    if issubclass(field.shape.type, ScalarType):
         return field.shape.type.canonical(None)
     return zero_tree(field.shape.type)
 

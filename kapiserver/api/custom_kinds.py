@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """In the order in which discovery shows them."""
-VERBS_OF_THE_LEAVING = ("delete", "deletecollection", "get", "list", "watch")
+TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 """What discovery shows while the definition is being deleted; nothing but `create` is refused."""
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 
@@ -56,7 +56,7 @@ class Definition:
         self.names: Tree = dict(head["status"]["acceptedNames"])
         self.kind: str = self.names["kind"]
         self.list_kind: str = self.names.get("listKind") or f"{self.kind}List"
-        self.leaving = is_terminating(head)
+        self.terminating = is_terminating(head)
         self.conversion: str = (spec.get("conversion") or {}).get("strategy") or "None"
         self._load = load
         heads = spec["versions"]
@@ -64,10 +64,10 @@ class Definition:
             one["name"]: CustomVersion(self, one) for one in heads
         }
         self.storage_version: str = next(one["name"] for one in heads if one["storage"])
-        self.edition = f"{uid_of(head)}/{generation_of(head)}"
-        self.shape = (self.edition, _names_text(self.names))
+        self.spec_hash = f"{uid_of(head)}/{generation_of(head)}"
+        self.shape = (self.spec_hash, _names_text(self.names))
         """What changes with all that its objects' stores depend on."""
-        self.identity = (*self.shape, self.leaving)
+        self.identity = (*self.shape, self.terminating)
         """What changes with all that matters here."""
 
     @functools.cached_property
@@ -135,7 +135,7 @@ class CustomVersion:
             selectable_fields=self._selectable_fields(),
             deprecations=tuple(self._deprecations()),
             definition=definition.name,
-            edition=definition.edition,
+            spec_hash=definition.spec_hash,
         )
 
     def _subresources(self) -> Iterator[Subresource]:

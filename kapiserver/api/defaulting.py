@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Field, ListOf, MapOf, Message, Tree, Type
 
 Defaults: TypeAlias = Callable[[Tree], None]
@@ -124,7 +124,7 @@ def _prune(plans: Mapping[type[Type], _Plan]) -> None:
 
 def _run(plan: _Plan, tree: Tree) -> None:
     _run_open(plan, tree)
-    settle(tree, plan.type)
+    reorder_keys(tree, plan.type)
 
 
 def _run_open(plan: _Plan, tree: Tree) -> None:

@@ -123,7 +123,7 @@ class Resource:
     storage_version: str
     storage_prefix: str = ""
     """Below the root of all keys; the name where empty."""
-    kept_in: str | None = None
+    stored_in_group: str | None = None
     """The group whose resource of that name keeps the objects; None: this one."""
     singular: str = ""
     short_names: tuple[str, ...] = ()
@@ -136,10 +136,10 @@ class Resource:
     """Other names of selectable fields: (alias, field of the resource that keeps the objects)."""
     unsupported_field: str = "field label not supported: {}"
     """What is said of other fields, where there are selectable ones."""
-    answers_deleted: bool = False
+    returns_deleted_object: bool = False
     """A delete answers with the object that is gone, where others answer with a Status."""
     deprecations: tuple[Deprecation, ...] = ()
-    sign_of_today: bytes = b""
+    legacy_marker: bytes = b""
     """What lies in the Protobuf of every object that is stored today. One without it an old server
     wrote: the kind's strategy completes it as it is read."""
     stored: bool = True
@@ -149,7 +149,7 @@ class Resource:
     definition: str = ""
     """The CustomResourceDefinition it comes from. There is such a resource for each version, and
     its objects are handled in that version, whatever version they are stored in."""
-    edition: str = ""
+    spec_hash: str = ""
     """Differs when the definition does."""
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 from kapiserver.api.types import Tree, Type
 
 
-def settle(tree: Tree, type_: type[Type]) -> None:
+def reorder_keys(tree: Tree, type_: type[Type]) -> None:
     """Put the keys of one object (not of those below it) in declared order, in place.
 
     Keys that the type does not know stay behind the others.

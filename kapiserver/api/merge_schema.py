@@ -21,13 +21,13 @@ from kapiserver.api.scalar_types import (
     Time,
 )
 from kapiserver.api.types import (
-    Declaration,
     Field,
-    Leaf,
+    FieldOptions,
     ListOf,
     MapOf,
     Message,
     Scalar,
+    ScalarType,
     Shape,
     Type,
     Value,
@@ -142,12 +142,12 @@ def schema_of(type_: type[Type]) -> Node:
 
 @functools.cache
 def _of_type(type_: Any) -> Node:
-    if issubclass(type_, Leaf):
+    if issubclass(type_, ScalarType):
         return _leaf(type_)
     return _struct(type_, type_.atomic)
 
 
-def _leaf(type_: type[Leaf]) -> Node:
+def _leaf(type_: type[ScalarType]) -> Node:
     if issubclass(type_, _UNTYPED_LEAVES):
         return UNTYPED
     if issubclass(type_, RawExtension):
@@ -173,13 +173,13 @@ def _node_of_field(field: Field) -> Node:
     return _node(field.shape, field.declaration)
 
 
-def _node(shape: Shape, says: Declaration) -> Node:
+def _node(shape: Shape, says: FieldOptions) -> Node:
     match shape:
         case Scalar(name):
             return _SCALARS[name]
         case Message():
             message: Any = shape.type
-            if issubclass(message, Leaf) or says.atomic is None:
+            if issubclass(message, ScalarType) or says.atomic is None:
                 return schema_of(message)
             return _struct(message, says.atomic)
         case MapOf(value):
@@ -193,7 +193,7 @@ def _item(shape: Scalar | Message) -> Node:
     return _SCALARS[shape.name] if isinstance(shape, Scalar) else schema_of(shape.type)
 
 
-def _list(item: Scalar | Message, says: Declaration) -> ListNode:
+def _list(item: Scalar | Message, says: FieldOptions) -> ListNode:
     if says.set:
         return ListNode(_item(item), relation="set")
     if not says.keys or says.atomic:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from kapiserver.api.errors import BadObject, PatchFailed
 from kapiserver.api.go_format import go_type, go_value, json_type
-from kapiserver.api.types import Leaf, ListOf, MapOf, Message, Shape, Tree, Type, Value
+from kapiserver.api.types import ListOf, MapOf, Message, ScalarType, Shape, Tree, Type, Value
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"
@@ -78,7 +78,7 @@ def _rules(type_: Any) -> Mapping[str, _Rule]:
 
 def _below(shape: Shape) -> _Schema:
     match shape:
-        case Message(type_) if not issubclass(type_, Leaf):
+        case Message(type_) if not issubclass(type_, ScalarType):
             return type_
         case ListOf(item):
             return _below(item)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import ClassVar, Literal
 
-from kapiserver.api.types import Leaf, Tree, Value, field
+from kapiserver.api.types import ScalarType, Tree, Value, field
 
 Format = Literal["DecimalSI", "DecimalExponent", "BinarySI"]
 
@@ -195,7 +195,7 @@ def _canonical(text: str) -> str:
     return str(parse(text.strip()))
 
 
-class Quantity(Leaf):
+class Quantity(ScalarType):
     """A fixed-point number with an optional suffix: `500m` (thousandths), `3`, `12e6`, `1536Mi`.
     Suffixes are n, u, m, k, M, G, T, P, E and Ki, Mi, Gi, Ti, Pi, Ei."""
 

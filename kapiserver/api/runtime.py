@@ -7,7 +7,7 @@ around objects, codecs write it by hand. Mirrors k8s.io/apimachinery/pkg/runtime
 from __future__ import annotations
 
 from kapiserver.api.scalar_types import json_from_bytes, json_to_bytes
-from kapiserver.api.types import Leaf, Tree, Type, Value, field
+from kapiserver.api.types import ScalarType, Tree, Type, Value, field
 
 
 class TypeMeta(Type):
@@ -21,7 +21,7 @@ class TypeMeta(Type):
     kind: str = field(2, doc="Kind of the object in CamelCase, such as Deployment.")
 
 
-class Unknown(Leaf):
+class Unknown(ScalarType):
     """An encoded object with its apiVersion and kind. In a field, arbitrary JSON."""
 
     package = "k8s.io.apimachinery.pkg.runtime"

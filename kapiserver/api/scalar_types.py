@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import orjson
 
 from kapiserver.api.quantity import Quantity
-from kapiserver.api.types import Leaf, Tree, Value, field, int32, int64
+from kapiserver.api.types import ScalarType, Tree, Value, field, int32, int64
 
 __all__ = [
     "Duration",
@@ -181,7 +181,7 @@ def _since_epoch(seconds: int, nanos: int = 0) -> datetime:
         raise ValueError(f"time: {seconds} seconds since 1970 is no date") from None
 
 
-class Time(Leaf):
+class Time(ScalarType):
     """A time in whole seconds, as RFC 3339 text in UTC: `2006-01-02T15:04:05Z`."""
 
     package: ClassVar[str] = _META
@@ -211,7 +211,7 @@ class Time(Leaf):
         return _seconds_text(_since_epoch(message.get("seconds", 0))) if message else None
 
 
-class MicroTime(Leaf):
+class MicroTime(ScalarType):
     """A time in microseconds, as RFC 3339 text in UTC: `2006-01-02T15:04:05.000000Z`."""
 
     package: ClassVar[str] = _META
@@ -312,7 +312,7 @@ def _canonical_duration(text: str) -> str:
     return _format_duration(_parse_duration(text))
 
 
-class Duration(Leaf):
+class Duration(ScalarType):
     """A length of time as Go writes it: `1h2m3s`, `1.5s`, `0s`."""
 
     package: ClassVar[str] = _META
@@ -338,7 +338,7 @@ class Duration(Leaf):
 _INT32 = range(-(2**31), 2**31)
 
 
-class IntOrString(Leaf):
+class IntOrString(ScalarType):
     """An int32 or a string, such as a port by number or by name, or a count or a percentage."""
 
     package: ClassVar[str] = "k8s.io.apimachinery.pkg.util.intstr"
@@ -393,7 +393,7 @@ def json_from_bytes(text: str) -> Value:
         raise ValueError(f"raw bytes are not JSON: {error}") from None
 
 
-class RawExtension(Leaf):
+class RawExtension(ScalarType):
     """Any JSON object, passed through as it is without a schema."""
 
     package: ClassVar[str] = "k8s.io.apimachinery.pkg.runtime"
@@ -416,7 +416,7 @@ class RawExtension(Leaf):
         return json_from_bytes(message.get("raw") or "")
 
 
-class FieldsV1(Leaf):
+class FieldsV1(ScalarType):
     """A set of fields as a tree of keys: `f:<name>` for a field, `k:<keys>` for a list item by its
     key fields, `v:<value>` for one by its value, `i:<index>` for one by its position; `.` stands
     for the item itself."""
@@ -439,7 +439,7 @@ class FieldsV1(Leaf):
         return json_from_bytes(message.get("Raw") or "")
 
 
-class StringList(Leaf):
+class StringList(ScalarType):
     """A list of strings in JSON that is a message of its own on the wire. The base of such types;
     not a message itself."""
 

@@ -165,7 +165,7 @@ class Scheme:
         """All resources that have a store of their own, those that are off included."""
         for group in self._by_name.values():
             for one in group_module(group, "resources").RESOURCES:
-                if one.stored and one.kept_in is None:
+                if one.stored and one.stored_in_group is None:
                     yield one
         yield from self.custom.stored_resources()
 
@@ -181,9 +181,9 @@ class Scheme:
 
     def kept(self, resource: Resource) -> Resource:
         """The resource whose store has the objects: itself, but for kinds in two groups."""
-        if resource.kept_in is None:
+        if resource.stored_in_group is None:
             return resource
-        return self.declared_resource(GroupVersion(resource.kept_in, "v1"), resource.name)
+        return self.declared_resource(GroupVersion(resource.stored_in_group, "v1"), resource.name)
 
     def declared_resource(self, version: GroupVersion, name: str) -> Resource:
         """The resource of that plural name, on or off: for those who work for the server itself.
@@ -240,8 +240,8 @@ class Scheme:
         declared = self._group(group)
         names = (kind, kind.removesuffix("List"))
         for resource in self._declared_resources(group):
-            if resource.kept_in is not None and resource.kind in names:
-                return self.hub_version(resource.kept_in, kind)
+            if resource.stored_in_group is not None and resource.kind in names:
+                return self.hub_version(resource.stored_in_group, kind)
         for version in (HUB, *declared.versions):
             found = GroupVersion(group, version)
             if any(self._declared(found.with_kind(name)) is not None for name in names):

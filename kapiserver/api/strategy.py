@@ -114,7 +114,7 @@ class Strategy:
 
     def complete(self, obj: Tree) -> None:
         """Fill in what an old server did not store, where resources say how to tell
-        (`Resource.sign_of_today`)."""
+        (`Resource.legacy_marker`)."""
 
 
 class GenerationStrategy(Strategy):

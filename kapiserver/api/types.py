@@ -53,7 +53,7 @@ double = NewType("double", float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
+class FieldOptions:
     """What `field(...)` says beside the annotation. See `field` for the meaning of each."""
 
     number: int
@@ -115,7 +115,7 @@ def field(
     named       the apiVersion of objects in a list that name their kind in answers, though not on
                 the wire
     """
-    return Declaration(
+    return FieldOptions(
         number=number,
         json=json,
         proto=proto,
@@ -191,7 +191,7 @@ def description(type_: type[Type]) -> str:
     return " ".join((inspect.getdoc(type_) or "").split())
 
 
-class Leaf(Type):
+class ScalarType(Type):
     """A message on the wire, a single value in the tree: Time, Quantity, IntOrString, ...
 
     The fields declared are those of the message.
@@ -219,7 +219,7 @@ class Leaf(Type):
         raise NotImplementedError(cls.__name__)
 
 
-class Variant(Leaf):
+class Variant(ScalarType):
     """A single value of one of several shapes, each a field of the message: a schema or a bool.
 
     `to_message` and `from_message` choose the field; what lies in it is read by its own shape.
@@ -284,7 +284,7 @@ class Field:
     proto: str
     shape: Shape
     pointer: bool
-    declaration: Declaration
+    declaration: FieldOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,10 +350,10 @@ def _annotation(shape: Shape) -> Any:
 
 @functools.cache
 def _fields(cls: Any) -> tuple[Field, ...]:
-    declared: dict[str, tuple[type[Type], Declaration]] = {}
+    declared: dict[str, tuple[type[Type], FieldOptions]] = {}
     for base in reversed(cls.__mro__):
         for attribute, value in vars(base).items():
-            if isinstance(value, Declaration):
+            if isinstance(value, FieldOptions):
                 declared[attribute] = (base, value)
             elif isinstance(value, FieldOverride):
                 _override(declared, base, attribute, value)
@@ -362,7 +362,7 @@ def _fields(cls: Any) -> tuple[Field, ...]:
 
 
 def _override(
-    declared: dict[str, tuple[type[Type], Declaration]],
+    declared: dict[str, tuple[type[Type], FieldOptions]],
     owner: type[Type],
     attribute: str,
     override: FieldOverride,
@@ -376,7 +376,7 @@ def _override(
         declared[attribute] = (base, replace(declaration, **override.options))
 
 
-def _field(cls: type[Type], attribute: str, owner: type[Type], declaration: Declaration) -> Field:
+def _field(cls: type[Type], attribute: str, owner: type[Type], declaration: FieldOptions) -> Field:
     shape, pointer = _read_annotation(cls, owner, attribute)
     name = declaration.json or attribute.rstrip("_")
     return Field(

@@ -49,7 +49,7 @@ def route(server: Server) -> Handler:
 
 def _is_leaving(server: Server, request: Request) -> bool:
     definition = server.scheme.custom.by_plural(request.info.version.group, request.info.resource)
-    return definition is not None and definition.leaving
+    return definition is not None and definition.terminating
 
 
 def _warn(server: Server, request: Request) -> None:

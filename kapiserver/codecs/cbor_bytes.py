@@ -19,7 +19,7 @@ from kapiserver.api.meta.v1 import Table
 from kapiserver.api.runtime import Unknown
 from kapiserver.api.scalar_types import FieldsV1, RawExtension
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.types import Leaf, ListOf, MapOf, Message, Scalar, Shape, Tree, Type
+from kapiserver.api.types import ListOf, MapOf, Message, Scalar, ScalarType, Shape, Tree, Type
 from kapiserver.codecs.source import once_per_type
 
 _BYTES: Final = "bytes"
@@ -109,7 +109,7 @@ def _places(
     type_: type[Type], mark: Callable[[Scalar | Message], str], above: frozenset[type[Type]]
 ) -> Mapping[str, Places]:
     # No type that holds itself (schemas do) has bytes.
-    if type_ in above or issubclass(type_, CustomKind | Leaf):
+    if type_ in above or issubclass(type_, CustomKind | ScalarType):
         return _NOWHERE
     if type_ is Table and mark is _is_bytes:
         return {"rows": {_EACH: {"object": _OBJECT}}}

@@ -20,11 +20,11 @@ from typing import Any, TypeAlias
 from kapiserver.api.scalar_types import StringList
 from kapiserver.api.types import (
     FlatField,
-    Leaf,
     ListOf,
     MapOf,
     Message,
     Scalar,
+    ScalarType,
     Shape,
     Tree,
     Type,
@@ -122,7 +122,7 @@ def _expression(
             "v" if shape.name == "any" else f"{source.bind(_SCALARS[shape.name])}(v, at, {context})"
         )
     if isinstance(shape, Message):
-        if issubclass(shape.type, Leaf):
+        if issubclass(shape.type, ScalarType):
             return f"read_leaf({source.bind(shape.type)}, v, at, {context})"
         inner = source.bind_later(reader, shape.type)
         # What a Variant holds is read as by itself: Go's own decoders of them begin anew.
@@ -141,7 +141,7 @@ def _expression(
 @once_per_type
 def zero(type_: type[Type]) -> Value:
     """The value of a field of that type that nobody set. Shared: never change it."""
-    return type_.canonical(None) if issubclass(type_, Leaf) else reader(type_)({}, None, [])
+    return type_.canonical(None) if issubclass(type_, ScalarType) else reader(type_)({}, None, [])
 
 
 def go_type(shape: Shape) -> str:
@@ -267,7 +267,9 @@ def _read_list(value: Value, at: Place, context: tuple[str, str, str]) -> list[V
     return items
 
 
-def _read_leaf(leaf: type[Leaf], value: Value, at: Place, context: tuple[str, str, str]) -> Value:
+def _read_leaf(
+    leaf: type[ScalarType], value: Value, at: Place, context: tuple[str, str, str]
+) -> Value:
     try:
         if issubclass(leaf, Variant) and value is not None:
             return leaf.from_message(reader(leaf)(leaf.to_message(value), None, []))

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import orjson
 
 from kapiserver.api.embedded_objects import named
-from kapiserver.api.types import Field, Leaf, ListOf, MapOf, Message, Scalar, Shape, Type
+from kapiserver.api.types import Field, ListOf, MapOf, Message, Scalar, ScalarType, Shape, Type
 from kapiserver.codecs.bounds import UNBOUNDED
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.go_text import float_text
@@ -198,7 +198,7 @@ def _text(source: Source, shape: Shape) -> str:
         entries = f"read_entries(v, {entry_mark(shape.value)})"
         pair = f'b"%b:%b" % (dumps(k), {_item_text(source, shape.value)})'
         return f'b"{{%b}}" % b",".join([{pair} for k, v in {entries}])'
-    if issubclass(shape.type, Leaf):
+    if issubclass(shape.type, ScalarType):
         return f"{source.bind_later(_leaf, shape.type)}(v)"
     return f'b"{{%b}}" % {source.bind_later(_members, shape.type)}(v)[1:]'
 
@@ -212,6 +212,6 @@ def _named(source: Source, field: Field) -> str:
 
 
 def _item_text(source: Source, shape: Shape) -> str:
-    if isinstance(shape, Message) and not issubclass(shape.type, Leaf):
+    if isinstance(shape, Message) and not issubclass(shape.type, ScalarType):
         return f"{source.bind_later(_item, shape.type)}(v)"
     return _text(source, shape)

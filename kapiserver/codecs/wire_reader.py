@@ -19,11 +19,11 @@ from typing import Any
 from kapiserver.api.scalar_types import RawExtension, StringList
 from kapiserver.api.types import (
     Field,
-    Leaf,
     ListOf,
     MapOf,
     Message,
     Scalar,
+    ScalarType,
     Shape,
     Tree,
     Type,
@@ -211,7 +211,7 @@ def _one(mark: int, local: str, shape: Shape) -> str:
 
 
 def _merges(shape: Shape) -> bool:
-    return isinstance(shape, Message) and not issubclass(shape.type, Leaf)
+    return isinstance(shape, Message) and not issubclass(shape.type, ScalarType)
 
 
 def _many(mark: int, local: str, shape: ListOf | MapOf) -> str:
@@ -280,7 +280,7 @@ def _value(source: Source, shape: Shape) -> str:
         assert isinstance(shape.value, Scalar | Message)
         mark = entry_mark(shape.value)
         return f"{{k: {_value(source, shape.value)} for k, v in read_entries(v, {mark})}}"
-    leaf = issubclass(shape.type, Leaf)
+    leaf = issubclass(shape.type, ScalarType)
     return f"{source.bind_later(leaf_reader if leaf else reader, shape.type)}(v, budget)"
 
 
@@ -297,7 +297,7 @@ def is_list(shape: Message) -> bool:
 @once_per_type
 def leaf_reader(type_: type[Type]) -> Callable[[bytes, Budget], Value]:
     """What reads the message of a Leaf into its value."""
-    assert issubclass(type_, Leaf)
+    assert issubclass(type_, ScalarType)
     leaf, read = type_, reader(type_)
 
     def read_value(data: bytes, budget: Budget) -> Value:

@@ -16,11 +16,11 @@ from collections.abc import Callable
 from kapiserver.api.scalar_types import StringList
 from kapiserver.api.types import (
     Field,
-    Leaf,
     ListOf,
     MapOf,
     Message,
     Scalar,
+    ScalarType,
     Shape,
     Tree,
     Type,
@@ -131,7 +131,7 @@ def _value(source: Source, shape: Shape) -> str:
     if isinstance(shape, Scalar):
         return _SCALARS[shape.name]
     if isinstance(shape, Message):
-        if issubclass(shape.type, Leaf):
+        if issubclass(shape.type, ScalarType):
             return f"{_inner(source, shape)}(v)"
         return f"{_inner(source, shape)}(v or EMPTY)"
     raise TypeError(f"{shape} has no form in Protobuf")
@@ -139,7 +139,7 @@ def _value(source: Source, shape: Shape) -> str:
 
 def _inner(source: Source, shape: Shape) -> str:
     assert isinstance(shape, Message)
-    leaf = issubclass(shape.type, Leaf)
+    leaf = issubclass(shape.type, ScalarType)
     return source.bind_later(_leaf_writer if leaf else writer, shape.type)
 
 
@@ -157,7 +157,7 @@ def _nil_is_absent(shape: Shape) -> bool:
 
 @once_per_type
 def _leaf_writer(type_: type[Type]) -> Callable[[Value], bytes]:
-    assert issubclass(type_, Leaf)
+    assert issubclass(type_, ScalarType)
     leaf, write = type_, writer(type_)
 
     def write_value(value: Value) -> bytes:

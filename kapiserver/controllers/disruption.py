@@ -12,7 +12,7 @@ from datetime import datetime
 
 from kapiserver.api.errors import BadObject
 from kapiserver.api.group import CORE, GroupVersion
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.label_selectors import selection_of
 from kapiserver.api.objects import (
     generation_of,
@@ -210,7 +210,7 @@ def _status(budget: Tree, pods: Sequence[Tree], expected: int, desired: int, now
     }
     if evicted:
         status["disruptedPods"] = evicted
-    settle(status, PodDisruptionBudgetStatus)
+    reorder_keys(status, PodDisruptionBudgetStatus)
     return status
 
 

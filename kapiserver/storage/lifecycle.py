@@ -25,7 +25,7 @@ from kapiserver.api.errors import (
     invalid,
 )
 from kapiserver.api.group import Resource
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.metadata import validate_changed, validate_new
 from kapiserver.api.objects import finalizers_of, is_terminating, metadata_of, name_of, take
@@ -71,7 +71,7 @@ def ensure_namespace(obj: Tree, namespace: str) -> None:
         del meta["namespace"]
     elif not own:
         meta["namespace"] = namespace
-        settle(meta, ObjectMeta)
+        reorder_keys(meta, ObjectMeta)
     else:
         raise BadObject(
             "the namespace of the provided object does not match the namespace sent on the request"
@@ -87,7 +87,7 @@ def begin_object(obj: Tree, *, uid: str, now: str) -> None:
         meta.pop(name, None)
     meta["uid"] = uid
     meta["creationTimestamp"] = now
-    settle(meta, ObjectMeta)
+    reorder_keys(meta, ObjectMeta)
 
 
 def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[st
     Raises InvalidObject.
     """
     strategy.prepare_for_create(obj)
-    settle(metadata_of(obj), ObjectMeta)
+    reorder_keys(metadata_of(obj), ObjectMeta)
     handwritten = (
         *validate_new(
             obj,
@@ -109,7 +109,7 @@ def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[st
     _check(obj, resource, overruled(handwritten, list(strategy.declared.errors(obj))))
     warnings = tuple(strategy.warnings(obj, None))
     strategy.canonicalize(obj)
-    settle(metadata_of(obj), ObjectMeta)
+    reorder_keys(metadata_of(obj), ObjectMeta)
     return warnings
 
 
@@ -122,7 +122,7 @@ def check_version(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
     name = name_of(old)
     if wanted == 0 and strategy.allow_unconditional_update:
         meta["resourceVersion"] = current
-        settle(meta, ObjectMeta)
+        reorder_keys(meta, ObjectMeta)
     elif wanted == 0:
         path = Path("metadata") / "resourceVersion"
         error = invalid(path, orjson.Fragment(b"0x0"), "must be specified for an update")
@@ -160,7 +160,7 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
         take(meta, before, "deletionTimestamp")
     if meta.get("deletionGracePeriodSeconds") is None:
         take(meta, before, "deletionGracePeriodSeconds")
-    settle(meta, ObjectMeta)
+    reorder_keys(meta, ObjectMeta)
     found = strategy.validate_update(new, old)
     handwritten = (
         *validate_changed(
@@ -172,7 +172,7 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
     tolerated = (str(error) for error in found if isinstance(error, Tolerated))
     warnings = (*tolerated, *strategy.warnings(new, old))
     strategy.canonicalize(new)
-    settle(metadata_of(new), ObjectMeta)
+    reorder_keys(metadata_of(new), ObjectMeta)
     _keep_times(new, old)
     return warnings
 
@@ -291,7 +291,7 @@ def deletion(old: Tree, query: DeleteQuery, strategy: Strategy, *, now: float) -
             _mark(new, now)
             strategy.begin_deletion(new, old)
     left = new["metadata"].get("deletionGracePeriodSeconds") or 0
-    settle(new["metadata"], ObjectMeta)
+    reorder_keys(new["metadata"], ObjectMeta)
     return Deletion(marked=new, removes=not held and (grace == "none" or left == 0))
 
 

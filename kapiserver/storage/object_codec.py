@@ -148,7 +148,7 @@ class ObjectCodec:
             found = convert(self._scheme, found, self.hub)
             if not self.is_custom:
                 name_embedded(self.type, found)
-            if is_old and self.resource.sign_of_today:
+            if is_old and self.resource.legacy_marker:
                 self._scheme.strategy(self.resource).complete(found)
             return stamped(found, entry.revision)
         except (CodecError, NotRegistered) as error:
@@ -331,7 +331,7 @@ class ObjectCodec:
     def _message_length(self, value: bytes) -> int:
         """The length of that message; 0: the value is something else, or an old server's. Not
         parsed: what lies between head and tail is the length, as a varint, and so many bytes."""
-        if self.resource.sign_of_today not in value:
+        if self.resource.legacy_marker not in value:
             return 0
         head = len(self._head)
         between = len(value) - head - len(ENVELOPE_TAIL)

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from kapiserver.api.errors import APIError
 from kapiserver.api.group import Resource
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import copied, is_terminating, metadata_of, name_of, namespace_of
 from kapiserver.api.strategy import Strategy
@@ -82,7 +82,7 @@ class ResourceStore(ResourceReader):
         self._aside = around.aside
         self._ttl = ttl
 
-    def ruled_by(self, resource: Resource) -> ResourceStore:
+    def with_strategy(self, resource: Resource) -> ResourceStore:
         """The same objects, written by the rules of another resource that shows them."""
         found = copy.copy(self)
         found._ruled_by = resource
@@ -126,7 +126,7 @@ class ResourceStore(ResourceReader):
         longest = self._scheme.strategy(self._ruled_by).generate_name_max
         meta = metadata_of(obj)
         meta["name"] = lifecycle.generated_name(base, self._names.suffix(), longest=longest)
-        settle(meta, ObjectMeta)
+        reorder_keys(meta, ObjectMeta)
 
     async def _create(self, obj: Tree, admit: Admit | None, dry_run: bool) -> Written:
         validate = await admit(obj, None) if admit is not None else None

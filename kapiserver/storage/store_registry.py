@@ -118,7 +118,9 @@ class Stores:
         found = self._made.get((resource.group, resource.name))
         if found is None:
             kept = self._around.scheme.kept(resource)
-            found = self._make(resource) if kept is resource else self.of(kept).ruled_by(resource)
+            found = (
+                self._make(resource) if kept is resource else self.of(kept).with_strategy(resource)
+            )
             self._made[(resource.group, resource.name)] = found
         return found
 

@@ -12,7 +12,17 @@ import pytest
 
 from kapiserver.api import patch_strategic
 from kapiserver.api.group import GroupVersionKind
-from kapiserver.api.types import Leaf, ListOf, MapOf, Message, Scalar, Shape, Tree, Type, Value
+from kapiserver.api.types import (
+    ListOf,
+    MapOf,
+    Message,
+    Scalar,
+    ScalarType,
+    Shape,
+    Tree,
+    Type,
+    Value,
+)
 from tests.objects import SCHEME
 from tests.trees import filled
 
@@ -61,7 +71,7 @@ def rule_of(shape: Shape | None, name: str) -> Rule:
     """The rule of one field of an object."""
     if isinstance(shape, MapOf):
         return Rule(shape.value)
-    if isinstance(shape, Message) and not issubclass(shape.type, Leaf):
+    if isinstance(shape, Message) and not issubclass(shape.type, ScalarType):
         return rules(shape.type).get(name, NO_RULE)
     return NO_RULE
 

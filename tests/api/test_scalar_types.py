@@ -20,11 +20,11 @@ from kapiserver.api.scalar_types import (
     StringList,
     Time,
 )
-from kapiserver.api.types import Leaf
+from kapiserver.api.types import ScalarType
 
 FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
-CANONICAL: list[tuple[type[Leaf], Any, Any]] = [
+CANONICAL: list[tuple[type[ScalarType], Any, Any]] = [
     # Decimal: the largest suffix without a fraction.
     (Quantity, None, "0"),
     (Quantity, "0", "0"),
@@ -110,7 +110,7 @@ CANONICAL: list[tuple[type[Leaf], Any, Any]] = [
 
 
 @pytest.mark.parametrize(("leaf", "value", "expected"), CANONICAL)
-def test_canonical(leaf: type[Leaf], value: Any, expected: Any) -> None:
+def test_canonical(leaf: type[ScalarType], value: Any, expected: Any) -> None:
     """A value becomes what Go writes for it, and stays so."""
     found = leaf.canonical(value)
     assert found == expected
@@ -119,7 +119,7 @@ def test_canonical(leaf: type[Leaf], value: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize(("leaf", "value", "expected"), CANONICAL)
-def test_wire(leaf: type[Leaf], value: Any, expected: Any) -> None:
+def test_wire(leaf: type[ScalarType], value: Any, expected: Any) -> None:
     """The message of a canonical value reads back as that value."""
     message = leaf.to_message(leaf.canonical(value))
     assert set(message) <= {one.name for one in leaf.fields()}
@@ -128,7 +128,7 @@ def test_wire(leaf: type[Leaf], value: Any, expected: Any) -> None:
 
 ARABIC = "\u0662\u0660\u0662\u0664-01-02T00:00:00Z"
 
-REFUSED: list[tuple[type[Leaf], Any, str]] = [
+REFUSED: list[tuple[type[ScalarType], Any, str]] = [
     (Quantity, "", FORM),
     (Quantity, "one", FORM),
     (Quantity, "1 Gi", FORM),
@@ -183,14 +183,14 @@ REFUSED: list[tuple[type[Leaf], Any, str]] = [
 
 
 @pytest.mark.parametrize(("leaf", "value", "words"), REFUSED)
-def test_refused_in_the_words_of_go(leaf: type[Leaf], value: Any, words: str) -> None:
+def test_refused_in_the_words_of_go(leaf: type[ScalarType], value: Any, words: str) -> None:
     """A value that does not fit is a ValueError that says what Go says."""
     with pytest.raises(ValueError, match=r".*") as caught:
         leaf.canonical(value)
     assert str(caught.value) == words
 
 
-MESSAGES: list[tuple[type[Leaf], Any, dict[str, Any]]] = [
+MESSAGES: list[tuple[type[ScalarType], Any, dict[str, Any]]] = [
     (Time, "1970-01-01T00:00:01Z", {"seconds": 1, "nanos": 0}),
     (Time, "1969-12-31T23:59:59Z", {"seconds": -1, "nanos": 0}),
     (MicroTime, "1970-01-01T00:00:00.000001Z", {"seconds": 0, "nanos": 1000}),
@@ -205,7 +205,9 @@ MESSAGES: list[tuple[type[Leaf], Any, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("leaf", "value", "message"), MESSAGES)
-def test_messages_are_those_of_go(leaf: type[Leaf], value: Any, message: dict[str, Any]) -> None:
+def test_messages_are_those_of_go(
+    leaf: type[ScalarType], value: Any, message: dict[str, Any]
+) -> None:
     """A canonical value has this message, and the message this value."""
     assert leaf.to_message(value) == message
     assert leaf.from_message(message) == value

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api.group import HUB
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.metadata import validate_changed, validate_new
 from kapiserver.api.types import Message
@@ -41,7 +41,7 @@ def test_tables_are_whole(one):
 
 def _ordered(type_, tree):
     again = dict(tree)
-    settle(again, type_)
+    reorder_keys(again, type_)
     assert list(again) == list(tree), type_.__name__
     for flat in type_.flat_fields():
         value = tree.get(flat.field.name)
@@ -82,7 +82,7 @@ def test_any_object(one, data):
         found.grace_period(new, None)
         found.pending_finalizers(new)
         assert old == before
-        settle(new.get("metadata") or {}, ObjectMeta)  # as the store does, last of all
+        reorder_keys(new.get("metadata") or {}, ObjectMeta)  # as the store does, last of all
         _ordered(SCHEME.type_of(kind), new)
     columns = SCHEME.columns(one.group, one.kind)
     assert len(columns.cells(obj, NOW)) == len(columns.definitions())

@@ -25,7 +25,17 @@ from kapiserver.api.scalar_types import (
     Time,
 )
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.types import Leaf, ListOf, MapOf, Message, Type, double, field, int32, int64
+from kapiserver.api.types import (
+    ListOf,
+    MapOf,
+    Message,
+    ScalarType,
+    Type,
+    double,
+    field,
+    int32,
+    int64,
+)
 from kapiserver.codecs.bounds import MAX_DEPTH
 from kapiserver.codecs.errors import CodecError, Malformed, NotEncodable
 from kapiserver.codecs.varint import delimited, tag, varint
@@ -246,7 +256,7 @@ def proto(type_: type[Type], data: bytes) -> ProtoMessage:
 def same_message(message: Any, tree: Any, type_: type[Type]) -> None:
     """Assert that a parsed message holds what a canonical value does, and nothing else."""
     assert len(UnknownFieldSet(message)) == 0
-    if issubclass(type_, Leaf):
+    if issubclass(type_, ScalarType):
         tree = type_.to_message(tree)
     for one in type_.fields():
         if one.number is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kapiserver.api.admissionregistration import v1, v1alpha1, v1beta1
 from kapiserver.api.defaulting import DefaultFunction
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree, Type
 
 _WEBHOOK: dict[str, Any] = {
@@ -32,7 +32,7 @@ def _missing(type_: type[Type], **values: Any) -> DefaultFunction:
         for name, value in values.items():
             if obj.get(name) is None:
                 obj[name] = copy.deepcopy(value)
-        settle(obj, type_)
+        reorder_keys(obj, type_)
 
     return fill
 

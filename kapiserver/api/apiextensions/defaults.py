@@ -6,7 +6,7 @@ Mirrors k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go.
 from __future__ import annotations
 
 from kapiserver.api.apiextensions import v1
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
 
 
@@ -17,10 +17,10 @@ def _definition(obj: Tree) -> None:
         names["singular"] = names["kind"].lower()
     if not names.get("listKind") and names["kind"]:
         names["listKind"] = f"{names['kind']}List"
-    settle(names, v1.CustomResourceDefinitionNames)
+    reorder_keys(names, v1.CustomResourceDefinitionNames)
     if spec.get("conversion") is None:
         spec["conversion"] = {"strategy": "None"}
-        settle(spec, v1.CustomResourceDefinitionSpec)
+        reorder_keys(spec, v1.CustomResourceDefinitionSpec)
     status = obj["status"]
     if not status.get("storedVersions"):
         for version in spec.get("versions") or ():

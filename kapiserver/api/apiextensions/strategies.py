@@ -15,7 +15,7 @@ from kapiserver.api.apiextensions.validation.definitions import (
     definition,
 )
 from kapiserver.api.errors import FieldError
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.metadata import any_finalizers
 from kapiserver.api.objects import (
@@ -94,7 +94,7 @@ class DefinitionStrategy(Strategy):
         metadata.pop("deletionGracePeriodSeconds", None)
         if CLEANUP not in finalizers_of(new):
             metadata["finalizers"] = [*finalizers_of(new), CLEANUP]
-            settle(metadata, ObjectMeta)
+            reorder_keys(metadata, ObjectMeta)
         new["status"] = set_condition(
             new["status"],
             "Terminating",

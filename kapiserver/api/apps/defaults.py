@@ -8,7 +8,7 @@ from __future__ import annotations
 from kapiserver.api.apps import v1
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
 from kapiserver.api.embedded_objects import name_embedded
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree, Type
 
 _ROLLING = "RollingUpdate"
@@ -30,9 +30,9 @@ def _daemon_set(daemon_set: Tree) -> None:
     if strategy["type"] == _ROLLING:
         rolling = _part(strategy, "rollingUpdate")
         fill_missing(rolling, maxUnavailable=1, maxSurge=0)
-        settle(rolling, v1.RollingUpdateDaemonSet)
-    settle(strategy, v1.DaemonSetUpdateStrategy)
-    settle(spec, v1.DaemonSetSpec)
+        reorder_keys(rolling, v1.RollingUpdateDaemonSet)
+    reorder_keys(strategy, v1.DaemonSetUpdateStrategy)
+    reorder_keys(spec, v1.DaemonSetSpec)
 
 
 def _deployment(deployment: Tree) -> None:
@@ -44,15 +44,15 @@ def _deployment(deployment: Tree) -> None:
     if strategy["type"] == _ROLLING:
         rolling = _part(strategy, "rollingUpdate")
         fill_missing(rolling, maxUnavailable="25%", maxSurge="25%")
-        settle(rolling, v1.RollingUpdateDeployment)
-    settle(strategy, v1.DeploymentStrategy)
-    settle(spec, v1.DeploymentSpec)
+        reorder_keys(rolling, v1.RollingUpdateDeployment)
+    reorder_keys(strategy, v1.DeploymentStrategy)
+    reorder_keys(spec, v1.DeploymentSpec)
 
 
 def _replica_set(replica_set: Tree) -> None:
     spec = _part(replica_set, "spec")
     fill_missing(spec, replicas=1)
-    settle(spec, v1.ReplicaSetSpec)
+    reorder_keys(spec, v1.ReplicaSetSpec)
 
 
 def _stateful_set(stateful_set: Tree) -> None:
@@ -67,14 +67,14 @@ def _stateful_set(stateful_set: Tree) -> None:
     rolling = strategy.get("rollingUpdate")
     if strategy["type"] == _ROLLING and rolling is not None:
         fill_missing(rolling, partition=0, maxUnavailable=1)
-        settle(rolling, v1.RollingUpdateStatefulSetStrategy)
-    settle(strategy, v1.StatefulSetUpdateStrategy)
+        reorder_keys(rolling, v1.RollingUpdateStatefulSetStrategy)
+    reorder_keys(strategy, v1.StatefulSetUpdateStrategy)
     retention = _part(spec, "persistentVolumeClaimRetentionPolicy")
     for name in ("whenDeleted", "whenScaled"):
         if not retention.get(name):
             retention[name] = "Retain"
-    settle(retention, v1.StatefulSetPersistentVolumeClaimRetentionPolicy)
-    settle(spec, v1.StatefulSetSpec)
+    reorder_keys(retention, v1.StatefulSetPersistentVolumeClaimRetentionPolicy)
+    reorder_keys(spec, v1.StatefulSetSpec)
     name_embedded(v1.StatefulSetSpec, spec)
 
 

@@ -9,7 +9,7 @@ import copy
 
 from kapiserver.api.autoscaling import v1, v2
 from kapiserver.api.defaulting import DefaultFunction
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree, Type
 
 _CPU = {
@@ -48,7 +48,7 @@ def _behavior(behavior: Tree) -> None:
         for key, value in defaults.items():
             if rules.get(key) is None:
                 rules[key] = copy.deepcopy(value)
-        settle(rules, v2.HPAScalingRules)
+        reorder_keys(rules, v2.HPAScalingRules)
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {

@@ -14,11 +14,11 @@ import orjson
 from kapiserver.api.conversion import canonical_fields
 from kapiserver.api.types import (
     Field,
-    Leaf,
     ListOf,
     MapOf,
     Message,
     Scalar,
+    ScalarType,
     Shape,
     Tree,
     Type,
@@ -62,7 +62,7 @@ def _go_value(shape: Shape, value: Value) -> Value:
         return None
     if isinstance(shape, ListOf):
         return [_go_value(shape.item, one) for one in value]
-    if isinstance(shape, Message) and not issubclass(shape.type, Leaf):
+    if isinstance(shape, Message) and not issubclass(shape.type, ScalarType):
         return _go_struct(shape.type, value)
     return value
 
@@ -88,7 +88,7 @@ def _value(shape: Shape, value: Value) -> Value:
     match shape:
         case Scalar():
             return _scalar(shape, value)
-        case Message() if issubclass(shape.type, Leaf):
+        case Message() if issubclass(shape.type, ScalarType):
             return shape.type.canonical(value)
         case Message():
             return _object(shape.type, {} if value is None else value)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kapiserver.api.batch import v1
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import labels_of, metadata_of
 from kapiserver.api.types import Tree, Type
@@ -30,11 +30,11 @@ def _job(job: Tree) -> None:
         podReplacementPolicy="Failed" if has_failures else "TerminatingOrFailed",
         manualSelector=False,
     )
-    settle(spec, v1.JobSpec)
+    reorder_keys(spec, v1.JobSpec)
     labels = labels_of(spec.get("template") or {})
     if labels and not labels_of(job):
         metadata_of(job)["labels"] = dict(labels)
-        settle(job["metadata"], ObjectMeta)
+        reorder_keys(job["metadata"], ObjectMeta)
 
 
 def _cron_job(cron_job: Tree) -> None:
@@ -42,7 +42,7 @@ def _cron_job(cron_job: Tree) -> None:
     if not spec.get("concurrencyPolicy"):
         spec["concurrencyPolicy"] = "Allow"
     fill_missing(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
-    settle(spec, v1.CronJobSpec)
+    reorder_keys(spec, v1.CronJobSpec)
 
 
 def _pattern(pattern: Tree) -> None:

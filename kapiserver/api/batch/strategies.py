@@ -16,7 +16,7 @@ from kapiserver.api.core import pod_warnings, warnings
 from kapiserver.api.core.gated_fields import drop_from_template
 from kapiserver.api.core.v1 import PodTemplateSpec
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
 from kapiserver.api.objects import generation_of, labels_of, metadata_of, name_of, uid_of, value_at
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
@@ -45,7 +45,7 @@ class JobStrategy(SpecStrategy):
         spec = obj.setdefault("spec", {})
         if not spec.get("manualSelector"):
             _generate_selector(obj)
-        settle(spec, v1.JobSpec)
+        reorder_keys(spec, v1.JobSpec)
         labels = labels_of(spec.get("template") or {})
         if labels and not labels_of(obj):  # what reading it from the store would fill in
             metadata_of(obj)["labels"] = dict(labels)
@@ -83,13 +83,13 @@ def _generate_selector(obj: Tree) -> None:
         **labels_of(template),
     }
     metadata_of(template)["labels"] = dict(sorted(labels.items()))
-    settle(template["metadata"], ObjectMeta)
-    settle(template, PodTemplateSpec)
+    reorder_keys(template["metadata"], ObjectMeta)
+    reorder_keys(template, PodTemplateSpec)
     key = CONTROLLER_LABELS[-1]
     selector = spec["selector"] = dict(spec.get("selector") or {})
     matched = {key: uid_of(obj), **(selector.get("matchLabels") or {})}
     selector["matchLabels"] = dict(sorted(matched.items()))
-    settle(selector, LabelSelector)
+    reorder_keys(selector, LabelSelector)
 
 
 def job_spec_warnings(spec: Tree, path: Path) -> list[str]:

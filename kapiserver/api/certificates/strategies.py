@@ -24,7 +24,7 @@ from kapiserver.api.certificates.validation.trust_bundles import (
     trust_bundle,
 )
 from kapiserver.api.errors import FieldError
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import value_at
 from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy, keep
 from kapiserver.api.types import Tree
@@ -76,7 +76,7 @@ class ApprovalStrategy(StatusStrategy):
         if wanted:
             status["conditions"] = wanted
         new["status"] = status
-        settle(status, v1.CertificateSigningRequestStatus)
+        reorder_keys(status, v1.CertificateSigningRequestStatus)
 
 
 class ClusterTrustBundleStrategy(Strategy):

@@ -12,7 +12,7 @@ from kapiserver.api.core.validation.common import all_containers
 from kapiserver.api.core.validation.pod_annotations import APP_ARMOR
 from kapiserver.api.core.validation.security import app_armor_profile
 from kapiserver.api.errors import Path
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
@@ -35,8 +35,8 @@ def take_over(pod: Tree) -> None:
         if profile is not None and profile != _of_pod(pod):
             context = container.setdefault("securityContext", {})
             context["appArmorProfile"] = profile
-            settle(context, v1.SecurityContext)
-            settle(container, v1.Container)
+            reorder_keys(context, v1.SecurityContext)
+            reorder_keys(container, v1.Container)
 
 
 def _of_pod(pod: Tree) -> Tree | None:

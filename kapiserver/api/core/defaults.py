@@ -12,7 +12,7 @@ from kapiserver.api.core import v1
 from kapiserver.api.core.images import tag_of
 from kapiserver.api.core.pod_requests import HUGE, amounts_of, container_resources, is_pod_level
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.quantity import Amount, parse
 from kapiserver.api.types import Tree, Type
 
@@ -64,7 +64,7 @@ def _pod(pod: Tree) -> None:
         if spec.get("hostNetwork"):
             for port in container.get("ports") or ():
                 _fill(port, hostPort=port.get("containerPort") or 0)
-                settle(port, v1.ContainerPort)
+                reorder_keys(port, v1.ContainerPort)
     if spec.get("resources"):
         _of_whole_pod(spec)
     fill_missing(spec, enableServiceLinks=True)
@@ -92,7 +92,7 @@ def _of_whole_pod(spec: Tree) -> None:
         # What is no amount stays as it was said: validation tells.
         rest = {name: text for name, text in limits.items() if name in amounts_of(limits)}
         resources["requests"] = dict(sorted({**rest, **asked, **requests}.items()))
-    settle(resources, v1.ResourceRequirements)
+    reorder_keys(resources, v1.ResourceRequirements)
 
 
 def _forget_annotations(obj: Tree) -> None:
@@ -179,7 +179,7 @@ def _service(service: Tree) -> None:
         _fill(port, protocol="TCP")
         if not port.get("targetPort"):
             port["targetPort"] = port.get("port") or 0
-        settle(port, v1.ServicePort)
+        reorder_keys(port, v1.ServicePort)
     reachable = kind in ("LoadBalancer", "NodePort") or (
         kind == "ClusterIP" and spec.get("externalIPs")
     )
@@ -190,14 +190,14 @@ def _service(service: Tree) -> None:
     if kind == "LoadBalancer":
         fill_missing(spec, allocateLoadBalancerNodePorts=True)
         _balancer((service.get("status") or {}).get("loadBalancer") or {})
-    settle(spec, v1.ServiceSpec)
+    reorder_keys(spec, v1.ServiceSpec)
 
 
 def _balancer(status: Tree) -> None:
     for ingress in status.get("ingress") or ():
         if ingress.get("ip"):
             fill_missing(ingress, ipMode="VIP")
-            settle(ingress, v1.LoadBalancerIngress)
+            reorder_keys(ingress, v1.LoadBalancerIngress)
 
 
 def _session_affinity(spec: Tree) -> None:
@@ -259,7 +259,7 @@ def _replication_controller(controller: Tree) -> None:
     if labels:
         _fill(spec, selector=dict(labels))
         _fill(controller.setdefault("metadata", {}), labels=dict(labels))
-    settle(spec, v1.ReplicationControllerSpec)
+    reorder_keys(spec, v1.ReplicationControllerSpec)
 
 
 def _just(**values: Any) -> DefaultFunction:

@@ -7,7 +7,7 @@ from kapiserver.api.core import v1
 from kapiserver.api.core.subsets import repacked
 from kapiserver.api.core.validation.endpoints import endpoints
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import labels_of
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
@@ -33,7 +33,7 @@ class EndpointsStrategy(Strategy):
         if obj.get("subsets"):
             obj["subsets"] = repacked(obj["subsets"])
             for subset in obj["subsets"]:
-                settle(subset, v1.EndpointSubset)
+                reorder_keys(subset, v1.EndpointSubset)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         if labels_of(new).get(_MANAGED_BY) == _OWN_CONTROLLER:

@@ -14,7 +14,7 @@ from kapiserver.api.core.validation.pod_updates import changed_ephemeral_contain
 from kapiserver.api.core.validation.pods import new_pod
 from kapiserver.api.core.validation.resize import resized_pod
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import LabelSelector
 from kapiserver.api.objects import generation_of, labels_of, metadata_of, value_at
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, keep
@@ -97,7 +97,7 @@ def _add_own_labels(term: Tree, labels: Mapping[str, str]) -> None:
                 condition = {"key": key, "operator": operator, "values": [labels[key]]}
                 conditions = selector.get("matchExpressions") or []
                 selector["matchExpressions"] = [*conditions, condition]
-    settle(selector, LabelSelector)
+    reorder_keys(selector, LabelSelector)
 
 
 class PodStatusStrategy(StatusStrategy):
@@ -111,7 +111,7 @@ class PodStatusStrategy(StatusStrategy):
         status, before = new.setdefault("status", {}), old.get("status") or {}
         _keep_generations(status, before)
         drop_from_status(status, before)
-        settle(status, v1.PodStatus)
+        reorder_keys(status, v1.PodStatus)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return [
@@ -137,7 +137,7 @@ def _keep_generations(status: Tree, before: Tree) -> None:
         generation = generations.pop(0) if generations else 0
         if generation and not condition.get("observedGeneration"):
             kept = {**condition, "observedGeneration": generation}
-            settle(kept, v1.PodCondition)
+            reorder_keys(kept, v1.PodCondition)
             status["conditions"][index] = kept
 
 
@@ -151,7 +151,7 @@ class EphemeralContainersStrategy(Strategy):
             new["spec"].pop("ephemeralContainers", None)
         else:
             new["spec"]["ephemeralContainers"] = wanted
-            settle(new["spec"], v1.PodSpec)
+            reorder_keys(new["spec"], v1.PodSpec)
         drop_from_spec(new["spec"], old.get("spec"))
         _count_change(new, old)
 
@@ -172,7 +172,7 @@ class ResizeStrategy(Strategy):
                 if wanted.get(kind):
                     _take_sizes(new["spec"], wanted, kind)
             keep(new["spec"], wanted, "resources")
-            settle(new["spec"], v1.PodSpec)
+            reorder_keys(new["spec"], v1.PodSpec)
         drop_from_spec(new.get("spec"), old.get("spec"))
         _count_change(new, old)
 
@@ -191,7 +191,7 @@ def _take_sizes(spec: Tree, wanted: Tree, kind: str) -> None:
     for container, other in pairs:
         for part in ("resources", "resizePolicy"):
             keep(container, other, part)
-        settle(container, v1.Container)
+        reorder_keys(container, v1.Container)
 
 
 def _keep_all(new: Tree, old: Tree) -> None:

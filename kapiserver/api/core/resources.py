@@ -96,7 +96,7 @@ RESOURCES = (
         short_names=("pvc",),
         subresources=(_STATUS,),
         field_aliases=(("name", "metadata.name"),),
-        answers_deleted=True,
+        returns_deleted_object=True,
     ),
     _core(
         name="persistentvolumes",
@@ -105,13 +105,13 @@ RESOURCES = (
         short_names=("pv",),
         subresources=(_STATUS,),
         field_aliases=(("name", "metadata.name"),),
-        answers_deleted=True,
+        returns_deleted_object=True,
     ),
     _core(
         name="pods",
         kind="Pod",
         namespaced=True,
-        answers_deleted=True,
+        returns_deleted_object=True,
         short_names=("po",),
         categories=("all",),
         subresources=(
@@ -143,7 +143,7 @@ RESOURCES = (
         ),
         field_aliases=(("spec.host", "spec.nodeName"),),
     ),
-    _core(name="podtemplates", kind="PodTemplate", namespaced=True, answers_deleted=True),
+    _core(name="podtemplates", kind="PodTemplate", namespaced=True, returns_deleted_object=True),
     _core(
         name="replicationcontrollers",
         kind="ReplicationController",
@@ -163,7 +163,7 @@ RESOURCES = (
         namespaced=True,
         short_names=("quota",),
         subresources=(_STATUS,),
-        answers_deleted=True,
+        returns_deleted_object=True,
     ),
     _core(
         name="secrets",
@@ -175,7 +175,7 @@ RESOURCES = (
         name="serviceaccounts",
         kind="ServiceAccount",
         namespaced=True,
-        answers_deleted=True,
+        returns_deleted_object=True,
         short_names=("sa",),
         subresources=(
             Subresource(
@@ -189,9 +189,9 @@ RESOURCES = (
         name="services",
         kind="Service",
         namespaced=True,
-        answers_deleted=True,
+        returns_deleted_object=True,
         storage_prefix="services/specs",
-        sign_of_today=b"\x9a\x01\x04IPv",  # ipFamilies
+        legacy_marker=b"\x9a\x01\x04IPv",  # ipFamilies
         short_names=("svc",),
         categories=("all",),
         subresources=(

@@ -14,7 +14,7 @@ from kapiserver.api.core import v1
 from kapiserver.api.core.validation.service_addresses import address_fields
 from kapiserver.api.core.validation.services import is_reached_from_outside, wants_health_port
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import name_of
 from kapiserver.api.strategy import keep
 from kapiserver.api.types import Tree
@@ -93,7 +93,7 @@ def _keep_node_ports(new: Tree, old: Tree) -> None:
         number = given.get(port.get("name"))
         if number and not port.get("nodePort") and number not in used:
             port["nodePort"] = number
-            settle(port, v1.ServicePort)
+            reorder_keys(port, v1.ServicePort)
 
 
 def node_ports(spec: Tree) -> set[int]:

@@ -18,7 +18,7 @@ from kapiserver.api.core.validation.services import (
     new_service,
 )
 from kapiserver.api.errors import FieldError
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
@@ -37,7 +37,7 @@ class ServiceStrategy(SpecStrategy):
         super().prepare_for_create(obj)
         spec = obj.setdefault("spec", {})
         align_cluster_ips(spec, {})
-        settle(spec, v1.ServiceSpec)
+        reorder_keys(spec, v1.ServiceSpec)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
@@ -45,10 +45,10 @@ class ServiceStrategy(SpecStrategy):
         keep_allocated(spec, before)
         align_cluster_ips(spec, before)
         drop_what_the_type_lacks(spec, before)
-        settle(spec, v1.ServiceSpec)
+        reorder_keys(spec, v1.ServiceSpec)
         if spec.get("type") != "LoadBalancer":
             new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
-            settle(new["status"], v1.ServiceStatus)
+            reorder_keys(new["status"], v1.ServiceStatus)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(new_service(obj))
@@ -66,7 +66,7 @@ class ServiceStrategy(SpecStrategy):
         address = spec.get("clusterIP") or NONE
         if address != NONE and not spec.get("ipFamilies"):
             spec["ipFamilies"], spec["ipFamilyPolicy"] = [family_of(address)], "SingleStack"
-        settle(spec, v1.ServiceSpec)
+        reorder_keys(spec, v1.ServiceSpec)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return list(warnings.service(new))

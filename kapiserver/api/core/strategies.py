@@ -22,7 +22,7 @@ from kapiserver.api.core.validation.data import (
     secret,
 )
 from kapiserver.api.errors import FieldError
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.metadata import any_finalizers
 from kapiserver.api.objects import finalizers_of, metadata_of, name_of, value_at
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, keep
@@ -48,7 +48,7 @@ class SecretStrategy(Strategy):
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         if not new.get("type") and old.get("type"):
             new["type"] = old["type"]
-            settle(new, v1.Secret)
+            reorder_keys(new, v1.Secret)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(secret(obj))
@@ -104,7 +104,7 @@ class NamespaceStrategy(SpecStrategy):
         if NAMESPACE_FINALIZER not in found:
             found = [*found, NAMESPACE_FINALIZER]
         obj["spec"] = {"finalizers": found}
-        settle(obj, v1.Namespace)
+        reorder_keys(obj, v1.Namespace)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         keep(new, old, "spec")

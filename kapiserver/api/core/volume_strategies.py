@@ -11,7 +11,7 @@ from kapiserver.api.core.validation.persistent_volumes import (
     persistent_volume,
 )
 from kapiserver.api.errors import FieldError
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import value_at
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
@@ -91,7 +91,7 @@ def _same_source(spec: Tree) -> None:
         spec["dataSource"] = {key: value for key, value in new.items() if key != "namespace"}
     else:
         return
-    settle(spec, v1.PersistentVolumeClaimSpec)
+    reorder_keys(spec, v1.PersistentVolumeClaimSpec)
 
 
 _PERSISTENT_VOLUME = PersistentVolumeStrategy()

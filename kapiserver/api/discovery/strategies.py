@@ -8,7 +8,7 @@ from kapiserver.api.discovery import v1
 from kapiserver.api.discovery.declarations import ENDPOINT_SLICE
 from kapiserver.api.discovery.validation import changed_endpoint_slice, endpoint_slice
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import generation_of, labels_of, metadata_of
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
@@ -42,7 +42,7 @@ class EndpointSliceStrategy(Strategy):
             if node in known and endpoint.get("nodeName") is None:
                 endpoint["nodeName"] = node
             endpoint.pop(_TOPOLOGY, None)
-            settle(endpoint, v1.Endpoint)
+            reorder_keys(endpoint, v1.Endpoint)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(endpoint_slice(obj))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
 from kapiserver.api.flowcontrol import v1
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree, Type
 
 _EVERYTHING = {
@@ -68,24 +68,24 @@ MANDATORY_PRIORITY_LEVELS: dict[str, Tree] = {
 def _schema(spec: Tree) -> None:
     if not spec.get("matchingPrecedence"):
         spec["matchingPrecedence"] = 1000
-        settle(spec, v1.FlowSchemaSpec)
+        reorder_keys(spec, v1.FlowSchemaSpec)
 
 
 def _exempt(level: Tree) -> None:
     fill_missing(level, nominalConcurrencyShares=0, lendablePercent=0)
-    settle(level, v1.ExemptPriorityLevelConfiguration)
+    reorder_keys(level, v1.ExemptPriorityLevelConfiguration)
 
 
 def _limited(level: Tree) -> None:
     fill_missing(level, nominalConcurrencyShares=30, lendablePercent=0)
-    settle(level, v1.LimitedPriorityLevelConfiguration)
+    reorder_keys(level, v1.LimitedPriorityLevelConfiguration)
 
 
 def _queuing(queuing: Tree) -> None:
     for name, value in (("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)):
         if not queuing.get(name):
             queuing[name] = value
-    settle(queuing, v1.QueuingConfiguration)
+    reorder_keys(queuing, v1.QueuingConfiguration)
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {

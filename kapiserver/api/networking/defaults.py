@@ -6,7 +6,7 @@ Mirrors pkg/apis/networking/v1/defaults.go.
 from __future__ import annotations
 
 from kapiserver.api.defaulting import DefaultFunction
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.networking import v1
 from kapiserver.api.types import Tree, Type
 
@@ -20,7 +20,7 @@ def _network_policy(policy: Tree) -> None:
     spec = policy.setdefault("spec", {})
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
-        settle(spec, v1.NetworkPolicySpec)
+        reorder_keys(spec, v1.NetworkPolicySpec)
 
 
 def _parameters(parameters: Tree) -> None:

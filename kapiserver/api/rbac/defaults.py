@@ -6,7 +6,7 @@ Mirrors pkg/apis/rbac/v1/defaults.go.
 from __future__ import annotations
 
 from kapiserver.api.defaulting import DefaultFunction
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.rbac import v1
 from kapiserver.api.types import Tree, Type
 
@@ -21,7 +21,7 @@ def _role_ref(reference: Tree) -> None:
 def _subject(subject: Tree) -> None:
     if not subject.get("apiGroup") and subject.get("kind") in ("Group", "User"):
         subject["apiGroup"] = _GROUP
-        settle(subject, v1.Subject)
+        reorder_keys(subject, v1.Subject)
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {

@@ -6,7 +6,7 @@ Mirrors pkg/apis/resource/v1/defaults.go and its siblings.
 from __future__ import annotations
 
 from kapiserver.api.defaulting import DefaultFunction
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.resource import v1, v1beta1, v1beta2
 from kapiserver.api.types import Tree, Type
 
@@ -17,7 +17,7 @@ def _count(type_: type[Type]) -> DefaultFunction:
             request["allocationMode"] = "ExactCount"
         if request["allocationMode"] == "ExactCount" and not request.get("count"):
             request["count"] = 1
-        settle(request, type_)
+        reorder_keys(request, type_)
 
     return fill
 

@@ -11,7 +11,7 @@ _resource = partial(
     group="resource.k8s.io",
     versions=("v1", "v1beta2", "v1beta1"),
     storage_version="v1",
-    answers_deleted=True,
+    returns_deleted_object=True,
     deprecations=(
         Deprecation(version="v1beta2", since=36, removed=39),
         Deprecation(version="v1beta1", since=35, removed=38),

@@ -6,7 +6,7 @@ Mirrors pkg/apis/storage/v1/defaults.go.
 from __future__ import annotations
 
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.storage import v1
 from kapiserver.api.types import Tree, Type
 
@@ -29,7 +29,7 @@ def _driver(spec: Tree) -> None:
     fill_missing(spec, **_DRIVER)
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
-    settle(spec, v1.CSIDriverSpec)
+    reorder_keys(spec, v1.CSIDriverSpec)
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {

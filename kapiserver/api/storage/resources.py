@@ -10,13 +10,13 @@ _storage = partial(Resource, group="storage.k8s.io", versions=("v1",), storage_v
 _STATUS = Subresource(name="status")
 
 RESOURCES = (
-    _storage(name="csidrivers", kind="CSIDriver", namespaced=False, answers_deleted=True),
+    _storage(name="csidrivers", kind="CSIDriver", namespaced=False, returns_deleted_object=True),
     _storage(
         name="csinodes",
         kind="CSINode",
         namespaced=False,
         subresources=(_STATUS,),
-        answers_deleted=True,
+        returns_deleted_object=True,
     ),
     _storage(name="csistoragecapacities", kind="CSIStorageCapacity", namespaced=True),
     _storage(
@@ -24,20 +24,20 @@ RESOURCES = (
         kind="StorageClass",
         namespaced=False,
         short_names=("sc",),
-        answers_deleted=True,
+        returns_deleted_object=True,
     ),
     _storage(
         name="volumeattachments",
         kind="VolumeAttachment",
         namespaced=False,
         subresources=(_STATUS,),
-        answers_deleted=True,
+        returns_deleted_object=True,
     ),
     _storage(
         name="volumeattributesclasses",
         kind="VolumeAttributesClass",
         namespaced=False,
         short_names=("vac",),
-        answers_deleted=True,
+        returns_deleted_object=True,
     ),
 )

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from kapiserver.api.certificates import v1
 from kapiserver.api.core.v1 import PersistentVolumeStatus
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
@@ -32,7 +32,7 @@ def _requester(new: Tree, old: Tree | None, user: User, _now: str) -> None:
             spec[name] = value
         else:
             spec.pop(name, None)
-    settle(spec, v1.CertificateSigningRequestSpec)
+    reorder_keys(spec, v1.CertificateSigningRequestSpec)
 
 
 def _condition_times(new: Tree, old: Tree | None, _user: User, now: str) -> None:
@@ -49,7 +49,7 @@ def _condition_times(new: Tree, old: Tree | None, _user: User, now: str) -> None
         if not one.get("lastTransitionTime"):
             key = (one.get("type"), one.get("status"))
             one["lastTransitionTime"] = since.get(key) or now
-        settle(one, v1.CertificateSigningRequestCondition)
+        reorder_keys(one, v1.CertificateSigningRequestCondition)
 
 
 def _phase_time(new: Tree, old: Tree | None, _user: User, now: str) -> None:
@@ -59,7 +59,7 @@ def _phase_time(new: Tree, old: Tree | None, _user: User, now: str) -> None:
     same = told is None or told == before.get("lastPhaseTransitionTime")
     if status.get("phase") != before.get("phase") and same:
         status["lastPhaseTransitionTime"] = now
-        settle(status, PersistentVolumeStatus)
+        reorder_keys(status, PersistentVolumeStatus)
 
 
 def _device_taint_times(new: Tree, _old: Tree | None, _user: User, now: str) -> None:

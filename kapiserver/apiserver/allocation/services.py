@@ -26,7 +26,7 @@ from kapiserver.api.core.service_families import (
 )
 from kapiserver.api.core.validation.services import wants_health_port
 from kapiserver.api.errors import InvalidObject, Path, invalid
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation.addresses import Addresses, NotAllocated, service_ranges
@@ -94,7 +94,7 @@ class ServiceAllocation:
         if not unchanged or spec.get("type") == EXTERNAL:
             await self._take_addresses(new, before, taken, left, dry_run=dry_run)
         await self._take_ports(new, old, taken, left, dry_run=dry_run)
-        settle(spec, v1.ServiceSpec)
+        reorder_keys(spec, v1.ServiceSpec)
 
     # Addresses.
 
@@ -172,7 +172,7 @@ class ServiceAllocation:
             for port in spec.get("ports") or ():
                 if not port.get("nodePort"):
                     port.pop("nodePort", None)
-                settle(port, v1.ServicePort)
+                reorder_keys(port, v1.ServicePort)
             if not spec.get("healthCheckNodePort"):
                 spec.pop("healthCheckNodePort", None)
         left.ports |= had - ports_of(new)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from kapiserver.api.custom_kinds import VERBS_OF_THE_LEAVING
+from kapiserver.api.custom_kinds import TERMINATING_VERBS
 from kapiserver.api.group import Group, GroupVersion, GroupVersionKind, Resource, Subresource
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
@@ -129,8 +129,8 @@ def _verbs(server: Server, resource: Resource) -> list[str]:
         return sorted(resource.verbs)
     # Those of custom kinds come in an order of their own.
     definition = server.scheme.custom.named(resource.definition)
-    is_leaving = definition is not None and definition.leaving
-    return list(VERBS_OF_THE_LEAVING if is_leaving else resource.verbs)
+    is_terminating = definition is not None and definition.terminating
+    return list(TERMINATING_VERBS if is_terminating else resource.verbs)
 
 
 def _below(resource: Resource) -> list[Subresource]:
@@ -172,7 +172,7 @@ def _subresource(resource: Resource, subresource: Subresource) -> Tree:
 
 def storage_version_hash(resource: Resource) -> str:
     """Changes when the version in which objects are stored does: 8 bytes of a SHA-256."""
-    group = resource.group if resource.kept_in is None else resource.kept_in
+    group = resource.group if resource.stored_in_group is None else resource.stored_in_group
     kind = f"{group}/{resource.storage_version}/{resource.kind}"
     return base64.b64encode(hashlib.sha256(kind.encode()).digest()[:8]).decode()
 

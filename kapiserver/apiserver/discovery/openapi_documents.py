@@ -220,8 +220,8 @@ class Documents:
 
 def _hash_of(resources: Iterable[Resource]) -> str:
     """What tells the documents of custom kinds apart; "" where others are among them."""
-    editions = [(one.edition, repr(one)) for one in resources]
-    if not editions or not all(edition for edition, _ in editions):
+    editions = [(one.spec_hash, repr(one)) for one in resources]
+    if not editions or not all(spec_hash for spec_hash, _ in editions):
         return ""
     return hashlib.sha512(f"{GIT_VERSION} {editions}".encode()).hexdigest().upper()
 

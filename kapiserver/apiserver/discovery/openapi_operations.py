@@ -354,7 +354,7 @@ def _body(verb: str, kind: GroupVersionKind) -> GroupVersionKind | None:
 def _answer(resource: Resource, verb: str, kind: GroupVersionKind) -> GroupVersionKind:
     if verb == "list":
         return kind._replace(kind=resource.list_kind_name)
-    if verb == "deletecollection" or (verb == "delete" and not resource.answers_deleted):
+    if verb == "deletecollection" or (verb == "delete" and not resource.returns_deleted_object):
         return GroupVersionKind(META, "v1", "Status")
     return kind
 

@@ -17,11 +17,11 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import (
     Field,
     Kind,
-    Leaf,
     ListOf,
     MapOf,
     Message,
     Scalar,
+    ScalarType,
     Shape,
     Tree,
     Type,
@@ -144,7 +144,7 @@ class Schemas:
             name = schema_name(type_)
             if name in found:
                 continue
-            if issubclass(type_, Leaf):
+            if issubclass(type_, ScalarType):
                 found[name] = self._leaf(type_)
                 continue
             if issubclass(type_, CustomKind):
@@ -157,7 +157,7 @@ class Schemas:
             waiting.extend(_messages(type_))
         return found
 
-    def _leaf(self, type_: type[Leaf]) -> Tree:
+    def _leaf(self, type_: type[ScalarType]) -> Tree:
         schema = dict(type_.openapi)
         if self.dialect == "v2" and "oneOf" in schema:  # which v2 cannot say
             schema = {"type": "string"}
@@ -234,7 +234,7 @@ class Schemas:
             return schema
         if isinstance(shape, Scalar) and shape.name in _ZEROS:
             return schema | {"default": _ZEROS[shape.name]}
-        if isinstance(shape, Message) and not issubclass(shape.type, Leaf):
+        if isinstance(shape, Message) and not issubclass(shape.type, ScalarType):
             return self._beside(schema, {"default": {}}, described=False)
         return schema
 
@@ -259,7 +259,7 @@ def _default(field: Field) -> Any:
         return None
     if isinstance(field.shape, Scalar):
         return _ZEROS.get(field.shape.name) if field.declaration.always else None
-    if isinstance(field.shape, Message) and not issubclass(field.shape.type, Leaf):
+    if isinstance(field.shape, Message) and not issubclass(field.shape.type, ScalarType):
         return {}
     return None
 
@@ -307,8 +307,8 @@ def _messages(type_: type[Type]) -> list[type[Type]]:
     return found
 
 
-def _is_inline(type_: type[Type]) -> TypeGuard[type[Leaf]]:
-    return issubclass(type_, Leaf) and type_.openapi.get("type") == "array"
+def _is_inline(type_: type[Type]) -> TypeGuard[type[ScalarType]]:
+    return issubclass(type_, ScalarType) and type_.openapi.get("type") == "array"
 
 
 def schema_name(type_: type[Type]) -> str:

@@ -13,7 +13,17 @@ from typing import Any
 
 from kapiserver.api.core import v1
 from kapiserver.api.meta import v1 as meta
-from kapiserver.api.types import FlatField, Leaf, ListOf, MapOf, Message, Scalar, Shape, Tree, Type
+from kapiserver.api.types import (
+    FlatField,
+    ListOf,
+    MapOf,
+    Message,
+    Scalar,
+    ScalarType,
+    Shape,
+    Tree,
+    Type,
+)
 
 _CONTEXT = 3
 _LINES_MAX = 2000
@@ -150,6 +160,6 @@ def _shown(value: Any, shape: Shape) -> Any:
     if isinstance(shape, MapOf):
         return {key: _shown(value[key], shape.value) for key in sorted(value)} if value else None
     assert isinstance(shape, Message)
-    if issubclass(shape.type, Leaf) or shape.type.__module__ == meta.__name__:
+    if issubclass(shape.type, ScalarType) or shape.type.__module__ == meta.__name__:
         return value
     return _struct(value or {}, shape.type)

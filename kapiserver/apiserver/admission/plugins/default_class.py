@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kapiserver.api.core.v1 import PersistentVolumeClaimSpec
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.networking.v1 import IngressSpec
 from kapiserver.api.objects import annotations_of, name_of
 from kapiserver.api.types import Tree, Type
@@ -72,7 +72,7 @@ async def admit(
     found = await _default(server, choice)
     if found:
         spec[choice.field] = found
-        settle(spec, choice.spec)
+        reorder_keys(spec, choice.spec)
 
 
 async def _default(server: Server, choice: _Choice) -> str:

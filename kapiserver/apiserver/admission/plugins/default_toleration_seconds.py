@@ -6,7 +6,7 @@ Mirrors plugin/pkg/admission/defaulttolerationseconds.
 from __future__ import annotations
 
 from kapiserver.api.core import v1
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins import Attributes
 from kapiserver.apiserver.context import Server
@@ -30,7 +30,7 @@ async def admit(
             for key in missing
         ]
         spec["tolerations"] = [*found, *added]
-        settle(spec, v1.PodSpec)
+        reorder_keys(spec, v1.PodSpec)
 
 
 def _tolerates(toleration: Tree, key: str) -> bool:

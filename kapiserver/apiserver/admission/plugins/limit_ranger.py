@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from kapiserver.api.core import v1
 from kapiserver.api.group import CORE
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import metadata_of, value_at
 from kapiserver.api.quantity import Amount, parse, plus
@@ -81,8 +81,8 @@ def _fill(pod: Tree, limit_range: Tree) -> None:
             resources = container.setdefault("resources", {})
             given = _merge(resources, "requests", requests)
             bounded = _merge(resources, "limits", limits)
-            settle(resources, v1.ResourceRequirements)
-            settle(container, v1.Container)
+            reorder_keys(resources, v1.ResourceRequirements)
+            reorder_keys(container, v1.Container)
             for names, word in ((given, "request"), (bounded, "limit")):
                 if names:
                     said.append(f"{', '.join(names)} {word} for {what} {container.get('name')}")
@@ -91,7 +91,7 @@ def _fill(pod: Tree, limit_range: Tree) -> None:
         text = f"LimitRanger plugin set: {'; '.join(said)}"
         annotations = {**(metadata.get("annotations") or {}), ANNOTATION: text}
         metadata["annotations"] = dict(sorted(annotations.items()))
-        settle(metadata, ObjectMeta)
+        reorder_keys(metadata, ObjectMeta)
 
 
 def _merge(resources: Tree, part: str, defaults: Mapping[str, str]) -> list[str]:

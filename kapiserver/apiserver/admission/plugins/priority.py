@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from kapiserver.api.core import v1
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins import Attributes
@@ -36,7 +36,7 @@ async def admit(server: Server, attributes: Attributes, new: Tree | None, old: T
                 spec[field] = before[field]
     else:
         await _resolve(server, attributes, spec)
-    settle(spec, v1.PodSpec)
+    reorder_keys(spec, v1.PodSpec)
 
 
 async def validate(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kapiserver.api.core import v1
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import value_at
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
@@ -38,7 +38,7 @@ async def admit(
         spec["overhead"] = dict(overhead)
     scheduling = found.get("scheduling") or {}
     _narrow(attributes, spec, scheduling)
-    settle(spec, v1.PodSpec)
+    reorder_keys(spec, v1.PodSpec)
 
 
 async def validate(

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from kapiserver.api.core import v1
 from kapiserver.api.core.account_token import token_projection
 from kapiserver.api.group import CORE
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import annotations_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins import Attributes
@@ -48,7 +48,7 @@ async def admit(
         _mount(spec)
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
         spec["imagePullSecrets"] = [dict(one) for one in account["imagePullSecrets"]]
-    settle(spec, v1.PodSpec)
+    reorder_keys(spec, v1.PodSpec)
 
 
 async def validate(
@@ -120,7 +120,7 @@ def _mount(spec: Tree) -> None:
         if all(one.get("mountPath") != MOUNT_PATH for one in mounts):
             mount = {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}
             container["volumeMounts"] = [*mounts, mount]
-            settle(container, v1.Container)
+            reorder_keys(container, v1.Container)
             wanted = True
     if wanted and not known:
         spec["volumes"] = [*volumes, {"name": name, "projected": token_projection()}]

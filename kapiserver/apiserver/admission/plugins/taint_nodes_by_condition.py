@@ -6,7 +6,7 @@ Mirrors plugin/pkg/admission/nodetaint.
 from __future__ import annotations
 
 from kapiserver.api.core import v1
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins import Attributes
 from kapiserver.apiserver.context import Server
@@ -25,5 +25,5 @@ async def admit(
     same = ("key", "effect")
     if all(tuple(one.get(n) for n in same) != tuple(NOT_READY[n] for n in same) for one in taints):
         spec["taints"] = [*taints, dict(NOT_READY)]
-        settle(spec, v1.NodeSpec)
-        settle(new, v1.Node)
+        reorder_keys(spec, v1.NodeSpec)
+        reorder_keys(new, v1.Node)

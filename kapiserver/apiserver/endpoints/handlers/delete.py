@@ -36,7 +36,7 @@ async def delete(server: Server, request: Request) -> Answer:
     )
     for text in written.warnings:
         request.warnings.add(text)
-    if written.outcome == "deleted" and not target.resource.answers_deleted:
+    if written.outcome == "deleted" and not target.resource.returns_deleted_object:
         return answer_plain(server, _without_conversion(form), _gone(target, written.entry))
     waits = written.outcome == "terminating" and options.get("orphanDependents") is False
     return answer_entry(server, request, form, target, written.entry, 202 if waits else 200)

@@ -6,7 +6,7 @@ Mirrors BindingREST of pkg/registry/core/pod/storage.
 from __future__ import annotations
 
 from kapiserver.api.errors import FieldError, InvalidObject, Path, not_among, required
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import (
     annotations_of,
@@ -88,13 +88,13 @@ def _bound(pod: Tree, binding: Tree, now: str) -> Tree:
     from kapiserver.api.core import v1
 
     spec["nodeName"] = value_at(binding, "target", "name")
-    settle(spec, v1.PodSpec)
+    reorder_keys(spec, v1.PodSpec)
     (pod.get("status") or {}).pop("nominatedNodeName", None)  # it only misleads from now on
     metadata = metadata_of(pod)
     for part, given in (("annotations", annotations_of(binding)), ("labels", labels_of(binding))):
         if given:
             metadata[part] = dict(sorted({**(metadata.get(part) or {}), **given}.items()))
-    settle(metadata, ObjectMeta)
+    reorder_keys(metadata, ObjectMeta)
     set_condition(pod, now, kind="PodScheduled")
     return pod
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kapiserver.api.errors import BadObject
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.label_selectors import selection_of, selects_everything
 from kapiserver.api.objects import (
     generation_of,
@@ -167,7 +167,7 @@ async def _spend(server: Server, target: Target, budget: Tree, *, dry_run: bool)
             _say_insufficient(current, known, now)
         gone = {**(known.get("disruptedPods") or {}), target.key.name: now}
         known["disruptedPods"] = dict(sorted(gone.items()))
-        settle(known, policy.PodDisruptionBudgetStatus)
+        reorder_keys(known, policy.PodDisruptionBudgetStatus)
         return current
 
     key = ObjectKey(target.key.namespace, name_of(budget))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api.core import v1
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import generation_of
 from kapiserver.api.types import Tree
 
@@ -15,7 +15,7 @@ def set_condition(pod: Tree, now: str, *, kind: str, reason: str = "", message: 
         condition["observedGeneration"] = generation_of(pod)
     condition |= {"lastTransitionTime": now, "reason": reason, "message": message}
     condition = {name: value for name, value in condition.items() if value != ""}
-    settle(condition, v1.PodCondition)
+    reorder_keys(condition, v1.PodCondition)
     status = pod.setdefault("status", {})
     conditions = list(status.get("conditions") or ())
     for index, one in enumerate(conditions):
@@ -27,4 +27,4 @@ def set_condition(pod: Tree, now: str, *, kind: str, reason: str = "", message: 
     else:
         conditions.append(condition)
     status["conditions"] = conditions
-    settle(status, v1.PodStatus)
+    reorder_keys(status, v1.PodStatus)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from kapiserver.api.core.account_token import token_lifetime
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
 from kapiserver.api.group import CORE, GroupVersion
-from kapiserver.api.key_order import settle
+from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import metadata_of, uid_of, value_at
 from kapiserver.api.types import Tree
@@ -58,7 +58,7 @@ async def request(server: Server, request: Request) -> Answer:
     seconds = spec["expirationSeconds"]
     now = server.clock.now()
     metadata_of(asked)["creationTimestamp"] = timestamp(now)
-    settle(metadata_of(asked), ObjectMeta)
+    reorder_keys(metadata_of(asked), ObjectMeta)
     asked["status"] = {
         "token": tokens.sign(account, bound, spec["audiences"], seconds),
         "expirationTimestamp": timestamp(now + seconds),

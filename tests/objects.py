@@ -3,7 +3,7 @@
 import copy
 import functools
 
-from kapiserver.api.declarations import overruled
+from kapiserver.api.declarative_validation import merge_errors
 from kapiserver.api.scheme import Scheme
 
 SCHEME = Scheme()
@@ -81,9 +81,9 @@ def refused(name, new, old=None):
     """What a write of a kind is told, in the order in which it is told, but for its metadata."""
     kind = strategy(name)
     if old is None:
-        return texts(overruled(kind.validate(new), list(kind.declared.errors(new))))
+        return texts(merge_errors(kind.validate(new), list(kind.declarative_rules.errors(new))))
     found = kind.validate_update(new, old)
-    return texts(overruled(found, list(kind.declared.errors(new, old))))
+    return texts(merge_errors(found, list(kind.declarative_rules.errors(new, old))))
 
 
 def defaulted(obj):

@@ -148,15 +148,15 @@ def _stands(flat: FlatField) -> bool:
         field.shape.type, scalar_types.StringList
     )
     pointer = field.pointer or any(one.pointer for one in flat.through)
-    return field.declaration.always or (struct and not pointer)
+    return field.options.always or (struct and not pointer)
 
 
 def _omitted(flat: FlatField, value: Value) -> bool:
     field = flat.field
-    if field.declaration.omit_zero:
+    if field.options.omit_zero:
         return value is None or value == _zero(field.shape)
     if field.pointer or _stands(flat):
-        return field.pointer and value is None and not field.declaration.always
+        return field.pointer and value is None and not field.options.always
     return not value
 
 

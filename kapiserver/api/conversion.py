@@ -180,16 +180,16 @@ def _is_struct(field: Field) -> bool:
 
 def _kept(field: Field) -> bool:
     if _is_struct(field):
-        return not field.declaration.omit_zero
-    return field.declaration.always
+        return not field.options.omit_zero
+    return field.options.always
 
 
 def _dropped(field: Field, value: Value) -> bool:
-    if field.declaration.always:
+    if field.options.always:
         return False
     if field.pointer:
         return value is None
-    if _is_struct(field) and not field.declaration.omit_zero:
+    if _is_struct(field) and not field.options.omit_zero:
         return False
     return value is None or value == 0 or value in ("", [], {})
 

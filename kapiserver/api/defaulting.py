@@ -84,8 +84,8 @@ def _plan(type_: type[Type], functions: DefaultTable, plans: dict[type[Type], _P
             item = shape.value
         else:
             item = shape
-        if own.declaration.default is not None and not _needless(own):
-            plan.values.append(_Value(own.name, own.pointer, own.declaration.default))
+        if own.options.default is not None and not _needless(own):
+            plan.values.append(_Value(own.name, own.pointer, own.options.default))
         if isinstance(item, Message):
             plan.children.append(_Child(own.name, _form(own), _plan(item.type, functions, plans)))
     return plan
@@ -93,11 +93,11 @@ def _plan(type_: type[Type], functions: DefaultTable, plans: dict[type[Type], _P
 
 def _needless(own: Field) -> bool:
     # A zero default of a field that is not a pointer is what its absence says anyway.
-    return not own.pointer and own.declaration.default in _ZERO
+    return not own.pointer and own.options.default in _ZERO
 
 
 def _form(own: Field) -> Literal["inline", "struct", "pointer", "list", "map"]:
-    if own.declaration.inline:
+    if own.options.inline:
         return "inline"
     if isinstance(own.shape, ListOf):
         return "list"

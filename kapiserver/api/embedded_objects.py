@@ -22,7 +22,7 @@ def named(field: Field, obj: Tree) -> Tree:
     assert isinstance(field.shape.item, Message)
     kind = field.shape.item.type.__name__
     rest = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
-    return {"kind": kind, "apiVersion": field.declaration.named, **rest}
+    return {"kind": kind, "apiVersion": field.options.named, **rest}
 
 
 def name_embedded(type_: type[Type], tree: Tree) -> None:
@@ -48,7 +48,7 @@ def _search(
 ) -> None:
     for flat in type_.flat_fields():
         field, shape = flat.field, flat.field.shape
-        if field.declaration.named:
+        if field.options.named:
             found.append(((*path, field.name), field))
         elif isinstance(shape, Message) and shape.type not in above:
             _search(shape.type, (*above, type_), (*path, field.name), found)

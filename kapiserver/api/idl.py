@@ -161,7 +161,7 @@ def _message_lines(file: ProtoFile, message: type[Type], reserved: Mapping[int, 
     for number, name in sorted(reserved.items()):
         lines.append(f"  reserved {number}; // {name}")
     for field in wire_fields(message):
-        lines += _comment(field.declaration.doc, indent="  ")
+        lines += _comment(field.options.doc, indent="  ")
         lines.append(f"  {_type_text(file, field.shape)} {field.proto} = {field.number};")
     return [*lines, "}"]
 

@@ -170,7 +170,7 @@ def _fields(type_: type[Type]) -> Mapping[str, Node]:
 
 
 def _node_of_field(field: Field) -> Node:
-    return _node(field.shape, field.declaration)
+    return _node(field.shape, field.options)
 
 
 def _node(shape: Shape, says: FieldOptions) -> Node:
@@ -200,8 +200,8 @@ def _list(item: Scalar | Message, says: FieldOptions) -> ListNode:
         return ListNode(_item(item))
     assert isinstance(item, Message)
     defaults = {
-        flat.field.name: flat.field.declaration.default
+        flat.field.name: flat.field.options.default
         for flat in item.type.flat_fields()
-        if flat.field.name in says.keys and flat.field.declaration.default is not None
+        if flat.field.name in says.keys and flat.field.options.default is not None
     }
     return ListNode(_item(item), relation="map", keys=says.keys, defaults=defaults)

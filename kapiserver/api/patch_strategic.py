@@ -66,11 +66,11 @@ _FREE = _Rule()
 def _rules(type_: Any) -> Mapping[str, _Rule]:
     found = {}
     for flat in type_.flat_fields():
-        declaration = flat.field.declaration
-        strategies = (declaration.patch or "").split(",")
+        options = flat.field.options
+        strategies = (options.patch or "").split(",")
         found[flat.field.name] = _Rule(
             below=_below(flat.field.shape),
-            key=declaration.merge,
+            key=options.merge,
             replace="replace" in strategies,
         )
     return found

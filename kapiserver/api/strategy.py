@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 from kapiserver.api import names
 from kapiserver.api.conversion import zero_tree
-from kapiserver.api.declarations import NOTHING, Declared
+from kapiserver.api.declarative_validation import NO_RULES, FieldRules
 from kapiserver.api.errors import FieldError
 from kapiserver.api.metadata import standard_finalizers
 from kapiserver.api.objects import copied, finalizers_of, generation_of, metadata_of
@@ -61,7 +61,7 @@ class Strategy:
     reset_fields: dict[str, Any] = {}
     """Fields such a write leaves as they were, as a set of paths (FieldsV1): nobody owns them by
     it."""
-    declared: Declared = NOTHING
+    declarative_rules: FieldRules = NO_RULES
     """What the kind's type declares of its fields, beside what `validate` finds."""
     generate_name_max = 63
     """Names made from `metadata.generateName` are cut to this length."""
@@ -185,7 +185,7 @@ class StatusStrategy(Strategy):
         self.off = off
         self.rule = rule
         self.allow_unconditional_update = kind.allow_unconditional_update
-        self.declared = kind.declared
+        self.declarative_rules = kind.declarative_rules
         kept: dict[str, Any] = {f"f:{part}": {} for part in keeps}
         if keeps_metadata:
             kept["f:metadata"] = {f"f:{part}": {} for part in keeps_metadata}

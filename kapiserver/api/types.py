@@ -284,7 +284,7 @@ class Field:
     proto: str
     shape: Shape
     pointer: bool
-    declaration: FieldOptions
+    options: FieldOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,7 +313,7 @@ _TYPE_META = tuple(
         proto=name,
         shape=STRING,
         pointer=False,
-        declaration=field(),
+        options=field(),
     )
     for name in ("kind", "apiVersion")
 )
@@ -372,21 +372,21 @@ def _override(
     if override.options is None:
         del declared[attribute]
     else:
-        base, declaration = declared[attribute]
-        declared[attribute] = (base, replace(declaration, **override.options))
+        base, options = declared[attribute]
+        declared[attribute] = (base, replace(options, **override.options))
 
 
-def _field(cls: type[Type], attribute: str, owner: type[Type], declaration: FieldOptions) -> Field:
+def _field(cls: type[Type], attribute: str, owner: type[Type], options: FieldOptions) -> Field:
     shape, pointer = _read_annotation(cls, owner, attribute)
-    name = declaration.json or attribute.rstrip("_")
+    name = options.json or attribute.rstrip("_")
     return Field(
         attribute=attribute,
         name=name,
-        number=declaration.number if cls.wire else None,
-        proto=declaration.proto or name,
+        number=options.number if cls.wire else None,
+        proto=options.proto or name,
         shape=shape,
         pointer=pointer,
-        declaration=declaration,
+        options=options,
     )
 
 
@@ -410,7 +410,7 @@ def _read_annotation(cls: type[Type], owner: type[Type], attribute: str) -> tupl
 def _flat_fields(cls: Any) -> tuple[FlatField, ...]:
     flat: list[FlatField] = []
     for own in _fields(cls):
-        if not own.declaration.inline:
+        if not own.options.inline:
             flat.append(FlatField(through=(), field=own))
             continue
         assert isinstance(own.shape, Message)

@@ -85,7 +85,7 @@ out = {{}}
 
 
 def _add_field(source: Source, owner: type[Type], flat: FlatField) -> None:
-    field, declared = flat.field, flat.field.declaration
+    field, declared = flat.field, flat.field.options
     name, shape = repr(field.name), field.shape
     pointer = field.pointer or any(one.pointer for one in flat.through)
     context = source.bind((owner.__name__, field.name, go_type(shape)))

@@ -147,7 +147,7 @@ def _leaf(type_: type[Type]) -> Callable[[bytes], bytes]:
 
 
 def _add_member(source: Source, field: Field, local: str) -> None:
-    shape, declared = field.shape, field.declaration
+    shape, declared = field.shape, field.options
     mark = repr(b',"%b":' % field.name.encode())
     if declared.inline:
         assert isinstance(shape, Message)

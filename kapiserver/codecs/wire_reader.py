@@ -241,7 +241,7 @@ def _packed(mark: int, local: str, wire_type: int) -> str:
 
 
 def _add_result(source: Source, field: Field, local: str) -> None:
-    name, shape, declared = repr(field.name), field.shape, field.declaration
+    name, shape, declared = repr(field.name), field.shape, field.options
     if declared.inline:
         inner = source.bind_later(reader, _type(shape))
         test = f"if {local} is not None: " if field.pointer else ""

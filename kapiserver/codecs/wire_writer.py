@@ -77,7 +77,7 @@ def _add_field(source: Source, field: Field) -> None:
         source.add(_append(mark, shape.item, value, under=f"for v in get({name}) or ():"))
     elif isinstance(shape, MapOf):
         _add_map(source, name, mark, shape)
-    elif field.declaration.inline:
+    elif field.options.inline:
         names = source.bind(frozenset(one.name for one in _flat(field)))
         test = f"if not {names}.isdisjoint(tree):" if field.pointer else ""
         source.add(_append(mark, shape, f"{_inner(source, shape)}(tree)", under=test))

@@ -15,7 +15,7 @@ from typing import Literal
 
 import orjson
 
-from kapiserver.api.declarations import overruled
+from kapiserver.api.declarative_validation import merge_errors
 from kapiserver.api.errors import (
     BadObject,
     FieldError,
@@ -106,7 +106,7 @@ def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[st
         ),
         *strategy.validate(obj),
     )
-    _check(obj, resource, overruled(handwritten, list(strategy.declared.errors(obj))))
+    _check(obj, resource, merge_errors(handwritten, list(strategy.declarative_rules.errors(obj))))
     warnings = tuple(strategy.warnings(obj, None))
     strategy.canonicalize(obj)
     reorder_keys(metadata_of(obj), ObjectMeta)
@@ -168,7 +168,9 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
         ),
         *(error for error in found if not isinstance(error, Tolerated)),
     )
-    _check(new, resource, overruled(handwritten, list(strategy.declared.errors(new, old))))
+    _check(
+        new, resource, merge_errors(handwritten, list(strategy.declarative_rules.errors(new, old)))
+    )
     tolerated = (str(error) for error in found if isinstance(error, Tolerated))
     warnings = (*tolerated, *strategy.warnings(new, old))
     strategy.canonicalize(new)

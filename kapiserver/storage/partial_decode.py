@@ -38,7 +38,7 @@ def _cut(type_: type[Type], wanted: dict[str, set[str]]) -> type[Type]:
         below = wanted.get(field.name)
         if field.number is None or below is None:
             continue
-        namespace[field.attribute] = field.declaration
+        namespace[field.attribute] = field.options
         annotations[field.attribute] = _annotation(field, below)
     return type(f"Selectable{type_.__name__}", (Type,), namespace)
 

@@ -60,8 +60,8 @@ def rules(type_: type[Type]) -> dict[str, Rule]:
     return {
         one.field.name: Rule(
             one.field.shape,
-            one.field.declaration.merge,
-            tuple((one.field.declaration.patch or "").split(",")),
+            one.field.options.merge,
+            tuple((one.field.options.patch or "").split(",")),
         )
         for one in type_.flat_fields()
     }

@@ -173,9 +173,9 @@ def test_inherited_fields_keep_their_place(versions: Any) -> None:
     v1, beta = versions
     assert [f.name for f in beta.Part.fields()] == ["size", "weight"]
     size, before = beta.Part.fields()[0], v1.Part.fields()[0]
-    assert (size.number, size.declaration.required, size.pointer) == (7, False, False)
-    assert (before.number, before.declaration.required) == (1, True)
-    assert size.declaration.doc == "How big it is."
+    assert (size.number, size.options.required, size.pointer) == (7, False, False)
+    assert (before.number, before.options.required) == (1, True)
+    assert size.options.doc == "How big it is."
 
 
 def test_inherited_types_say_what_their_base_says(versions: Any) -> None:
@@ -219,7 +219,7 @@ def test_change_of_an_unknown_field_is_an_error(change: Any) -> None:
 def test_annotation_declares_the_same_shape(type_: Any) -> None:
     """An annotation made from a field is read as the field's shape again."""
     names = {f.attribute: annotation(f) for f in type_.fields()}
-    fields = {f.attribute: f.declaration for f in type_.fields()}
+    fields = {f.attribute: f.options for f in type_.fields()}
     again: Any = type("Again", (Type,), {"__annotations__": names, **fields})
     assert again.fields() == type_.fields()
 
@@ -253,11 +253,11 @@ def test_every_declaration_is_sound(type_: type[Type]) -> None:
     assert len(numbers) == len(set(numbers))
     assert 0 not in numbers
     for one in type_.fields():
-        if one.declaration.keys:
+        if one.options.keys:
             assert isinstance(one.shape, ListOf)
             assert isinstance(one.shape.item, Message)
             keyed = {flat.field.name for flat in one.shape.item.type.flat_fields()}
-            assert set(one.declaration.keys) <= keyed
+            assert set(one.options.keys) <= keyed
 
 
 KINDS = [
@@ -311,7 +311,7 @@ def test_list_kind_has_metadata_and_items() -> None:
     pods = list_type(Scheme().type_of(CORE.with_kind("Pod")))
     assert issubclass(pods, Kind)
     assert [one.name for one in pods.fields()] == ["kind", "apiVersion", "metadata", "items"]
-    assert pods.fields()[-1].declaration.always
+    assert pods.fields()[-1].options.always
 
 
 def test_scheme_loads_no_types_until_asked() -> None:

@@ -262,7 +262,7 @@ def same_message(message: Any, tree: Any, type_: type[Type]) -> None:
         if one.number is None:
             continue
         found = getattr(message, one.proto)
-        value = tree if one.declaration.inline else tree.get(one.name)
+        value = tree if one.options.inline else tree.get(one.name)
         shape = one.shape
         if isinstance(shape, ListOf):
             assert len(found) == len(value or [])

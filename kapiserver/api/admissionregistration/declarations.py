@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kapiserver.api.declarations import Declared, needed
+from kapiserver.api.declarative_validation import FieldRules, required_value
 
-_NEEDED = Declared(first=(needed,))
+_NEEDED = FieldRules(short_circuit=(required_value,))
 
-VALIDATING_BINDING = Declared(
-    fields={"spec": Declared(fields={"policyName": _NEEDED, "validationActions": _NEEDED})}
+VALIDATING_BINDING = FieldRules(
+    fields={"spec": FieldRules(fields={"policyName": _NEEDED, "validationActions": _NEEDED})}
 )

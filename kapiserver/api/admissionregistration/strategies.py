@@ -65,7 +65,7 @@ class MutatingPolicyStrategy(_ConditionalStrategy):
 class ValidatingBindingStrategy(_ConditionalStrategy):
     """Puts a validating policy to work."""
 
-    declared = VALIDATING_BINDING
+    declarative_rules = VALIDATING_BINDING
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validating_binding(obj))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kapiserver.api.declarations import Declared, at_least, needed
+from kapiserver.api.declarative_validation import FieldRules, minimum, required_value
 
-HORIZONTAL_POD_AUTOSCALER = Declared(
+HORIZONTAL_POD_AUTOSCALER = FieldRules(
     fields={
-        "spec": Declared(
+        "spec": FieldRules(
             fields={
-                "minReplicas": Declared(pointer=True, rules=(at_least(0),)),
-                "maxReplicas": Declared(first=(needed,), rules=(at_least(1),)),
+                "minReplicas": FieldRules(pointer=True, rules=(minimum(0),)),
+                "maxReplicas": FieldRules(short_circuit=(required_value,), rules=(minimum(1),)),
             }
         )
     }

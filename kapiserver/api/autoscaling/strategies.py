@@ -16,7 +16,7 @@ class HorizontalPodAutoscalerStrategy(SpecStrategy):
     """Spec and status apart; generations count the changes of the spec."""
 
     empty_status = {"desiredReplicas": 0, "currentMetrics": None}
-    declared = HORIZONTAL_POD_AUTOSCALER
+    declarative_rules = HORIZONTAL_POD_AUTOSCALER
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(horizontal_pod_autoscaler(obj))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kapiserver.api.declarations import Declared, needed
+from kapiserver.api.declarative_validation import FieldRules, required_value
 
-CRON_JOB = Declared(
-    fields={"spec": Declared(fields={"schedule": Declared(first=(needed,))})},
+CRON_JOB = FieldRules(
+    fields={"spec": FieldRules(fields={"schedule": FieldRules(short_circuit=(required_value,))})},
 )

@@ -111,7 +111,7 @@ def job_spec_warnings(spec: Tree, path: Path) -> list[str]:
 class CronJobStrategy(SpecStrategy):
     """Jobs by the clock."""
 
-    declared = CRON_JOB
+    declarative_rules = CRON_JOB
 
     def prepare_for_create(self, obj: Tree) -> None:
         drop_from_template(obj, None, *_TEMPLATE_OF_JOBS)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kapiserver.api.certificates.validation.signing_requests import DECISIONS
-from kapiserver.api.declarations import ABSENT, Declared
+from kapiserver.api.declarative_validation import ABSENT, FieldRules
 from kapiserver.api.errors import FieldError, Path, invalid
 
 
@@ -27,6 +27,6 @@ def _member(type_: str) -> str:
     return f'conditions[{{"type": "{type_}"}}]'
 
 
-SIGNING_REQUEST = Declared(
-    fields={"status": Declared(fields={"conditions": Declared(rules=(_one_decision,))})}
+SIGNING_REQUEST = FieldRules(
+    fields={"status": FieldRules(fields={"conditions": FieldRules(rules=(_one_decision,))})}
 )

@@ -34,7 +34,7 @@ class SigningRequestStrategy(SpecStrategy):
     """What was asked for does not change; who asked is filled in where the request is known."""
 
     generations = False
-    declared = SIGNING_REQUEST
+    declarative_rules = SIGNING_REQUEST
 
     def check_name(self, name: str) -> list[str]:
         return names.path_segment(name)

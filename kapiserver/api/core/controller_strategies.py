@@ -66,7 +66,7 @@ class ReplicationControllerStrategy(TemplateStrategy):
 
     orphans_dependents = True
     empty_status = {"replicas": 0}
-    declared = REPLICATION_CONTROLLER
+    declarative_rules = REPLICATION_CONTROLLER
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(replication_controller(obj))

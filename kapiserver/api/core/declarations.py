@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from kapiserver.api import names
-from kapiserver.api.declarations import Declared, at_least, spelled
+from kapiserver.api.declarative_validation import FieldRules, minimum, text_format
 
-REPLICATION_CONTROLLER = Declared(
+REPLICATION_CONTROLLER = FieldRules(
     fields={
-        "metadata": Declared(
-            fields={"name": Declared(rules=(spelled(names.dns1123_subdomain),))},
+        "metadata": FieldRules(
+            fields={"name": FieldRules(rules=(text_format(names.dns1123_subdomain),))},
         ),
-        "spec": Declared(
+        "spec": FieldRules(
             fields={
-                "replicas": Declared(pointer=True, rules=(at_least(0),)),
-                "minReadySeconds": Declared(rules=(at_least(0),)),
+                "replicas": FieldRules(pointer=True, rules=(minimum(0),)),
+                "minReadySeconds": FieldRules(rules=(minimum(0),)),
             }
         ),
     }

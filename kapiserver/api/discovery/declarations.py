@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from kapiserver.api.declarations import Declared, at_most, immutable, needed, one_of
+from kapiserver.api.declarative_validation import (
+    FieldRules,
+    enum,
+    immutable,
+    max_items,
+    required_value,
+)
 from kapiserver.api.discovery.validation import ADDRESSES_MAX, TYPES
 
-ENDPOINT_SLICE = Declared(
+ENDPOINT_SLICE = FieldRules(
     fields={
-        "addressType": Declared(first=(immutable, needed), rules=(one_of(*TYPES),)),
-        "endpoints": Declared(
-            items=Declared(fields={"addresses": Declared(first=(at_most(ADDRESSES_MAX), needed))})
+        "addressType": FieldRules(short_circuit=(immutable, required_value), rules=(enum(*TYPES),)),
+        "endpoints": FieldRules(
+            items=FieldRules(
+                fields={
+                    "addresses": FieldRules(
+                        short_circuit=(max_items(ADDRESSES_MAX), required_value)
+                    )
+                }
+            )
         ),
     }
 )

@@ -23,7 +23,7 @@ _HOST = "kubernetes.io/hostname"
 class EndpointSliceStrategy(Strategy):
     """All of it counts as its spec, labels included; the old topology is not taken any more."""
 
-    declared = ENDPOINT_SLICE
+    declarative_rules = ENDPOINT_SLICE
 
     def prepare_for_create(self, obj: Tree) -> None:
         metadata_of(obj)["generation"] = 1

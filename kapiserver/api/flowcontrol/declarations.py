@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from kapiserver.api.declarations import Declared, by_mode, needed, refused
+from kapiserver.api.declarative_validation import (
+    FieldRules,
+    discriminated,
+    forbidden_value,
+    required_value,
+)
 
-_TYPE = Declared(first=(needed,))
-_RESPONSE = Declared(
-    rules=(by_mode("type", "queuing", {"Queue": needed, "Reject": refused}),),
+_TYPE = FieldRules(short_circuit=(required_value,))
+_RESPONSE = FieldRules(
+    rules=(discriminated("type", "queuing", {"Queue": required_value, "Reject": forbidden_value}),),
     fields={"type": _TYPE},
 )
-PRIORITY_LEVEL = Declared(
+PRIORITY_LEVEL = FieldRules(
     fields={
-        "spec": Declared(
+        "spec": FieldRules(
             rules=(
-                by_mode("type", "limited", {"Limited": needed, "Exempt": refused}),
-                by_mode("type", "exempt", {"Limited": refused}),
+                discriminated(
+                    "type", "limited", {"Limited": required_value, "Exempt": forbidden_value}
+                ),
+                discriminated("type", "exempt", {"Limited": forbidden_value}),
             ),
             fields={
                 "type": _TYPE,
-                "limited": Declared(pointer=True, fields={"limitResponse": _RESPONSE}),
+                "limited": FieldRules(pointer=True, fields={"limitResponse": _RESPONSE}),
             },
         )
     }

@@ -26,7 +26,7 @@ class FlowSchemaStrategy(SpecStrategy):
 class PriorityLevelStrategy(SpecStrategy):
     """The mandatory levels stay as they are."""
 
-    declared = PRIORITY_LEVEL
+    declarative_rules = PRIORITY_LEVEL
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(priority_level(obj))

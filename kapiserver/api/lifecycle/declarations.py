@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from kapiserver.api import names
-from kapiserver.api.declarations import (
-    Declared,
-    at_least,
-    at_most,
-    characters,
+from kapiserver.api.declarative_validation import (
+    FieldRules,
+    enum,
     immutable,
-    needed,
-    no_more_than,
-    one_member,
-    one_of,
-    present,
-    rising,
-    spelled,
-    uncleared,
+    max_items,
+    max_length,
+    maximum,
+    minimum,
+    no_decrease,
+    no_modify,
+    no_unset,
+    required_pointer,
+    required_value,
+    text_format,
+    union,
     unique,
-    unmodified,
 )
 
 
@@ -28,76 +28,78 @@ def _party(name: str) -> list[str]:
     return names.qualified_name(name)
 
 
-_NAME = spelled(names.dns1123_subdomain)
-_METADATA = Declared(fields={"name": Declared(rules=(_NAME,))})
-_PARTY = Declared(first=(needed,), rules=(spelled(_party),))
-_INTENT = Declared(first=(needed,), rules=(one_of("Eviction", "Withdrawn"),))
-_POD = Declared(
+_NAME = text_format(names.dns1123_subdomain)
+_METADATA = FieldRules(fields={"name": FieldRules(rules=(_NAME,))})
+_PARTY = FieldRules(short_circuit=(required_value,), rules=(text_format(_party),))
+_INTENT = FieldRules(short_circuit=(required_value,), rules=(enum("Eviction", "Withdrawn"),))
+_POD = FieldRules(
     pointer=True,
     fields={
-        "name": Declared(first=(needed,), rules=(_NAME,)),
-        "uid": Declared(first=(needed,), rules=(spelled(names.uuid),)),
+        "name": FieldRules(short_circuit=(required_value,), rules=(_NAME,)),
+        "uid": FieldRules(short_circuit=(required_value,), rules=(text_format(names.uuid),)),
     },
 )
-_TARGET = Declared(first=(immutable,), rules=(one_member("pod"),), fields={"pod": _POD})
-_SETTLED = Declared(first=(unmodified, uncleared))
+_TARGET = FieldRules(short_circuit=(immutable,), rules=(union("pod"),), fields={"pod": _POD})
+_SETTLED = FieldRules(short_circuit=(no_modify, no_unset))
 _REPORTED = {
-    "conditions": Declared(first=(at_most(100),), rules=(unique("type"),)),
-    "observedGeneration": Declared(pointer=True, first=(uncleared,), rules=(rising, at_least(1))),
+    "conditions": FieldRules(short_circuit=(max_items(100),), rules=(unique("type"),)),
+    "observedGeneration": FieldRules(
+        pointer=True, short_circuit=(no_unset,), rules=(no_decrease, minimum(1))
+    ),
 }
 
 
-def _named(most: int, **fields: Declared) -> Declared:
-    return Declared(
-        first=(at_most(most),),
+def _named(most: int, **fields: FieldRules) -> FieldRules:
+    return FieldRules(
+        short_circuit=(max_items(most),),
         rules=(unique("name"),),
-        items=Declared(fields={"name": _PARTY, **fields}),
+        items=FieldRules(fields={"name": _PARTY, **fields}),
         keys=("name",),
     )
 
 
-EVICTION = Declared(
+EVICTION = FieldRules(
     fields={
         "metadata": _METADATA,
-        "spec": Declared(fields={"target": _TARGET}),
-        "status": Declared(
+        "spec": FieldRules(fields={"target": _TARGET}),
+        "status": FieldRules(
             fields={
                 **_REPORTED,
                 "requesters": _named(100, intent=_INTENT),
                 "targetResponders": _named(
                     11,
-                    priority=Declared(
-                        first=(unmodified, uncleared, present),
-                        rules=(at_least(0), no_more_than(100_000)),
+                    priority=FieldRules(
+                        short_circuit=(no_modify, no_unset, required_pointer),
+                        rules=(minimum(0), maximum(100_000)),
                         pointer=True,
                     ),
-                    state=Declared(
-                        first=(needed,),
-                        rules=(
-                            one_of("Inactive", "Active", "Interrupted", "Canceled", "Completed"),
-                        ),
+                    state=FieldRules(
+                        short_circuit=(required_value,),
+                        rules=(enum("Inactive", "Active", "Interrupted", "Canceled", "Completed"),),
                     ),
                 ),
                 "responders": _named(
                     11,
                     startTime=_SETTLED,
                     completionTime=_SETTLED,
-                    message=Declared(pointer=True, rules=(characters(4000),)),
+                    message=FieldRules(pointer=True, rules=(max_length(4000),)),
                 ),
             }
         ),
     }
 )
-EVICTION_REQUEST = Declared(
+EVICTION_REQUEST = FieldRules(
     fields={
         "metadata": _METADATA,
-        "spec": Declared(
+        "spec": FieldRules(
             fields={
                 "target": _TARGET,
-                "requester": Declared(first=(immutable, needed), rules=(spelled(_party),)),
+                "requester": FieldRules(
+                    short_circuit=(immutable, required_value), rules=(text_format(_party),)
+                ),
                 "intent": _INTENT,
             }
         ),
-        "status": Declared(fields=_REPORTED),
+        "status": FieldRules(fields=_REPORTED),
     }
 )

@@ -11,14 +11,14 @@ class EvictionStrategy(SpecStrategy):
     """What goes does not change."""
 
     allow_unconditional_update = False
-    declared = EVICTION
+    declarative_rules = EVICTION
 
 
 class EvictionRequestStrategy(SpecStrategy):
     """What shall go does not change; who asked may withdraw."""
 
     allow_unconditional_update = False
-    declared = EVICTION_REQUEST
+    declarative_rules = EVICTION_REQUEST
 
 
 _EVICTION = EvictionStrategy()

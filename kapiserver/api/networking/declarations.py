@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from kapiserver.api.declarations import Declared, immutable, needed
+from kapiserver.api.declarative_validation import FieldRules, immutable, required_value
 
-_NEEDED = Declared(first=(needed,))
-
-
-def _rules(side: str) -> Declared:
-    block = Declared(pointer=True, fields={"cidr": _NEEDED})
-    peers = Declared(items=Declared(fields={"ipBlock": block}))
-    return Declared(items=Declared(fields={side: peers}))
+_NEEDED = FieldRules(short_circuit=(required_value,))
 
 
-INGRESS_CLASS = Declared(
+def _rules(side: str) -> FieldRules:
+    block = FieldRules(pointer=True, fields={"cidr": _NEEDED})
+    peers = FieldRules(items=FieldRules(fields={"ipBlock": block}))
+    return FieldRules(items=FieldRules(fields={side: peers}))
+
+
+INGRESS_CLASS = FieldRules(
     fields={
-        "spec": Declared(
-            fields={"parameters": Declared(pointer=True, fields={"kind": _NEEDED, "name": _NEEDED})}
+        "spec": FieldRules(
+            fields={
+                "parameters": FieldRules(pointer=True, fields={"kind": _NEEDED, "name": _NEEDED})
+            }
         )
     }
 )
-IP_ADDRESS = Declared(
+IP_ADDRESS = FieldRules(
     fields={
-        "spec": Declared(
+        "spec": FieldRules(
             fields={
-                "parentRef": Declared(
-                    first=(immutable, needed), fields={"resource": _NEEDED, "name": _NEEDED}
+                "parentRef": FieldRules(
+                    short_circuit=(immutable, required_value),
+                    fields={"resource": _NEEDED, "name": _NEEDED},
                 )
             }
         )
     }
 )
-NETWORK_POLICY = Declared(
-    fields={"spec": Declared(fields={"ingress": _rules("from"), "egress": _rules("to")})}
+NETWORK_POLICY = FieldRules(
+    fields={"spec": FieldRules(fields={"ingress": _rules("from"), "egress": _rules("to")})}
 )

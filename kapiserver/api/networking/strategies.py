@@ -58,7 +58,7 @@ class IngressStatusStrategy(StatusStrategy):
 class IngressClassStrategy(GenerationStrategy):
     """Who serves ingresses."""
 
-    declared = INGRESS_CLASS
+    declarative_rules = INGRESS_CLASS
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(ingress_class(obj))
@@ -70,7 +70,7 @@ class IngressClassStrategy(GenerationStrategy):
 class NetworkPolicyStrategy(GenerationStrategy):
     """Who may talk to whom."""
 
-    declared = NETWORK_POLICY
+    declarative_rules = NETWORK_POLICY
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(network_policy(obj))
@@ -85,7 +85,7 @@ class NetworkPolicyStrategy(GenerationStrategy):
 class IPAddressStrategy(Strategy):
     """Its name is the address."""
 
-    declared = IP_ADDRESS
+    declarative_rules = IP_ADDRESS
 
     def check_name(self, name: str) -> list[str]:
         return addresses.canonical_ip(name)

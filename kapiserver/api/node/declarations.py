@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from kapiserver.api import names
-from kapiserver.api.declarations import Declared, immutable, needed, spelled
+from kapiserver.api.declarative_validation import FieldRules, immutable, required_value, text_format
 
-RUNTIME_CLASS = Declared(
+RUNTIME_CLASS = FieldRules(
     fields={
-        "handler": Declared(first=(immutable, needed), rules=(spelled(names.dns1123_label),)),
+        "handler": FieldRules(
+            short_circuit=(immutable, required_value), rules=(text_format(names.dns1123_label),)
+        ),
     }
 )

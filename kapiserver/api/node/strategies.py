@@ -16,7 +16,7 @@ class RuntimeClassStrategy(Strategy):
 
     allow_create_on_update = True
     allow_unconditional_update = False
-    declared = RUNTIME_CLASS
+    declarative_rules = RUNTIME_CLASS
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(runtime_class(obj))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kapiserver.api.declarations import Declared, needed
+from kapiserver.api.declarative_validation import FieldRules, required_value
 
-_NEEDED = Declared(first=(needed,))
+_NEEDED = FieldRules(short_circuit=(required_value,))
 
-ROLE = Declared(fields={"rules": Declared(items=Declared(fields={"verbs": _NEEDED}))})
-BINDING = Declared(
+ROLE = FieldRules(fields={"rules": FieldRules(items=FieldRules(fields={"verbs": _NEEDED}))})
+BINDING = FieldRules(
     fields={
-        "subjects": Declared(items=Declared(fields={"name": _NEEDED})),
-        "roleRef": Declared(fields={"name": _NEEDED}),
+        "subjects": FieldRules(items=FieldRules(fields={"name": _NEEDED})),
+        "roleRef": FieldRules(fields={"name": _NEEDED}),
     }
 )

@@ -28,7 +28,7 @@ class _PolicyStrategy(Strategy):
 class RoleStrategy(_PolicyStrategy):
     """Permissions in a namespace."""
 
-    declared = ROLE
+    declarative_rules = ROLE
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(role(obj))
@@ -40,7 +40,7 @@ class RoleStrategy(_PolicyStrategy):
 class ClusterRoleStrategy(_PolicyStrategy):
     """Permissions everywhere."""
 
-    declared = ROLE
+    declarative_rules = ROLE
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(cluster_role(obj))
@@ -52,7 +52,7 @@ class ClusterRoleStrategy(_PolicyStrategy):
 class RoleBindingStrategy(_PolicyStrategy):
     """Stays with its role."""
 
-    declared = BINDING
+    declarative_rules = BINDING
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(role_binding(obj))
@@ -64,7 +64,7 @@ class RoleBindingStrategy(_PolicyStrategy):
 class ClusterRoleBindingStrategy(_PolicyStrategy):
     """Stays with its role."""
 
-    declared = BINDING
+    declarative_rules = BINDING
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(cluster_role_binding(obj))

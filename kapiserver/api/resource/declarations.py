@@ -7,32 +7,32 @@ from typing import Any
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.volume_plugins import DRIVER_MAX
-from kapiserver.api.declarations import (
-    Declared,
-    at_least,
-    at_most,
-    characters,
+from kapiserver.api.declarative_validation import (
+    FieldRules,
+    enum,
     immutable,
-    needed,
-    no_more_than,
-    octets,
-    one_member,
-    one_of,
-    present,
-    spelled,
+    max_bytes,
+    max_items,
+    max_length,
+    maximum,
+    minimum,
+    no_modify,
+    required_pointer,
+    required_value,
+    text_format,
+    union,
     unique,
-    unmodified,
 )
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.resource.validation.claims import extended_resource
 from kapiserver.api.resource.validation.common import declared_pool_name, fully_qualified_name
 
-_LABEL = spelled(names.dns1123_label)
-_CASELESS = spelled(names.caseless_subdomain)
-_REFERENCES = Declared(first=(at_most(32),), rules=(unique(),))
-_CONDITIONS = Declared(first=(at_most(4),))
-_SELECTORS = Declared(first=(at_most(32),))
-_EFFECT = one_of("None", "NoSchedule", "NoExecute")
+_LABEL = text_format(names.dns1123_label)
+_CASELESS = text_format(names.caseless_subdomain)
+_REFERENCES = FieldRules(short_circuit=(max_items(32),), rules=(unique(),))
+_CONDITIONS = FieldRules(short_circuit=(max_items(4),))
+_SELECTORS = FieldRules(short_circuit=(max_items(32),))
+_EFFECT = enum("None", "NoSchedule", "NoExecute")
 
 
 def _pool(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
@@ -43,51 +43,53 @@ def _attribute(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
     return fully_qualified_name(new, path)
 
 
-_DRIVER = Declared(first=(needed,), rules=(_CASELESS, characters(DRIVER_MAX)))
-_POOL = Declared(first=(needed,), rules=(_pool,))
-_SHARE = Declared(pointer=True, rules=(spelled(names.uuid),))
-_OPAQUE = Declared(pointer=True, fields={"driver": _DRIVER})
-_TAINT = Declared(fields={"effect": Declared(first=(needed,), rules=(_EFFECT,))})
-_TOLERATIONS = Declared(
-    items=Declared(
+_DRIVER = FieldRules(short_circuit=(required_value,), rules=(_CASELESS, max_length(DRIVER_MAX)))
+_POOL = FieldRules(short_circuit=(required_value,), rules=(_pool,))
+_SHARE = FieldRules(pointer=True, rules=(text_format(names.uuid),))
+_OPAQUE = FieldRules(pointer=True, fields={"driver": _DRIVER})
+_TAINT = FieldRules(
+    fields={"effect": FieldRules(short_circuit=(required_value,), rules=(_EFFECT,))}
+)
+_TOLERATIONS = FieldRules(
+    items=FieldRules(
         fields={
-            "key": Declared(rules=(spelled(names.qualified_name),)),
-            "operator": Declared(rules=(one_of("Exists", "Equal"),)),
-            "effect": Declared(rules=(_EFFECT,)),
+            "key": FieldRules(rules=(text_format(names.qualified_name),)),
+            "operator": FieldRules(rules=(enum("Exists", "Equal"),)),
+            "effect": FieldRules(rules=(_EFFECT,)),
         }
     )
 )
 
 # Slices.
 
-_COUNTERS = Declared(first=(needed,), rules=(_LABEL,))
-_NAMED = Declared(first=(needed,), rules=(_LABEL,))
-_VALUE = Declared(
-    rules=(one_member("int", "bool", "string", "version", "ints", "bools", "strings", "versions"),)
+_COUNTERS = FieldRules(short_circuit=(required_value,), rules=(_LABEL,))
+_NAMED = FieldRules(short_circuit=(required_value,), rules=(_LABEL,))
+_VALUE = FieldRules(
+    rules=(union("int", "bool", "string", "version", "ints", "bools", "strings", "versions"),)
 )
-_DEVICE = Declared(
+_DEVICE = FieldRules(
     fields={
-        "attributes": Declared(values=_VALUE),
-        "consumesCounters": Declared(
-            first=(at_most(2),),
+        "attributes": FieldRules(values=_VALUE),
+        "consumesCounters": FieldRules(
+            short_circuit=(max_items(2),),
             rules=(unique("counterSet"),),
-            items=Declared(fields={"counterSet": _NAMED, "counters": _COUNTERS}),
+            items=FieldRules(fields={"counterSet": _NAMED, "counters": _COUNTERS}),
             keys=("counterSet",),
         ),
-        "taints": Declared(items=_TAINT),
+        "taints": FieldRules(items=_TAINT),
         "bindingConditions": _CONDITIONS,
         "bindingFailureConditions": _CONDITIONS,
     }
 )
-RESOURCE_SLICE = Declared(
+RESOURCE_SLICE = FieldRules(
     fields={
-        "spec": Declared(
+        "spec": FieldRules(
             fields={
-                "devices": Declared(items=_DEVICE, keys=("name",)),
-                "sharedCounters": Declared(
-                    first=(at_most(8),),
+                "devices": FieldRules(items=_DEVICE, keys=("name",)),
+                "sharedCounters": FieldRules(
+                    short_circuit=(max_items(8),),
                     rules=(unique("name"),),
-                    items=Declared(fields={"name": _NAMED, "counters": _COUNTERS}),
+                    items=FieldRules(fields={"name": _NAMED, "counters": _COUNTERS}),
                     keys=("name",),
                 ),
             }
@@ -99,39 +101,41 @@ RESOURCE_SLICE = Declared(
 
 _ASKED = {
     "selectors": _SELECTORS,
-    "allocationMode": Declared(rules=(one_of("ExactCount", "All"),)),
+    "allocationMode": FieldRules(rules=(enum("ExactCount", "All"),)),
     "tolerations": _TOLERATIONS,
 }
-_CLASS = Declared(first=(needed,), rules=(spelled(names.dns1123_subdomain),))
-_REQUEST = Declared(
+_CLASS = FieldRules(short_circuit=(required_value,), rules=(text_format(names.dns1123_subdomain),))
+_REQUEST = FieldRules(
     fields={
-        "exactly": Declared(pointer=True, fields=_ASKED),
-        "firstAvailable": Declared(
-            first=(at_most(8),),
+        "exactly": FieldRules(pointer=True, fields=_ASKED),
+        "firstAvailable": FieldRules(
+            short_circuit=(max_items(8),),
             rules=(unique("name"),),
-            items=Declared(fields={"deviceClassName": _CLASS, **_ASKED}),
+            items=FieldRules(fields={"deviceClassName": _CLASS, **_ASKED}),
         ),
     }
 )
-_CONSTRAINT = Declared(
+_CONSTRAINT = FieldRules(
     fields={
         "requests": _REFERENCES,
-        "matchAttribute": Declared(pointer=True, rules=(_attribute,)),
+        "matchAttribute": FieldRules(pointer=True, rules=(_attribute,)),
     }
 )
 _CLAIM_FIELDS = {
-    "devices": Declared(
+    "devices": FieldRules(
         fields={
-            "requests": Declared(first=(at_most(32),), rules=(unique("name"),), items=_REQUEST),
-            "constraints": Declared(first=(at_most(32),), items=_CONSTRAINT),
-            "config": Declared(
-                first=(at_most(32),),
-                items=Declared(fields={"requests": _REFERENCES, "opaque": _OPAQUE}),
+            "requests": FieldRules(
+                short_circuit=(max_items(32),), rules=(unique("name"),), items=_REQUEST
+            ),
+            "constraints": FieldRules(short_circuit=(max_items(32),), items=_CONSTRAINT),
+            "config": FieldRules(
+                short_circuit=(max_items(32),),
+                items=FieldRules(fields={"requests": _REFERENCES, "opaque": _OPAQUE}),
             ),
         }
     )
 }
-_RESULT = Declared(
+_RESULT = FieldRules(
     fields={
         "driver": _DRIVER,
         "pool": _POOL,
@@ -141,119 +145,129 @@ _RESULT = Declared(
         "shareID": _SHARE,
     }
 )
-_GIVEN_SETTINGS = Declared(
+_GIVEN_SETTINGS = FieldRules(
     fields={
-        "source": Declared(first=(needed,), rules=(one_of("FromClass", "FromClaim"),)),
+        "source": FieldRules(
+            short_circuit=(required_value,), rules=(enum("FromClass", "FromClaim"),)
+        ),
         "requests": _REFERENCES,
         "opaque": _OPAQUE,
     }
 )
-_ALLOCATED = Declared(
+_ALLOCATED = FieldRules(
     fields={
-        "results": Declared(first=(at_most(32),), items=_RESULT),
-        "config": Declared(first=(at_most(64),), items=_GIVEN_SETTINGS),
+        "results": FieldRules(short_circuit=(max_items(32),), items=_RESULT),
+        "config": FieldRules(short_circuit=(max_items(64),), items=_GIVEN_SETTINGS),
     }
 )
-_NETWORK = Declared(
+_NETWORK = FieldRules(
     pointer=True,
     fields={
-        "interfaceName": Declared(rules=(octets(256),)),
-        "ips": Declared(first=(at_most(16),), rules=(unique(),)),
-        "hardwareAddress": Declared(rules=(octets(128),)),
+        "interfaceName": FieldRules(rules=(max_bytes(256),)),
+        "ips": FieldRules(short_circuit=(max_items(16),), rules=(unique(),)),
+        "hardwareAddress": FieldRules(rules=(max_bytes(128),)),
     },
 )
 _IDENTITY = ("driver", "device", "pool", "shareID")
-_STATUS = Declared(
+_STATUS = FieldRules(
     fields={
-        "allocation": Declared(first=(unmodified,), pointer=True, fields={"devices": _ALLOCATED}),
-        "reservedFor": Declared(first=(at_most(256),), rules=(unique("uid"),), keys=("uid",)),
-        "devices": Declared(
+        "allocation": FieldRules(
+            short_circuit=(no_modify,), pointer=True, fields={"devices": _ALLOCATED}
+        ),
+        "reservedFor": FieldRules(
+            short_circuit=(max_items(256),), rules=(unique("uid"),), keys=("uid",)
+        ),
+        "devices": FieldRules(
             rules=(unique(*_IDENTITY),),
-            items=Declared(fields={"shareID": _SHARE, "networkData": _NETWORK}),
+            items=FieldRules(fields={"shareID": _SHARE, "networkData": _NETWORK}),
             keys=_IDENTITY,
         ),
     }
 )
-RESOURCE_CLAIM = Declared(
-    fields={"spec": Declared(first=(immutable,), fields=_CLAIM_FIELDS), "status": _STATUS}
+RESOURCE_CLAIM = FieldRules(
+    fields={"spec": FieldRules(short_circuit=(immutable,), fields=_CLAIM_FIELDS), "status": _STATUS}
 )
-RESOURCE_CLAIM_TEMPLATE = Declared(
-    fields={"spec": Declared(fields={"spec": Declared(fields=_CLAIM_FIELDS)})}
+RESOURCE_CLAIM_TEMPLATE = FieldRules(
+    fields={"spec": FieldRules(fields={"spec": FieldRules(fields=_CLAIM_FIELDS)})}
 )
 
 # Classes and rules.
 
-DEVICE_CLASS = Declared(
+DEVICE_CLASS = FieldRules(
     fields={
-        "metadata": Declared(fields={"name": Declared(rules=(spelled(names.dns1123_subdomain),))}),
-        "spec": Declared(
+        "metadata": FieldRules(
+            fields={"name": FieldRules(rules=(text_format(names.dns1123_subdomain),))}
+        ),
+        "spec": FieldRules(
             fields={
                 "selectors": _SELECTORS,
-                "config": Declared(
-                    first=(at_most(32),), items=Declared(fields={"opaque": _OPAQUE})
+                "config": FieldRules(
+                    short_circuit=(max_items(32),), items=FieldRules(fields={"opaque": _OPAQUE})
                 ),
-                "extendedResourceName": Declared(pointer=True, rules=(spelled(extended_resource),)),
+                "extendedResourceName": FieldRules(
+                    pointer=True, rules=(text_format(extended_resource),)
+                ),
             }
         ),
     }
 )
-DEVICE_TAINT_RULE = Declared(fields={"spec": Declared(fields={"taint": _TAINT})})
+DEVICE_TAINT_RULE = FieldRules(fields={"spec": FieldRules(fields={"taint": _TAINT})})
 
 # Questions about pools.
 
-_COUNT = Declared(pointer=True, rules=(at_least(0),))
-_TOLD_COUNT = Declared(first=(present,), rules=(at_least(0),), pointer=True)
-_SUMMARY = Declared(
+_COUNT = FieldRules(pointer=True, rules=(minimum(0),))
+_TOLD_COUNT = FieldRules(short_circuit=(required_pointer,), rules=(minimum(0),), pointer=True)
+_SUMMARY = FieldRules(
     pointer=True,
     fields={
         "fullyAvailableDevices": _TOLD_COUNT,
         "partiallyAvailableDevices": _TOLD_COUNT,
-        "capacity": Declared(first=(at_most(32),)),
+        "capacity": FieldRules(short_circuit=(max_items(32),)),
     },
 )
-_PARTITION = Declared(
+_PARTITION = FieldRules(
     fields={
-        "attribute": Declared(first=(needed,)),
-        "type": Declared(first=(needed,)),
+        "attribute": FieldRules(short_circuit=(required_value,)),
+        "type": FieldRules(short_circuit=(required_value,)),
         "total": _TOLD_COUNT,
         "allocatable": _TOLD_COUNT,
     }
 )
-_POOL_STATUS = Declared(
+_POOL_STATUS = FieldRules(
     fields={
-        "driver": Declared(first=(needed,), rules=(_CASELESS,)),
+        "driver": FieldRules(short_circuit=(required_value,), rules=(_CASELESS,)),
         "poolName": _POOL,
-        "generation": Declared(rules=(at_least(0),)),
-        "resourceSliceCount": Declared(pointer=True, rules=(at_least(1),)),
+        "generation": FieldRules(rules=(minimum(0),)),
+        "resourceSliceCount": FieldRules(pointer=True, rules=(minimum(1),)),
         "totalDevices": _COUNT,
         "allocatedDevices": _COUNT,
         "availableDevices": _COUNT,
         "unavailableDevices": _COUNT,
-        "nodeName": Declared(pointer=True, rules=(spelled(names.dns1123_subdomain),)),
-        "validationError": Declared(pointer=True, rules=(octets(256),)),
-        "partitionSummary": Declared(
-            first=(at_most(32),), rules=(unique("attribute", "type"),), items=_PARTITION
+        "nodeName": FieldRules(pointer=True, rules=(text_format(names.dns1123_subdomain),)),
+        "validationError": FieldRules(pointer=True, rules=(max_bytes(256),)),
+        "partitionSummary": FieldRules(
+            short_circuit=(max_items(32),), rules=(unique("attribute", "type"),), items=_PARTITION
         ),
         "shareableSummary": _SUMMARY,
     }
 )
-POOL_STATUS_REQUEST = Declared(
+POOL_STATUS_REQUEST = FieldRules(
     fields={
-        "spec": Declared(
-            first=(immutable,),
+        "spec": FieldRules(
+            short_circuit=(immutable,),
             fields={
-                "driver": Declared(first=(needed,), rules=(_CASELESS,)),
-                "poolName": Declared(pointer=True, rules=(_pool,)),
-                "limit": Declared(pointer=True, rules=(at_least(1), no_more_than(1000))),
+                "driver": FieldRules(short_circuit=(required_value,), rules=(_CASELESS,)),
+                "poolName": FieldRules(pointer=True, rules=(_pool,)),
+                "limit": FieldRules(pointer=True, rules=(minimum(1), maximum(1000))),
             },
         ),
-        "status": Declared(
+        "status": FieldRules(
             pointer=True,
             fields={
                 "poolCount": _TOLD_COUNT,
-                "pools": Declared(first=(at_most(1000),), items=_POOL_STATUS),
-                "conditions": Declared(
-                    first=(at_most(10),), rules=(unique("type"),), keys=("type",)
+                "pools": FieldRules(short_circuit=(max_items(1000),), items=_POOL_STATUS),
+                "conditions": FieldRules(
+                    short_circuit=(max_items(10),), rules=(unique("type"),), keys=("type",)
                 ),
             },
         ),

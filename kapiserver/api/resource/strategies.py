@@ -56,7 +56,7 @@ def _capital(driver: str, path: Path) -> list[str]:
 class DeviceClassStrategy(GenerationStrategy):
     """Devices of one sort."""
 
-    declared = DEVICE_CLASS
+    declarative_rules = DEVICE_CLASS
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(device_class(obj))
@@ -71,7 +71,7 @@ class DeviceClassStrategy(GenerationStrategy):
 class ResourceSliceStrategy(GenerationStrategy):
     """Devices that a driver offers."""
 
-    declared = RESOURCE_SLICE
+    declarative_rules = RESOURCE_SLICE
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
@@ -95,7 +95,7 @@ class ResourceClaimStrategy(SpecStrategy):
     """What is asked for does not change."""
 
     generations = False
-    declared = RESOURCE_CLAIM
+    declarative_rules = RESOURCE_CLAIM
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
@@ -136,7 +136,7 @@ def _allocated(obj: Tree) -> set[tuple[str, ...]]:
 class ResourceClaimTemplateStrategy(Strategy):
     """What claims of pods ask for does not change."""
 
-    declared = RESOURCE_CLAIM_TEMPLATE
+    declarative_rules = RESOURCE_CLAIM_TEMPLATE
 
     def prepare_for_create(self, obj: Tree) -> None:
         drop_of_template(obj, None)
@@ -159,7 +159,7 @@ class DeviceTaintRuleStrategy(SpecStrategy):
     """Puts a taint on devices."""
 
     allow_unconditional_update = False  # in v1; older versions, which few serve, allow it
-    declared = DEVICE_TAINT_RULE
+    declarative_rules = DEVICE_TAINT_RULE
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(taint_rule(obj))
@@ -173,7 +173,7 @@ class PoolStatusRequestStrategy(SpecStrategy):
 
     allow_unconditional_update = False
     generations = False
-    declared = POOL_STATUS_REQUEST
+    declarative_rules = POOL_STATUS_REQUEST
 
     def prepare_for_create(self, obj: Tree) -> None:
         obj.pop("status", None)

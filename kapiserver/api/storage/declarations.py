@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.volume_plugins import DRIVER_MAX
-from kapiserver.api.declarations import Declared, characters, immutable, needed, spelled
+from kapiserver.api.declarative_validation import (
+    FieldRules,
+    immutable,
+    max_length,
+    required_value,
+    text_format,
+)
 
-_FIXED = Declared(first=(immutable,))
+_FIXED = FieldRules(short_circuit=(immutable,))
 
-STORAGE_CLASS = Declared(
+STORAGE_CLASS = FieldRules(
     fields={
-        "provisioner": Declared(first=(immutable, needed)),
+        "provisioner": FieldRules(short_circuit=(immutable, required_value)),
         "parameters": _FIXED,
         "reclaimPolicy": _FIXED,
         "volumeBindingMode": _FIXED,
     }
 )
-_ATTACHER = Declared(
-    first=(needed,), rules=(spelled(names.caseless_subdomain), characters(DRIVER_MAX))
+_ATTACHER = FieldRules(
+    short_circuit=(required_value,),
+    rules=(text_format(names.caseless_subdomain), max_length(DRIVER_MAX)),
 )
-VOLUME_ATTACHMENT = Declared(
-    fields={"spec": Declared(first=(immutable,), fields={"attacher": _ATTACHER})}
+VOLUME_ATTACHMENT = FieldRules(
+    fields={"spec": FieldRules(short_circuit=(immutable,), fields={"attacher": _ATTACHER})}
 )

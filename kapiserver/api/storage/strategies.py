@@ -37,7 +37,7 @@ _TOKENS_IN_THE_OPEN = (
 class StorageClassStrategy(Strategy):
     """What volumes are made of does not change."""
 
-    declared = STORAGE_CLASS
+    declarative_rules = STORAGE_CLASS
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(storage_class(obj))
@@ -72,7 +72,7 @@ class VolumeAttachmentStrategy(SpecStrategy):
     allow_unconditional_update = False
     generations = False
     empty_status = {"attached": False}
-    declared = VOLUME_ATTACHMENT
+    declarative_rules = VOLUME_ATTACHMENT
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(attachment(obj))

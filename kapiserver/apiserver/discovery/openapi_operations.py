@@ -453,7 +453,7 @@ def _options(type_of: TypeOf, kind: GroupVersionKind) -> list[Parameter]:
             continue
         # A list is repeated; the documents show one of it.
         shown = "string" if isinstance(field.shape, ListOf) else _TYPES[shape.name]
-        text = field.declaration.doc or PARAMETERS.get(field.name, "")
+        text = field.options.doc or PARAMETERS.get(field.name, "")
         found.append(Parameter(field.name, "query", shown, text))
     return found
 

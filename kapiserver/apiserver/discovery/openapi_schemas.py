@@ -170,7 +170,7 @@ class Schemas:
         required = []
         for flat in type_.flat_fields():
             properties[flat.field.name] = self._property(flat.field)
-            if flat.field.declaration.required:
+            if flat.field.options.required:
                 required.append(flat.field.name)
         schema = _described(description(type_), {"type": "object"})
         if required:
@@ -200,16 +200,16 @@ class Schemas:
         return [one.with_kind(type_.__name__) for one in versions]
 
     def _property(self, field: Field) -> Tree:
-        declaration = field.declaration
+        options = field.options
         schema = self._shape(field.shape)
         beside: Tree = {}
         default = _default(field) if self.dialect == "v3" else None
         if default is not None:
             beside["default"] = default
-        if declaration.enum:
-            beside["enum"] = sorted(declaration.enum)
+        if options.enum:
+            beside["enum"] = sorted(options.enum)
         beside |= _extensions(field)
-        text = declaration.doc or TYPE_META.get(field.name, "")
+        text = options.doc or TYPE_META.get(field.name, "")
         return _described(text, self._beside(schema, beside, described=bool(text)))
 
     def _beside(self, schema: Tree, beside: Tree, *, described: bool) -> Tree:
@@ -253,12 +253,12 @@ def schemas_of(scheme: Scheme, dialect: Dialect) -> Schemas:
 
 def _default(field: Field) -> Any:
     """What stands in for a field that is left out; None: nothing."""
-    if field.declaration.default is not None:
-        return field.declaration.default
+    if field.options.default is not None:
+        return field.options.default
     if field.pointer:
         return None
     if isinstance(field.shape, Scalar):
-        return _ZEROS.get(field.shape.name) if field.declaration.always else None
+        return _ZEROS.get(field.shape.name) if field.options.always else None
     if isinstance(field.shape, Message) and not issubclass(field.shape.type, ScalarType):
         return {}
     return None
@@ -272,20 +272,20 @@ def _union(discriminator: str, members: Sequence[str]) -> Tree:
 
 def _extensions(field: Field) -> Tree:
     """How lists merge: in server-side apply, and in a strategic merge patch."""
-    declaration = field.declaration
+    options = field.options
     found: Tree = {}
     if isinstance(field.shape, ListOf):
-        if declaration.keys:
-            found["x-kubernetes-list-map-keys"] = list(declaration.keys)
+        if options.keys:
+            found["x-kubernetes-list-map-keys"] = list(options.keys)
         found["x-kubernetes-list-type"] = (
-            "map" if declaration.keys else "set" if declaration.set else "atomic"
+            "map" if options.keys else "set" if options.set else "atomic"
         )
-    elif declaration.atomic:
+    elif options.atomic:
         found["x-kubernetes-map-type"] = "atomic"
-    if declaration.merge:
-        found["x-kubernetes-patch-merge-key"] = declaration.merge
-    strategies = ["merge"] if declaration.merge is not None else []
-    strategies += [declaration.patch] if declaration.patch else []
+    if options.merge:
+        found["x-kubernetes-patch-merge-key"] = options.merge
+    strategies = ["merge"] if options.merge is not None else []
+    strategies += [options.patch] if options.patch else []
     if strategies:
         found["x-kubernetes-patch-strategy"] = ",".join(strategies)
     return found

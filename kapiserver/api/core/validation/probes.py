@@ -65,7 +65,7 @@ def _stop_signal(signal: str, system: str | None, path: Path) -> Iterator[FieldE
 
 def _signals() -> tuple[str, ...]:
     flat = next(one for one in Lifecycle.flat_fields() if one.field.name == "stopSignal")
-    return flat.field.declaration.enum
+    return flat.field.options.enum
 
 
 def _probe(probe: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:

@@ -10,7 +10,7 @@ import orjson
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import checked, checked_name, chosen
 from kapiserver.api.core.validation.volume_plugins import DRIVER_MAX, driver_name
-from kapiserver.api.declared import unique
+from kapiserver.api.declarative_validation import check_unique
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -46,7 +46,7 @@ def items(
     for index, item in enumerate(listed):
         yield from check(item, path[index])
     if key is not None:
-        yield from unique(listed, key, path)
+        yield from check_unique(listed, key, path)
 
 
 def named(item: Tree) -> str:

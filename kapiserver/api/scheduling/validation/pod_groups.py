@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.conditions import conditions
-from kapiserver.api.declared import (
-    at_most,
-    neither_set_nor_cleared,
-    one_member,
-    optional_text,
-    positive,
-    same_members,
-    text,
-    unchanged,
-    unique,
+from kapiserver.api.declarative_validation import (
+    check_immutable_fields,
+    check_max_items,
+    check_optional_text,
+    check_positive,
+    check_presence_unchanged,
+    check_required_text,
+    check_union,
+    check_unique,
+    same_union_members,
 )
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
 from kapiserver.api.metadata import IMMUTABLE
@@ -53,8 +53,12 @@ def pod_group(obj: Tree) -> Iterator[FieldError]:
     if origin is None and (obj.get("kind") == "CompositePodGroup" or parent is not None):
         yield required(at)
     elif origin is not None:
-        yield from text(origin.get("workloadName"), names.dns1123_subdomain, at / "workloadName")
-        yield from text(origin.get("templateName"), names.dns1123_label, at / "templateName")
+        yield from check_required_text(
+            origin.get("workloadName"), names.dns1123_subdomain, at / "workloadName"
+        )
+        yield from check_required_text(
+            origin.get("templateName"), names.dns1123_label, at / "templateName"
+        )
     yield from group(spec, _SPEC)
 
 
@@ -67,13 +71,13 @@ def group(spec: Tree, path: Path) -> Iterator[FieldError]:
     yield from policy(spec.get("schedulingPolicy") or {}, path / "schedulingPolicy")
     topology = (spec.get("schedulingConstraints") or {}).get("topology") or ()
     at = path / "schedulingConstraints" / "topology"
-    yield from at_most(topology, 1, at)
+    yield from check_max_items(topology, 1, at)
     for index, one in enumerate(topology if len(topology) <= 1 else ()):
-        yield from text(one.get("key"), names.qualified_name, at[index] / "key")
+        yield from check_required_text(one.get("key"), names.qualified_name, at[index] / "key")
     yield from _claims(spec, path / "resourceClaims")
     if spec.get("disruptionMode") is not None:
-        yield from one_member(spec["disruptionMode"], _MODES, path / "disruptionMode")
-    yield from optional_text(
+        yield from check_union(spec["disruptionMode"], _MODES, path / "disruptionMode")
+    yield from check_optional_text(
         spec.get("priorityClassName"), names.dns1123_subdomain, path / "priorityClassName"
     )
     priority, preemption = spec.get("priority") or 0, spec.get("preemptionPolicy")
@@ -87,12 +91,12 @@ def group(spec: Tree, path: Path) -> Iterator[FieldError]:
 def _claims(spec: Tree, path: Path) -> Iterator[FieldError]:
     claims = spec.get("resourceClaims") or ()
     if len(claims) > _CLAIMS_MAX:
-        yield from at_most(claims, _CLAIMS_MAX, path)
+        yield from check_max_items(claims, _CLAIMS_MAX, path)
         return
-    yield from unique(claims, lambda one: one.get("name"), path)
+    yield from check_unique(claims, lambda one: one.get("name"), path)
     for index, one in enumerate(claims):
-        yield from one_member(one, _CLAIMS, path[index])
-        yield from text(one.get("name"), names.dns1123_label, path[index] / "name")
+        yield from check_union(one, _CLAIMS, path[index])
+        yield from check_required_text(one.get("name"), names.dns1123_label, path[index] / "name")
         for name in _CLAIMS:
             if one.get(name) is not None:
                 yield from _given_name(one[name], path[index] / name)
@@ -100,7 +104,7 @@ def _claims(spec: Tree, path: Path) -> Iterator[FieldError]:
 
 def policy(found: Tree, path: Path) -> Iterator[FieldError]:
     """How a group is scheduled."""
-    yield from one_member(found, _POLICIES, path)
+    yield from check_union(found, _POLICIES, path)
     gang = found.get("gang")
     if gang is not None:
         yield from _least(gang, path / "gang")
@@ -108,7 +112,7 @@ def policy(found: Tree, path: Path) -> Iterator[FieldError]:
 
 def _least(gang: Tree, path: Path) -> Iterator[FieldError]:
     name = next((one for one in _COUNTS if one in gang), _COUNTS[0])
-    yield from positive(gang.get(name), path / name)
+    yield from check_positive(gang.get(name), path / name)
 
 
 def changed_pod_group(new: Tree, old: Tree) -> Iterator[FieldError]:
@@ -120,15 +124,15 @@ def changed_group(new: Tree, old: Tree, path: Path) -> Iterator[FieldError]:
     """A group, or a template of one, that is to be changed."""
     its, before = new.get("schedulingPolicy") or {}, old.get("schedulingPolicy") or {}
     at = path / "schedulingPolicy"
-    if not same_members(its, before, _POLICIES):
-        yield from one_member(its, _POLICIES, at)
+    if not same_union_members(its, before, _POLICIES):
+        yield from check_union(its, _POLICIES, at)
     basic, gang = its.get("basic"), its.get("gang")
     if basic != before.get("basic"):
         yield invalid(at / "basic", None, IMMUTABLE)
-    yield from neither_set_nor_cleared(gang, before.get("gang"), at / "gang")
+    yield from check_presence_unchanged(gang, before.get("gang"), at / "gang")
     if gang is not None and gang != before.get("gang"):
         yield from _least(gang, at / "gang")
-    yield from unchanged(new, old, _KEPT, path)
+    yield from check_immutable_fields(new, old, _KEPT, path)
 
 
 def changed_pod_group_status(new: Tree, _: Tree) -> Iterator[FieldError]:
@@ -142,9 +146,9 @@ def changed_pod_group_status(new: Tree, _: Tree) -> Iterator[FieldError]:
             detail = "must match the name of an entry in `spec.resourceClaims`"
             yield invalid(at[index] / "name", one.get("name") or "", detail)
     if len(found) > _CLAIMS_MAX:
-        yield from at_most(found, _CLAIMS_MAX, at)
+        yield from check_max_items(found, _CLAIMS_MAX, at)
         return
-    yield from unique(found, lambda one: one.get("name"), at)
+    yield from check_unique(found, lambda one: one.get("name"), at)
     for index, one in enumerate(found):
         if one.get("resourceClaimName") is not None:
             yield from _given_name(one["resourceClaimName"], at[index] / "resourceClaimName")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import names
-from kapiserver.api.declared import (
-    at_most,
-    one_member,
-    optional_text,
-    same_members,
-    same_names,
-    text,
-    unchanged,
-    unique,
+from kapiserver.api.declarative_validation import (
+    check_immutable_fields,
+    check_max_items,
+    check_names_unchanged,
+    check_optional_text,
+    check_required_text,
+    check_union,
+    check_unique,
+    same_union_members,
 )
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid
 from kapiserver.api.scheduling.validation.pod_groups import changed_group, group
@@ -29,14 +29,14 @@ def workload(obj: Tree) -> Iterator[FieldError]:
     """A new workload."""
     spec = obj.get("spec") or {}
     yield from _hierarchy(spec)
-    yield from one_member(spec, _KINDS, _SPEC)
+    yield from check_union(spec, _KINDS, _SPEC)
     reference, at = spec.get("controllerRef"), _SPEC / "controllerRef"
     if reference is not None:
-        yield from optional_text(
+        yield from check_optional_text(
             reference.get("apiGroup"), names.dns1123_subdomain, at / "apiGroup"
         )
         for name in ("kind", "name"):
-            yield from text(reference.get(name), names.path_segment, at / name)
+            yield from check_required_text(reference.get(name), names.path_segment, at / name)
     for kind in _KINDS:
         yield from _templates(spec.get(kind) or (), _SPEC / kind)
 
@@ -45,19 +45,19 @@ def changed_workload(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A workload that is to be changed: of its templates, how many are needed may change."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     yield from _hierarchy(spec)
-    if not same_members(spec, before, _KINDS):
-        yield from one_member(spec, _KINDS, _SPEC)
-    yield from unchanged(spec, before, ("controllerRef",), _SPEC)
+    if not same_union_members(spec, before, _KINDS):
+        yield from check_union(spec, _KINDS, _SPEC)
+    yield from check_immutable_fields(spec, before, ("controllerRef",), _SPEC)
     yield from _changed_templates(spec, before, _SPEC)
 
 
 def _templates(templates: Sequence[Tree], path: Path) -> Iterator[FieldError]:
     if len(templates) > _TEMPLATES_MAX:
-        yield from at_most(templates, _TEMPLATES_MAX, path)
+        yield from check_max_items(templates, _TEMPLATES_MAX, path)
         return
-    yield from unique(templates, _name, path)
+    yield from check_unique(templates, _name, path)
     for index, one in enumerate(templates):
-        yield from text(_name(one), names.dns1123_label, path[index] / "name")
+        yield from check_required_text(_name(one), names.dns1123_label, path[index] / "name")
         yield from group(one, path[index])
         for kind in _KINDS:
             yield from _templates(one.get(kind) or (), path[index] / kind)
@@ -70,7 +70,7 @@ def _name(template: Tree) -> str:
 def _changed_templates(new: Tree, old: Tree, path: Path) -> Iterator[FieldError]:
     for kind in _KINDS:
         its, before, at = new.get(kind) or (), old.get(kind) or (), path / kind
-        yield from same_names(its, before, at)
+        yield from check_names_unchanged(its, before, at)
         known = {_name(one): one for one in before}
         for index, one in enumerate(its):
             kept = known.get(_name(one))

@@ -2,32 +2,41 @@
 
 import pytest
 
-from kapiserver.api import declarations, names
-from kapiserver.api.declarations import ABSENT, Declared, overruled
+from kapiserver.api import declarative_validation, names
+from kapiserver.api.declarative_validation import ABSENT, FieldRules, merge_errors
 from kapiserver.api.errors import Path, forbidden, invalid, required
 from tests.objects import refused, texts
 
-NAMED = Declared(first=(declarations.needed,), rules=(declarations.spelled(names.dns1123_label),))
-ITEMS = Declared(
-    first=(declarations.at_most(2),),
-    rules=(declarations.unique("name"),),
-    items=Declared(fields={"name": NAMED, "count": Declared(rules=(declarations.at_least(1),))}),
+NAMED = FieldRules(
+    short_circuit=(declarative_validation.required_value,),
+    rules=(declarative_validation.text_format(names.dns1123_label),),
+)
+ITEMS = FieldRules(
+    short_circuit=(declarative_validation.max_items(2),),
+    rules=(declarative_validation.unique("name"),),
+    items=FieldRules(
+        fields={"name": NAMED, "count": FieldRules(rules=(declarative_validation.minimum(1),))}
+    ),
     keys=("name",),
 )
-SPEC = Declared(
+SPEC = FieldRules(
     fields={
-        "fixed": Declared(first=(declarations.immutable, declarations.needed)),
-        "once": Declared(first=(declarations.unmodified,)),
-        "word": Declared(rules=(declarations.one_of("a", "b"),)),
-        "long": Declared(rules=(declarations.characters(2), declarations.octets(3))),
+        "fixed": FieldRules(
+            short_circuit=(declarative_validation.immutable, declarative_validation.required_value)
+        ),
+        "once": FieldRules(short_circuit=(declarative_validation.no_modify,)),
+        "word": FieldRules(rules=(declarative_validation.enum("a", "b"),)),
+        "long": FieldRules(
+            rules=(declarative_validation.max_length(2), declarative_validation.max_bytes(3))
+        ),
         "items": ITEMS,
-        "keys": Declared(rules=(declarations.spelled(names.dns1123_label),)),
-        "part": Declared(pointer=True, fields={"name": NAMED}),
-        "zero": Declared(pointer=True, rules=(declarations.at_least(1),)),
-        "union": Declared(pointer=True, rules=(declarations.one_member("x", "y"),)),
+        "keys": FieldRules(rules=(declarative_validation.text_format(names.dns1123_label),)),
+        "part": FieldRules(pointer=True, fields={"name": NAMED}),
+        "zero": FieldRules(pointer=True, rules=(declarative_validation.minimum(1),)),
+        "union": FieldRules(pointer=True, rules=(declarative_validation.union("x", "y"),)),
     }
 )
-KIND = Declared(fields={"spec": SPEC})
+KIND = FieldRules(fields={"spec": SPEC})
 LABEL = names.dns1123_label("B")[0]
 
 NEW = [
@@ -96,7 +105,11 @@ def test_changed(old, new, messages):
     assert texts(KIND.errors({"spec": new}, {"spec": old})) == messages
 
 
-MODES = declarations.by_mode("type", "part", {"A": declarations.needed, "B": declarations.refused})
+MODES = declarative_validation.discriminated(
+    "type",
+    "part",
+    {"A": declarative_validation.required_value, "B": declarative_validation.forbidden_value},
+)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +139,7 @@ def test_what_declared_rules_stand_for():
         forbidden(b, "never"),
     ]
     found = [required(a), invalid(b, None, "field is immutable")]
-    assert texts(overruled(handwritten, found)) == [
+    assert texts(merge_errors(handwritten, found)) == [
         "a: Invalid value: 1: must be more",
         'b: Invalid value: "x": must be y',
         "b: Forbidden: never",

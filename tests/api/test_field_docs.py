@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.types import Declaration, FieldOverride, Kind, Type
+from kapiserver.api.types import FieldOptions, FieldOverride, Kind, Type
 
 LEAST_WORDS = 4
 MOST_USES = 3
@@ -70,7 +70,7 @@ def _writer(type_: type[Type], attribute: str) -> type[Type]:
     """The class whose declaration has the doc: a base class where the field is inherited."""
     for base in type_.__mro__:
         value = vars(base).get(attribute)
-        if isinstance(value, Declaration):
+        if isinstance(value, FieldOptions):
             return base
         if isinstance(value, FieldOverride) and "doc" in (value.options or {}):
             return base
@@ -81,7 +81,7 @@ def _field_docs() -> Iterator[FieldDoc]:
     for type_ in _types():
         for field in type_.fields():
             is_type_meta = issubclass(type_, Kind) and field.name in ("kind", "apiVersion")
-            if is_type_meta or field.declaration.inline:  # an embedded struct has no name in JSON
+            if is_type_meta or field.options.inline:  # an embedded struct has no name in JSON
                 continue
             place = f"{type_.__module__.removeprefix('kapiserver.api.')}.{type_.__name__}"
             writer = _writer(type_, field.attribute)
@@ -89,7 +89,7 @@ def _field_docs() -> Iterator[FieldDoc]:
             yield FieldDoc(
                 place=f"{place}.{field.attribute}",
                 source=f"{folder} {writer.__name__}.{field.attribute}",
-                text=field.declaration.doc,
+                text=field.options.doc,
             )
 
 

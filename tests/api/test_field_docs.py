@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import FieldOptions, FieldOverride, Kind, Type
 
@@ -102,6 +103,21 @@ def test_every_field_has_a_doc(docs: list[FieldDoc]) -> None:
     """Each field of a served or spoken type is described, embedded structs excepted."""
     assert len(docs) > 500
     assert [doc.place for doc in docs if not doc.text] == []
+
+
+def test_metadata_docs_begin_as_conformance_tests_expect() -> None:
+    """The metadata of a kind begins with Kubernetes' own words; what a kind adds comes after."""
+    found = {
+        f"{type_.__module__}.{type_.__name__}": field.declaration.doc
+        for type_ in _types()
+        for field in type_.fields()
+        if issubclass(type_, Kind) and field.name == "metadata"
+    }
+    assert len(found) > 50
+    beginnings = ("Standard object's metadata.", "Standard list metadata")
+    assert [kind for kind, text in found.items() if not text.startswith(beginnings)] == []
+    (created,) = (one for one in ObjectMeta.fields() if one.name == "creationTimestamp")
+    assert created.declaration.doc.startswith("CreationTimestamp is a timestamp")
 
 
 def test_docs_are_sentences(docs: list[FieldDoc]) -> None:

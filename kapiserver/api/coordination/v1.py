@@ -8,21 +8,39 @@ from kapiserver.api.types import Kind, Type, field, int32
 
 
 class Lease(Kind):
-    """A claim to a role, held for a time."""
+    """A lock that its holder must renew; used for leader election and node heartbeats."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: LeaseSpec = field(2, doc="The desired state.")
+    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    spec: LeaseSpec = field(2, doc="Who holds the lease, and for how long.")
 
 
 class LeaseSpec(Type):
-    """Who holds a lease, since when and for how long."""
+    """The holder of a lease and the times that decide whether it has expired."""
 
-    holderIdentity: str | None = field(1, doc="Who holds the lease.")
-    leaseDurationSeconds: int32 | None = field(
-        2, doc="How long others wait after the last renewal."
+    holderIdentity: str | None = field(
+        1,
+        doc="Identity of the current holder, such as its host name and a UUID. If it is absent "
+        "or empty, nobody holds the lease.",
     )
-    acquireTime: MicroTime | None = field(3, doc="Since when the lease is held.")
-    renewTime: MicroTime | None = field(4, doc="When the holder last renewed it.")
-    leaseTransitions: int32 | None = field(5, doc="How often the holder changed.")
-    strategy: str | None = field(6, doc="How the holder is chosen.")
-    preferredHolder: str | None = field(7, doc="Who shall hold it next.")
+    leaseDurationSeconds: int32 | None = field(
+        2, doc="How many seconds after renewTime others may take over the lease; greater than zero."
+    )
+    acquireTime: MicroTime | None = field(3, doc="When the current holder acquired the lease.")
+    renewTime: MicroTime | None = field(
+        4,
+        doc="When the current holder last renewed the lease. It expires leaseDurationSeconds "
+        "later.",
+    )
+    leaseTransitions: int32 | None = field(
+        5, doc="How many times the lease went from one holder to another; zero or more."
+    )
+    strategy: str | None = field(
+        6,
+        doc="How the holder is elected among LeaseCandidates, such as OldestEmulationVersion. "
+        "If it is absent, candidates compete for the lease themselves.",
+    )
+    preferredHolder: str | None = field(
+        7,
+        doc="Identity of a better candidate: the holder should release the lease for it. Needs "
+        "strategy.",
+    )

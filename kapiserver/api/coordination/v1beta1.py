@@ -11,18 +11,49 @@ inherit_types(__name__, v1)
 
 
 class LeaseCandidate(Kind):
-    """One who would take a lease."""
+    """A candidate for a lease that is assigned by coordinated leader election."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: LeaseCandidateSpec = field(2, required=True, doc="The desired state.")
+    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    spec: LeaseCandidateSpec = field(
+        2, required=True, doc="The lease, and the versions by which the leader is chosen."
+    )
 
 
 class LeaseCandidateSpec(Type):
-    """Which lease, and which version the candidate runs."""
+    """What coordinated leader election needs to know of a candidate."""
 
-    leaseName: str = field(1, always=True, required=True, doc="The lease it would take.")
-    pingTime: MicroTime | None = field(2, doc="When it last said that it is there.")
-    renewTime: MicroTime | None = field(3, doc="When it last renewed its wish.")
-    binaryVersion: str = field(4, always=True, required=True, doc="The version of the program.")
-    emulationVersion: str = field(5, doc="The version it behaves like.")
-    strategy: str = field(6, required=True, doc="How the holder is chosen.")
+    leaseName: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the Lease, in the same namespace, that the candidate wants. It cannot be "
+        "changed.",
+    )
+    pingTime: MicroTime | None = field(
+        2,
+        doc="When the server last asked whether the candidate is there. The candidate answers "
+        "by setting renewTime.",
+    )
+    renewTime: MicroTime | None = field(
+        3,
+        doc="When the candidate last confirmed that it is there. Candidates that do not answer "
+        "a ping are deleted.",
+    )
+    binaryVersion: str = field(
+        4,
+        always=True,
+        required=True,
+        doc="Version of the candidate's program as a semantic version without the leading v, "
+        "such as 1.37.0.",
+    )
+    emulationVersion: str = field(
+        5,
+        doc="Version whose behavior the candidate emulates, not above binaryVersion. Required "
+        "for the strategy OldestEmulationVersion.",
+    )
+    strategy: str = field(
+        6,
+        required=True,
+        doc="How this candidate wants the leader to be chosen: OldestEmulationVersion, or a "
+        "name with a domain of its own.",
+    )

@@ -21,131 +21,209 @@ inherit_types(__name__, v1beta1, without=("PriorityClass",))
 
 
 class CompositePodGroup(Kind):
-    """Groups of pods that belong together."""
+    """A group of pod groups, or of further composite groups, that is scheduled as a unit."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: CompositePodGroupSpec = field(2, required=True, doc="The desired state.")
-    status: CompositePodGroupStatus = field(3, doc="The observed state.")
+    metadata: ObjectMeta = field(
+        1,
+        doc="Standard object's metadata. Groups name the composite group in "
+        "parentCompositePodGroupName.",
+    )
+    spec: CompositePodGroupSpec = field(
+        2,
+        required=True,
+        doc="How the groups within it are scheduled and disrupted. Only the gang's "
+        "minGroupCount can be changed.",
+    )
+    status: CompositePodGroupStatus = field(
+        3, doc="What the scheduler reports about the composite group."
+    )
 
 
 class CompositePodGroupSpec(Type):
-    """How groups belong together."""
+    """How the groups of a composite group are scheduled, disrupted and prioritized."""
 
-    parentCompositePodGroupName: str | None = field(1, doc="The group that it is a part of.")
+    parentCompositePodGroupName: str | None = field(
+        1,
+        doc="Name of the composite group that this one belongs to. If it is absent, this is the "
+        "root. Cannot be changed.",
+    )
     workloadRef: WorkloadReference | None = field(
-        2, always=True, required=True, doc="The workload it was made from."
+        2,
+        always=True,
+        required=True,
+        doc="The workload, and the template in it, from which the composite group was made. "
+        "Required; cannot be changed.",
     )
     schedulingPolicy: CompositePodGroupSchedulingPolicy = field(
-        3, required=True, doc="How the group is scheduled."
+        3, required=True, doc="Whether the groups are scheduled one by one or as a gang. Required."
     )
     schedulingConstraints: CompositePodGroupSchedulingConstraints | None = field(
-        4, doc="Where the group may run."
+        4,
+        doc="Where the groups may be placed. If it is absent, the composite group adds no "
+        "constraint. Cannot be changed.",
     )
     disruptionMode: CompositeDisruptionMode | None = field(
-        5, default={"single": {}}, doc="Whether members go one by one or all together."
+        5,
+        default={"single": {}},
+        doc="Whether the groups are preempted and evicted one by one (single, the default) or "
+        "together (all). Cannot be changed.",
     )
-    priorityClassName: str = field(6, doc="The class that gives the priority.")
-    priority: int32 | None = field(7, doc="The higher, the more important.")
+    priorityClassName: str = field(
+        6,
+        doc="The priority class of the composite group. The default class, if any, when it is "
+        "empty. Cannot be changed.",
+    )
+    priority: int32 | None = field(
+        7,
+        doc="The priority of the composite group, at most 1000000000. The server sets it from "
+        "the class; cannot be changed.",
+    )
     preemptionPolicy: str | None = field(
         8,
         enum=("PreemptLowerPriority", "Never"),
-        doc="Whether others may go for it: Never or PreemptLowerPriority.",
+        doc="Whether the composite group may evict pods of lower priority: PreemptLowerPriority "
+        "or Never. Cannot be changed.",
     )
 
 
 class CompositePodGroupStatus(Type):
-    """What is known of a group of groups."""
+    """What is observed of a composite group."""
 
     conditions: list[Condition] = field(
-        1, keys=("type",), merge="type", doc="What was found out about it."
+        1,
+        keys=("type",),
+        merge="type",
+        doc="Findings about the composite group by type, such as whether it was scheduled.",
     )
 
 
 class WorkloadCompositePodGroupAllDisruptionMode(Type):
-    """All groups go together."""
+    """Groups of the composite group are disrupted together; it has no fields."""
 
 
 class WorkloadCompositePodGroupBasicSchedulingPolicy(Type):
-    """Groups are placed one by one."""
+    """Groups of the composite group are scheduled one by one; it has no fields."""
 
 
 class WorkloadCompositePodGroupDisruptionMode(Type):
-    """Whether groups go alone or together."""
+    """How a workload's composite groups are disrupted; one field is set."""
 
-    single: WorkloadCompositePodGroupSingleDisruptionMode | None = field(1)
-    all: WorkloadCompositePodGroupAllDisruptionMode | None = field(2)
+    single: WorkloadCompositePodGroupSingleDisruptionMode | None = field(
+        1, doc="Groups from the template are preempted and evicted one by one. Excludes all."
+    )
+    all: WorkloadCompositePodGroupAllDisruptionMode | None = field(
+        2, doc="Groups from the template are preempted and evicted together. Excludes single."
+    )
 
 
 class WorkloadCompositePodGroupGangSchedulingPolicy(Type):
-    """Groups are placed together or not at all."""
+    """A workload's composite groups are scheduled as a gang."""
 
-    minGroupCount: int32 | None = field(1)
+    minGroupCount: int32 | None = field(
+        1, doc="How many groups from the template must be schedulable at the same time; 1 or more."
+    )
 
 
 class WorkloadCompositePodGroupSchedulingConstraints(Type):
-    """Where the groups must be placed."""
+    """Where a workload's composite groups may be placed."""
 
-    topology: list[TopologyConstraint] = field(1)
+    topology: list[TopologyConstraint] = field(
+        1,
+        doc="Node labels that must agree for all pods of a composite group from the template. "
+        "At most one constraint.",
+    )
 
 
 class WorkloadCompositePodGroupSchedulingPolicy(Type):
-    """How the groups are placed; one of the fields is set."""
+    """How a workload's composite groups are scheduled; one field is set."""
 
-    basic: WorkloadCompositePodGroupBasicSchedulingPolicy | None = field(1)
-    gang: WorkloadCompositePodGroupGangSchedulingPolicy | None = field(2)
+    basic: WorkloadCompositePodGroupBasicSchedulingPolicy | None = field(
+        1, doc="Groups from the template are scheduled one by one. Excludes gang."
+    )
+    gang: WorkloadCompositePodGroupGangSchedulingPolicy | None = field(
+        2,
+        doc="Groups from the template are scheduled if enough of them fit at the same time. "
+        "Excludes basic.",
+    )
 
 
 class WorkloadCompositePodGroupSingleDisruptionMode(Type):
-    """Each group goes alone."""
+    """Groups are disrupted one by one; it has no fields."""
 
 
 class WorkloadPodGroupAllDisruptionMode(Type):
-    """All pods go together."""
+    """Pods of the group are disrupted together; it has no fields."""
 
 
 class WorkloadPodGroupBasicSchedulingPolicy(Type):
-    """Pods are placed one by one."""
+    """Pods of the group are scheduled one by one; it has no fields."""
 
 
 class WorkloadPodGroupDisruptionMode(Type):
-    """Whether pods go alone or together."""
+    """How the pods of a workload's groups are disrupted; one field is set."""
 
     single: WorkloadPodGroupSingleDisruptionMode | None = field(
-        1, doc="Members are disrupted one by one."
+        1, doc="Pods from the template are preempted and evicted one by one. Excludes all."
     )
-    all: WorkloadPodGroupAllDisruptionMode | None = field(2, doc="Members are disrupted together.")
+    all: WorkloadPodGroupAllDisruptionMode | None = field(
+        2, doc="Pods from the template are preempted and evicted together. Excludes single."
+    )
 
 
 class WorkloadPodGroupGangSchedulingPolicy(Type):
-    """Pods are placed together or not at all."""
+    """The pods of a workload's groups are scheduled as a gang."""
 
-    minCount: int32 | None = field(1, doc="How many must be schedulable at once.")
+    minCount: int32 | None = field(
+        1,
+        doc="How many pods of a group from the template must be schedulable at the same time; 1 "
+        "or more.",
+    )
 
 
 class WorkloadPodGroupResourceClaim(Type):
-    """A claim that the pods of a group share."""
+    """A resource claim that the pods of a workload's group share."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
-    resourceClaimName: str | None = field(2, doc="The claim, by name.")
-    resourceClaimTemplateName: str | None = field(3, doc="The template that a claim is made from.")
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name by which the pods refer to the claim, a DNS label that is unique in the "
+        "template.",
+    )
+    resourceClaimName: str | None = field(
+        2,
+        doc="Name of an existing ResourceClaim, which all groups from the template share. "
+        "Excludes resourceClaimTemplateName.",
+    )
+    resourceClaimTemplateName: str | None = field(
+        3,
+        doc="Name of the ResourceClaimTemplate from which a claim is made for each group. "
+        "Excludes resourceClaimName.",
+    )
 
 
 class WorkloadPodGroupSchedulingConstraints(Type):
-    """Where the pods must be placed."""
+    """Where the pods of a workload's groups may be placed."""
 
-    topology: list[TopologyConstraint] = field(1, doc="The domains in which members must be.")
+    topology: list[TopologyConstraint] = field(
+        1,
+        doc="Node labels that must agree for all pods of a group from the template. At most one "
+        "constraint.",
+    )
 
 
 class WorkloadPodGroupSchedulingPolicy(Type):
-    """How the pods are placed; one of the fields is set."""
+    """How the pods of a workload's groups are scheduled; one field is set."""
 
     basic: WorkloadPodGroupBasicSchedulingPolicy | None = field(
-        1, doc="Members are scheduled one by one."
+        1, doc="Pods from the template are scheduled one by one. Excludes gang."
     )
     gang: WorkloadPodGroupGangSchedulingPolicy | None = field(
-        2, doc="Members are scheduled together or not at all."
+        2,
+        doc="Pods from the template are scheduled if enough of them fit at the same time. "
+        "Excludes basic.",
     )
 
 
 class WorkloadPodGroupSingleDisruptionMode(Type):
-    """Each pod goes alone."""
+    """Pods of the group are disrupted one by one; it has no fields."""

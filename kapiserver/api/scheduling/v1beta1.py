@@ -10,249 +10,418 @@ inherit_types(__name__, v1)
 
 
 class AllCompositeDisruptionMode(Type):
-    """All groups go together."""
+    """The groups of a composite group are disrupted together; it has no fields."""
 
 
 class AllDisruptionMode(Type):
-    """All pods go together."""
+    """The pods of a group are disrupted together; it has no fields."""
 
 
 class BasicSchedulingPolicy(Type):
-    """Pods are placed one by one."""
+    """The pods of a group are scheduled one by one, as usual; it has no fields."""
 
 
 class CompositeBasicSchedulingPolicy(Type):
-    """Groups are placed one by one."""
+    """The groups of a composite group are scheduled one by one; it has no fields."""
 
 
 class CompositeDisruptionMode(Type):
-    """Whether groups go alone or together."""
+    """Whether the groups of a composite group are disrupted together; one field is set."""
 
-    single: SingleCompositeDisruptionMode | None = field(1, doc="Members are disrupted one by one.")
-    all: AllCompositeDisruptionMode | None = field(2, doc="Members are disrupted together.")
+    single: SingleCompositeDisruptionMode | None = field(
+        1, doc="Each group can be preempted or evicted without the others. Excludes all."
+    )
+    all: AllCompositeDisruptionMode | None = field(
+        2,
+        doc="If one group is preempted or evicted, all groups of the composite group are. "
+        "Excludes single.",
+    )
 
 
 class CompositeGangSchedulingPolicy(Type):
-    """Groups are placed together or not at all."""
+    """The groups of a composite group are scheduled together or not at all."""
 
     minGroupCount: int32 = field(
-        1, always=True, required=True, doc="How many groups must be schedulable at once."
+        1,
+        always=True,
+        required=True,
+        doc="How many groups must be schedulable at the same time before any of them is "
+        "scheduled; 1 or more.",
     )
 
 
 class CompositePodGroupSchedulingConstraints(Type):
-    """Where the groups must be placed."""
+    """Where the groups of a composite group may be placed."""
 
-    topology: list[TopologyConstraint] = field(1, doc="The domains in which members must be.")
+    topology: list[TopologyConstraint] = field(
+        1,
+        doc="Node labels whose value must be the same for all pods of the composite group. At "
+        "most one constraint.",
+    )
 
 
 class CompositePodGroupSchedulingPolicy(Type):
-    """How the groups are placed; one of the fields is set."""
+    """How the groups of a composite group are scheduled; one field is set."""
 
-    basic: CompositeBasicSchedulingPolicy | None = field(1, doc="Members are scheduled one by one.")
+    basic: CompositeBasicSchedulingPolicy | None = field(
+        1,
+        doc="Each group is scheduled by itself, without regard to the others. Excludes gang; "
+        "cannot be changed.",
+    )
     gang: CompositeGangSchedulingPolicy | None = field(
-        2, doc="Members are scheduled together or not at all."
+        2,
+        doc="Groups are scheduled only if enough of them fit at the same time. Excludes basic; "
+        "only its count can be changed.",
     )
 
 
 class CompositePodGroupTemplate(Type):
-    """What groups of groups look like."""
+    """A template for composite groups, which hold pod groups or further composite groups."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the template, a DNS label that is unique among all templates of the workload.",
+    )
     schedulingPolicy: CompositePodGroupSchedulingPolicy = field(
-        2, required=True, doc="How the group is scheduled."
+        2,
+        required=True,
+        doc="How the groups that are made from the templates below are scheduled. Required.",
     )
     schedulingConstraints: CompositePodGroupSchedulingConstraints | None = field(
-        3, doc="Where the group may run."
+        3, doc="Where the groups may be placed. If it is absent, the scheduler is free to choose."
     )
     disruptionMode: CompositeDisruptionMode | None = field(
-        4, doc="Whether members go one by one or all together."
+        4,
+        doc="Whether the groups are preempted and evicted together. If it is absent, each is by "
+        "itself.",
     )
-    priorityClassName: str = field(5, doc="The class that gives the priority.")
-    priority: int32 | None = field(6, doc="The higher, the more important.")
+    priorityClassName: str = field(
+        5,
+        doc="The priority class of the composite group. All templates of a workload must name "
+        "the same class.",
+    )
+    priority: int32 | None = field(
+        6,
+        doc="The priority of the composite group, at most 1000000000. The server sets it from "
+        "the class; it must be the same in all templates.",
+    )
     preemptionPolicy: str | None = field(
         7,
         enum=("PreemptLowerPriority", "Never"),
-        doc="Whether others may go for it: Never or PreemptLowerPriority.",
+        doc="Whether the composite group may evict pods of lower priority: PreemptLowerPriority "
+        "or Never.",
     )
     podGroupTemplates: list[PodGroupTemplate] = field(
-        8, keys=("name",), doc="What pod groups are made from."
+        8,
+        keys=("name",),
+        doc="Templates of the pod groups in the composite group, at most 8. One template of "
+        "either kind is needed.",
     )
     compositePodGroupTemplates: list[CompositePodGroupTemplate] = field(
-        9, keys=("name",), doc="What groups of groups are made from."
+        9,
+        keys=("name",),
+        doc="Templates of composite groups within this one, at most 8. Templates nest up to 4 "
+        "levels deep.",
     )
 
 
 class DisruptionMode(Type):
-    """Whether pods go alone or together."""
+    """Whether the pods of a group are disrupted together; one field is set."""
 
-    single: SingleDisruptionMode | None = field(1, doc="Members are disrupted one by one.")
-    all: AllDisruptionMode | None = field(2, doc="Members are disrupted together.")
+    single: SingleDisruptionMode | None = field(
+        1, doc="Each pod can be preempted or evicted without the others. Excludes all."
+    )
+    all: AllDisruptionMode | None = field(
+        2, doc="If one pod is preempted or evicted, all pods of the group are. Excludes single."
+    )
 
 
 class GangSchedulingPolicy(Type):
-    """Pods are placed together or not at all."""
+    """The pods of a group are scheduled together or not at all."""
 
     minCount: int32 = field(
-        1, always=True, required=True, doc="How many must be schedulable at once."
+        1,
+        always=True,
+        required=True,
+        doc="How many pods must be schedulable at the same time before any of them is "
+        "scheduled; 1 or more.",
     )
 
 
 class PodGroup(Kind):
-    """Pods that are placed together."""
+    """A group of pods that the scheduler treats as a unit."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: PodGroupSpec = field(2, required=True, doc="The desired state.")
-    status: PodGroupStatus = field(3, doc="The observed state.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata. Pods name the group in spec.schedulingGroup."
+    )
+    spec: PodGroupSpec = field(
+        2,
+        required=True,
+        doc="How the pods of the group are scheduled and disrupted. Only the gang's minCount "
+        "can be changed.",
+    )
+    status: PodGroupStatus = field(
+        3, doc="What the scheduler and controllers report about the group."
+    )
 
 
 class PodGroupResourceClaim(Type):
-    """A claim that the pods of a group share."""
+    """A resource claim that all pods of a group share; names one claim or one template."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
-    resourceClaimName: str | None = field(2, doc="The claim, by name.")
-    resourceClaimTemplateName: str | None = field(3, doc="The template that a claim is made from.")
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name by which the pods of the group refer to the claim, a DNS label that is unique "
+        "in the group.",
+    )
+    resourceClaimName: str | None = field(
+        2,
+        doc="Name of an existing ResourceClaim in the namespace of the group. Excludes "
+        "resourceClaimTemplateName.",
+    )
+    resourceClaimTemplateName: str | None = field(
+        3,
+        doc="Name of the ResourceClaimTemplate from which a claim for the group is made; it is "
+        "deleted with the group. Excludes resourceClaimName.",
+    )
 
 
 class PodGroupResourceClaimStatus(Type):
-    """The claim that was made for a group."""
+    """The claim that belongs to one resourceClaims item of a pod group."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
-    resourceClaimName: str | None = field(2, doc="The claim, by name.")
+    name: str = field(1, always=True, required=True, doc="Name of an item in spec.resourceClaims.")
+    resourceClaimName: str | None = field(
+        2,
+        doc="Name of the ResourceClaim that was made from the template. If it is absent, no "
+        "claim was needed.",
+    )
 
 
 class PodGroupSchedulingConstraints(Type):
-    """Where the pods must be placed."""
+    """Where the pods of a group may be placed."""
 
-    topology: list[TopologyConstraint] = field(1, doc="The domains in which members must be.")
+    topology: list[TopologyConstraint] = field(
+        1,
+        doc="Node labels whose value must be the same on all nodes that run pods of the group. "
+        "At most one constraint.",
+    )
 
 
 class PodGroupSchedulingPolicy(Type):
-    """How the pods are placed; one of the fields is set."""
+    """How the pods of a group are scheduled; one field is set."""
 
-    basic: BasicSchedulingPolicy | None = field(1, doc="Members are scheduled one by one.")
+    basic: BasicSchedulingPolicy | None = field(
+        1,
+        doc="Each pod is scheduled by itself, as pods without a group are. Excludes gang; "
+        "cannot be changed.",
+    )
     gang: GangSchedulingPolicy | None = field(
-        2, doc="Members are scheduled together or not at all."
+        2,
+        doc="Pods are scheduled only if enough of them fit at the same time. Excludes basic; "
+        "only its count can be changed.",
     )
 
 
 class PodGroupSpec(Type):
-    """How pods belong together."""
+    """How the pods of a group are scheduled, disrupted and prioritized."""
 
-    parentCompositePodGroupName: str | None = field(1, doc="The group that it is a part of.")
-    workloadRef: WorkloadReference | None = field(2, doc="The workload it was made from.")
+    parentCompositePodGroupName: str | None = field(
+        1,
+        doc="Name of the composite group that this group belongs to. Needs workloadRef; cannot "
+        "be changed.",
+    )
+    workloadRef: WorkloadReference | None = field(
+        2,
+        doc="The workload, and the template in it, from which the group was made. Cannot be "
+        "changed.",
+    )
     schedulingPolicy: PodGroupSchedulingPolicy = field(
-        3, required=True, doc="How the group is scheduled."
+        3, required=True, doc="Whether the pods are scheduled one by one or as a gang. Required."
     )
     schedulingConstraints: PodGroupSchedulingConstraints | None = field(
-        4, doc="Where the group may run."
+        4,
+        doc="Where the pods may be placed. If it is absent, the group adds no constraint. "
+        "Cannot be changed.",
     )
     resourceClaims: list[PodGroupResourceClaim] = field(
         5,
         keys=("name",),
         merge="name",
         patch="retainKeys",
-        doc="Claims to devices that its pods share.",
+        doc="Resource claims that the pods of the group share, at most 4. Cannot be changed.",
     )
     disruptionMode: DisruptionMode | None = field(
-        6, default={"single": {}}, doc="Whether members go one by one or all together."
+        6,
+        default={"single": {}},
+        doc="Whether the pods are preempted and evicted one by one (single, the default) or "
+        "together (all). Cannot be changed.",
     )
-    priorityClassName: str = field(7, doc="The class that gives the priority.")
-    priority: int32 | None = field(8, doc="The higher, the more important.")
+    priorityClassName: str = field(
+        7,
+        doc="The priority class of the group, which applies instead of those of its pods. The "
+        "default class, if any, when it is empty. Cannot be changed.",
+    )
+    priority: int32 | None = field(
+        8,
+        doc="The priority of the group, at most 1000000000. The server sets it from the "
+        "priority class; cannot be changed.",
+    )
     preemptionPolicy: str | None = field(
         9,
         enum=("PreemptLowerPriority", "Never"),
-        doc="Whether others may go for it: Never or PreemptLowerPriority.",
+        doc="Whether the group may evict pods of lower priority: PreemptLowerPriority or Never. "
+        "Set from the priority class; cannot be changed.",
     )
 
 
 class PodGroupStatus(Type):
-    """What is known of a group of pods."""
+    """What is observed of a pod group."""
 
     conditions: list[Condition] = field(
-        1, keys=("type",), merge="type", doc="What was found out about it."
+        1,
+        keys=("type",),
+        merge="type",
+        doc="Findings about the group by type. PodGroupScheduled tells whether the pods were "
+        "scheduled, DisruptionTarget that the group is about to be evicted.",
     )
     resourceClaimStatuses: list[PodGroupResourceClaimStatus] = field(
-        2, keys=("name",), merge="name", patch="retainKeys", doc="Claims that were made for it."
+        2,
+        keys=("name",),
+        merge="name",
+        patch="retainKeys",
+        doc="The claims that were made for items of spec.resourceClaims, at most 4.",
     )
 
 
 class PodGroupTemplate(Type):
-    """What groups of pods look like."""
+    """A template for pod groups of a workload."""
 
-    name: str = field(1, always=True, required=True, doc="Its name.")
+    name: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the template, a DNS label that is unique in the workload; pod groups refer "
+        "to it in workloadRef.",
+    )
     schedulingPolicy: PodGroupSchedulingPolicy = field(
-        2, required=True, doc="How the group is scheduled."
+        2,
+        required=True,
+        doc="How the pods of a group from this template are scheduled: one by one or as a gang. "
+        "Required.",
     )
     schedulingConstraints: PodGroupSchedulingConstraints | None = field(
-        3, always=True, doc="Where the group may run."
+        3,
+        always=True,
+        doc="Where the pods of a group from this template may be placed. If it is absent, the "
+        "group adds no constraint.",
     )
     resourceClaims: list[PodGroupResourceClaim] = field(
         4,
         keys=("name",),
         merge="name",
         patch="retainKeys",
-        doc="Claims to devices that its pods share.",
+        doc="Resource claims that the pods of each group share, at most 4.",
     )
     disruptionMode: DisruptionMode | None = field(
-        5, doc="Whether members go one by one or all together."
+        5,
+        doc="Whether the pods of each group are preempted and evicted together. If it is "
+        "absent, each pod is by itself.",
     )
-    priorityClassName: str = field(6, doc="The class that gives the priority.")
-    priority: int32 | None = field(7, doc="The higher, the more important.")
+    priorityClassName: str = field(
+        6,
+        doc="The priority class of groups from this template. All templates of a workload must "
+        "name the same class.",
+    )
+    priority: int32 | None = field(
+        7,
+        doc="The priority of groups from this template, at most 1000000000. It must be the same "
+        "in all templates of the workload.",
+    )
     preemptionPolicy: str | None = field(
         8,
         enum=("PreemptLowerPriority", "Never"),
-        doc="Whether others may go for it: Never or PreemptLowerPriority.",
+        doc="Whether groups from this template may evict pods of lower priority: "
+        "PreemptLowerPriority or Never.",
     )
 
 
 class SingleCompositeDisruptionMode(Type):
-    """Each group goes alone."""
+    """The groups of a composite group are disrupted one by one; it has no fields."""
 
 
 class SingleDisruptionMode(Type):
-    """Each pod goes alone."""
+    """The pods of a group are disrupted one by one; it has no fields."""
 
 
 class TopologyConstraint(Type):
-    """All in one domain of this node label."""
+    """Keeps pods within one topology domain, such as a zone or a rack."""
 
     key: str = field(
-        1, always=True, required=True, doc="The label of nodes that tells domains apart."
+        1,
+        always=True,
+        required=True,
+        doc="Key of the node label that defines the domain, such as "
+        "topology.kubernetes.io/zone. All pods run on nodes with the same value.",
     )
 
 
 class TypedLocalObjectReference(Type):
-    """Names an object in the same namespace, with its kind."""
+    """A reference to an object of any kind in the same namespace."""
 
-    apiGroup: str = field(1, doc="The group of the object; empty: core.")
-    kind: str = field(2, always=True, required=True, doc="The kind of the object.")
-    name: str = field(3, always=True, required=True, doc="Its name.")
+    apiGroup: str = field(
+        1, doc="API group of the object, such as batch. It is empty for the core group."
+    )
+    kind: str = field(2, always=True, required=True, doc="Kind of the object, such as Job.")
+    name: str = field(
+        3, always=True, required=True, doc="Name of the object in the namespace of the workload."
+    )
 
 
 class Workload(Kind):
-    """What an application's groups of pods look like."""
+    """The structure of an application: the groups of pods that controllers make for it."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: WorkloadSpec = field(2, required=True, doc="The desired state.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata. Groups name the workload in workloadRef."
+    )
+    spec: WorkloadSpec = field(
+        2, required=True, doc="The templates of the groups, and the object that they belong to."
+    )
 
 
 class WorkloadReference(Type):
-    """The workload that a group comes from."""
+    """The workload and the template in it from which a group was made."""
 
-    workloadName: str = field(1, always=True, required=True, doc="The workload, by name.")
-    templateName: str = field(2, always=True, required=True, doc="The template in it, by name.")
+    workloadName: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Name of the Workload in the namespace of the group, a DNS subdomain.",
+    )
+    templateName: str = field(
+        2, always=True, required=True, doc="Name of the template in the workload, a DNS label."
+    )
 
 
 class WorkloadSpec(Type):
-    """The groups, and who controls them."""
+    """The group templates of a workload; one kind of templates is set."""
 
     controllerRef: TypedLocalObjectReference | None = field(
-        1, doc="The object whose pods these are."
+        1,
+        doc="The object, such as a Job, whose pods the workload describes. For tools and users "
+        "only; cannot be changed.",
     )
     podGroupTemplates: list[PodGroupTemplate] = field(
-        2, always=True, keys=("name",), doc="What pod groups are made from."
+        2,
+        always=True,
+        keys=("name",),
+        doc="Templates of pod groups, at most 8. Excludes compositePodGroupTemplates.",
     )
     compositePodGroupTemplates: list[CompositePodGroupTemplate] = field(
-        3, keys=("name",), doc="What groups of groups are made from."
+        3,
+        keys=("name",),
+        doc="Templates of composite groups, at most 8, for groups within groups. Excludes "
+        "podGroupTemplates.",
     )

@@ -9,284 +9,549 @@ from kapiserver.api.types import Kind, Type, field, int32, int64
 
 
 class ControllerRevision(Kind):
-    """A past state of a controller's template."""
+    """A past template of a stateful set or daemon set, used for rolling back."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    data: RawExtension = field(2, required=True, doc="The data.")
-    revision: int64 = field(3, always=True, doc="Its number: the newest has the largest.")
+    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    data: RawExtension = field(
+        2,
+        required=True,
+        doc="The state of the controller's template at this revision. It cannot be changed.",
+    )
+    revision: int64 = field(
+        3,
+        always=True,
+        doc="Number of the revision; zero or more. The newest revision has the highest number.",
+    )
 
 
 class DaemonSet(Kind):
-    """One pod on each node of a set."""
+    """Runs one pod on each node, or on each node that matches the pod template."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: DaemonSetSpec = field(2, required=True, doc="The desired state.")
-    status: DaemonSetStatus = field(3, doc="The observed state.")
+    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    spec: DaemonSetSpec = field(
+        2, required=True, doc="The pod template, and how its changes are rolled out."
+    )
+    status: DaemonSetStatus = field(
+        3, doc="How many nodes run the pods, as the controller last observed."
+    )
 
 
 class DaemonSetCondition(Type):
-    """One finding about a daemon set."""
+    """One condition of a daemon set."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
-    lastTransitionTime: Time = field(3, doc="When the status last changed.")
-    reason: str = field(4, doc="Why, in one word for programs.")
-    message: str = field(5, doc="Why, for people.")
+    type: str = field(
+        1, always=True, doc="Type of the condition; the daemon set controller itself sets none."
+    )
+    status: str = field(
+        2, always=True, doc="Whether the daemon set has the condition: True, False or Unknown."
+    )
+    lastTransitionTime: Time = field(
+        3, doc="When the condition last went from one status to another."
+    )
+    reason: str = field(4, doc="A CamelCase word for the cause of the last transition.")
+    message: str = field(5, doc="A text for people about the last transition.")
 
 
 class DaemonSetSpec(Type):
-    """Which pods, made from what, and how they are replaced."""
+    """The pods of a daemon set and how they are updated."""
 
     selector: LabelSelector | None = field(
-        1, always=True, required=True, doc="Its pods, by their labels; cannot change."
+        1,
+        always=True,
+        required=True,
+        doc="Labels of the pods that belong to the daemon set. It must match the labels of the "
+        "template and cannot be changed.",
     )
-    template: PodTemplateSpec = field(2, required=True, doc="What pods are made from.")
-    updateStrategy: DaemonSetUpdateStrategy = field(3, doc="How pods are replaced.")
-    minReadySeconds: int32 = field(4, doc="How long a pod must be ready to count as available.")
-    revisionHistoryLimit: int32 | None = field(6, doc="How many old revisions are kept.")
+    template: PodTemplateSpec = field(
+        2,
+        required=True,
+        doc="The pods to run on each node that matches the template's node selector and "
+        "affinity. Its restartPolicy must be Always.",
+    )
+    updateStrategy: DaemonSetUpdateStrategy = field(
+        3, doc="How existing pods are replaced after the template changed."
+    )
+    minReadySeconds: int32 = field(
+        4,
+        doc="How many seconds a new pod must be ready before it counts as available. Defaults "
+        "to 0: as soon as it is ready.",
+    )
+    revisionHistoryLimit: int32 | None = field(
+        6, doc="How many old revisions to keep for rolling back. Defaults to 10."
+    )
 
 
 class DaemonSetStatus(Type):
-    """What is known of a daemon set."""
+    """The nodes that a daemon set serves, counted."""
 
     currentNumberScheduled: int32 = field(
-        1, always=True, required=True, doc="Nodes that run its pod and shall."
+        1, always=True, required=True, doc="How many nodes run a pod of the daemon set and should."
     )
     numberMisscheduled: int32 = field(
-        2, always=True, required=True, doc="Nodes that run its pod and shall not."
+        2,
+        always=True,
+        required=True,
+        doc="How many nodes run a pod of the daemon set but should not.",
     )
     desiredNumberScheduled: int32 = field(
-        3, always=True, required=True, doc="Nodes that shall run its pod."
+        3, always=True, required=True, doc="How many nodes should run a pod of the daemon set."
     )
-    numberReady: int32 = field(4, always=True, required=True, doc="Nodes on which it is ready.")
-    observedGeneration: int64 = field(5, doc="The generation that this is about.")
-    updatedNumberScheduled: int32 = field(6, doc="Nodes that run an up to date pod.")
-    numberAvailable: int32 = field(7, doc="Nodes on which it is available.")
-    numberUnavailable: int32 = field(8, doc="Nodes on which it is missing.")
-    collisionCount: int32 | None = field(9, doc="How often a name was taken, to find new ones.")
+    numberReady: int32 = field(
+        4, always=True, required=True, doc="How many nodes should run a pod and have a ready one."
+    )
+    observedGeneration: int64 = field(
+        5, doc="The metadata.generation that the controller last observed."
+    )
+    updatedNumberScheduled: int32 = field(
+        6, doc="How many nodes run a pod made from the current template."
+    )
+    numberAvailable: int32 = field(
+        7,
+        doc="How many nodes should run a pod and have one that has been ready for minReadySeconds.",
+    )
+    numberUnavailable: int32 = field(
+        8, doc="How many nodes should run a pod but have no available one."
+    )
+    collisionCount: int32 | None = field(
+        9,
+        doc="How many times the name of a new ControllerRevision was taken already. The "
+        "controller uses it to make other names.",
+    )
     conditions: list[DaemonSetCondition] = field(
-        10, keys=("type",), merge="type", doc="What was found out about it."
+        10, keys=("type",), merge="type", doc="The state of the daemon set, by condition type."
     )
 
 
 class DaemonSetUpdateStrategy(Type):
-    """How the pods of a daemon set are replaced."""
+    """How a daemon set replaces its pods after a change of the template."""
 
-    type: str = field(1, enum=("RollingUpdate", "OnDelete"), doc="RollingUpdate or OnDelete.")
-    rollingUpdate: RollingUpdateDaemonSet | None = field(2, doc="How fast pods are replaced.")
+    type: str = field(
+        1,
+        enum=("RollingUpdate", "OnDelete"),
+        doc="RollingUpdate (the default) replaces pods node by node. OnDelete makes new pods "
+        "only where old ones were deleted.",
+    )
+    rollingUpdate: RollingUpdateDaemonSet | None = field(
+        2, doc="How many nodes are updated at a time. Only for the type RollingUpdate."
+    )
 
 
 class Deployment(Kind):
-    """Keeps a number of pods running and rolls out their changes."""
+    """Runs a number of identical pods and rolls out changes of their template."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: DeploymentSpec = field(2, required=True, doc="The desired state.")
-    status: DeploymentStatus = field(3, doc="The observed state.")
+    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    spec: DeploymentSpec = field(
+        2,
+        required=True,
+        doc="The pod template, the number of pods, and how changes are rolled out.",
+    )
+    status: DeploymentStatus = field(
+        3, doc="How many pods there are and how far the rollout is, as last observed."
+    )
 
 
 class DeploymentCondition(Type):
-    """One finding about a deployment."""
+    """One condition of a deployment."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
-    lastUpdateTime: Time = field(6, doc="When the finding was last made.")
-    lastTransitionTime: Time = field(7, doc="When the status last changed.")
-    reason: str = field(4, doc="Why, in one word for programs.")
-    message: str = field(5, doc="Why, for people.")
+    type: str = field(
+        1,
+        always=True,
+        doc="Available (enough pods are available), Progressing (a rollout advances or is "
+        "complete) or ReplicaFailure (pods cannot be made or deleted).",
+    )
+    status: str = field(
+        2, always=True, doc="Whether the deployment has the condition: True, False or Unknown."
+    )
+    lastUpdateTime: Time = field(6, doc="When the controller last updated the condition.")
+    lastTransitionTime: Time = field(
+        7,
+        doc="When the condition last went from one status to another. Updates that keep the "
+        "status do not count.",
+    )
+    reason: str = field(
+        4,
+        doc="A CamelCase word for the cause of the last transition, such as "
+        "MinimumReplicasAvailable.",
+    )
+    message: str = field(
+        5, doc="A text for people about the last transition, such as which replica set progresses."
+    )
 
 
 class DeploymentSpec(Type):
-    """How many pods, made from what, and how they are replaced."""
+    """The pods of a deployment and how their changes are rolled out."""
 
-    replicas: int32 | None = field(1, doc="How many pods there should be.")
+    replicas: int32 | None = field(1, doc="How many pods to run; zero or more. Defaults to 1.")
     selector: LabelSelector | None = field(
-        2, always=True, required=True, doc="Labels of the deployment's pods."
+        2,
+        always=True,
+        required=True,
+        doc="Labels of the pods that belong to the deployment. It must match the labels of the "
+        "template and cannot be changed.",
     )
-    template: PodTemplateSpec = field(3, required=True, doc="What the pods look like.")
+    template: PodTemplateSpec = field(
+        3,
+        required=True,
+        doc="The pods to run. A change starts a rollout. Its restartPolicy must be Always.",
+    )
     strategy: DeploymentStrategy = field(
-        4, patch="retainKeys", doc="How old pods give way to new ones."
+        4, patch="retainKeys", doc="How old pods are replaced by new ones."
     )
-    minReadySeconds: int32 = field(5, doc="How long a pod must be ready to count as available.")
-    revisionHistoryLimit: int32 | None = field(6, doc="How many old revisions are kept.")
-    paused: bool = field(7, doc="No rollout while true.")
-    progressDeadlineSeconds: int32 | None = field(9, doc="How long a rollout may stand still.")
+    minReadySeconds: int32 = field(
+        5,
+        doc="How many seconds a new pod must be ready, without a container crash, to count as "
+        "available. Defaults to 0.",
+    )
+    revisionHistoryLimit: int32 | None = field(
+        6, doc="How many old replica sets to keep for rolling back. Defaults to 10."
+    )
+    paused: bool = field(
+        7, doc="If true, changes of the template are not rolled out until it is false again."
+    )
+    progressDeadlineSeconds: int32 | None = field(
+        9,
+        doc="After how many seconds without progress a rollout is reported as failed. It must "
+        "exceed minReadySeconds. Defaults to 600.",
+    )
 
 
 class DeploymentStatus(Type):
-    """What is known of a deployment."""
+    """The pods of a deployment, counted, and its conditions."""
 
-    observedGeneration: int64 = field(1, doc="The generation that this is about.")
-    replicas: int32 = field(2, doc="How many pods there are.")
-    updatedReplicas: int32 = field(3, doc="How many are up to date.")
-    readyReplicas: int32 = field(7, doc="How many are ready.")
-    availableReplicas: int32 = field(4, doc="How many are available.")
-    unavailableReplicas: int32 = field(5, doc="How many are missing.")
-    terminatingReplicas: int32 | None = field(9, doc="How many are ending.")
-    conditions: list[DeploymentCondition] = field(
-        6, keys=("type",), merge="type", doc="What was found out about it."
+    observedGeneration: int64 = field(
+        1, doc="The metadata.generation that the deployment controller last observed."
     )
-    collisionCount: int32 | None = field(8, doc="How often a name was taken, to find new ones.")
+    replicas: int32 = field(2, doc="How many pods match the selector and are not terminating.")
+    updatedReplicas: int32 = field(
+        3, doc="How many pods that are not terminating were made from the current template."
+    )
+    readyReplicas: int32 = field(
+        7, doc="How many pods that are not terminating have a Ready condition that is true."
+    )
+    availableReplicas: int32 = field(
+        4, doc="How many pods that are not terminating have been ready for minReadySeconds."
+    )
+    unavailableReplicas: int32 = field(
+        5,
+        doc="How many more pods must become available for all wanted replicas: still starting "
+        "or not yet made.",
+    )
+    terminatingReplicas: int32 | None = field(
+        9, doc="How many pods are terminating: they have a deletionTimestamp but have not ended."
+    )
+    conditions: list[DeploymentCondition] = field(
+        6, keys=("type",), merge="type", doc="The state of the deployment, by condition type."
+    )
+    collisionCount: int32 | None = field(
+        8,
+        doc="How many times the name of a new replica set was taken already. The controller "
+        "uses it to make other names.",
+    )
 
 
 class DeploymentStrategy(Type):
-    """How the pods of a deployment are replaced."""
+    """How a deployment replaces old pods by new ones."""
 
-    type: str = field(1, enum=("Recreate", "RollingUpdate"), doc="Recreate or RollingUpdate.")
-    rollingUpdate: RollingUpdateDeployment | None = field(2, doc="How fast pods are replaced.")
+    type: str = field(
+        1,
+        enum=("Recreate", "RollingUpdate"),
+        doc="Recreate deletes all old pods before it makes new ones. RollingUpdate (the "
+        "default) replaces them step by step.",
+    )
+    rollingUpdate: RollingUpdateDeployment | None = field(
+        2,
+        doc="How many pods may be missing or in excess during a rollout. Only for the type "
+        "RollingUpdate.",
+    )
 
 
 class ReplicaSet(Kind):
-    """Keeps a number of pods running."""
+    """Keeps a number of identical pods running. Deployments make and manage replica sets."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: ReplicaSetSpec = field(2, required=True, doc="The desired state.")
-    status: ReplicaSetStatus = field(3, doc="The observed state.")
+    metadata: ObjectMeta = field(
+        1,
+        doc="Standard object's metadata. If it has no labels, those of the pod template are used.",
+    )
+    spec: ReplicaSetSpec = field(2, required=True, doc="The pod template and the number of pods.")
+    status: ReplicaSetStatus = field(
+        3, doc="How many pods there are, as the controller last observed."
+    )
 
 
 class ReplicaSetCondition(Type):
-    """One finding about a replica set."""
+    """One condition of a replica set."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
-    lastTransitionTime: Time = field(3, doc="When the status last changed.")
-    reason: str = field(4, doc="Why, in one word for programs.")
-    message: str = field(5, doc="Why, for people.")
+    type: str = field(
+        1,
+        always=True,
+        doc="Type of the condition: ReplicaFailure, which means that pods cannot be made or "
+        "deleted.",
+    )
+    status: str = field(
+        2, always=True, doc="Whether the replica set has the condition: True, False or Unknown."
+    )
+    lastTransitionTime: Time = field(
+        3, doc="When the replica set last gained or lost the condition."
+    )
+    reason: str = field(
+        4, doc="A CamelCase word for the cause of the last transition, such as FailedCreate."
+    )
+    message: str = field(
+        5,
+        doc="A text for people about the last transition, such as the error of a failed creation.",
+    )
 
 
 class ReplicaSetSpec(Type):
-    """How many pods, which, and made from what."""
+    """The pods of a replica set."""
 
-    replicas: int32 | None = field(1, doc="How many pods there shall be; 1 where nothing is said.")
-    minReadySeconds: int32 = field(4, doc="How long a pod must be ready to count as available.")
-    selector: LabelSelector | None = field(
-        2, always=True, required=True, doc="Its pods, by their labels; cannot change."
+    replicas: int32 | None = field(1, doc="How many pods to run. Zero or more; 1 if it is absent.")
+    minReadySeconds: int32 = field(
+        4,
+        doc="How many seconds a new pod must be ready to count as available. 0, the default, "
+        "means at once.",
     )
-    template: PodTemplateSpec = field(3, doc="What pods are made from.")
+    selector: LabelSelector | None = field(
+        2,
+        always=True,
+        required=True,
+        doc="Labels of the pods that belong to the replica set. It must match the template's "
+        "labels and cannot be changed.",
+    )
+    template: PodTemplateSpec = field(
+        3, doc="The pods to make when there are too few. Changes do not affect pods that exist."
+    )
 
 
 class ReplicaSetStatus(Type):
-    """What is known of a replica set."""
+    """The pods of a replica set, counted, and its conditions."""
 
-    replicas: int32 = field(1, always=True, required=True, doc="How many pods there are.")
-    fullyLabeledReplicas: int32 = field(2, doc="How many have all labels of the template.")
-    readyReplicas: int32 = field(4, doc="How many are ready.")
-    availableReplicas: int32 = field(5, doc="How many are available.")
-    terminatingReplicas: int32 | None = field(7, doc="How many are ending.")
-    observedGeneration: int64 = field(3, doc="The generation that this is about.")
+    replicas: int32 = field(
+        1, always=True, required=True, doc="How many pods of the replica set are not terminating."
+    )
+    fullyLabeledReplicas: int32 = field(
+        2, doc="How many pods, terminating ones left out, have all labels of the pod template."
+    )
+    readyReplicas: int32 = field(4, doc="How many pods, terminating ones left out, are ready.")
+    availableReplicas: int32 = field(
+        5, doc="How many pods, terminating ones left out, have been ready for minReadySeconds."
+    )
+    terminatingReplicas: int32 | None = field(
+        7, doc="How many pods of the replica set have a deletionTimestamp but have not ended."
+    )
+    observedGeneration: int64 = field(
+        3, doc="The metadata.generation that the replica set controller last observed."
+    )
     conditions: list[ReplicaSetCondition] = field(
-        6, keys=("type",), merge="type", doc="What was found out about it."
+        6, keys=("type",), merge="type", doc="The state of the replica set, by condition type."
     )
 
 
 class RollingUpdateDaemonSet(Type):
-    """Pace of a daemon set's rolling update."""
+    """How many nodes a daemon set updates at a time."""
 
     maxUnavailable: IntOrString | None = field(
-        1, doc="How many may be missing meanwhile: number or percentage."
+        1,
+        doc="How many nodes may lack an available pod during an update: a number or a "
+        "percentage of all nodes, rounded up. Defaults to 1. It may be 0 only if maxSurge is not.",
     )
     maxSurge: IntOrString | None = field(
-        2, doc="How many there may be in excess meanwhile: number or percentage."
+        2,
+        doc="How many nodes may run an old and a new pod at the same time: a number or a "
+        "percentage, rounded up. Defaults to 0. It must be 0 unless maxUnavailable is 0.",
     )
 
 
 class RollingUpdateDeployment(Type):
-    """Pace of a deployment's rolling update."""
+    """How many pods a deployment may have too few or too many during a rollout."""
 
     maxUnavailable: IntOrString | None = field(
-        1, doc="How many may be missing meanwhile: number or percentage."
+        1,
+        doc="How many of the wanted pods may be unavailable during a rollout: a number or a "
+        "percentage, rounded down. Defaults to 25%. It may be 0 only if maxSurge is not.",
     )
     maxSurge: IntOrString | None = field(
-        2, doc="How many there may be in excess meanwhile: number or percentage."
+        2,
+        doc="How many pods above the wanted number may exist during a rollout: a number or a "
+        "percentage, rounded up. Defaults to 25%. It may be 0 only if maxUnavailable is not.",
     )
 
 
 class RollingUpdateStatefulSetStrategy(Type):
-    """Pace and border of a stateful set's rolling update."""
+    """Which pods of a stateful set are updated, and how many at a time."""
 
-    partition: int32 | None = field(1, doc="Pods with a smaller ordinal are not replaced.")
+    partition: int32 | None = field(
+        1, doc="Only pods with this ordinal or a higher one are updated. Defaults to 0: all pods."
+    )
     maxUnavailable: IntOrString | None = field(
-        2, doc="How many may be missing meanwhile: number or percentage."
+        2,
+        doc="How many pods may be unavailable during an update: a number or a percentage of "
+        "replicas, rounded up; not 0. Defaults to 1.",
     )
 
 
 class StatefulSet(Kind):
-    """Pods with a stable name, address and storage each."""
+    """Runs pods with stable names, network identities and storage, in order."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: StatefulSetSpec = field(2, required=True, doc="The desired state.")
-    status: StatefulSetStatus = field(3, doc="The observed state.")
+    metadata: ObjectMeta = field(
+        1,
+        doc="Standard object's metadata. The pods are named after the stateful set and their "
+        "ordinal, such as web-0.",
+    )
+    spec: StatefulSetSpec = field(
+        2, required=True, doc="The pods, their number and their volume claims."
+    )
+    status: StatefulSetStatus = field(
+        3, doc="How many pods there are and which revisions they have, as last observed."
+    )
 
 
 class StatefulSetCondition(Type):
-    """One finding about a stateful set."""
+    """One condition of a stateful set."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
-    lastTransitionTime: Time = field(3, doc="When the status last changed.")
-    reason: str = field(4, doc="Why, in one word for programs.")
-    message: str = field(5, doc="Why, for people.")
+    type: str = field(
+        1, always=True, doc="Type of the condition; the stateful set controller itself sets none."
+    )
+    status: str = field(
+        2, always=True, doc="Whether the stateful set has the condition: True, False or Unknown."
+    )
+    lastTransitionTime: Time = field(
+        3, doc="When the stateful set last gained or lost the condition."
+    )
+    reason: str = field(
+        4, doc="A CamelCase word for why the stateful set gained or lost the condition."
+    )
+    message: str = field(
+        5, doc="A text for people about why the stateful set gained or lost the condition."
+    )
 
 
 class StatefulSetOrdinals(Type):
-    """The number with which the pods' names begin to count."""
+    """How the pods of a stateful set are numbered."""
 
-    start: int32 = field(1, always=True, doc="The ordinal of the first pod.")
+    start: int32 = field(
+        1,
+        always=True,
+        doc="Ordinal of the first pod; zero or more. With 3 replicas and start 5, the pods are "
+        "numbered 5, 6 and 7. Defaults to 0.",
+    )
 
 
 class StatefulSetPersistentVolumeClaimRetentionPolicy(Type):
-    """What becomes of claims when pods or the set go."""
+    """When claims from volumeClaimTemplates are deleted."""
 
-    whenDeleted: str = field(1, doc="Retain or Delete with the set.")
-    whenScaled: str = field(2, doc="Retain or Delete with the pod.")
+    whenDeleted: str = field(
+        1,
+        doc="What happens to claims when the stateful set is deleted: Retain (the default) "
+        "keeps them, Delete deletes them.",
+    )
+    whenScaled: str = field(
+        2,
+        doc="What happens to the claims of pods that scaling down removes: Retain (the default) "
+        "keeps them, Delete deletes them.",
+    )
 
 
 class StatefulSetSpec(Type):
-    """How many pods, made from what, with which claims."""
+    """The pods of a stateful set, their storage and how they are updated."""
 
-    replicas: int32 | None = field(1, doc="How many there shall be.")
+    replicas: int32 | None = field(
+        1, doc="How many pods to run, each with its own ordinal. Defaults to 1."
+    )
     selector: LabelSelector | None = field(
-        2, always=True, required=True, doc="Its pods, by their labels; cannot change."
+        2,
+        always=True,
+        required=True,
+        doc="Labels of the pods that belong to the stateful set. It must match the template's "
+        "labels and cannot be changed.",
     )
-    template: PodTemplateSpec = field(3, required=True, doc="What pods are made from.")
+    template: PodTemplateSpec = field(
+        3,
+        required=True,
+        doc="The pods to run; each gets a name made of the stateful set's name and its ordinal. "
+        "The restartPolicy must be Always.",
+    )
     volumeClaimTemplates: list[PersistentVolumeClaim] = field(
-        4, named="v1", doc="What the claims of each pod are made from."
+        4,
+        named="v1",
+        doc="Claims that each pod gets for its own. A claim overrides a volume of the same name "
+        "in the pod template. Cannot be changed.",
     )
-    serviceName: str = field(5, always=True, doc="The headless service that names its pods.")
+    serviceName: str = field(
+        5,
+        always=True,
+        doc="Name of the headless service that gives the pods DNS names, in the same namespace. "
+        "Cannot be changed.",
+    )
     podManagementPolicy: str = field(
-        6, enum=("OrderedReady", "Parallel"), doc="OrderedReady or Parallel."
+        6,
+        enum=("OrderedReady", "Parallel"),
+        doc="OrderedReady (the default) makes and deletes pods one by one in order. Parallel "
+        "does not wait for the pod before. Cannot be changed.",
     )
-    updateStrategy: StatefulSetUpdateStrategy = field(7, doc="How pods are replaced.")
-    revisionHistoryLimit: int32 | None = field(8, doc="How many old revisions are kept.")
-    minReadySeconds: int32 = field(9, doc="How long a pod must be ready to count as available.")
+    updateStrategy: StatefulSetUpdateStrategy = field(
+        7, doc="How pods are replaced after the template changed."
+    )
+    revisionHistoryLimit: int32 | None = field(
+        8, doc="How many old revisions to keep for rolling back. 10 if it is absent."
+    )
+    minReadySeconds: int32 = field(
+        9,
+        doc="How many seconds a new pod must be ready before it is available and the next one "
+        "is updated. Defaults to 0.",
+    )
     persistentVolumeClaimRetentionPolicy: StatefulSetPersistentVolumeClaimRetentionPolicy | None = (
-        field(10, doc="What becomes of the claims.")
+        field(
+            10,
+            doc="Whether claims are deleted with their pods or with the stateful set. By default, "
+            "they are kept.",
+        )
     )
-    ordinals: StatefulSetOrdinals | None = field(11, doc="How pods are numbered.")
+    ordinals: StatefulSetOrdinals | None = field(
+        11, doc="The numbers in the pods' names. By default, they begin at 0."
+    )
 
 
 class StatefulSetStatus(Type):
-    """What is known of a stateful set."""
+    """The pods of a stateful set, counted, and their revisions."""
 
-    observedGeneration: int64 = field(1, doc="The generation that this is about.")
-    replicas: int32 = field(2, always=True, required=True, doc="How many pods there are.")
-    readyReplicas: int32 = field(3, doc="How many are ready.")
-    currentReplicas: int32 = field(4, doc="How many are of the current revision.")
-    updatedReplicas: int32 = field(5, doc="How many are up to date.")
-    currentRevision: str = field(6, doc="The revision that is being left.")
-    updateRevision: str = field(7, doc="The revision that is being made.")
-    collisionCount: int32 | None = field(9, doc="How often a name was taken, to find new ones.")
-    conditions: list[StatefulSetCondition] = field(
-        10, keys=("type",), merge="type", doc="What was found out about it."
+    observedGeneration: int64 = field(
+        1, doc="The metadata.generation that the stateful set controller last observed."
     )
-    availableReplicas: int32 = field(11, always=True, doc="How many are available.")
+    replicas: int32 = field(
+        2, always=True, required=True, doc="How many pods the controller has created."
+    )
+    readyReplicas: int32 = field(3, doc="How many pods of the stateful set are ready.")
+    currentReplicas: int32 = field(4, doc="How many pods have the revision currentRevision.")
+    updatedReplicas: int32 = field(5, doc="How many pods have the revision updateRevision.")
+    currentRevision: str = field(
+        6, doc="Name of the ControllerRevision of pods that are not updated yet."
+    )
+    updateRevision: str = field(7, doc="Name of the ControllerRevision of pods that are updated.")
+    collisionCount: int32 | None = field(
+        9,
+        doc="How many times the name of a new ControllerRevision was taken already, so that "
+        "another name was made.",
+    )
+    conditions: list[StatefulSetCondition] = field(
+        10, keys=("type",), merge="type", doc="The state of the stateful set, by condition type."
+    )
+    availableReplicas: int32 = field(
+        11,
+        always=True,
+        doc="How many pods of the stateful set have been ready for minReadySeconds.",
+    )
 
 
 class StatefulSetUpdateStrategy(Type):
-    """How the pods of a stateful set are replaced."""
+    """How a stateful set replaces its pods after a change of the template."""
 
     type: str = field(
-        1, enum=("RollingUpdate", "OnDelete", "Recreate"), doc="RollingUpdate or OnDelete."
+        1,
+        enum=("RollingUpdate", "OnDelete", "Recreate"),
+        doc="RollingUpdate (the default) replaces pods from the highest ordinal down, OnDelete "
+        "only those that were deleted, Recreate all at once.",
     )
     rollingUpdate: RollingUpdateStatefulSetStrategy | None = field(
-        2, doc="How fast pods are replaced."
+        2, doc="Which pods are updated, and how many at a time. Only for the type RollingUpdate."
     )

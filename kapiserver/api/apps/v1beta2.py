@@ -29,27 +29,35 @@ class ReplicaSetStatus(v1.ReplicaSetStatus):
 
 
 class Scale(Kind):
-    """How many pods of a workload are wanted and how many there are."""
+    """The scale subresource of a workload: its wanted and its observed number of pods."""
 
     listed = False
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: ScaleSpec = field(2, doc="The desired state.")
-    status: ScaleStatus = field(3, doc="The observed state.")
+    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    spec: ScaleSpec = field(2, doc="The number of pods that are wanted.")
+    status: ScaleStatus = field(3, doc="The number of pods that were observed.")
 
 
 class ScaleSpec(Type):
-    """How many pods are wanted."""
+    """The wanted number of pods of a workload."""
 
-    replicas: int32 = field(1, default=0)
+    replicas: int32 = field(1, default=0, doc="How many pods should run; zero or more.")
 
 
 class ScaleStatus(Type):
-    """How many pods there are, and which."""
+    """The observed number of pods of a workload, and their labels."""
 
-    replicas: int32 = field(1, always=True)
-    selector: dict[str, str] = field(2, atomic=True)
-    targetSelector: str = field(3)
+    replicas: int32 = field(1, always=True, doc="How many pods of the workload were observed.")
+    selector: dict[str, str] = field(
+        2,
+        atomic=True,
+        doc="Labels of the workload's pods, for a selector that consists of labels only.",
+    )
+    targetSelector: str = field(
+        3,
+        doc="The workload's selector as text, in the form of a label selector in a URL. Set if "
+        "selector cannot express it.",
+    )
 
 
 class StatefulSetSpec(v1.StatefulSetSpec):

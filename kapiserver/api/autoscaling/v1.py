@@ -8,187 +8,325 @@ from kapiserver.api.types import Kind, Type, field, int32, int64
 
 
 class ContainerResourceMetricSource(Type):
-    """Target for a resource of one container in each pod."""
+    """In an annotation: a target for the CPU or memory of one container in each pod."""
 
-    name: str = field(1, always=True)
-    targetAverageUtilization: int32 | None = field(2)
-    targetAverageValue: Quantity | None = field(3)
-    container: str = field(5, always=True)
+    name: str = field(
+        1, always=True, doc="Name of the resource of the container, such as cpu or memory."
+    )
+    targetAverageUtilization: int32 | None = field(
+        2,
+        doc="Target in percent of what the container requests, averaged over the pods. Excludes "
+        "targetAverageValue.",
+    )
+    targetAverageValue: Quantity | None = field(
+        3,
+        doc="Target amount of the container, averaged over the pods. Excludes "
+        "targetAverageUtilization.",
+    )
+    container: str = field(5, always=True, doc="Name of the container in each pod to scale by.")
 
 
 class ContainerResourceMetricStatus(Type):
-    """Reading of a resource of one container in each pod."""
+    """In an annotation: the CPU or memory that one container of each pod uses."""
 
-    name: str = field(1, always=True)
-    currentAverageUtilization: int32 | None = field(2)
-    currentAverageValue: Quantity = field(3)
-    container: str = field(4, always=True)
+    name: str = field(1, always=True, doc="Name of the measured resource of the container.")
+    currentAverageUtilization: int32 | None = field(
+        2,
+        doc="Current use in percent of what the container requests, averaged over the pods. "
+        "Absent if there is no such request.",
+    )
+    currentAverageValue: Quantity = field(
+        3, doc="Current amount that the container uses, averaged over the pods."
+    )
+    container: str = field(
+        4, always=True, doc="Name of the container that was measured in each pod."
+    )
 
 
 class CrossVersionObjectReference(Type):
-    """Names an object in the same namespace, in whichever version."""
+    """Names an object in the same namespace, whatever the version."""
 
     atomic = True
 
-    kind: str = field(1, always=True, required=True, doc="The kind of the object.")
-    name: str = field(2, always=True, required=True, doc="Its name.")
-    apiVersion: str = field(3, doc="Group and version of the object.")
+    kind: str = field(
+        1,
+        always=True,
+        required=True,
+        doc="Kind of the object to scale or to read a metric of, such as Deployment.",
+    )
+    name: str = field(
+        2, always=True, required=True, doc="Name of the object, in the namespace of the autoscaler."
+    )
+    apiVersion: str = field(
+        3,
+        doc="Group and version of the object's kind, such as apps/v1. Only "
+        "ReplicationController, as the target of scaling, has no group.",
+    )
 
 
 class ExternalMetricSource(Type):
-    """Target for a metric from outside the cluster."""
+    """In an annotation: a target for a metric that is not of a Kubernetes object."""
 
-    metricName: str = field(1, always=True)
-    metricSelector: LabelSelector | None = field(2)
-    targetValue: Quantity | None = field(3)
-    targetAverageValue: Quantity | None = field(4)
+    metricName: str = field(1, always=True, doc="Name of the external metric to scale by.")
+    metricSelector: LabelSelector | None = field(
+        2, doc="Labels of the external metric. If it is absent, only the name selects it."
+    )
+    targetValue: Quantity | None = field(
+        3, doc="Target for the external metric as a whole. Excludes targetAverageValue."
+    )
+    targetAverageValue: Quantity | None = field(
+        4, doc="Target for the external metric divided by the number of pods. Excludes targetValue."
+    )
 
 
 class ExternalMetricStatus(Type):
-    """Reading of a metric from outside the cluster."""
+    """In an annotation: the current value of a metric that is not of a Kubernetes object."""
 
-    metricName: str = field(1, always=True)
-    metricSelector: LabelSelector | None = field(2)
-    currentValue: Quantity = field(3)
-    currentAverageValue: Quantity | None = field(4)
+    metricName: str = field(1, always=True, doc="Name of the external metric that was read.")
+    metricSelector: LabelSelector | None = field(
+        2, doc="Labels by which the external metric was selected."
+    )
+    currentValue: Quantity = field(3, doc="Current value of the external metric as a whole.")
+    currentAverageValue: Quantity | None = field(
+        4, doc="Current value of the external metric divided by the number of pods."
+    )
 
 
 class HorizontalPodAutoscaler(Kind):
-    """Changes the number of pods by what metrics say."""
+    """Scales the number of pods of a workload by their CPU utilization."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: HorizontalPodAutoscalerSpec = field(2, required=True, doc="The desired state.")
-    status: HorizontalPodAutoscalerStatus = field(3, doc="The observed state.")
+    metadata: ObjectMeta = field(
+        1,
+        doc="Standard object's metadata. Fields of autoscaling/v2 that this version lacks are "
+        "kept in its annotations.",
+    )
+    spec: HorizontalPodAutoscalerSpec = field(
+        2, required=True, doc="The workload to scale, the limits and the target CPU utilization."
+    )
+    status: HorizontalPodAutoscalerStatus = field(
+        3, doc="The current number of pods and their CPU utilization."
+    )
 
 
 class HorizontalPodAutoscalerCondition(Type):
-    """One finding about an autoscaler."""
+    """In an annotation: one condition of an autoscaler."""
 
-    type: str = field(1, always=True, doc="What the finding is about.")
-    status: str = field(2, always=True, doc="True, False or Unknown.")
-    lastTransitionTime: Time = field(3, doc="When the status last changed.")
-    reason: str = field(4, doc="Why, in one word for programs.")
-    message: str = field(5, doc="Why, for people.")
-    observedGeneration: int64 | None = field(6, doc="The generation this was found for.")
+    type: str = field(
+        1, always=True, doc="The condition: AbleToScale, ScalingActive or ScalingLimited."
+    )
+    status: str = field(
+        2, always=True, doc="True, False or Unknown, for whether the autoscaler has the condition."
+    )
+    lastTransitionTime: Time = field(
+        3, doc="When the condition of the autoscaler last changed its status."
+    )
+    reason: str = field(4, doc="A CamelCase word for the cause of the last change of status.")
+    message: str = field(5, doc="A text for people about the last change of status.")
+    observedGeneration: int64 | None = field(
+        6, doc="The metadata.generation of the autoscaler that the condition is about."
+    )
 
 
 class HorizontalPodAutoscalerSpec(Type):
-    """What is scaled, within which bounds, by which metrics."""
+    """The workload that an autoscaler scales, and the target."""
 
-    scaleTargetRef: CrossVersionObjectReference = field(1, required=True, doc="What is scaled.")
-    minReplicas: int32 | None = field(2, doc="At least so many.")
-    maxReplicas: int32 = field(3, always=True, required=True, doc="At most so many.")
+    scaleTargetRef: CrossVersionObjectReference = field(
+        1,
+        required=True,
+        doc="The workload to scale, in the namespace of the autoscaler. It must have a scale "
+        "subresource.",
+    )
+    minReplicas: int32 | None = field(
+        2, doc="The lower limit of replicas. Defaults to 1; 0 needs an Object or External metric."
+    )
+    maxReplicas: int32 = field(
+        3,
+        always=True,
+        required=True,
+        doc="The upper limit of replicas: 1 or more, and no less than minReplicas.",
+    )
     targetCPUUtilizationPercentage: int32 | None = field(
-        4, doc="How busy pods shall be, on average."
+        4,
+        doc="Target CPU utilization in percent of what the pods request, averaged over the "
+        "pods. If no metric is set, 80.",
     )
 
 
 class HorizontalPodAutoscalerStatus(Type):
-    """What is known of an autoscaler."""
+    """The replicas and the CPU utilization that an autoscaler observed."""
 
-    observedGeneration: int64 | None = field(1, doc="The generation that this is about.")
-    lastScaleTime: Time | None = field(2, doc="When it was last scaled.")
-    currentReplicas: int32 = field(3, always=True, required=True, doc="How many there are.")
-    desiredReplicas: int32 = field(4, always=True, required=True, doc="How many there shall be.")
-    currentCPUUtilizationPercentage: int32 | None = field(5, doc="How busy pods are, on average.")
+    observedGeneration: int64 | None = field(
+        1, doc="The metadata.generation that the autoscaler last saw."
+    )
+    lastScaleTime: Time | None = field(
+        2, doc="When the number of replicas was last changed by the autoscaler."
+    )
+    currentReplicas: int32 = field(
+        3, always=True, required=True, doc="How many replicas the autoscaler last counted."
+    )
+    desiredReplicas: int32 = field(
+        4, always=True, required=True, doc="How many replicas the autoscaler wants."
+    )
+    currentCPUUtilizationPercentage: int32 | None = field(
+        5,
+        doc="Current CPU utilization in percent of what the pods request, averaged over the pods.",
+    )
 
 
 class MetricSpec(Type):
-    """One metric to scale by, by its type."""
+    """In an annotation: a metric to scale by, of the kind that type names."""
 
     type: str = field(
-        1, always=True, enum=("Object", "Pods", "Resource", "ContainerResource", "External")
+        1,
+        always=True,
+        enum=("Object", "Pods", "Resource", "ContainerResource", "External"),
+        doc="Kind of the metric. The field of that kind is set, the others are absent.",
     )
-    object: ObjectMetricSource | None = field(2)
-    pods: PodsMetricSource | None = field(3)
-    resource: ResourceMetricSource | None = field(4)
-    containerResource: ContainerResourceMetricSource | None = field(7)
-    external: ExternalMetricSource | None = field(5)
+    object: ObjectMetricSource | None = field(
+        2, doc="A metric of one Kubernetes object, and its target."
+    )
+    pods: PodsMetricSource | None = field(3, doc="A custom metric of each pod, and its target.")
+    resource: ResourceMetricSource | None = field(
+        4, doc="The CPU or memory use of each pod, and its target."
+    )
+    containerResource: ContainerResourceMetricSource | None = field(
+        7, doc="The CPU or memory use of one container in each pod, and its target."
+    )
+    external: ExternalMetricSource | None = field(
+        5, doc="A metric that no Kubernetes object has, and its target."
+    )
 
 
 class MetricStatus(Type):
-    """One metric's reading, by its type."""
+    """In an annotation: the current value of a metric, of the kind that type names."""
 
     type: str = field(
-        1, always=True, enum=("Object", "Pods", "Resource", "ContainerResource", "External")
+        1,
+        always=True,
+        enum=("Object", "Pods", "Resource", "ContainerResource", "External"),
+        doc="Kind of the metric whose field is set.",
     )
-    object: ObjectMetricStatus | None = field(2)
-    pods: PodsMetricStatus | None = field(3)
-    resource: ResourceMetricStatus | None = field(4)
-    containerResource: ContainerResourceMetricStatus | None = field(7)
-    external: ExternalMetricStatus | None = field(5)
+    object: ObjectMetricStatus | None = field(
+        2, doc="The value of a metric of one Kubernetes object."
+    )
+    pods: PodsMetricStatus | None = field(3, doc="The average of a custom metric over the pods.")
+    resource: ResourceMetricStatus | None = field(4, doc="The CPU or memory that the pods use.")
+    containerResource: ContainerResourceMetricStatus | None = field(
+        7, doc="The CPU or memory that one container of each pod uses."
+    )
+    external: ExternalMetricStatus | None = field(
+        5, doc="The value of a metric that no Kubernetes object has."
+    )
 
 
 class ObjectMetricSource(Type):
-    """Target for a metric of one object."""
+    """In an annotation: a target for a metric of one Kubernetes object."""
 
-    target: CrossVersionObjectReference = field(1)
-    metricName: str = field(2, always=True)
-    targetValue: Quantity = field(3)
-    selector: LabelSelector | None = field(4)
-    averageValue: Quantity | None = field(5)
+    target: CrossVersionObjectReference = field(1, doc="The object whose metric to scale by.")
+    metricName: str = field(2, always=True, doc="Name of the object's metric to scale by.")
+    targetValue: Quantity = field(3, doc="Target for the object's metric as a whole.")
+    selector: LabelSelector | None = field(
+        4, doc="Labels of the object's metric. If it is absent, only the name selects it."
+    )
+    averageValue: Quantity | None = field(
+        5, doc="Target for the object's metric divided by the number of pods."
+    )
 
 
 class ObjectMetricStatus(Type):
-    """Reading of a metric of one object."""
+    """In an annotation: the current value of a metric of one Kubernetes object."""
 
-    target: CrossVersionObjectReference = field(1)
-    metricName: str = field(2, always=True)
-    currentValue: Quantity = field(3)
-    selector: LabelSelector | None = field(4)
-    averageValue: Quantity | None = field(5)
+    target: CrossVersionObjectReference = field(1, doc="The object whose metric was read.")
+    metricName: str = field(2, always=True, doc="Name of the object's metric that was read.")
+    currentValue: Quantity = field(3, doc="Current value of the object's metric as a whole.")
+    selector: LabelSelector | None = field(
+        4, doc="Labels by which the object's metric was selected."
+    )
+    averageValue: Quantity | None = field(
+        5, doc="Current value of the object's metric divided by the number of pods."
+    )
 
 
 class PodsMetricSource(Type):
-    """Target for a metric averaged over the pods."""
+    """In an annotation: a target for a custom metric, averaged over the pods."""
 
-    metricName: str = field(1, always=True)
-    targetAverageValue: Quantity = field(2)
-    selector: LabelSelector | None = field(3)
+    metricName: str = field(1, always=True, doc="Name of the pods' metric to scale by.")
+    targetAverageValue: Quantity = field(
+        2, doc="Target for the average of the metric over the pods."
+    )
+    selector: LabelSelector | None = field(
+        3, doc="Labels of the pods' metric. If it is absent, only the name selects it."
+    )
 
 
 class PodsMetricStatus(Type):
-    """Reading of a metric averaged over the pods."""
+    """In an annotation: the current average of a custom metric over the pods."""
 
-    metricName: str = field(1, always=True)
-    currentAverageValue: Quantity = field(2)
-    selector: LabelSelector | None = field(3)
+    metricName: str = field(1, always=True, doc="Name of the pods' metric that was read.")
+    currentAverageValue: Quantity = field(2, doc="Current average of the metric over the pods.")
+    selector: LabelSelector | None = field(3, doc="Labels by which the pods' metric was selected.")
 
 
 class ResourceMetricSource(Type):
-    """Target for a resource summed over each pod."""
+    """In an annotation: a target for the CPU or memory use of each pod."""
 
-    name: str = field(1, always=True)
-    targetAverageUtilization: int32 | None = field(2)
-    targetAverageValue: Quantity | None = field(3)
+    name: str = field(
+        1, always=True, doc="Name of the resource of the pods to scale by, such as memory."
+    )
+    targetAverageUtilization: int32 | None = field(
+        2,
+        doc="Target in percent of what the pods request, averaged over the pods. Excludes "
+        "targetAverageValue.",
+    )
+    targetAverageValue: Quantity | None = field(
+        3,
+        doc="Target amount for each pod, averaged over the pods. Excludes "
+        "targetAverageUtilization.",
+    )
 
 
 class ResourceMetricStatus(Type):
-    """Reading of a resource summed over each pod."""
+    """In an annotation: the current CPU or memory use of the pods."""
 
-    name: str = field(1, always=True)
-    currentAverageUtilization: int32 | None = field(2)
-    currentAverageValue: Quantity = field(3)
+    name: str = field(1, always=True, doc="Name of the resource of the pods that was measured.")
+    currentAverageUtilization: int32 | None = field(
+        2,
+        doc="Current use in percent of what the pods request, averaged over the pods. Absent if "
+        "they request none.",
+    )
+    currentAverageValue: Quantity = field(
+        3, doc="Current amount that each pod uses, averaged over the pods."
+    )
 
 
 class Scale(Kind):
-    """How many copies an object has and should have; the body of `scale`."""
+    """The scale subresource: how many replicas a workload should have, and how many it has."""
 
     listed = False
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    spec: ScaleSpec = field(2, doc="The desired state.")
-    status: ScaleStatus = field(3, doc="The observed state.")
+    metadata: ObjectMeta = field(1, doc="Standard object's metadata. It is that of the workload.")
+    spec: ScaleSpec = field(2, doc="How many replicas the workload should have.")
+    status: ScaleStatus = field(
+        3, doc="How many replicas the workload has, and how to find its pods."
+    )
 
 
 class ScaleSpec(Type):
-    """How many copies there should be."""
+    """The wanted number of replicas."""
 
-    replicas: int32 = field(1, default=0, doc="How many copies there should be.")
+    replicas: int32 = field(
+        1, default=0, doc="How many replicas the workload should have; zero or more. Defaults to 0."
+    )
 
 
 class ScaleStatus(Type):
-    """How many copies there are, and how to find them."""
+    """The observed number of replicas."""
 
-    replicas: int32 = field(1, always=True, doc="How many copies there are.", required=True)
-    selector: str = field(2, doc="Label selector of the copies, as text.")
+    replicas: int32 = field(
+        1, always=True, doc="How many replicas of the workload were last observed.", required=True
+    )
+    selector: str = field(
+        2,
+        doc="The workload's label selector as text, as in the query parameter labelSelector. "
+        "Autoscalers find the pods by it.",
+    )

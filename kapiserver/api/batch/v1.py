@@ -120,16 +120,14 @@ class JobSchedulingConfiguration(Type):
 
     schedulingPolicy: WorkloadPodGroupSchedulingPolicy | None = field(
         1,
-        doc="Whether the pods are scheduled one by one or as a gang. For a gang, minCount "
-        "defaults to the parallelism of the job.",
+        doc="Whether the pods of the job are scheduled one by one or as a gang.",
     )
     schedulingConstraints: WorkloadPodGroupSchedulingConstraints | None = field(
         2, doc="Node labels whose value must be the same for all pods of the job."
     )
     disruptionMode: WorkloadPodGroupDisruptionMode | None = field(
         3,
-        doc="Whether the pods of the job are preempted and evicted one by one or together. "
-        "Defaults to one by one.",
+        doc="Whether the pods of the job are preempted and evicted one by one or together.",
     )
     resourceClaims: list[WorkloadPodGroupResourceClaim] = field(
         4,

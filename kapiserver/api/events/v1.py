@@ -9,27 +9,72 @@ from kapiserver.api.types import Kind, Type, field, int32
 
 
 class Event(Kind):
-    """Something that happened to an object."""
+    """A report about something that happened to an object. Events are deleted after a while."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object metadata.")
-    eventTime: MicroTime = field(2, doc="When it was first seen.", required=True)
-    series: EventSeries | None = field(3, doc="How often it happened, where that is often.")
-    reportingController: str = field(4, doc="Who says so.")
-    reportingInstance: str = field(5, doc="Who saw it: which of the controllers.")
-    action: str = field(6, doc="What was done.")
-    reason: str = field(7, doc="Why, in one word for programs.")
-    regarding: ObjectReference = field(8, doc="The object it happened to.")
-    related: ObjectReference | None = field(9, doc="Another object that it is about.")
-    note: str = field(10, doc="What happened, for people.")
-    type: str = field(11, doc="Normal or Warning.")
-    deprecatedSource: EventSource = field(12, doc="As in core/v1.")
-    deprecatedFirstTimestamp: Time = field(13, doc="As in core/v1.")
-    deprecatedLastTimestamp: Time = field(14, doc="As in core/v1.")
-    deprecatedCount: int32 = field(15, doc="As in core/v1.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata. The event is in the namespace of the object it regards."
+    )
+    eventTime: MicroTime = field(
+        2, doc="When the event first happened. Required for new events.", required=True
+    )
+    series: EventSeries | None = field(
+        3, doc="How often and when the event was repeated. Absent for an event that happened once."
+    )
+    reportingController: str = field(
+        4,
+        doc="Name of the controller that reports the event, such as kubernetes.io/kubelet. "
+        "Required for new events.",
+    )
+    reportingInstance: str = field(
+        5,
+        doc="The instance of the controller that reports, such as kubelet-xyzf. Required for "
+        "new events; at most 128 characters.",
+    )
+    action: str = field(
+        6,
+        doc="What the controller did or failed to do about the object, in CamelCase. Required "
+        "for new events; at most 128 characters.",
+    )
+    reason: str = field(
+        7,
+        doc="A CamelCase word for why the action was taken. Required for new events; at most "
+        "128 characters.",
+    )
+    regarding: ObjectReference = field(
+        8, doc="The object that the event is about, often the one that the controller manages."
+    )
+    related: ObjectReference | None = field(
+        9,
+        doc="A second object for events that involve two, such as the pod that a replica set made.",
+    )
+    note: str = field(10, doc="A text for people that describes the event, at most 1024 bytes.")
+    type: str = field(
+        11, doc="Normal or Warning; other types may be added. Set for each new event."
+    )
+    deprecatedSource: EventSource = field(
+        12,
+        doc="The component that reports the event in the form of core/v1; use reportingController.",
+    )
+    deprecatedFirstTimestamp: Time = field(
+        13, doc="When the event first happened in the form of core/v1; use eventTime."
+    )
+    deprecatedLastTimestamp: Time = field(
+        14, doc="When the event last happened in the form of core/v1; use series.lastObservedTime."
+    )
+    deprecatedCount: int32 = field(
+        15, doc="How often the event happened in the form of core/v1; use series.count."
+    )
 
 
 class EventSeries(Type):
-    """How often an event came again."""
+    """The repetitions of an event."""
 
-    count: int32 = field(1, always=True, required=True, doc="How often so far.")
-    lastObservedTime: MicroTime = field(2, required=True, doc="When it was last seen.")
+    count: int32 = field(
+        1,
+        always=True,
+        required=True,
+        doc="How often the event has happened so far, at the last heartbeat of the series.",
+    )
+    lastObservedTime: MicroTime = field(
+        2, required=True, doc="When the event last happened, as far as the controller has reported."
+    )

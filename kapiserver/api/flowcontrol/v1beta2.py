@@ -18,12 +18,27 @@ class FlowSchemaStatus(v1.FlowSchemaStatus):
 
 
 class LimitedPriorityLevelConfiguration(Type):
-    """Seats of a level, lent and borrowed."""
+    """The concurrency limit of a level, and what happens beyond it."""
 
-    assuredConcurrencyShares: int32 = field(1, always=True)
-    limitResponse: LimitResponse = field(2, required=True)
-    lendablePercent: int32 | None = field(3)
-    borrowingLimitPercent: int32 | None = field(4)
+    assuredConcurrencyShares: int32 = field(
+        1,
+        always=True,
+        doc="The level's shares of the server's concurrency limit, compared with those of all "
+        "levels. Defaults to 30. Later nominalConcurrencyShares.",
+    )
+    limitResponse: LimitResponse = field(
+        2, required=True, doc="What happens to requests that find no free seat in the level."
+    )
+    lendablePercent: int32 | None = field(
+        3,
+        doc="Which percentage of its seats the level lends to others while they are idle; 0 to "
+        "100. Defaults to 0.",
+    )
+    borrowingLimitPercent: int32 | None = field(
+        4,
+        doc="How many seats the level borrows at most, in percent of its own. No limit if it is "
+        "absent.",
+    )
 
 
 class PriorityLevelConfigurationStatus(v1.PriorityLevelConfigurationStatus):

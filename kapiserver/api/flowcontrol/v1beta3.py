@@ -9,4 +9,9 @@ inherit_types(__name__, v1)
 
 
 class LimitedPriorityLevelConfiguration(v1.LimitedPriorityLevelConfiguration):
-    nominalConcurrencyShares: int32 = field(1, always=True)
+    nominalConcurrencyShares: int32 = field(
+        1,
+        always=True,
+        doc="The level's shares of the server's concurrency limit, compared with those of all "
+        "levels. 0 means the default of 30.",
+    )

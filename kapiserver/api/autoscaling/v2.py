@@ -195,8 +195,8 @@ class HorizontalPodAutoscalerSpec(Type):
     )
     minReplicas: int32 | None = field(
         2,
-        doc="The lower limit of replicas; defaults to 1. 0 needs an Object or External metric "
-        "and the feature gate HPAScaleToZero.",
+        doc="The lower limit of replicas; defaults to 1. 0 needs at least one Object or "
+        "External metric.",
     )
     maxReplicas: int32 = field(
         3,

@@ -120,20 +120,23 @@ class JobSchedulingConfiguration(Type):
 
     schedulingPolicy: WorkloadPodGroupSchedulingPolicy | None = field(
         1,
-        doc="Whether the pods of the job are scheduled one by one or as a gang.",
+        doc="Whether the pods of the job are scheduled one by one or as a gang. It can be "
+        "neither added nor removed later.",
     )
     schedulingConstraints: WorkloadPodGroupSchedulingConstraints | None = field(
-        2, doc="Node labels whose value must be the same for all pods of the job."
+        2,
+        doc="Node labels whose value must be the same for all pods of the job. Cannot be changed.",
     )
     disruptionMode: WorkloadPodGroupDisruptionMode | None = field(
         3,
-        doc="Whether the pods of the job are preempted and evicted one by one or together.",
+        doc="Whether the pods of the job are preempted and evicted one by one or together. "
+        "Cannot be changed.",
     )
     resourceClaims: list[WorkloadPodGroupResourceClaim] = field(
         4,
         keys=("name",),
         merge="name",
-        doc="Resource claims that all pods of the job share, at most 4.",
+        doc="Resource claims that all pods of the job share, at most 4. Cannot be changed.",
     )
 
 

@@ -36,8 +36,8 @@ class LeaseCandidateSpec(Type):
     )
     renewTime: MicroTime | None = field(
         3,
-        doc="When the candidate last confirmed that it is there. Candidates that do not answer "
-        "a ping are deleted.",
+        doc="When the candidate last renewed. A candidate that does not renew after a ping is "
+        "not considered.",
     )
     binaryVersion: str = field(
         4,

@@ -18,7 +18,9 @@ class Event(Kind):
         2, doc="When the event first happened. Required for new events.", required=True
     )
     series: EventSeries | None = field(
-        3, doc="How often and when the event was repeated. Absent for an event that happened once."
+        3,
+        doc="How often and when the event was repeated; its count is 2 or more. Absent for an "
+        "event that happened once.",
     )
     reportingController: str = field(
         4,
@@ -48,21 +50,22 @@ class Event(Kind):
         doc="A second object for events that involve two, such as the pod that a replica set made.",
     )
     note: str = field(10, doc="A text for people that describes the event, at most 1024 bytes.")
-    type: str = field(
-        11, doc="Normal or Warning; other types may be added. Set for each new event."
-    )
+    type: str = field(11, doc="Normal or Warning. Required for new events.")
     deprecatedSource: EventSource = field(
         12,
-        doc="The component that reports the event in the form of core/v1; use reportingController.",
+        doc="The component that reported the event, for events of core/v1. New events use "
+        "reportingController.",
     )
     deprecatedFirstTimestamp: Time = field(
-        13, doc="When the event first happened in the form of core/v1; use eventTime."
+        13, doc="When the event first happened, for events of core/v1. New events use eventTime."
     )
     deprecatedLastTimestamp: Time = field(
-        14, doc="When the event last happened in the form of core/v1; use series.lastObservedTime."
+        14,
+        doc="When the event last happened, for events of core/v1. New events use "
+        "series.lastObservedTime.",
     )
     deprecatedCount: int32 = field(
-        15, doc="How often the event happened in the form of core/v1; use series.count."
+        15, doc="How often the event happened, for events of core/v1. New events use series.count."
     )
 
 
@@ -73,7 +76,7 @@ class EventSeries(Type):
         1,
         always=True,
         required=True,
-        doc="How often the event has happened so far, at the last heartbeat of the series.",
+        doc="How often the event has happened so far; 2 or more.",
     )
     lastObservedTime: MicroTime = field(
         2, required=True, doc="When the event last happened, as far as the controller has reported."

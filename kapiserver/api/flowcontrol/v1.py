@@ -203,7 +203,9 @@ class PriorityLevelConfiguration(Kind):
 class PriorityLevelConfigurationCondition(Type):
     """One condition of a priority level."""
 
-    type: str = field(1, required=True, doc="Type of the condition; this server sets none.")
+    type: str = field(
+        1, required=True, doc="Type of the condition; Kubernetes defines none so far."
+    )
     status: str = field(
         2, doc="Whether the priority level has the condition: True, False or Unknown."
     )

@@ -75,7 +75,8 @@ class EvictionRequestSpec(Type):
         2,
         always=True,
         required=True,
-        doc="Name of the requester, with a domain, such as example.com/descheduler.",
+        doc="Name of the requester, with a domain, such as example.com/descheduler. It cannot "
+        "be changed.",
     )
     intent: str = field(
         3,

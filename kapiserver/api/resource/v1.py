@@ -62,8 +62,7 @@ class AllocationResult(Type):
     )
     allocationTimestamp: Time | None = field(
         5,
-        doc="When the scheduler allocated the devices. It is set only if some device has "
-        "binding conditions.",
+        doc="When the devices were allocated. If it is absent, the time is not known.",
     )
 
 
@@ -361,7 +360,7 @@ class DeviceClassSpec(Type):
     extendedResourceName: str | None = field(
         4,
         doc="An extended resource, such as example.com/gpu, by which pods request devices of "
-        "the class without a claim. Use it in one class only.",
+        "the class without a claim. Not of the domain kubernetes.io; use it in one class only.",
     )
 
 
@@ -485,7 +484,7 @@ class DeviceRequestAllocationResult(Type):
         "others from using it.",
     )
     tolerations: list[DeviceToleration] = field(
-        6, doc="A copy of the tolerations of the request at the time of allocation, at most 16."
+        6, doc="A copy of the tolerations of the request at the time of allocation."
     )
     bindingConditions: list[str] = field(
         7,
@@ -558,7 +557,7 @@ class DeviceSubRequest(Type):
         "in the mode All.",
     )
     tolerations: list[DeviceToleration] = field(
-        6, doc="Taints of devices that this alternative accepts, at most 16."
+        6, doc="Taints of devices that this alternative accepts."
     )
     capacity: CapacityRequirements | None = field(
         7,
@@ -716,8 +715,8 @@ class ExactDeviceRequest(Type):
     )
     tolerations: list[DeviceToleration] = field(
         6,
-        doc="Taints of devices that the request accepts, at most 16. Taints with the effect "
-        "None need no toleration.",
+        doc="Taints of devices that the request accepts. Taints with the effect None need no "
+        "toleration.",
     )
     capacity: CapacityRequirements | None = field(
         7,
@@ -748,20 +747,19 @@ class NetworkDeviceData(Type):
 
 
 class NodeAllocatableMapping(Type):
-    """How to compute the node resource that an allocated device takes up."""
+    """How to compute the node resource that an allocated device takes up; one way is set."""
 
     capacityKey: str | None = field(
         1,
-        doc="Name of the device capacity from which the amount is computed. If it is absent, "
-        "the amount depends on the number of devices only.",
+        doc="Name of the device capacity from which the amount is computed. Requires "
+        "capacityMultiplier; excludes deviceMultiplier.",
     )
     capacityMultiplier: Quantity | None = field(
         2,
-        doc="What one unit of the capacity takes of the node's resource. Needs capacityKey; 1 "
-        "if it is absent.",
+        doc="What one unit of the capacity takes of the node's resource. Requires capacityKey.",
     )
     deviceMultiplier: Quantity | None = field(
-        3, doc="What one device takes of the node's resource, whatever its capacity."
+        3, doc="What one device takes of the node's resource. Excludes capacityKey."
     )
 
 

@@ -152,7 +152,7 @@ class DeviceRequest(Type):
         "counts. Excludes deviceClassName and the fields that go with it.",
     )
     tolerations: list[DeviceToleration] = field(
-        8, doc="Taints of devices that the request accepts, at most 16. Excludes firstAvailable."
+        8, doc="Taints of devices that the request accepts. Excludes firstAvailable."
     )
     capacity: CapacityRequirements | None = field(
         9,

@@ -108,7 +108,7 @@ def test_every_field_has_a_doc(docs: list[FieldDoc]) -> None:
 def test_metadata_docs_begin_as_conformance_tests_expect() -> None:
     """The metadata of a kind begins with Kubernetes' own words; what a kind adds comes after."""
     found = {
-        f"{type_.__module__}.{type_.__name__}": field.declaration.doc
+        f"{type_.__module__}.{type_.__name__}": field.options.doc
         for type_ in _types()
         for field in type_.fields()
         if issubclass(type_, Kind) and field.name == "metadata"
@@ -117,7 +117,7 @@ def test_metadata_docs_begin_as_conformance_tests_expect() -> None:
     beginnings = ("Standard object's metadata.", "Standard list metadata")
     assert [kind for kind, text in found.items() if not text.startswith(beginnings)] == []
     (created,) = (one for one in ObjectMeta.fields() if one.name == "creationTimestamp")
-    assert created.declaration.doc.startswith("CreationTimestamp is a timestamp")
+    assert created.options.doc.startswith("CreationTimestamp is a timestamp")
 
 
 def test_docs_are_sentences(docs: list[FieldDoc]) -> None:

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from kapiserver.api import names
-from kapiserver.api.events.validation import changed_event, new_event
+from kapiserver.api.events.validation import validate_event_update, validate_new_event
 from tests.objects import GONE, changed, strategy, texts
 
 LABEL = names.dns1123_label("_")[0]
@@ -204,11 +204,11 @@ EVENTS = [
 def test_events_of_the_events_group(name, value, new, update):
     """An event of today says when it was; afterwards only its series changes."""
     event = changed(EVENT, name, value)
-    assert texts(new_event(event)) == new
+    assert texts(validate_new_event(event)) == new
     kept = [
         text if "Invalid value" in text or "Required" in text else _fixed(text) for text in update
     ]
-    assert texts(changed_event(event, EVENT)) == kept
+    assert texts(validate_event_update(event, EVENT)) == kept
 
 
 def _fixed(text):
@@ -221,7 +221,7 @@ def test_reporters_of_events():
     event = changed(EVENT, "reportingComponent", "")
     paths = {str(error.path) for error in strategy("events").validate(event)}
     assert paths == {"reportingComponent"}
-    assert {str(error.path) for error in new_event(event)} == {"reportingController"}
+    assert {str(error.path) for error in validate_new_event(event)} == {"reportingController"}
 
 
 def test_names_of_events():

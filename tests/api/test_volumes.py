@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from kapiserver.api.core.validation.volumes import volumes
+from kapiserver.api.core.validation.volumes import validate_volumes
 from kapiserver.api.errors import Path
 from tests.api.test_columns import cells
 from tests.objects import GONE, changed, defaulted, strategy, texts
@@ -154,7 +154,7 @@ def test_claims_of_ephemeral_volumes():
     """The claim of a pod's own volume keeps to the rules of claims."""
     volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"metadata": {}, "spec": {}}}}
     at = "spec.volumes[0].ephemeral.volumeClaimTemplate.spec"
-    assert texts(volumes({"volumes": [volume]}, Path("spec"))[1]) == [
+    assert texts(validate_volumes({"volumes": [volume]}, Path("spec"))[1]) == [
         f"{at}.accessModes: Required value: at least 1 access mode is required",
         f"{at}.resources[storage]: Required value",
     ]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from kapiserver.api.admissionregistration.declarations import VALIDATING_BINDING
 from kapiserver.api.admissionregistration.validation.policies import (
-    changed_policy_status,
-    mutating_binding,
-    mutating_policy,
-    validating_binding,
-    validating_policy,
+    validate_mutating_binding,
+    validate_mutating_policy,
+    validate_policy_status_update,
+    validate_validating_binding,
+    validate_validating_policy,
 )
-from kapiserver.api.admissionregistration.validation.webhooks import changed_webhooks, webhooks
+from kapiserver.api.admissionregistration.validation.webhooks import (
+    validate_webhooks,
+    validate_webhooks_update,
+)
 from kapiserver.api.errors import FieldError
 from kapiserver.api.strategy import (
     STATUS_METADATA,
@@ -34,10 +37,10 @@ class WebhookConfigurationStrategy(_ConditionalStrategy):
     content = "webhooks"
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(webhooks(obj))
+        return list(validate_webhooks(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_webhooks(new, old))
+        return list(validate_webhooks_update(new, old))
 
 
 class ValidatingPolicyStrategy(SpecStrategy):
@@ -46,20 +49,20 @@ class ValidatingPolicyStrategy(SpecStrategy):
     allow_unconditional_update = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(validating_policy(obj))
+        return list(validate_validating_policy(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(validating_policy(new, old))
+        return list(validate_validating_policy(new, old))
 
 
 class MutatingPolicyStrategy(_ConditionalStrategy):
     """Expressions that change writes."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(mutating_policy(obj))
+        return list(validate_mutating_policy(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(mutating_policy(new, old))
+        return list(validate_mutating_policy(new, old))
 
 
 class ValidatingBindingStrategy(_ConditionalStrategy):
@@ -68,20 +71,20 @@ class ValidatingBindingStrategy(_ConditionalStrategy):
     declarative_rules = VALIDATING_BINDING
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(validating_binding(obj))
+        return list(validate_validating_binding(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(validating_binding(new))
+        return list(validate_validating_binding(new))
 
 
 class MutatingBindingStrategy(_ConditionalStrategy):
     """Puts a mutating policy to work."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(mutating_binding(obj))
+        return list(validate_mutating_binding(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(mutating_binding(new))
+        return list(validate_mutating_binding(new))
 
 
 _POLICY = ValidatingPolicyStrategy()
@@ -92,7 +95,7 @@ STRATEGIES: dict[str, Strategy] = {
     "mutatingwebhookconfigurations": WebhookConfigurationStrategy(),
     "validatingadmissionpolicies": _POLICY,
     "validatingadmissionpolicies/status": StatusStrategy(
-        _POLICY, keeps_metadata=STATUS_METADATA, rule=changed_policy_status
+        _POLICY, keeps_metadata=STATUS_METADATA, rule=validate_policy_status_update
     ),
     "validatingadmissionpolicybindings": ValidatingBindingStrategy(),
     "validatingwebhookconfigurations": WebhookConfigurationStrategy(),

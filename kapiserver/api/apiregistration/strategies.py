@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api import names
-from kapiserver.api.apiregistration.validation import api_service, changed_status
+from kapiserver.api.apiregistration.validation import validate_api_service, validate_status_update
 from kapiserver.api.errors import FieldError
 from kapiserver.api.objects import value_at
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
@@ -33,10 +33,10 @@ class APIServiceStrategy(SpecStrategy):
             ]
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(api_service(obj))
+        return list(validate_api_service(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(api_service(new))
+        return list(validate_api_service(new))
 
 
 _SERVICE = APIServiceStrategy()
@@ -46,6 +46,6 @@ STRATEGIES: dict[str, Strategy] = {
     "apiservices/status": StatusStrategy(
         _SERVICE,
         keeps_metadata=("labels", "annotations", "finalizers", "ownerReferences"),
-        rule=changed_status,
+        rule=validate_status_update,
     ),
 }

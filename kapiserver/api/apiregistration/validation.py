@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked, needed
+from kapiserver.api.core.validation.common import validate_format, validate_required
 from kapiserver.api.errors import FieldError, Path, invalid, not_among, required
 from kapiserver.api.objects import name_of, value_at
 from kapiserver.api.types import Tree
@@ -17,7 +17,7 @@ _SPEC = Path("spec")
 _STATUSES = ("True", "False", "Unknown")
 
 
-def api_service(obj: Tree) -> Iterator[FieldError]:
+def validate_api_service(obj: Tree) -> Iterator[FieldError]:
     """A registration, new or changed."""
     spec = obj.get("spec") or {}
     group, version = spec.get("group") or "", spec.get("version") or ""
@@ -31,15 +31,15 @@ def api_service(obj: Tree) -> Iterator[FieldError]:
     if group:
         for message in names.dns1123_subdomain(group)[:1]:
             yield invalid(_SPEC / "group", group, message)
-    yield from checked(names.dns1035_label, version, _SPEC / "version")
+    yield from validate_format(names.dns1035_label, version, _SPEC / "version")
     for field, most in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
         value = spec.get(field) or 0
         if not 0 < value <= most:
             yield invalid(_SPEC / field, value, f"must be positive and less than {most}")
-    yield from _server(spec)
+    yield from _validate_server(spec)
 
 
-def _server(spec: Tree) -> Iterator[FieldError]:
+def _validate_server(spec: Tree) -> Iterator[FieldError]:
     service, bundle = spec.get("service"), spec.get("caBundle") or ""
     insecure, at = bool(spec.get("insecureSkipTLSVerify")), _SPEC / "insecureSkipTLSVerify"
     if service is None:
@@ -50,7 +50,7 @@ def _server(spec: Tree) -> Iterator[FieldError]:
             yield invalid(at, insecure, "local APIServices may not have insecureSkipTLSVerify")
         return
     for field in ("namespace", "name"):
-        yield from needed(service, field, _SPEC / "service")
+        yield from validate_required(service, field, _SPEC / "service")
     port = service.get("port")
     if port is not None and (messages := names.port_number(port)):
         detail = f"port is not valid: {', '.join(messages)}"
@@ -59,7 +59,7 @@ def _server(spec: Tree) -> Iterator[FieldError]:
         yield invalid(at, insecure, "may not be true if caBundle is present")
 
 
-def changed_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What is known of a server."""
     for index, one in enumerate(value_at(new, "status", "conditions") or ()):
         if one.get("status") not in _STATUSES:

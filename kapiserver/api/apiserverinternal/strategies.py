@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.api.apiserverinternal.validation import changed_status, storage_version_name
+from kapiserver.api.apiserverinternal.validation import storage_version_name, validate_status_update
 from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
 
 
@@ -21,6 +21,6 @@ _VERSION = StorageVersionStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "storageversions": _VERSION,
     "storageversions/status": StatusStrategy(
-        _VERSION, keeps_metadata=STATUS_METADATA, rule=changed_status
+        _VERSION, keeps_metadata=STATUS_METADATA, rule=validate_status_update
     ),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked
+from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid, required
 from kapiserver.api.types import Tree
 
@@ -27,7 +27,7 @@ def storage_version_name(name: str) -> list[str]:
     ]
 
 
-def changed_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What each server said, and what they agree on."""
     status = new.get("status") or {}
     servers, seen = status.get("storageVersions") or [], set()
@@ -36,7 +36,7 @@ def changed_status(new: Tree, _: Tree) -> Iterator[FieldError]:
         if name in seen:
             yield duplicate(at / "apiServerID", name)
         seen.add(name)
-        yield from checked(names.dns1123_subdomain, name, at / "apiServerID")
+        yield from validate_format(names.dns1123_subdomain, name, at / "apiServerID")
         yield from _encodes(server, at)
     encodings = {server.get("encodingVersion") for server in servers}
     common = status.get("commonEncodingVersion")

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from kapiserver.api import names
 from kapiserver.api.apps.validation.daemon_sets import (
-    changed_daemon_set,
-    changed_daemon_set_status,
-    daemon_set,
+    validate_daemon_set,
+    validate_daemon_set_status_update,
+    validate_daemon_set_update,
 )
 from kapiserver.api.apps.validation.deployments import (
-    changed_deployment,
-    changed_deployment_status,
-    deployment,
+    validate_deployment,
+    validate_deployment_status_update,
+    validate_deployment_update,
 )
-from kapiserver.api.apps.validation.replica_sets import changed_replica_set, replica_set
+from kapiserver.api.apps.validation.replica_sets import (
+    validate_replica_set,
+    validate_replica_set_update,
+)
 from kapiserver.api.apps.validation.revisions import (
-    changed_controller_revision,
-    controller_revision,
+    validate_controller_revision,
+    validate_controller_revision_update,
 )
 from kapiserver.api.apps.validation.stateful_sets import (
-    changed_stateful_set,
-    changed_stateful_set_status,
-    stateful_set,
+    validate_stateful_set,
+    validate_stateful_set_status_update,
+    validate_stateful_set_update,
 )
 from kapiserver.api.core.controller_strategies import TemplateStrategy
-from kapiserver.api.core.validation.controllers import replica_status
+from kapiserver.api.core.validation.controllers import validate_replica_status
 from kapiserver.api.core.volume_warnings import claim_spec as claim_warnings
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.objects import annotations_of, metadata_of, value_at
@@ -39,10 +42,10 @@ class ControllerRevisionStrategy(Strategy):
     """A past state never changes."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(controller_revision(obj))
+        return list(validate_controller_revision(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_controller_revision(new, old))
+        return list(validate_controller_revision_update(new, old))
 
 
 class DaemonSetStrategy(TemplateStrategy):
@@ -65,10 +68,10 @@ class DaemonSetStrategy(TemplateStrategy):
         _annotate(new, template_generation(old) + is_new)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(daemon_set(obj))
+        return list(validate_daemon_set(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_daemon_set(new, old))
+        return list(validate_daemon_set_update(new, old))
 
 
 class DaemonSetStatusStrategy(StatusStrategy):
@@ -97,10 +100,10 @@ class DeploymentStrategy(TemplateStrategy):
         return super().counts_as_change(new, old) or annotations_of(new) != annotations_of(old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(deployment(obj))
+        return list(validate_deployment(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_deployment(new, old))
+        return list(validate_deployment_update(new, old))
 
 
 class ReplicaSetStrategy(TemplateStrategy):
@@ -109,10 +112,10 @@ class ReplicaSetStrategy(TemplateStrategy):
     empty_status = {"replicas": 0}
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(replica_set(obj))
+        return list(validate_replica_set(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_replica_set(new, old))
+        return list(validate_replica_set_update(new, old))
 
 
 class StatefulSetStrategy(TemplateStrategy):
@@ -124,10 +127,10 @@ class StatefulSetStrategy(TemplateStrategy):
         return names.dns1123_label(name)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(stateful_set(obj))
+        return list(validate_stateful_set(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_stateful_set(new, old))
+        return list(validate_stateful_set_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         found = super().warnings(new, old)
@@ -153,16 +156,18 @@ _STATEFUL_SET = StatefulSetStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "controllerrevisions": ControllerRevisionStrategy(),
     "daemonsets": _DAEMON_SET,
-    "daemonsets/status": DaemonSetStatusStrategy(_DAEMON_SET, rule=changed_daemon_set_status),
+    "daemonsets/status": DaemonSetStatusStrategy(
+        _DAEMON_SET, rule=validate_daemon_set_status_update
+    ),
     "deployments": _DEPLOYMENT,
     "deployments/scale": _DEPLOYMENT,
     "deployments/status": StatusStrategy(
-        _DEPLOYMENT, keeps_metadata=("labels",), rule=changed_deployment_status
+        _DEPLOYMENT, keeps_metadata=("labels",), rule=validate_deployment_status_update
     ),
     "replicasets": _REPLICA_SET,
     "replicasets/scale": _REPLICA_SET,
-    "replicasets/status": StatusStrategy(_REPLICA_SET, rule=replica_status),
+    "replicasets/status": StatusStrategy(_REPLICA_SET, rule=validate_replica_status),
     "statefulsets": _STATEFUL_SET,
     "statefulsets/scale": _STATEFUL_SET,
-    "statefulsets/status": StatusStrategy(_STATEFUL_SET, rule=changed_stateful_set_status),
+    "statefulsets/status": StatusStrategy(_STATEFUL_SET, rule=validate_stateful_set_status_update),
 }

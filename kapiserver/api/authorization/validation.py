@@ -17,22 +17,22 @@ _WITH_VALUES = ("In", "NotIn")
 _WITHOUT_VALUES = ("Exists", "DoesNotExist")
 
 
-def subject_access_review(obj: Tree) -> Iterator[FieldError]:
+def validate_subject_access_review(obj: Tree) -> Iterator[FieldError]:
     """A question about any user."""
-    yield from _subject_access(obj)
+    yield from _validate_subject_access(obj)
     yield from _no_metadata(obj, but=("managedFields",), detail="must be empty")
 
 
-def self_subject_access_review(obj: Tree) -> Iterator[FieldError]:
+def validate_self_subject_access_review(obj: Tree) -> Iterator[FieldError]:
     """A question about the caller."""
     yield from _one_request(obj)
-    yield from _selectors(obj)
+    yield from _validate_selectors(obj)
     yield from _no_metadata(obj, but=("managedFields",), detail="must be empty")
 
 
-def local_subject_access_review(obj: Tree) -> Iterator[FieldError]:
+def validate_local_subject_access_review(obj: Tree) -> Iterator[FieldError]:
     """A question about any user in one namespace."""
-    yield from _subject_access(obj)
+    yield from _validate_subject_access(obj)
     but = ("managedFields", "namespace")
     yield from _no_metadata(obj, but=but, detail="must be empty except for namespace")
     spec = obj.get("spec") or {}
@@ -48,12 +48,12 @@ def local_subject_access_review(obj: Tree) -> Iterator[FieldError]:
         yield invalid(_SPEC / "nonResourceAttributes", _shown(path), detail)
 
 
-def _subject_access(obj: Tree) -> Iterator[FieldError]:
+def _validate_subject_access(obj: Tree) -> Iterator[FieldError]:
     yield from _one_request(obj)
     spec = obj.get("spec") or {}
     if not spec.get("user") and not spec.get("groups"):
         yield invalid(_SPEC / "user", "", "at least one of user or group must be specified")
-    yield from _selectors(obj)
+    yield from _validate_selectors(obj)
 
 
 def _one_request(obj: Tree) -> Iterator[FieldError]:
@@ -67,15 +67,18 @@ def _one_request(obj: Tree) -> Iterator[FieldError]:
         yield invalid(_SPEC / "resourceAttributes", None, detail)
 
 
-def _selectors(obj: Tree) -> Iterator[FieldError]:
+def _validate_selectors(obj: Tree) -> Iterator[FieldError]:
     attributes = value_at(obj, "spec", "resourceAttributes") or {}
-    for name, check_key in (("fieldSelector", _field_key), ("labelSelector", validate_label_key)):
+    for name, check_key in (
+        ("fieldSelector", _validate_field_key),
+        ("labelSelector", validate_label_key),
+    ):
         if attributes.get(name) is not None:
             path = _SPEC / "resourceAttributes" / name
-            yield from _selector(attributes[name], path, check_key)
+            yield from _validate_selector(attributes[name], path, check_key)
 
 
-def _selector(selector: Tree, path: Path, check_key: _CheckKey) -> Iterator[FieldError]:
+def _validate_selector(selector: Tree, path: Path, check_key: _CheckKey) -> Iterator[FieldError]:
     raw, requirements = selector.get("rawSelector"), selector.get("requirements")
     if raw and requirements:
         detail = "may not specified at the same time as requirements"
@@ -84,10 +87,10 @@ def _selector(selector: Tree, path: Path, check_key: _CheckKey) -> Iterator[Fiel
         detail = f"when {path} is specified, requirements or rawSelector is required"
         yield required(path / "requirements", detail)
     for index, one in enumerate(requirements or ()):
-        yield from _requirement(one, (path / "requirements")[index], check_key)
+        yield from _validate_requirement(one, (path / "requirements")[index], check_key)
 
 
-def _requirement(one: Tree, path: Path, check_key: _CheckKey) -> Iterator[FieldError]:
+def _validate_requirement(one: Tree, path: Path, check_key: _CheckKey) -> Iterator[FieldError]:
     # Operators that nobody here knows may come from newer clients: authorizers leave them out.
     operator = one.get("operator") or ""
     if operator in _WITH_VALUES and not one.get("values"):
@@ -98,7 +101,7 @@ def _requirement(one: Tree, path: Path, check_key: _CheckKey) -> Iterator[FieldE
     yield from check_key(one.get("key") or "", path / "key")
 
 
-def _field_key(key: str, path: Path) -> list[FieldError]:
+def _validate_field_key(key: str, path: Path) -> list[FieldError]:
     return [] if key else [required(path, "must be specified")]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kapiserver.api.autoscaling.declarations import HORIZONTAL_POD_AUTOSCALER
 from kapiserver.api.autoscaling.validation import (
-    changed_autoscaler_status,
-    horizontal_pod_autoscaler,
+    validate_autoscaler_status_update,
+    validate_horizontal_pod_autoscaler,
 )
 from kapiserver.api.errors import FieldError
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
@@ -19,15 +19,15 @@ class HorizontalPodAutoscalerStrategy(SpecStrategy):
     declarative_rules = HORIZONTAL_POD_AUTOSCALER
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(horizontal_pod_autoscaler(obj))
+        return list(validate_horizontal_pod_autoscaler(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(horizontal_pod_autoscaler(new, old))
+        return list(validate_horizontal_pod_autoscaler(new, old))
 
 
 _HPA = HorizontalPodAutoscalerStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "horizontalpodautoscalers": _HPA,
-    "horizontalpodautoscalers/status": StatusStrategy(_HPA, rule=changed_autoscaler_status),
+    "horizontalpodautoscalers/status": StatusStrategy(_HPA, rule=validate_autoscaler_status_update),
 }

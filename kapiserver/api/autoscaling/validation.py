@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked, not_negative
-from kapiserver.api.core.validation.resources import NEGATIVE, amount, container_resource_name
+from kapiserver.api.core.validation.common import validate_format, validate_nonnegative_field
+from kapiserver.api.core.validation.resources import (
+    NEGATIVE,
+    amount,
+    validate_container_resource_name,
+)
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.types import Tree
 
@@ -26,12 +30,12 @@ _WINDOW_MAX = 3600
 _PERIOD_MAX = 1800
 
 
-def horizontal_pod_autoscaler(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
+def validate_horizontal_pod_autoscaler(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
     """An autoscaler, new or changed; the version of its target that was wrong in `old` may stay
     so."""
     spec = obj.get("spec") or {}
     least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
-    yield from not_negative(spec, "minReplicas", _SPEC)
+    yield from validate_nonnegative_field(spec, "minReplicas", _SPEC)
     if not most:
         yield required(_SPEC / "maxReplicas", "must be set and greater than 0")
     elif most < 0:
@@ -39,10 +43,12 @@ def horizontal_pod_autoscaler(obj: Tree, old: Tree | None = None) -> Iterator[Fi
     if least is not None and most < least:
         detail = "must be greater than or equal to `minReplicas`"
         yield invalid(_SPEC / "maxReplicas", most, detail)
-    yield from _target_reference(spec, (old or {}).get("spec") or {}, _SPEC / "scaleTargetRef")
+    yield from _validate_target_reference(
+        spec, (old or {}).get("spec") or {}, _SPEC / "scaleTargetRef"
+    )
     metrics = spec.get("metrics") or ()
     for index, metric in enumerate(metrics):
-        yield from _metric(metric, (_SPEC / "metrics")[index])
+        yield from _validate_metric(metric, (_SPEC / "metrics")[index])
     if least == 0 and not any(one.get("type") in ("External", "Object") for one in metrics):
         detail = (
             "must specify at least one Object or External metric to support scaling to zero "
@@ -55,9 +61,9 @@ def horizontal_pod_autoscaler(obj: Tree, old: Tree | None = None) -> Iterator[Fi
             yield from _rules(behavior[name], _SPEC / "behavior" / name)
 
 
-def _target_reference(spec: Tree, before: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_target_reference(spec: Tree, before: Tree, path: Path) -> Iterator[FieldError]:
     target, old = spec.get("scaleTargetRef") or {}, before.get("scaleTargetRef")
-    yield from _reference(target, path)
+    yield from _validate_reference(target, path)
     message = _version_message(target)
     if message and (old is None or not _version_message(old)):
         yield invalid(path / "apiVersion", target.get("apiVersion") or "", message)
@@ -73,15 +79,15 @@ def _version_message(reference: Tree) -> str:
     return ""
 
 
-def _reference(reference: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_reference(reference: Tree, path: Path) -> Iterator[FieldError]:
     for name in ("kind", "name"):
         value = reference.get(name) or ""
         if not value:
             yield required(path / name)
-        yield from checked(names.path_segment, value, path / name)
+        yield from validate_format(names.path_segment, value, path / name)
 
 
-def _metric(metric: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_metric(metric: Tree, path: Path) -> Iterator[FieldError]:
     type_ = metric.get("type") or ""
     wanted = _SOURCES.get(type_)
     if not type_:
@@ -90,7 +96,7 @@ def _metric(metric: Tree, path: Path) -> Iterator[FieldError]:
         yield not_supported(path / "type", type_, tuple(_SOURCES))
     given = [name for name in _SOURCES.values() if metric.get(name) is not None]
     for name in given[:1]:
-        yield from _source(name, metric[name], path / name)
+        yield from _validate_source(name, metric[name], path / name)
     if wanted is None:  # told twice, as kube-apiserver does
         yield not_supported(path / "type", type_, tuple(_SOURCES))
     elif metric.get(wanted) is None:
@@ -100,11 +106,11 @@ def _metric(metric: Tree, path: Path) -> Iterator[FieldError]:
             yield forbidden(path / name, "must populate the given metric source only")
 
 
-def _source(kind: str, source: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_source(kind: str, source: Tree, path: Path) -> Iterator[FieldError]:
     target, at = source.get("target") or {}, path / "target"
     if kind == "object":
         described, where = source.get("describedObject") or {}, path / "describedObject"
-        yield from _reference(described, where)
+        yield from _validate_reference(described, where)
         version = described.get("apiVersion") or ""
         if version.count("/") > 1:
             message = f"unexpected GroupVersion string: {version}"
@@ -114,21 +120,21 @@ def _source(kind: str, source: Tree, path: Path) -> Iterator[FieldError]:
         if not name:
             yield required(path / "name", "must specify a resource name")
         elif kind == "containerResource":
-            yield from container_resource_name(name, path / "name")
+            yield from validate_container_resource_name(name, path / "name")
         if kind == "containerResource":
-            yield from _container(source.get("container") or "", path / "container")
+            yield from _validate_container(source.get("container") or "", path / "container")
     else:
         name = (source.get("metric") or {}).get("name") or ""
         if not name:
             yield required(path / "metric" / "name", "must specify a metric name")
-        yield from checked(names.path_segment, name, path / "metric" / "name")
-    yield from _target(target, at)
+        yield from validate_format(names.path_segment, name, path / "metric" / "name")
+    yield from _validate_target(target, at)
     yield from _target_of(kind, target, at)
 
 
-def _container(name: str, path: Path) -> Iterator[FieldError]:
+def _validate_container(name: str, path: Path) -> Iterator[FieldError]:
     if name:
-        yield from checked(names.dns1123_label, name, path)
+        yield from validate_format(names.dns1123_label, name, path)
     else:
         yield required(path, "must specify a container")
 
@@ -156,7 +162,7 @@ def _target_of(kind: str, target: Tree, path: Path) -> Iterator[FieldError]:
             yield forbidden(path / "value", detail)
 
 
-def _target(target: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_target(target: Tree, path: Path) -> Iterator[FieldError]:
     type_ = target.get("type") or ""
     if not type_:
         yield required(path / "type", "must specify a metric target type")
@@ -186,13 +192,13 @@ def _rules(rules: Tree, path: Path) -> Iterator[FieldError]:
     if not policies:
         yield required(path / "policies", "must specify at least one Policy")
     for index, policy in enumerate(policies):
-        yield from _policy(policy, (path / "policies")[index])
+        yield from _validate_policy(policy, (path / "policies")[index])
     tolerance = rules.get("tolerance")
     if tolerance is not None and amount(tolerance) < 0:
         yield invalid(path / "tolerance", tolerance, NEGATIVE)
 
 
-def _policy(policy: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_policy(policy: Tree, path: Path) -> Iterator[FieldError]:
     if policy.get("type") not in ("Percent", "Pods"):
         yield not_supported(path / "type", policy.get("type") or "", ("Percent", "Pods"))
     value, period = policy.get("value") or 0, policy.get("periodSeconds") or 0
@@ -205,10 +211,12 @@ def _policy(policy: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "periodSeconds", period, detail)
 
 
-def changed_autoscaler_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_autoscaler_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What the controller reports."""
     status = new.get("status") or {}
     for index, one in enumerate(status.get("conditions") or ()):
-        yield from not_negative(one, "observedGeneration", (Path("status") / "conditions")[index])
+        yield from validate_nonnegative_field(
+            one, "observedGeneration", (Path("status") / "conditions")[index]
+        )
     for name in ("currentReplicas", "desiredReplicas"):
-        yield from not_negative(status, name, Path("status"))
+        yield from validate_nonnegative_field(status, name, Path("status"))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from kapiserver.api.batch import v1
 from kapiserver.api.batch.declarations import CRON_JOB
-from kapiserver.api.batch.validation.cron_jobs import changed_cron_job, cron_job
-from kapiserver.api.batch.validation.job_status import changed_job_status
+from kapiserver.api.batch.validation.cron_jobs import validate_cron_job, validate_cron_job_update
+from kapiserver.api.batch.validation.job_status import validate_job_status_update
 from kapiserver.api.batch.validation.jobs import (
     CONTROLLER_LABELS,
     NAME_LABELS,
-    changed_job,
-    job,
+    validate_job,
+    validate_job_update,
 )
 from kapiserver.api.core import pod_warnings, warnings
 from kapiserver.api.core.gated_fields import drop_from_template
@@ -56,10 +56,10 @@ class JobStrategy(SpecStrategy):
         super().prepare_for_update(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(job(obj))
+        return list(validate_job(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_job(new, old))
+        return list(validate_job_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         if old is not None and generation_of(new) == generation_of(old):
@@ -124,10 +124,10 @@ class CronJobStrategy(SpecStrategy):
         super().prepare_for_update(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(cron_job(obj))
+        return list(validate_cron_job(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_cron_job(new, old))
+        return list(validate_cron_job_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         found = []
@@ -150,5 +150,5 @@ STRATEGIES: dict[str, Strategy] = {
     "cronjobs": _CRON_JOB,
     "cronjobs/status": StatusStrategy(_CRON_JOB),
     "jobs": _JOB,
-    "jobs/status": StatusStrategy(_JOB, rule=changed_job_status),
+    "jobs/status": StatusStrategy(_JOB, rule=validate_job_status_update),
 }

@@ -8,20 +8,20 @@ from kapiserver.api import names
 from kapiserver.api.certificates import v1
 from kapiserver.api.certificates.declarations import SIGNING_REQUEST
 from kapiserver.api.certificates.validation.pod_requests import (
-    changed_pod_request,
-    changed_pod_request_status,
-    pod_request,
+    validate_pod_request,
+    validate_pod_request_status_update,
+    validate_pod_request_update,
 )
 from kapiserver.api.certificates.validation.signing_requests import (
     DECISIONS,
-    changed_approval,
-    changed_signing_request,
-    changed_signing_status,
-    signing_request,
+    validate_approval_update,
+    validate_signing_request,
+    validate_signing_request_update,
+    validate_signing_status_update,
 )
 from kapiserver.api.certificates.validation.trust_bundles import (
-    changed_trust_bundle,
-    trust_bundle,
+    validate_trust_bundle,
+    validate_trust_bundle_update,
 )
 from kapiserver.api.errors import FieldError
 from kapiserver.api.key_order import reorder_keys
@@ -44,10 +44,10 @@ class SigningRequestStrategy(SpecStrategy):
         keep(new, old, "status")
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(signing_request(obj))
+        return list(validate_signing_request(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_signing_request(new, old))
+        return list(validate_signing_request_update(new, old))
 
 
 class SigningStatusStrategy(StatusStrategy):
@@ -88,10 +88,10 @@ class ClusterTrustBundleStrategy(Strategy):
         return []
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(trust_bundle(obj))
+        return list(validate_trust_bundle(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_trust_bundle(new, old))
+        return list(validate_trust_bundle_update(new, old))
 
 
 class PodCertificateRequestStrategy(SpecStrategy):
@@ -101,10 +101,10 @@ class PodCertificateRequestStrategy(SpecStrategy):
     generations = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(pod_request(obj))
+        return list(validate_pod_request(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_pod_request(new, old))
+        return list(validate_pod_request_update(new, old))
 
 
 _SIGNING = SigningRequestStrategy()
@@ -112,13 +112,15 @@ _POD = PodCertificateRequestStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "certificatesigningrequests": _SIGNING,
-    "certificatesigningrequests/approval": ApprovalStrategy(_SIGNING, rule=changed_approval),
+    "certificatesigningrequests/approval": ApprovalStrategy(
+        _SIGNING, rule=validate_approval_update
+    ),
     "certificatesigningrequests/status": SigningStatusStrategy(
-        _SIGNING, rule=changed_signing_status
+        _SIGNING, rule=validate_signing_status_update
     ),
     "clustertrustbundles": ClusterTrustBundleStrategy(),
     "podcertificaterequests": _POD,
     "podcertificaterequests/status": StatusStrategy(
-        _POD, keeps_metadata=STATUS_METADATA, rule=changed_pod_request_status
+        _POD, keeps_metadata=STATUS_METADATA, rule=validate_pod_request_status_update
     ),
 }

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from kapiserver.api import names
-from kapiserver.api.coordination.validation import candidate, changed_candidate, lease
+from kapiserver.api.coordination.validation import (
+    validate_candidate,
+    validate_candidate_update,
+    validate_lease,
+)
 from kapiserver.api.errors import FieldError
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
@@ -16,10 +20,10 @@ class LeaseStrategy(Strategy):
     allow_unconditional_update = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(lease(obj))
+        return list(validate_lease(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(lease(new))
+        return list(validate_lease(new))
 
 
 class LeaseCandidateStrategy(Strategy):
@@ -32,10 +36,10 @@ class LeaseCandidateStrategy(Strategy):
         return names.config_key(name)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(candidate(obj))
+        return list(validate_candidate(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_candidate(new, old))
+        return list(validate_candidate_update(new, old))
 
 
 STRATEGIES: dict[str, Strategy] = {

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked, needed, not_negative
+from kapiserver.api.core.validation.common import (
+    validate_format,
+    validate_nonnegative_field,
+    validate_required,
+)
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import value_at
@@ -26,33 +30,33 @@ _ZERO = ((0, 0, 0), True, ())
 _Version: TypeAlias = tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]
 
 
-def lease(obj: Tree) -> Iterator[FieldError]:
+def validate_lease(obj: Tree) -> Iterator[FieldError]:
     """A lease, new or changed."""
     spec = obj.get("spec") or {}
     seconds = spec.get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
         yield invalid(_SPEC / "leaseDurationSeconds", seconds, "must be greater than 0")
-    yield from not_negative(spec, "leaseTransitions", _SPEC)
+    yield from validate_nonnegative_field(spec, "leaseTransitions", _SPEC)
     strategy = spec.get("strategy")
     if strategy is not None:
-        yield from _strategy(strategy)
+        yield from _validate_strategy(strategy)
     if spec.get("preferredHolder") and not strategy:
         detail = "may only be specified if `strategy` is defined"
         yield forbidden(_SPEC / "preferredHolder", detail)
 
 
-def _strategy(strategy: str) -> Iterator[FieldError]:
+def _validate_strategy(strategy: str) -> Iterator[FieldError]:
     at = _SPEC / "strategy" / "strategy"  # upstream names it twice
     if "/" in strategy:
-        yield from checked(names.qualified_name, strategy, at)
+        yield from validate_format(names.qualified_name, strategy, at)
     elif strategy not in _STRATEGIES:
         yield not_supported(at, strategy, _STRATEGIES)
 
 
-def candidate(obj: Tree) -> Iterator[FieldError]:
+def validate_candidate(obj: Tree) -> Iterator[FieldError]:
     """A candidate, new or changed."""
     spec = obj.get("spec") or {}
-    yield from needed(spec, "leaseName", _SPEC)
+    yield from validate_required(spec, "leaseName", _SPEC)
     binary, emulated = spec.get("binaryVersion") or "", spec.get("emulationVersion") or ""
     unreadable = "must be a valid semantic version"
     if emulated and _version(emulated) is None:
@@ -71,7 +75,7 @@ def candidate(obj: Tree) -> Iterator[FieldError]:
     if strategy in _STRATEGIES and (_version(emulated) or _ZERO) == _ZERO:
         detail = f"must be specified when `strategy` is '{strategy}'"
         yield required(_SPEC / "emulationVersion", detail)
-    yield from _strategy(strategy)
+    yield from _validate_strategy(strategy)
 
 
 def _version(text: str) -> _Version | None:
@@ -85,8 +89,8 @@ def _version(text: str) -> _Version | None:
     return tuple(int(found[part]) for part in (1, 2, 3)), not draft, ranks
 
 
-def changed_candidate(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_candidate_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A candidate that is to be changed: it stays with its lease."""
-    yield from candidate(new)
+    yield from validate_candidate(new)
     lease_name, before = (value_at(one, "spec", "leaseName") or "" for one in (new, old))
     yield from immutable(lease_name, before, _SPEC / "leaseName")

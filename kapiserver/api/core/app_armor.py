@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kapiserver.api.core import v1
 from kapiserver.api.core.validation.common import all_containers
 from kapiserver.api.core.validation.pod_annotations import APP_ARMOR
-from kapiserver.api.core.validation.security import app_armor_profile
+from kapiserver.api.core.validation.security import validate_app_armor_profile
 from kapiserver.api.errors import Path
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import annotations_of, value_at
@@ -63,4 +63,4 @@ def _field(said: str) -> Tree | None:
     if name == said or not name:
         return None
     profile = {"type": "Localhost", "localhostProfile": name}
-    return None if any(app_armor_profile(profile, Path("spec"))) else profile
+    return None if any(validate_app_armor_profile(profile, Path("spec"))) else profile

@@ -5,11 +5,11 @@ from __future__ import annotations
 from kapiserver.api.core import pod_warnings, warnings
 from kapiserver.api.core.declarations import REPLICATION_CONTROLLER
 from kapiserver.api.core.gated_fields import drop_from_template
-from kapiserver.api.core.validation.controllers import replica_status
+from kapiserver.api.core.validation.controllers import validate_replica_status
 from kapiserver.api.core.validation.replication import (
-    changed_replication_controller,
-    lone_pod_template,
-    replication_controller,
+    validate_pod_template_object,
+    validate_replication_controller,
+    validate_replication_controller_update,
 )
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.objects import generation_of, value_at
@@ -33,7 +33,7 @@ class PodTemplateStrategy(GenerationStrategy):
         super().prepare_for_update(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(lone_pod_template(obj))
+        return list(validate_pod_template_object(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return self.validate(new)
@@ -69,10 +69,10 @@ class ReplicationControllerStrategy(TemplateStrategy):
     declarative_rules = REPLICATION_CONTROLLER
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(replication_controller(obj))
+        return list(validate_replication_controller(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_replication_controller(new, old))
+        return list(validate_replication_controller_update(new, old))
 
 
 _REPLICATION_CONTROLLER = ReplicationControllerStrategy()
@@ -81,5 +81,7 @@ STRATEGIES: dict[str, Strategy] = {
     "podtemplates": PodTemplateStrategy(),
     "replicationcontrollers": _REPLICATION_CONTROLLER,
     "replicationcontrollers/scale": _REPLICATION_CONTROLLER,
-    "replicationcontrollers/status": StatusStrategy(_REPLICATION_CONTROLLER, rule=replica_status),
+    "replicationcontrollers/status": StatusStrategy(
+        _REPLICATION_CONTROLLER, rule=validate_replica_status
+    ),
 }

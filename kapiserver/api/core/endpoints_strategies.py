@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.api.addresses import ip_warnings
 from kapiserver.api.core import v1
 from kapiserver.api.core.subsets import repacked
-from kapiserver.api.core.validation.endpoints import endpoints
+from kapiserver.api.core.validation.endpoints import validate_endpoints
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import labels_of
@@ -22,7 +22,7 @@ class EndpointsStrategy(Strategy):
     allow_create_on_update = True
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(endpoints(obj))
+        return list(validate_endpoints(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         """What lay there before, under other rules, may stay as a whole."""

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from kapiserver.api.core import warnings
-from kapiserver.api.core.validation.nodes import changed_node, kept_by_node, node
+from kapiserver.api.core.validation.nodes import (
+    validate_node,
+    validate_node_changes,
+    validate_node_update,
+)
 from kapiserver.api.errors import FieldError
 from kapiserver.api.objects import value_at
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
@@ -26,10 +30,10 @@ class NodeStrategy(SpecStrategy):
             (new.get("spec") or {}).pop("configSource", None)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(node(obj))
+        return list(validate_node(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_node(new, old))
+        return list(validate_node_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return list(warnings.node(new))
@@ -51,5 +55,5 @@ _NODE = NodeStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "nodes": _NODE,
-    "nodes/status": NodeStatusStrategy(_NODE, rule=kept_by_node),
+    "nodes/status": NodeStatusStrategy(_NODE, rule=validate_node_changes),
 }

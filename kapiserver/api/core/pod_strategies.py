@@ -9,10 +9,13 @@ from kapiserver.api.core import app_armor, pod_warnings, v1, warnings
 from kapiserver.api.core.affinity import affinity_terms
 from kapiserver.api.core.gated_fields import drop_from_spec, drop_from_status
 from kapiserver.api.core.quality_of_service import quality_of_service
-from kapiserver.api.core.validation.pod_status import changed_pod_status
-from kapiserver.api.core.validation.pod_updates import changed_ephemeral_containers, changed_pod
-from kapiserver.api.core.validation.pods import new_pod
-from kapiserver.api.core.validation.resize import resized_pod
+from kapiserver.api.core.validation.pod_status import validate_pod_status_update
+from kapiserver.api.core.validation.pod_updates import (
+    validate_ephemeral_containers_update,
+    validate_pod_update,
+)
+from kapiserver.api.core.validation.pods import validate_pod_create
+from kapiserver.api.core.validation.resize import validate_pod_resize
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import LabelSelector
@@ -64,10 +67,10 @@ class PodStrategy(SpecStrategy):
         return 1 if period < 0 else period
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(new_pod(obj))
+        return list(validate_pod_create(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_pod(new, old))
+        return list(validate_pod_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         if old is not None:  # people do not change pods by hand
@@ -156,7 +159,7 @@ class EphemeralContainersStrategy(Strategy):
         _count_change(new, old)
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_ephemeral_containers(new, old))
+        return list(validate_ephemeral_containers_update(new, old))
 
 
 class ResizeStrategy(Strategy):
@@ -177,7 +180,7 @@ class ResizeStrategy(Strategy):
         _count_change(new, old)
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(resized_pod(new, old))
+        return list(validate_pod_resize(new, old))
 
 
 _RESIZABLE = ("containers", "initContainers")
@@ -216,6 +219,8 @@ STRATEGIES: dict[str, Strategy] = {
     "pods/ephemeralcontainers": EphemeralContainersStrategy(),
     "pods/resize": ResizeStrategy(),
     "pods/status": PodStatusStrategy(
-        _POD, keeps_metadata=("deletionTimestamp", "ownerReferences"), rule=changed_pod_status
+        _POD,
+        keeps_metadata=("deletionTimestamp", "ownerReferences"),
+        rule=validate_pod_status_update,
     ),
 }

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kapiserver.api.core.validation.quotas import (
-    changed_quota_status,
-    changed_resource_quota,
-    limit_range,
-    resource_quota,
+    validate_limit_range,
+    validate_quota_status_update,
+    validate_resource_quota,
+    validate_resource_quota_update,
 )
 from kapiserver.api.errors import FieldError
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
@@ -19,10 +19,10 @@ class LimitRangeStrategy(Strategy):
     allow_create_on_update = True
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(limit_range(obj))
+        return list(validate_limit_range(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(limit_range(new))
+        return list(validate_limit_range(new))
 
 
 class ResourceQuotaStrategy(SpecStrategy):
@@ -31,10 +31,10 @@ class ResourceQuotaStrategy(SpecStrategy):
     generations = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(resource_quota(obj))
+        return list(validate_resource_quota(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_resource_quota(new, old))
+        return list(validate_resource_quota_update(new, old))
 
 
 _RESOURCE_QUOTA = ResourceQuotaStrategy()
@@ -42,5 +42,5 @@ _RESOURCE_QUOTA = ResourceQuotaStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "limitranges": LimitRangeStrategy(),
     "resourcequotas": _RESOURCE_QUOTA,
-    "resourcequotas/status": StatusStrategy(_RESOURCE_QUOTA, rule=changed_quota_status),
+    "resourcequotas/status": StatusStrategy(_RESOURCE_QUOTA, rule=validate_quota_status_update),
 }

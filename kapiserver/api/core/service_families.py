@@ -11,8 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from kapiserver.api.core import v1
-from kapiserver.api.core.validation.service_addresses import address_fields
-from kapiserver.api.core.validation.services import is_reached_from_outside, wants_health_port
+from kapiserver.api.core.validation.service_addresses import validate_cluster_ip_fields
+from kapiserver.api.core.validation.services import (
+    is_externally_accessible,
+    needs_health_check_node_port,
+)
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import name_of
@@ -82,7 +85,11 @@ def keep_allocated(new: Tree, old: Tree) -> None:
             keep(new, old, "clusterIPs")
     if new.get("type") in WITH_NODE_PORTS and old.get("type") in WITH_NODE_PORTS:
         _keep_node_ports(new, old)
-    if wants_health_port(new) and wants_health_port(old) and not new.get("healthCheckNodePort"):
+    if (
+        needs_health_check_node_port(new)
+        and needs_health_check_node_port(old)
+        and not new.get("healthCheckNodePort")
+    ):
         keep(new, old, "healthCheckNodePort")
 
 
@@ -129,9 +136,9 @@ def _has_balancer(spec: Tree) -> bool:
 
 _OF_TYPES: tuple[tuple[Callable[[Tree], bool], tuple[tuple[str, ...], ...]], ...] = (
     (_has_address, (("clusterIP", "clusterIPs"), ("ipFamilies",), ("ipFamilyPolicy",))),
-    (wants_health_port, (("healthCheckNodePort",),)),
+    (needs_health_check_node_port, (("healthCheckNodePort",),)),
     (_has_balancer, (("allocateLoadBalancerNodePorts",), ("loadBalancerClass",))),
-    (is_reached_from_outside, (("externalTrafficPolicy",),)),
+    (is_externally_accessible, (("externalTrafficPolicy",),)),
 )
 """Fields that services of some types alone have; those of one group go together."""
 
@@ -144,7 +151,7 @@ def settle_families(obj: Tree, old: Tree | None, families: Families) -> None:
         return
     if not spec.get("ipFamilyPolicy"):
         spec["ipFamilyPolicy"] = _policy(spec, before)
-    _refuse(obj, list(address_fields(spec, before)))
+    _refuse(obj, list(validate_cluster_ip_fields(spec, before)))
     errors = list(_reduced(spec, before)) if old is not None else []
     errors.extend(_too_many_for_policy(spec))
     errors.extend(_inferred(spec, families.names))

@@ -13,9 +13,9 @@ from kapiserver.api.core.service_families import (
     keep_allocated,
 )
 from kapiserver.api.core.validation.services import (
-    changed_service,
-    changed_service_status,
-    new_service,
+    validate_service,
+    validate_service_status_update,
+    validate_service_update,
 )
 from kapiserver.api.errors import FieldError
 from kapiserver.api.key_order import reorder_keys
@@ -51,10 +51,10 @@ class ServiceStrategy(SpecStrategy):
             reorder_keys(new["status"], v1.ServiceStatus)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(new_service(obj))
+        return list(validate_service(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_service(new, old))
+        return list(validate_service_update(new, old))
 
     def complete(self, obj: Tree) -> None:
         """Servers before 1.20 knew one address, and stored no family."""
@@ -76,5 +76,5 @@ _SERVICE = ServiceStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "services": _SERVICE,
-    "services/status": StatusStrategy(_SERVICE, rule=changed_service_status),
+    "services/status": StatusStrategy(_SERVICE, rule=validate_service_status_update),
 }

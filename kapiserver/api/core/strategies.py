@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from kapiserver.api import names
 from kapiserver.api.core import v1, warnings
 from kapiserver.api.core.validation.cluster import (
-    changed_namespace_status,
-    event,
-    finalized_namespace,
-    namespace,
+    validate_event,
+    validate_namespace,
+    validate_namespace_finalize_update,
+    validate_namespace_status_update,
 )
 from kapiserver.api.core.validation.data import (
-    changed_config_map,
-    changed_secret,
-    config_map,
-    secret,
+    validate_config_map,
+    validate_config_map_update,
+    validate_secret,
+    validate_secret_update,
 )
 from kapiserver.api.errors import FieldError
 from kapiserver.api.key_order import reorder_keys
@@ -36,10 +36,10 @@ class ConfigMapStrategy(Strategy):
     """Plain data."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(config_map(obj))
+        return list(validate_config_map(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_config_map(new, old))
+        return list(validate_config_map_update(new, old))
 
 
 class SecretStrategy(Strategy):
@@ -51,10 +51,10 @@ class SecretStrategy(Strategy):
             reorder_keys(new, v1.Secret)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(secret(obj))
+        return list(validate_secret(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_secret(new, old))
+        return list(validate_secret_update(new, old))
 
 
 class EventStrategy(Strategy):
@@ -69,10 +69,10 @@ class EventStrategy(Strategy):
         return any_finalizers(finalizers)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(event(obj))
+        return list(validate_event(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(event(new))
+        return list(validate_event(new))
 
 
 class ServiceAccountStrategy(Strategy):
@@ -124,7 +124,7 @@ class NamespaceStrategy(SpecStrategy):
         return [*(value_at(obj, "spec", "finalizers") or ()), *finalizers_of(obj)]
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(namespace(obj))
+        return list(validate_namespace(obj))
 
 
 _NAMESPACE = NamespaceStrategy()
@@ -133,8 +133,10 @@ STRATEGIES: dict[str, Strategy] = {
     "configmaps": ConfigMapStrategy(),
     "events": EventStrategy(),
     "namespaces": _NAMESPACE,
-    "namespaces/finalize": StatusStrategy(_NAMESPACE, keeps=("status",), rule=finalized_namespace),
-    "namespaces/status": StatusStrategy(_NAMESPACE, rule=changed_namespace_status),
+    "namespaces/finalize": StatusStrategy(
+        _NAMESPACE, keeps=("status",), rule=validate_namespace_finalize_update
+    ),
+    "namespaces/status": StatusStrategy(_NAMESPACE, rule=validate_namespace_status_update),
     "secrets": SecretStrategy(),
     "serviceaccounts": ServiceAccountStrategy(),
 }

@@ -5,10 +5,14 @@ from __future__ import annotations
 import copy
 
 from kapiserver.api.core import v1, volume_warnings
-from kapiserver.api.core.validation.claims import changed_claim, changed_claim_status, claim
+from kapiserver.api.core.validation.claims import (
+    validate_claim,
+    validate_claim_status_update,
+    validate_claim_update,
+)
 from kapiserver.api.core.validation.persistent_volumes import (
-    changed_persistent_volume,
-    persistent_volume,
+    validate_persistent_volume,
+    validate_persistent_volume_update,
 )
 from kapiserver.api.errors import FieldError
 from kapiserver.api.key_order import reorder_keys
@@ -31,10 +35,10 @@ class PersistentVolumeStrategy(SpecStrategy):
             obj["status"]["lastPhaseTransitionTime"] = made
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(persistent_volume(obj))
+        return list(validate_persistent_volume(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_persistent_volume(new, old))
+        return list(validate_persistent_volume_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return list(volume_warnings.persistent_volume(new))
@@ -55,10 +59,10 @@ class PersistentVolumeClaimStrategy(SpecStrategy):
         _settle_sources(new.get("spec") or {}, old.get("spec") or {})
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(claim(obj))
+        return list(validate_claim(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_claim(new, old))
+        return list(validate_claim_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return list(volume_warnings.persistent_volume_claim(new))
@@ -100,7 +104,7 @@ _PERSISTENT_VOLUME_CLAIM = PersistentVolumeClaimStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "persistentvolumeclaims": _PERSISTENT_VOLUME_CLAIM,
     "persistentvolumeclaims/status": StatusStrategy(
-        _PERSISTENT_VOLUME_CLAIM, off=("healthStatus",), rule=changed_claim_status
+        _PERSISTENT_VOLUME_CLAIM, off=("healthStatus",), rule=validate_claim_status_update
     ),
     "persistentvolumes": _PERSISTENT_VOLUME,
     "persistentvolumes/status": StatusStrategy(_PERSISTENT_VOLUME),

@@ -6,7 +6,10 @@ from kapiserver.api import names
 from kapiserver.api.addresses import ip_warnings
 from kapiserver.api.discovery import v1
 from kapiserver.api.discovery.declarations import ENDPOINT_SLICE
-from kapiserver.api.discovery.validation import changed_endpoint_slice, endpoint_slice
+from kapiserver.api.discovery.validation import (
+    validate_endpoint_slice,
+    validate_endpoint_slice_update,
+)
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import generation_of, labels_of, metadata_of
@@ -45,10 +48,10 @@ class EndpointSliceStrategy(Strategy):
             reorder_keys(endpoint, v1.Endpoint)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(endpoint_slice(obj))
+        return list(validate_endpoint_slice(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_endpoint_slice(new, old))
+        return list(validate_endpoint_slice_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         found = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import addresses, names
-from kapiserver.api.core.validation.common import PROTOCOLS, checked, chosen
+from kapiserver.api.core.validation.common import PROTOCOLS, validate_enum, validate_format
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -28,24 +28,24 @@ _TOPOLOGY_MAX = 16
 _HINTS_MAX = 8
 
 
-def endpoint_slice(obj: Tree, before: Tree | None = None) -> Iterator[FieldError]:
+def validate_endpoint_slice(obj: Tree, before: Tree | None = None) -> Iterator[FieldError]:
     """A slice; endpoints that all were there before, under other rules, may stay."""
     type_, endpoints = obj.get("addressType") or "", obj.get("endpoints") or []
-    yield from chosen(type_, TYPES, Path("addressType"))
+    yield from validate_enum(type_, TYPES, Path("addressType"))
     if before is None or endpoints != (before.get("endpoints") or []):
-        yield from _endpoints(endpoints, Path("endpoints"), type_)
-    yield from _ports(obj.get("ports") or (), Path("ports"))
+        yield from _validate_endpoints(endpoints, Path("endpoints"), type_)
+    yield from _validate_ports(obj.get("ports") or (), Path("ports"))
 
 
-def _endpoints(endpoints: Sequence[Tree], path: Path, type_: str) -> Iterator[FieldError]:
+def _validate_endpoints(endpoints: Sequence[Tree], path: Path, type_: str) -> Iterator[FieldError]:
     if len(endpoints) > _ENDPOINTS_MAX:
         yield too_many(path, len(endpoints), _ENDPOINTS_MAX)
         return
     for index, endpoint in enumerate(endpoints):
-        yield from _endpoint(endpoint, path[index], type_)
+        yield from _validate_endpoint(endpoint, path[index], type_)
 
 
-def _endpoint(endpoint: Tree, path: Path, type_: str) -> Iterator[FieldError]:
+def _validate_endpoint(endpoint: Tree, path: Path, type_: str) -> Iterator[FieldError]:
     found, at = endpoint.get("addresses") or (), path / "addresses"
     if not found:
         yield required(at, "must contain at least 1 address")
@@ -53,38 +53,38 @@ def _endpoint(endpoint: Tree, path: Path, type_: str) -> Iterator[FieldError]:
         yield too_many(at, len(found), ADDRESSES_MAX)
     for index, address in enumerate(found):
         if type_ == "FQDN":
-            yield from _domain(address, at[index])
+            yield from _validate_domain(address, at[index])
         elif type_ in _VERSIONS:
-            yield from _address(address, at[index], type_)
+            yield from _validate_address(address, at[index], type_)
     node, topology = endpoint.get("nodeName"), endpoint.get("deprecatedTopology") or {}
     if node is not None:
-        yield from checked(names.dns1123_subdomain, node, path / "nodeName")
+        yield from validate_format(names.dns1123_subdomain, node, path / "nodeName")
     if len(topology) > _TOPOLOGY_MAX:
         yield too_many(path / "deprecatedTopology", len(topology), _TOPOLOGY_MAX)
     yield from validate_labels(topology, path / "deprecatedTopology")
     if endpoint.get("hostname") is not None:
-        yield from checked(names.dns1123_label, endpoint["hostname"], path / "hostname")
+        yield from validate_format(names.dns1123_label, endpoint["hostname"], path / "hostname")
     for name, check in _HINTS:
         hints = (endpoint.get("hints") or {}).get(name) or ()
         if len(hints) > _HINTS_MAX:
             yield too_many(path / "hints" / name, len(hints), _HINTS_MAX)
             return
-        yield from _hints(hints, path / "hints" / name, check)
+        yield from _validate_hints(hints, path / "hints" / name, check)
 
 
 _HINTS = (("forZones", names.label_value), ("forNodes", names.dns1123_subdomain))
 
 
-def _address(text: str, path: Path, type_: str) -> Iterator[FieldError]:
-    wrong = list(checked(addresses.ip, text, path))
+def _validate_address(text: str, path: Path, type_: str) -> Iterator[FieldError]:
+    wrong = list(validate_format(addresses.ip, text, path))
     yield from wrong
     if not wrong:
         if addresses.family_of(text) != _VERSIONS[type_]:
             yield invalid(path, text, f"must be an {type_} address")
-        yield from checked(addresses.ordinary_ip, text, path)
+        yield from validate_format(addresses.ordinary_ip, text, path)
 
 
-def _domain(text: str, path: Path) -> Iterator[FieldError]:
+def _validate_domain(text: str, path: Path) -> Iterator[FieldError]:
     name = text.removesuffix(".")
     if not text:
         yield required(path)
@@ -103,17 +103,17 @@ def _domain(text: str, path: Path) -> Iterator[FieldError]:
                 return
 
 
-def _hints(hints: Sequence[Tree], path: Path, check: names.Check) -> Iterator[FieldError]:
+def _validate_hints(hints: Sequence[Tree], path: Path, check: names.Check) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, hint in enumerate(hints):
         name, at = hint.get("name") or "", path[index] / "name"
         if name in seen:
             yield duplicate(at, name)
         seen.add(name)
-        yield from checked(check, name, at)
+        yield from validate_format(check, name, at)
 
 
-def _ports(ports: Sequence[Tree], path: Path) -> Iterator[FieldError]:
+def _validate_ports(ports: Sequence[Tree], path: Path) -> Iterator[FieldError]:
     if len(ports) > _PORTS_MAX:
         yield too_many(path, len(ports), _PORTS_MAX)
         return
@@ -121,7 +121,7 @@ def _ports(ports: Sequence[Tree], path: Path) -> Iterator[FieldError]:
     for index, port in enumerate(ports):
         at, name, protocol = path[index], port.get("name") or "", port.get("protocol")
         if name:
-            yield from checked(names.dns1123_label, name, at / "name")
+            yield from validate_format(names.dns1123_label, name, at / "name")
         if name in seen:
             yield duplicate(at / "name", name)
         seen.add(name)
@@ -130,11 +130,13 @@ def _ports(ports: Sequence[Tree], path: Path) -> Iterator[FieldError]:
         elif protocol not in PROTOCOLS:
             yield not_supported(at / "protocol", protocol, PROTOCOLS)
         if port.get("appProtocol") is not None:
-            yield from checked(names.qualified_name, port["appProtocol"], at / "appProtocol")
+            yield from validate_format(
+                names.qualified_name, port["appProtocol"], at / "appProtocol"
+            )
 
 
-def changed_endpoint_slice(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_endpoint_slice_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed slice: its addresses stay of their type."""
-    yield from endpoint_slice(new, old)
+    yield from validate_endpoint_slice(new, old)
     type_, before = new.get("addressType") or "", old.get("addressType") or ""
     yield from immutable(type_, before, Path("addressType"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kapiserver.api import names
 from kapiserver.api.core.strategies import EventStrategy
 from kapiserver.api.errors import FieldError
-from kapiserver.api.events.validation import changed_event, new_event
+from kapiserver.api.events.validation import validate_event_update, validate_new_event
 from kapiserver.api.metadata import standard_finalizers
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
@@ -23,10 +23,10 @@ class NewEventStrategy(EventStrategy):
         return standard_finalizers(finalizers)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(new_event(obj))
+        return list(validate_new_event(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_event(new, old))
+        return list(validate_event_update(new, old))
 
 
 STRATEGIES: dict[str, Strategy] = {"events": NewEventStrategy()}

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kapiserver.api.core.v1 import Event
-from kapiserver.api.core.validation.cluster import event
-from kapiserver.api.core.validation.difference import as_go
+from kapiserver.api.core.validation.cluster import validate_event
+from kapiserver.api.core.validation.difference import as_go_struct
 from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.metadata import IMMUTABLE
 from kapiserver.api.types import Tree
@@ -36,10 +36,10 @@ _FIXED = (
 """What does not change, and how the inner struct of Go calls it."""
 
 
-def new_event(obj: Tree) -> Iterator[FieldError]:
+def validate_new_event(obj: Tree) -> Iterator[FieldError]:
     """An event that begins."""
-    yield from event(obj, _REPORTER)
-    yield from _series(obj)
+    yield from validate_event(obj, _REPORTER)
+    yield from _validate_series(obj)
     if not obj.get("eventTime"):
         yield required(Path("eventTime"))
     if obj.get("type") not in ("Normal", "Warning"):
@@ -49,11 +49,11 @@ def new_event(obj: Tree) -> Iterator[FieldError]:
             yield invalid(Path(name), "", "needs to be unset")
 
 
-def changed_event(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_event_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """An event that came again: nothing but its series changes."""
-    yield from event(new, _REPORTER)
+    yield from validate_event(new, _REPORTER)
     if new.get("series") != old.get("series"):
-        yield from _series(new)
+        yield from _validate_series(new)
     wanted, kept = _shown(new), _shown(old)
     for name, inner in _FIXED:
         if wanted[inner] != kept[inner]:
@@ -61,11 +61,11 @@ def changed_event(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 
 def _shown(obj: Tree) -> dict[str, Any]:
-    found = as_go(obj, Event)
+    found = as_go_struct(obj, Event)
     return {**found, "ReportingController": found["ReportingComponent"]}
 
 
-def _series(obj: Tree) -> Iterator[FieldError]:
+def _validate_series(obj: Tree) -> Iterator[FieldError]:
     series = obj.get("series")
     if series is None:
         return

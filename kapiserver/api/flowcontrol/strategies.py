@@ -5,9 +5,9 @@ from __future__ import annotations
 from kapiserver.api.errors import FieldError
 from kapiserver.api.flowcontrol.declarations import PRIORITY_LEVEL
 from kapiserver.api.flowcontrol.validation import (
-    changed_conditions,
-    flow_schema,
-    priority_level,
+    validate_conditions_update,
+    validate_flow_schema,
+    validate_priority_level,
 )
 from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
@@ -17,10 +17,10 @@ class FlowSchemaStrategy(SpecStrategy):
     """The mandatory schemas stay as they are."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(flow_schema(obj))
+        return list(validate_flow_schema(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(flow_schema(new))
+        return list(validate_flow_schema(new))
 
 
 class PriorityLevelStrategy(SpecStrategy):
@@ -29,10 +29,10 @@ class PriorityLevelStrategy(SpecStrategy):
     declarative_rules = PRIORITY_LEVEL
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(priority_level(obj))
+        return list(validate_priority_level(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(priority_level(new))
+        return list(validate_priority_level(new))
 
 
 _SCHEMA = FlowSchemaStrategy()
@@ -41,10 +41,10 @@ _LEVEL = PriorityLevelStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "flowschemas": _SCHEMA,
     "flowschemas/status": StatusStrategy(
-        _SCHEMA, keeps_metadata=STATUS_METADATA, rule=changed_conditions
+        _SCHEMA, keeps_metadata=STATUS_METADATA, rule=validate_conditions_update
     ),
     "prioritylevelconfigurations": _LEVEL,
     "prioritylevelconfigurations/status": StatusStrategy(
-        _LEVEL, keeps_metadata=STATUS_METADATA, rule=changed_conditions
+        _LEVEL, keeps_metadata=STATUS_METADATA, rule=validate_conditions_update
     ),
 }

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked, chosen, needed
+from kapiserver.api.core.validation.common import validate_enum, validate_format, validate_required
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, not_supported
 from kapiserver.api.errors import required as missing
 from kapiserver.api.flowcontrol.defaults import MANDATORY_FLOW_SCHEMAS, MANDATORY_PRIORITY_LEVELS
@@ -28,10 +28,10 @@ _SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user
 _NAMESPACE = "each member of this list must be '*' or a DNS-1123 label; "
 
 
-def flow_schema(obj: Tree) -> Iterator[FieldError]:
+def validate_flow_schema(obj: Tree) -> Iterator[FieldError]:
     """A schema, new or changed."""
     name, spec = name_of(obj), obj.get("spec") or {}
-    yield from _precedence(name, spec.get("matchingPrecedence") or 0)
+    yield from _validate_precedence(name, spec.get("matchingPrecedence") or 0)
     method = spec.get("distinguisherMethod")
     if method is not None and method.get("type") not in _METHODS:
         # The field as Go spells it: the inner type has no names of its own.
@@ -40,17 +40,17 @@ def flow_schema(obj: Tree) -> Iterator[FieldError]:
     level = value_at(spec, "priorityLevelConfiguration", "name") or ""
     at = _SPEC / "priorityLevelConfiguration" / "name"
     if level:
-        yield from checked(names.dns1123_subdomain, level, at)
+        yield from validate_format(names.dns1123_subdomain, level, at)
     else:
         yield missing(at, "must reference a priority level")
     for index, rule in enumerate(spec.get("rules") or ()):
-        yield from _rule(rule, (_SPEC / "rules")[index])
+        yield from _validate_rule(rule, (_SPEC / "rules")[index])
     fixed = MANDATORY_FLOW_SCHEMAS.get(name)
     if fixed is not None and spec != fixed:
         yield invalid(_SPEC, spec, f"spec of '{name}' must equal the fixed value")
 
 
-def _precedence(name: str, precedence: int) -> Iterator[FieldError]:
+def _validate_precedence(name: str, precedence: int) -> Iterator[FieldError]:
     at = _SPEC / "matchingPrecedence"
     if precedence <= 0:
         yield invalid(at, precedence, "must be a positive value")
@@ -61,21 +61,21 @@ def _precedence(name: str, precedence: int) -> Iterator[FieldError]:
         yield invalid(at, precedence, detail)
 
 
-def _rule(rule: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
     if not rule.get("subjects"):
         yield missing(path / "subjects", "subjects must contain at least one value")
     for index, subject in enumerate(rule.get("subjects") or ()):
-        yield from _subject(subject, (path / "subjects")[index])
+        yield from _validate_subject(subject, (path / "subjects")[index])
     if not rule.get("resourceRules") and not rule.get("nonResourceRules"):
         detail = "at least one of resourceRules and nonResourceRules has to be non-empty"
         yield missing(path, detail)
     for index, one in enumerate(rule.get("resourceRules") or ()):
-        yield from _resource_rule(one, (path / "resourceRules")[index])
+        yield from _validate_resource_rule(one, (path / "resourceRules")[index])
     for index, one in enumerate(rule.get("nonResourceRules") or ()):
-        yield from _path_rule(one, (path / "nonResourceRules")[index])
+        yield from _validate_path_rule(one, (path / "nonResourceRules")[index])
 
 
-def _subject(subject: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_subject(subject: Tree, path: Path) -> Iterator[FieldError]:
     kind = subject.get("kind") or ""
     if kind not in _SUBJECTS:
         yield not_supported(path / "kind", kind, tuple(_SUBJECTS))
@@ -85,9 +85,9 @@ def _subject(subject: Tree, path: Path) -> Iterator[FieldError]:
     if found is None:
         yield missing(path / wanted, f"{wanted} is required when subject kind is '{kind}'")
     else:
-        yield from needed(found, "name", path / wanted)
+        yield from validate_required(found, "name", path / wanted)
         if kind == "ServiceAccount":
-            yield from _account(found, path / wanted)
+            yield from _validate_account(found, path / wanted)
     for other, field in sorted(_SUBJECTS.items(), key=lambda item: _FORBIDDEN.index(item[1])):
         if other != kind and subject.get(field) is not None:
             detail = f"{field} is forbidden when subject kind is not '{other}'"
@@ -97,17 +97,17 @@ def _subject(subject: Tree, path: Path) -> Iterator[FieldError]:
 _FORBIDDEN = ("serviceAccount", "user", "group")
 
 
-def _account(account: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_account(account: Tree, path: Path) -> Iterator[FieldError]:
     name, namespace = account.get("name") or "", account.get("namespace") or ""
     if name and name != "*":
-        yield from checked(names.dns1123_subdomain, name, path / "name")
+        yield from validate_format(names.dns1123_subdomain, name, path / "name")
     if namespace:
-        yield from checked(names.dns1123_label, namespace, path / "namespace")
+        yield from validate_format(names.dns1123_label, namespace, path / "namespace")
     else:
         yield missing(path / "namespace", "must specify namespace for service account")
 
 
-def _verbs(verbs: Sequence[str], path: Path) -> Iterator[FieldError]:
+def _validate_verbs(verbs: Sequence[str], path: Path) -> Iterator[FieldError]:
     if not verbs:
         yield missing(path, "verbs must contain at least one value")
     elif "*" in verbs:
@@ -122,8 +122,8 @@ def _alone(values: Sequence[str], what: str, path: Path) -> Iterator[FieldError]
         yield invalid(path, list(values), detail)
 
 
-def _resource_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
-    yield from _verbs(rule.get("verbs") or (), path / "verbs")
+def _validate_resource_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
+    yield from _validate_verbs(rule.get("verbs") or (), path / "verbs")
     for name, what, one in (
         ("apiGroups", "api groups", "api group"),
         ("resources", "resources", "resource"),
@@ -143,8 +143,8 @@ def _resource_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
                 yield invalid(at[index], namespace, f"{_NAMESPACE}{message}")
 
 
-def _path_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
-    yield from _verbs(rule.get("verbs") or (), path / "verbs")
+def _validate_path_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
+    yield from _validate_verbs(rule.get("verbs") or (), path / "verbs")
     urls, at = rule.get("nonResourceURLs") or (), path / "nonResourceURLs"
     if not urls:
         yield missing(at, "nonResourceURLs must contain at least one value")
@@ -171,7 +171,7 @@ def _wrong_with_url(url: str) -> str:
     return ""
 
 
-def changed_conditions(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_conditions_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What is known of a schema or a level."""
     seen: set[str] = set()
     for index, one in enumerate(value_at(new, "status", "conditions") or ()):
@@ -186,7 +186,7 @@ def changed_conditions(new: Tree, _: Tree) -> Iterator[FieldError]:
 # Levels.
 
 
-def priority_level(obj: Tree) -> Iterator[FieldError]:
+def validate_priority_level(obj: Tree) -> Iterator[FieldError]:
     """A level, new or changed."""
     name, spec = name_of(obj), obj.get("spec") or {}
     type_ = spec.get("type") or ""
@@ -198,16 +198,16 @@ def priority_level(obj: Tree) -> Iterator[FieldError]:
         if limited is not None:
             yield forbidden(_SPEC / "limited", "must be nil if the type is not Limited")
         if exempt is not None:
-            yield from _shares(exempt, _SPEC / "exempt")
+            yield from _validate_shares(exempt, _SPEC / "exempt")
     elif type_ == "Limited":
         if exempt is not None:
             yield forbidden(_SPEC / "exempt", "must be nil if the type is Limited")
         if limited is None:
             yield missing(_SPEC / "limited", "must not be empty when type is Limited")
         else:
-            yield from _limited(limited, _SPEC / "limited")
+            yield from _validate_limited(limited, _SPEC / "limited")
     else:
-        yield from chosen(type_, ("Exempt", "Limited"), _SPEC / "type")
+        yield from validate_enum(type_, ("Exempt", "Limited"), _SPEC / "type")
     yield from _fixed_level(name, spec)
 
 
@@ -223,7 +223,7 @@ def _fixed_level(name: str, spec: Tree) -> Iterator[FieldError]:
         yield invalid(_SPEC, spec, f"spec of '{name}' must equal the fixed value")
 
 
-def _shares(level: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_shares(level: Tree, path: Path) -> Iterator[FieldError]:
     shares, lent = level.get("nominalConcurrencyShares") or 0, level.get("lendablePercent") or 0
     if shares < 0:
         yield invalid(path / "nominalConcurrencyShares", shares, "must be a non-negative integer")
@@ -231,8 +231,8 @@ def _shares(level: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "lendablePercent", lent, names.inclusive_range(0, 100))
 
 
-def _limited(level: Tree, path: Path) -> Iterator[FieldError]:
-    yield from _shares(level, path)
+def _validate_limited(level: Tree, path: Path) -> Iterator[FieldError]:
+    yield from _validate_shares(level, path)
     borrowed = level.get("borrowingLimitPercent")
     if borrowed is not None and borrowed < 0:
         detail = "if specified, must be a non-negative integer"
@@ -249,12 +249,12 @@ def _limited(level: Tree, path: Path) -> Iterator[FieldError]:
                 detail = "must not be empty if limited.limitResponse.type is Limited"
                 yield missing(at / "queuing", detail)
             else:
-                yield from _queuing(queuing, at / "queuing")
+                yield from _validate_queuing(queuing, at / "queuing")
         case other:
-            yield from chosen(other, ("Queue", "Reject"), at / "type")
+            yield from validate_enum(other, ("Queue", "Reject"), at / "type")
 
 
-def _queuing(queuing: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_queuing(queuing: Tree, path: Path) -> Iterator[FieldError]:
     length, queues, hand = (
         queuing.get(name) or 0 for name in ("queueLengthLimit", "queues", "handSize")
     )

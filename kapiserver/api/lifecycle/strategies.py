@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from kapiserver.api.lifecycle.declarations import EVICTION, EVICTION_REQUEST
-from kapiserver.api.lifecycle.validation import changed_eviction_status, changed_request_status
+from kapiserver.api.lifecycle.validation import (
+    validate_eviction_status_update,
+    validate_request_status_update,
+)
 from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
 
 
@@ -27,10 +30,10 @@ _REQUEST = EvictionRequestStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "evictionrequests": _REQUEST,
     "evictionrequests/status": StatusStrategy(
-        _REQUEST, keeps_metadata=STATUS_METADATA, rule=changed_request_status
+        _REQUEST, keeps_metadata=STATUS_METADATA, rule=validate_request_status_update
     ),
     "evictions": _EVICTION,
     "evictions/status": StatusStrategy(
-        _EVICTION, keeps_metadata=STATUS_METADATA, rule=changed_eviction_status
+        _EVICTION, keeps_metadata=STATUS_METADATA, rule=validate_eviction_status_update
     ),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api.core.validation.conditions import conditions
+from kapiserver.api.core.validation.conditions import validate_conditions
 from kapiserver.api.errors import FieldError, Path, invalid
 from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
@@ -17,14 +17,14 @@ _STATUS = Path("status")
 _FINAL = ("TargetEvicted", "Failed")
 
 
-def changed_request_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_request_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What is known of a request."""
-    yield from conditions(value_at(new, "status", "conditions"), _STATUS / "conditions")
+    yield from validate_conditions(value_at(new, "status", "conditions"), _STATUS / "conditions")
 
 
-def changed_eviction_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_eviction_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Who asked, who answers: nobody is forgotten, and an end is an end."""
-    yield from changed_request_status(new, old)
+    yield from validate_request_status_update(new, old)
     found = value_at(new, "status", "conditions") or []
     for one in value_at(old, "status", "conditions") or ():
         ended = one.get("type") in _FINAL and one.get("status") == "True"

@@ -7,21 +7,21 @@ from kapiserver.api.errors import FieldError
 from kapiserver.api.networking import warnings
 from kapiserver.api.networking.declarations import INGRESS_CLASS, IP_ADDRESS, NETWORK_POLICY
 from kapiserver.api.networking.validation.allocations import (
-    changed_ip_address,
-    changed_service_cidr,
-    ip_address,
-    service_cidr,
+    validate_ip_address,
+    validate_ip_address_update,
+    validate_service_cidr,
+    validate_service_cidr_update,
 )
 from kapiserver.api.networking.validation.ingresses import (
-    changed_ingress,
-    changed_ingress_class,
-    changed_ingress_status,
-    ingress,
-    ingress_class,
+    validate_ingress,
+    validate_ingress_class,
+    validate_ingress_class_update,
+    validate_ingress_status_update,
+    validate_ingress_update,
 )
 from kapiserver.api.networking.validation.policies import (
-    changed_network_policy,
-    network_policy,
+    validate_network_policy,
+    validate_network_policy_update,
 )
 from kapiserver.api.strategy import (
     STATUS_METADATA,
@@ -39,10 +39,10 @@ class IngressStrategy(SpecStrategy):
     empty_status = {"loadBalancer": {}}
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(ingress(obj))
+        return list(validate_ingress(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_ingress(new, old))
+        return list(validate_ingress_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return list(warnings.ingress(new)) if old is None else []
@@ -61,10 +61,10 @@ class IngressClassStrategy(GenerationStrategy):
     declarative_rules = INGRESS_CLASS
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(ingress_class(obj))
+        return list(validate_ingress_class(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_ingress_class(new, old))
+        return list(validate_ingress_class_update(new, old))
 
 
 class NetworkPolicyStrategy(GenerationStrategy):
@@ -73,10 +73,10 @@ class NetworkPolicyStrategy(GenerationStrategy):
     declarative_rules = NETWORK_POLICY
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(network_policy(obj))
+        return list(validate_network_policy(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_network_policy(new, old))
+        return list(validate_network_policy_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return list(warnings.network_policy(new))
@@ -91,20 +91,20 @@ class IPAddressStrategy(Strategy):
         return addresses.canonical_ip(name)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(ip_address(obj))
+        return list(validate_ip_address(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_ip_address(new, old))
+        return list(validate_ip_address_update(new, old))
 
 
 class ServiceCIDRStrategy(Strategy):
     """A range; its status is whoever's writes it."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(service_cidr(obj))
+        return list(validate_service_cidr(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_service_cidr(new, old))
+        return list(validate_service_cidr_update(new, old))
 
 
 _INGRESS = IngressStrategy()
@@ -113,7 +113,7 @@ _SERVICE_CIDR = ServiceCIDRStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "ingressclasses": IngressClassStrategy(),
     "ingresses": _INGRESS,
-    "ingresses/status": IngressStatusStrategy(_INGRESS, rule=changed_ingress_status),
+    "ingresses/status": IngressStatusStrategy(_INGRESS, rule=validate_ingress_status_update),
     "ipaddresses": IPAddressStrategy(),
     "networkpolicies": NetworkPolicyStrategy(),
     "servicecidrs": _SERVICE_CIDR,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.api.core.warnings import OLD_NODE_LABELS
 from kapiserver.api.errors import FieldError
 from kapiserver.api.node.declarations import RUNTIME_CLASS
-from kapiserver.api.node.validation import runtime_class
+from kapiserver.api.node.validation import validate_runtime_class
 from kapiserver.api.objects import value_at
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
@@ -19,7 +19,7 @@ class RuntimeClassStrategy(Strategy):
     declarative_rules = RUNTIME_CLASS
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(runtime_class(obj))
+        return list(validate_runtime_class(obj))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         labels = value_at(new, "scheduling", "nodeSelector") or ()

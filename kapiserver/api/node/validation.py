@@ -7,23 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api.core.validation.resources import requirements
-from kapiserver.api.core.validation.scheduling import tolerations
+from kapiserver.api.core.validation.resources import validate_resource_requirements
+from kapiserver.api.core.validation.scheduling import validate_tolerations
 from kapiserver.api.errors import FieldError, Path, duplicate
 from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.types import Tree
 
 
-def runtime_class(obj: Tree) -> Iterator[FieldError]:
+def validate_runtime_class(obj: Tree) -> Iterator[FieldError]:
     """A new runtime; its type declares the rules for its handler."""
     if obj.get("overhead") is not None:
-        yield from requirements({"limits": obj["overhead"].get("podFixed")}, Path("overhead"))
+        yield from validate_resource_requirements(
+            {"limits": obj["overhead"].get("podFixed")}, Path("overhead")
+        )
     scheduling, path = obj.get("scheduling"), Path("scheduling")
     if scheduling is None:
         return
     yield from validate_labels(scheduling.get("nodeSelector"), path / "nodeSelector")
     borne, at = scheduling.get("tolerations") or [], path / "tolerations"
-    yield from tolerations(borne, at)
+    yield from validate_tolerations(borne, at)
     seen: set[tuple[str, ...]] = set()
     for index, one in enumerate(borne):
         key = tuple(one.get(name) or "" for name in ("key", "operator", "value", "effect"))

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from kapiserver.api import names
 from kapiserver.api.errors import FieldError
 from kapiserver.api.metadata import any_finalizers
-from kapiserver.api.policy.validation import changed_budget_status, pod_disruption_budget
+from kapiserver.api.policy.validation import (
+    validate_budget_status_update,
+    validate_pod_disruption_budget,
+)
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
@@ -30,15 +33,15 @@ class PodDisruptionBudgetStrategy(SpecStrategy):
         return any_finalizers(finalizers)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(pod_disruption_budget(obj))
+        return list(validate_pod_disruption_budget(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(pod_disruption_budget(new, old))
+        return list(validate_pod_disruption_budget(new, old))
 
 
 _BUDGET = PodDisruptionBudgetStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "poddisruptionbudgets": _BUDGET,
-    "poddisruptionbudgets/status": StatusStrategy(_BUDGET, rule=changed_budget_status),
+    "poddisruptionbudgets/status": StatusStrategy(_BUDGET, rule=validate_budget_status_update),
 }

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api.core.validation.conditions import conditions
-from kapiserver.api.core.validation.controllers import at_most_whole, counts, int_or_percent
+from kapiserver.api.core.validation.conditions import validate_conditions
+from kapiserver.api.core.validation.controllers import (
+    validate_int_or_percent,
+    validate_nonnegative_counts,
+    validate_percent_at_most_100,
+)
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported
 from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.objects import value_at
@@ -17,7 +21,7 @@ _EVICTION = ("AlwaysAllow", "IfHealthyBudget")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
-def pod_disruption_budget(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
+def validate_pod_disruption_budget(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
     """A budget, new or in the place of an old one."""
     spec, before = obj.get("spec") or {}, value_at(old or {}, "spec", "selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
@@ -32,15 +36,15 @@ def pod_disruption_budget(obj: Tree, old: Tree | None = None) -> Iterator[FieldE
         yield invalid(_SPEC, shown, "minAvailable and maxUnavailable cannot be both set")
     for name in _AMOUNTS:
         if spec.get(name) is not None:
-            yield from int_or_percent(spec[name], _SPEC / name)
-            yield from at_most_whole(spec[name], _SPEC / name)
+            yield from validate_int_or_percent(spec[name], _SPEC / name)
+            yield from validate_percent_at_most_100(spec[name], _SPEC / name)
     yield from validate_label_selector(spec.get("selector"), _SPEC / "selector", before=before)
     if policy is not None and policy not in _EVICTION:
         yield not_supported(_SPEC / "unhealthyPodEvictionPolicy", policy, _EVICTION)
 
 
-def changed_budget_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_budget_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What the controller reports."""
     status = new.get("status") or {}
-    yield from conditions(status.get("conditions"), Path("status") / "conditions")
-    yield from counts(status, _COUNTS)
+    yield from validate_conditions(status.get("conditions"), Path("status") / "conditions")
+    yield from validate_nonnegative_counts(status, _COUNTS)

@@ -6,11 +6,11 @@ from kapiserver.api import names
 from kapiserver.api.errors import FieldError
 from kapiserver.api.rbac.declarations import BINDING, ROLE
 from kapiserver.api.rbac.validation import (
-    cluster_role,
-    cluster_role_binding,
     kept_role,
-    role,
-    role_binding,
+    validate_cluster_role,
+    validate_cluster_role_binding,
+    validate_role,
+    validate_role_binding,
 )
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
@@ -31,10 +31,10 @@ class RoleStrategy(_PolicyStrategy):
     declarative_rules = ROLE
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(role(obj))
+        return list(validate_role(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(role(new))
+        return list(validate_role(new))
 
 
 class ClusterRoleStrategy(_PolicyStrategy):
@@ -43,10 +43,10 @@ class ClusterRoleStrategy(_PolicyStrategy):
     declarative_rules = ROLE
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(cluster_role(obj))
+        return list(validate_cluster_role(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(cluster_role(new))
+        return list(validate_cluster_role(new))
 
 
 class RoleBindingStrategy(_PolicyStrategy):
@@ -55,10 +55,10 @@ class RoleBindingStrategy(_PolicyStrategy):
     declarative_rules = BINDING
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(role_binding(obj))
+        return list(validate_role_binding(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return [*role_binding(new), *kept_role(new, old)]
+        return [*validate_role_binding(new), *kept_role(new, old)]
 
 
 class ClusterRoleBindingStrategy(_PolicyStrategy):
@@ -67,10 +67,10 @@ class ClusterRoleBindingStrategy(_PolicyStrategy):
     declarative_rules = BINDING
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(cluster_role_binding(obj))
+        return list(validate_cluster_role_binding(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return [*cluster_role_binding(new), *kept_role(new, old)]
+        return [*validate_cluster_role_binding(new), *kept_role(new, old)]
 
 
 STRATEGIES: dict[str, Strategy] = {

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked, needed
-from kapiserver.api.core.validation.difference import as_go
+from kapiserver.api.core.validation.common import validate_format, validate_required
+from kapiserver.api.core.validation.difference import as_go_struct
 from kapiserver.api.errors import (
     BadObject,
     FieldError,
@@ -27,23 +27,23 @@ _GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("ServiceAccount", "User", "Group")
 
 
-def role(obj: Tree) -> Iterator[FieldError]:
+def validate_role(obj: Tree) -> Iterator[FieldError]:
     """A role, new or changed."""
     for index, rule in enumerate(obj.get("rules") or ()):
         at = Path("rules")[index]
         urls = rule.get("nonResourceURLs") or []
-        yield from _verbs(rule, at)
+        yield from _validate_verbs(rule, at)
         if urls:
             detail = "namespaced rules cannot apply to non-resource URLs"
             yield invalid(at / "nonResourceURLs", urls, detail)
         yield from _what(rule, at)
 
 
-def cluster_role(obj: Tree) -> Iterator[FieldError]:
+def validate_cluster_role(obj: Tree) -> Iterator[FieldError]:
     """A cluster role, new or changed."""
     for index, rule in enumerate(obj.get("rules") or ()):
         at = Path("rules")[index]
-        yield from _verbs(rule, at)
+        yield from _validate_verbs(rule, at)
         yield from _what(rule, at)
     aggregation = obj.get("aggregationRule")
     if aggregation is None:
@@ -64,7 +64,7 @@ def _readable(selector: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path, None, f"invalid label selector: {error}")
 
 
-def _verbs(rule: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_verbs(rule: Tree, path: Path) -> Iterator[FieldError]:
     if not rule.get("verbs"):
         yield required(path / "verbs", "verbs must contain at least one value")
 
@@ -85,24 +85,24 @@ def _what(rule: Tree, path: Path) -> Iterator[FieldError]:
         yield required(path / "resourceNames", detail)
 
 
-def role_binding(obj: Tree) -> Iterator[FieldError]:
+def validate_role_binding(obj: Tree) -> Iterator[FieldError]:
     """Who has a role in a namespace."""
-    yield from _role_ref(obj.get("roleRef") or {}, ("Role", "ClusterRole"))
+    yield from _validate_role_ref(obj.get("roleRef") or {}, ("Role", "ClusterRole"))
     for index, subject in enumerate(obj.get("subjects") or ()):
-        yield from _subject(subject, Path("subjects")[index])
+        yield from _validate_subject(subject, Path("subjects")[index])
 
 
-def cluster_role_binding(obj: Tree) -> Iterator[FieldError]:
+def validate_cluster_role_binding(obj: Tree) -> Iterator[FieldError]:
     """Who has a cluster role."""
-    yield from _role_ref(obj.get("roleRef") or {}, ("ClusterRole",))
+    yield from _validate_role_ref(obj.get("roleRef") or {}, ("ClusterRole",))
     for index, subject in enumerate(obj.get("subjects") or ()):
         at = Path("subjects")[index]
-        yield from _subject(subject, at)
+        yield from _validate_subject(subject, at)
         if subject.get("kind") == "ServiceAccount":
-            yield from needed(subject, "namespace", at)
+            yield from validate_required(subject, "namespace", at)
 
 
-def _role_ref(reference: Tree, kinds: tuple[str, ...]) -> Iterator[FieldError]:
+def _validate_role_ref(reference: Tree, kinds: tuple[str, ...]) -> Iterator[FieldError]:
     path, name = Path("roleRef"), reference.get("name") or ""
     if reference.get("apiGroup") != _GROUP:
         yield not_supported(path / "apiGroup", reference.get("apiGroup") or "", (_GROUP,))
@@ -111,16 +111,16 @@ def _role_ref(reference: Tree, kinds: tuple[str, ...]) -> Iterator[FieldError]:
     if not name:
         yield required(path / "name")
     else:
-        yield from checked(names.path_segment, name, path / "name")
+        yield from validate_format(names.path_segment, name, path / "name")
 
 
-def _subject(subject: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_subject(subject: Tree, path: Path) -> Iterator[FieldError]:
     name, kind, group = (subject.get(part) or "" for part in ("name", "kind", "apiGroup"))
     if not name:
         yield required(path / "name")
     if kind == "ServiceAccount":
         if name:
-            yield from checked(names.dns1123_subdomain, name, path / "name")
+            yield from validate_format(names.dns1123_subdomain, name, path / "name")
         if group:
             yield not_supported(path / "apiGroup", group, ("",))
     elif kind in ("Group", "User"):
@@ -135,5 +135,5 @@ def _subject(subject: Tree, path: Path) -> Iterator[FieldError]:
 def kept_role(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A binding stays with its role."""
     if new.get("roleRef") != old.get("roleRef"):
-        shown = as_go(new.get("roleRef") or {}, RoleRef)
+        shown = as_go_struct(new.get("roleRef") or {}, RoleRef)
         yield invalid(Path("roleRef"), shown, "cannot change roleRef")

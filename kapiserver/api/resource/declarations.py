@@ -25,7 +25,10 @@ from kapiserver.api.declarative_validation import (
 )
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.resource.validation.claims import extended_resource
-from kapiserver.api.resource.validation.common import declared_pool_name, fully_qualified_name
+from kapiserver.api.resource.validation.common import (
+    declared_pool_name,
+    validate_fully_qualified_name,
+)
 
 _LABEL = text_format(names.dns1123_label)
 _CASELESS = text_format(names.caseless_subdomain)
@@ -40,7 +43,7 @@ def _pool(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
 
 
 def _attribute(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
-    return fully_qualified_name(new, path)
+    return validate_fully_qualified_name(new, path)
 
 
 _DRIVER = FieldRules(short_circuit=(required_value,), rules=(_CASELESS, max_length(DRIVER_MAX)))

@@ -15,20 +15,23 @@ from kapiserver.api.resource.declarations import (
     RESOURCE_SLICE,
 )
 from kapiserver.api.resource.features import drop_of_claim, drop_of_slice, drop_of_template
-from kapiserver.api.resource.validation.allocations import changed_claim_status, device_id
+from kapiserver.api.resource.validation.allocations import device_id, validate_claim_status_update
 from kapiserver.api.resource.validation.claims import (
-    changed_device_class,
-    claim,
-    claim_template,
-    device_class,
     kept_spec,
+    validate_claim,
+    validate_claim_template,
+    validate_device_class,
+    validate_device_class_update,
 )
-from kapiserver.api.resource.validation.slices import changed_resource_slice, resource_slice
+from kapiserver.api.resource.validation.slices import (
+    validate_resource_slice,
+    validate_resource_slice_update,
+)
 from kapiserver.api.resource.validation.taints import (
-    changed_request_status,
-    changed_rule_status,
-    changed_taint_rule,
-    taint_rule,
+    validate_request_status_update,
+    validate_rule_status_update,
+    validate_taint_rule,
+    validate_taint_rule_update,
 )
 from kapiserver.api.strategy import (
     STATUS_METADATA,
@@ -59,10 +62,10 @@ class DeviceClassStrategy(GenerationStrategy):
     declarative_rules = DEVICE_CLASS
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(device_class(obj))
+        return list(validate_device_class(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_device_class(new, old))
+        return list(validate_device_class_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return _capitals(value_at(new, "spec", "config") or (), Path("spec") / "config")
@@ -82,10 +85,10 @@ class ResourceSliceStrategy(GenerationStrategy):
         drop_of_slice(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(resource_slice(obj))
+        return list(validate_resource_slice(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_resource_slice(new, old))
+        return list(validate_resource_slice_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return _capital(value_at(new, "spec", "driver") or "", Path("spec") / "driver")
@@ -106,7 +109,7 @@ class ResourceClaimStrategy(SpecStrategy):
         drop_of_claim(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(claim(obj))
+        return list(validate_claim(obj))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         path = Path("spec") / "devices" / "config"
@@ -145,7 +148,7 @@ class ResourceClaimTemplateStrategy(Strategy):
         drop_of_template(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(claim_template(obj))
+        return list(validate_claim_template(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(kept_spec(new, old))
@@ -162,10 +165,10 @@ class DeviceTaintRuleStrategy(SpecStrategy):
     declarative_rules = DEVICE_TAINT_RULE
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(taint_rule(obj))
+        return list(validate_taint_rule(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_taint_rule(new, old))
+        return list(validate_taint_rule_update(new, old))
 
 
 class PoolStatusRequestStrategy(SpecStrategy):
@@ -187,16 +190,16 @@ STRATEGIES: dict[str, Strategy] = {
     "deviceclasses": DeviceClassStrategy(),
     "devicetaintrules": _RULE,
     "devicetaintrules/status": StatusStrategy(
-        _RULE, keeps_metadata=STATUS_METADATA, rule=changed_rule_status
+        _RULE, keeps_metadata=STATUS_METADATA, rule=validate_rule_status_update
     ),
     "resourceclaims": _CLAIM,
     "resourceclaims/status": ResourceClaimStatusStrategy(
-        _CLAIM, keeps_metadata=STATUS_METADATA, rule=changed_claim_status
+        _CLAIM, keeps_metadata=STATUS_METADATA, rule=validate_claim_status_update
     ),
     "resourceclaimtemplates": ResourceClaimTemplateStrategy(),
     "resourcepoolstatusrequests": _REQUEST,
     "resourcepoolstatusrequests/status": StatusStrategy(
-        _REQUEST, keeps_metadata=STATUS_METADATA, rule=changed_request_status
+        _REQUEST, keeps_metadata=STATUS_METADATA, rule=validate_request_status_update
     ),
     "resourceslices": ResourceSliceStrategy(),
 }

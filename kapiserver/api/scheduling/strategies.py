@@ -5,16 +5,19 @@ from __future__ import annotations
 from kapiserver.api.errors import FieldError
 from kapiserver.api.objects import metadata_of
 from kapiserver.api.scheduling.validation.pod_groups import (
-    changed_pod_group,
-    changed_pod_group_status,
-    pod_group,
+    validate_pod_group,
+    validate_pod_group_status_update,
+    validate_pod_group_update,
 )
 from kapiserver.api.scheduling.validation.priority_classes import (
     SYSTEM_CLASSES,
-    changed_priority_class,
-    priority_class,
+    validate_priority_class,
+    validate_priority_class_update,
 )
-from kapiserver.api.scheduling.validation.workloads import changed_workload, workload
+from kapiserver.api.scheduling.validation.workloads import (
+    validate_workload,
+    validate_workload_update,
+)
 from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
@@ -26,10 +29,10 @@ class PriorityClassStrategy(Strategy):
         metadata_of(obj)["generation"] = 1
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(priority_class(obj))
+        return list(validate_priority_class(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_priority_class(new, old))
+        return list(validate_priority_class_update(new, old))
 
     def undeletable(self, name: str) -> str:
         if name in SYSTEM_CLASSES:
@@ -43,20 +46,20 @@ class PodGroupStrategy(SpecStrategy):
     generations = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(pod_group(obj))
+        return list(validate_pod_group(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_pod_group(new, old))
+        return list(validate_pod_group_update(new, old))
 
 
 class WorkloadStrategy(Strategy):
     """Templates of groups."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(workload(obj))
+        return list(validate_workload(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_workload(new, old))
+        return list(validate_workload_update(new, old))
 
 
 _GROUP = PodGroupStrategy()
@@ -64,11 +67,11 @@ _GROUP = PodGroupStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "compositepodgroups": _GROUP,
     "compositepodgroups/status": StatusStrategy(
-        _GROUP, keeps_metadata=STATUS_METADATA, rule=changed_pod_group_status
+        _GROUP, keeps_metadata=STATUS_METADATA, rule=validate_pod_group_status_update
     ),
     "podgroups": _GROUP,
     "podgroups/status": StatusStrategy(
-        _GROUP, keeps_metadata=STATUS_METADATA, rule=changed_pod_group_status
+        _GROUP, keeps_metadata=STATUS_METADATA, rule=validate_pod_group_status_update
     ),
     "priorityclasses": PriorityClassStrategy(),
     "workloads": WorkloadStrategy(),

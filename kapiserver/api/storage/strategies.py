@@ -7,17 +7,17 @@ from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.objects import value_at
 from kapiserver.api.storage.declarations import STORAGE_CLASS, VOLUME_ATTACHMENT
 from kapiserver.api.storage.validation import (
-    attachment,
-    attributes_class,
-    changed_attachment,
-    changed_attributes_class,
-    changed_csi_driver,
-    changed_csi_node,
-    changed_storage_capacity,
-    csi_driver,
-    csi_node,
-    storage_capacity,
-    storage_class,
+    validate_attachment,
+    validate_attachment_update,
+    validate_attributes_class,
+    validate_attributes_class_update,
+    validate_csi_driver,
+    validate_csi_driver_update,
+    validate_csi_node,
+    validate_csi_node_update,
+    validate_storage_capacity,
+    validate_storage_capacity_update,
+    validate_storage_class,
 )
 from kapiserver.api.strategy import (
     STATUS_METADATA,
@@ -40,10 +40,10 @@ class StorageClassStrategy(Strategy):
     declarative_rules = STORAGE_CLASS
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(storage_class(obj))
+        return list(validate_storage_class(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(storage_class(new))
+        return list(validate_storage_class(new))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         found = []
@@ -60,10 +60,10 @@ class VolumeAttributesClassStrategy(Strategy):
     """Only its metadata changes."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(attributes_class(obj))
+        return list(validate_attributes_class(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_attributes_class(new, old))
+        return list(validate_attributes_class_update(new, old))
 
 
 class VolumeAttachmentStrategy(SpecStrategy):
@@ -75,10 +75,10 @@ class VolumeAttachmentStrategy(SpecStrategy):
     declarative_rules = VOLUME_ATTACHMENT
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(attachment(obj))
+        return list(validate_attachment(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_attachment(new, old))
+        return list(validate_attachment_update(new, old))
 
 
 class CSINodeStrategy(SpecStrategy):
@@ -88,10 +88,10 @@ class CSINodeStrategy(SpecStrategy):
     generations = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(csi_node(obj))
+        return list(validate_csi_node(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_csi_node(new, old))
+        return list(validate_csi_node_update(new, old))
 
 
 class CSIDriverStrategy(GenerationStrategy):
@@ -100,10 +100,10 @@ class CSIDriverStrategy(GenerationStrategy):
     allow_unconditional_update = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(csi_driver(obj))
+        return list(validate_csi_driver(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_csi_driver(new, old))
+        return list(validate_csi_driver_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         tokens = value_at(new, "spec", "tokenRequests")
@@ -118,10 +118,10 @@ class CSIStorageCapacityStrategy(Strategy):
     allow_unconditional_update = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(storage_capacity(obj))
+        return list(validate_storage_capacity(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_storage_capacity(new, old))
+        return list(validate_storage_capacity_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         topology, path = new.get("nodeTopology") or {}, Path("nodeTopology")
@@ -150,7 +150,7 @@ STRATEGIES: dict[str, Strategy] = {
     "storageclasses": StorageClassStrategy(),
     "volumeattachments": _ATTACHMENT,
     "volumeattachments/status": StatusStrategy(
-        _ATTACHMENT, keeps_metadata=STATUS_METADATA, rule=changed_attachment
+        _ATTACHMENT, keeps_metadata=STATUS_METADATA, rule=validate_attachment_update
     ),
     "volumeattributesclasses": VolumeAttributesClassStrategy(),
 }

@@ -10,10 +10,15 @@ from typing import Any
 
 from kapiserver.api import names
 from kapiserver.api.core.account_token import token_lifetime
-from kapiserver.api.core.validation.common import INT32_MAX, checked, in_range, not_negative
-from kapiserver.api.core.validation.persistent_volumes import inline_volume
+from kapiserver.api.core.validation.common import (
+    INT32_MAX,
+    validate_format,
+    validate_nonnegative_field,
+    validate_range,
+)
+from kapiserver.api.core.validation.persistent_volumes import validate_inline_volume
 from kapiserver.api.core.validation.resources import amount
-from kapiserver.api.core.validation.volume_plugins import driver_name
+from kapiserver.api.core.validation.volume_plugins import validate_driver_name
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -41,10 +46,10 @@ _GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 _LIFECYCLES = ("Persistent", "Ephemeral")
 
 
-def storage_class(obj: Tree) -> Iterator[FieldError]:
+def validate_storage_class(obj: Tree) -> Iterator[FieldError]:
     """A class, new or changed."""
-    yield from _provisioner(obj.get("provisioner") or "", Path("provisioner"))
-    yield from _parameters(obj.get("parameters") or {}, Path("parameters"))
+    yield from _validate_provisioner(obj.get("provisioner") or "", Path("provisioner"))
+    yield from _validate_parameters(obj.get("parameters") or {}, Path("parameters"))
     policy = obj.get("reclaimPolicy")
     if policy and policy not in _RECLAIM:
         yield not_supported(Path("reclaimPolicy"), policy, _RECLAIM)
@@ -53,7 +58,7 @@ def storage_class(obj: Tree) -> Iterator[FieldError]:
         yield required(Path("volumeBindingMode"))
     elif mode not in _BINDING:
         yield not_supported(Path("volumeBindingMode"), mode, _BINDING)
-    yield from _topologies(obj.get("allowedTopologies") or (), Path("allowedTopologies"))
+    yield from _validate_topologies(obj.get("allowedTopologies") or (), Path("allowedTopologies"))
 
 
 def _kept(new: Tree, old: Tree, *fields: str) -> Iterator[FieldError]:
@@ -62,14 +67,14 @@ def _kept(new: Tree, old: Tree, *fields: str) -> Iterator[FieldError]:
             yield forbidden(Path(name), f"updates to {name} are forbidden.")
 
 
-def _provisioner(name: str, path: Path) -> Iterator[FieldError]:
+def _validate_provisioner(name: str, path: Path) -> Iterator[FieldError]:
     if not name:
         yield required(path)
     else:
-        yield from checked(names.qualified_name, name.lower(), path)
+        yield from validate_format(names.qualified_name, name.lower(), path)
 
 
-def _parameters(parameters: Mapping[str, str], path: Path) -> Iterator[FieldError]:
+def _validate_parameters(parameters: Mapping[str, str], path: Path) -> Iterator[FieldError]:
     if len(parameters) > _KEYS_MAX:
         yield too_long(path, _KEYS_MAX)
         return
@@ -83,7 +88,7 @@ def _size(texts: Mapping[str, str]) -> int:
     return sum(len(f"{key}{value}".encode("utf-8", "replace")) for key, value in texts.items())
 
 
-def _topologies(terms: Sequence[Tree], path: Path) -> Iterator[FieldError]:
+def _validate_topologies(terms: Sequence[Tree], path: Path) -> Iterator[FieldError]:
     # Upstream begins with as many empty terms as there are terms; its answers are kept.
     seen: list[dict[str, set[str]]] = [{} for _ in terms]
     for index, term in enumerate(terms):
@@ -94,7 +99,7 @@ def _topologies(terms: Sequence[Tree], path: Path) -> Iterator[FieldError]:
             yield required(at)
         for position, one in enumerate(expressions):
             key, values, where = one.get("key") or "", one.get("values") or [], at[position]
-            yield from _topology_values(values, where / "values")
+            yield from _validate_topology_values(values, where / "values")
             yield from validate_label_key(key, where / "key")
             if key in found:
                 yield duplicate(where / "key", key)
@@ -104,7 +109,7 @@ def _topologies(terms: Sequence[Tree], path: Path) -> Iterator[FieldError]:
         seen.append(found)
 
 
-def _topology_values(values: Sequence[str], path: Path) -> Iterator[FieldError]:
+def _validate_topology_values(values: Sequence[str], path: Path) -> Iterator[FieldError]:
     if not values:
         yield required(path)
     for index, value in enumerate(values):
@@ -112,37 +117,39 @@ def _topology_values(values: Sequence[str], path: Path) -> Iterator[FieldError]:
             yield duplicate(path[index], value)
 
 
-def attributes_class(obj: Tree) -> Iterator[FieldError]:
+def validate_attributes_class(obj: Tree) -> Iterator[FieldError]:
     """A new class of attributes."""
-    yield from _provisioner(obj.get("driverName") or "", Path("driverName"))
-    yield from _parameters(obj.get("parameters") or {}, Path("parameters"))
+    yield from _validate_provisioner(obj.get("driverName") or "", Path("driverName"))
+    yield from _validate_parameters(obj.get("parameters") or {}, Path("parameters"))
     if not obj.get("parameters"):
         yield required(Path("parameters"), "must contain at least one key/value pair")
 
 
-def changed_attributes_class(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_attributes_class_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A class of attributes that is to be changed: only its metadata may."""
     yield from _kept(new, old, "driverName", "parameters")
-    yield from attributes_class(new)
+    yield from validate_attributes_class(new)
 
 
-def attachment(obj: Tree) -> Iterator[FieldError]:
+def validate_attachment(obj: Tree) -> Iterator[FieldError]:
     """A new attachment."""
-    yield from _attachment(obj)
+    yield from _validate_attachment(obj)
     spec = obj.get("spec") or {}
-    yield from driver_name(spec.get("attacher") or "", _SPEC / "attacher")
+    yield from validate_driver_name(spec.get("attacher") or "", _SPEC / "attacher")
     volume = value_at(spec, "source", "persistentVolumeName")
     if volume is not None:
         at = _SPEC / "source" / "persistentVolumeName"
-        yield from checked(names.dns1123_subdomain, volume, at)
+        yield from validate_format(names.dns1123_subdomain, volume, at)
 
 
-def _attachment(obj: Tree) -> Iterator[FieldError]:
+def _validate_attachment(obj: Tree) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
     if not spec.get("attacher"):
         yield required(_SPEC / "attacher")
     yield from _attached(spec.get("source") or {}, _SPEC / "source")
-    yield from checked(names.dns1123_subdomain, spec.get("nodeName") or "", _SPEC / "nodeName")
+    yield from validate_format(
+        names.dns1123_subdomain, spec.get("nodeName") or "", _SPEC / "nodeName"
+    )
     status, path = obj.get("status") or {}, Path("status")
     if _size(status.get("attachmentMetadata") or {}) > _PARAMETERS_MAX:
         yield too_long(path / "attachmentMetadata", _PARAMETERS_MAX)
@@ -150,7 +157,7 @@ def _attachment(obj: Tree) -> Iterator[FieldError]:
         found, at = status.get(name) or {}, path / name
         if len((found.get("message") or "").encode("utf-8", "replace")) > _MESSAGE_MAX:
             yield too_long(at / "message", _PARAMETERS_MAX)
-        yield from in_range(found.get("errorCode"), 0, INT32_MAX, at / "errorCode")
+        yield from validate_range(found.get("errorCode"), 0, INT32_MAX, at / "errorCode")
 
 
 def _attached(source: Tree, path: Path) -> Iterator[FieldError]:
@@ -161,29 +168,31 @@ def _attached(source: Tree, path: Path) -> Iterator[FieldError]:
     elif volume is not None and inline is not None:
         yield forbidden(path, detail)
     elif inline is not None:
-        yield from inline_volume(inline, path / "inlineVolumeSpec")
+        yield from validate_inline_volume(inline, path / "inlineVolumeSpec")
     elif not volume:
         at = path / "persistentVolumeName"
         yield required(at, "must specify non empty persistentVolumeName")
 
 
-def changed_attachment(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_attachment_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """An attachment that is to be changed: what is attached where stays, as its type declares."""
-    yield from _attachment(new)
+    yield from _validate_attachment(new)
 
 
-def csi_node(obj: Tree) -> Iterator[FieldError]:
+def validate_csi_node(obj: Tree) -> Iterator[FieldError]:
     """The drivers of a node."""
     seen: set[str] = set()
     for index, driver in enumerate(value_at(obj, "spec", "drivers") or ()):
         at, name = (_SPEC / "drivers")[index], driver.get("name") or ""
-        yield from driver_name(name, at / "name")
+        yield from validate_driver_name(name, at / "name")
         node = driver.get("nodeID") or ""
         if not node:
             yield required(at / "nodeID")
         if len(node) > _NODE_ID_MAX:
             yield invalid(at / "nodeID", node, f"must be {_NODE_ID_MAX} characters or less")
-        yield from not_negative(driver.get("allocatable") or {}, "count", at / "allocatable")
+        yield from validate_nonnegative_field(
+            driver.get("allocatable") or {}, "count", at / "allocatable"
+        )
         if name in seen:
             yield duplicate(at / "name", name)
         seen.add(name)
@@ -193,12 +202,12 @@ def csi_node(obj: Tree) -> Iterator[FieldError]:
                 yield required(at)
             if key in keys[:position]:
                 yield duplicate(at, key)
-            yield from checked(names.qualified_name, key, at)
+            yield from validate_format(names.qualified_name, key, at)
 
 
-def changed_csi_node(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_csi_node_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A driver stays as it came, but for how many volumes it bears."""
-    yield from csi_node(new)
+    yield from validate_csi_node(new)
 
     def fixed(driver: Tree) -> Tree:
         return {name: value for name, value in driver.items() if name != "allocatable"}
@@ -210,7 +219,7 @@ def changed_csi_node(new: Tree, old: Tree) -> Iterator[FieldError]:
             yield from immutable(fixed(driver), fixed(kept), _SPEC / "drivers")
 
 
-def csi_driver(obj: Tree) -> Iterator[FieldError]:
+def validate_csi_driver(obj: Tree) -> Iterator[FieldError]:
     """What the cluster must know of a driver."""
     spec = obj.get("spec") or {}
     if spec.get("attachRequired") is None:
@@ -221,7 +230,7 @@ def csi_driver(obj: Tree) -> Iterator[FieldError]:
     policy = spec.get("fsGroupPolicy")
     if policy is not None and policy not in _GROUP_POLICIES:
         yield not_supported(_SPEC / "fsGroupPolicy", policy, _GROUP_POLICIES)
-    yield from _tokens(spec.get("tokenRequests") or (), _SPEC / "tokenRequests")
+    yield from _validate_tokens(spec.get("tokenRequests") or (), _SPEC / "tokenRequests")
     for mode in spec.get("volumeLifecycleModes") or ():
         if mode not in _LIFECYCLES:
             yield not_among(_SPEC / "volumeLifecycleModes", mode, _LIFECYCLES)
@@ -237,7 +246,7 @@ def csi_driver(obj: Tree) -> Iterator[FieldError]:
         yield invalid(_SPEC / "serviceAccountTokenInSecrets", secret, detail)
 
 
-def _tokens(tokens: Sequence[Tree], path: Path) -> Iterator[FieldError]:
+def _validate_tokens(tokens: Sequence[Tree], path: Path) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, token in enumerate(tokens):
         audience, seconds = token.get("audience") or "", token.get("expirationSeconds")
@@ -249,28 +258,28 @@ def _tokens(tokens: Sequence[Tree], path: Path) -> Iterator[FieldError]:
             yield from token_lifetime(seconds, path[index] / "expirationSeconds")
 
 
-def changed_csi_driver(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_csi_driver_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A driver that is to be changed."""
-    yield from csi_driver(new)
+    yield from validate_csi_driver(new)
     fields = (("attachRequired", "attachedRequired"), ("volumeLifecycleModes",) * 2)
     for name, shown in fields:
         before: Any = value_at(old, "spec", name)
         yield from immutable(value_at(new, "spec", name), before, _SPEC / shown)
 
 
-def storage_capacity(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
+def validate_storage_capacity(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
     """How much storage there is, and in place of what was said before."""
     topology, before = obj.get("nodeTopology"), (old or {}).get("nodeTopology")
     yield from validate_label_selector(topology, Path("nodeTopology"), before=before)
     name = obj.get("storageClassName") or ""
-    yield from checked(names.dns1123_subdomain, name, Path("storageClassName"))
+    yield from validate_format(names.dns1123_subdomain, name, Path("storageClassName"))
     size = obj.get("capacity")
     if size is not None and amount(size) < 0:
         yield invalid(Path("capacity"), size, "must be greater than or equal to 0")
 
 
-def changed_storage_capacity(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_storage_capacity_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What a capacity is about stays."""
-    yield from storage_capacity(new, old)
+    yield from validate_storage_capacity(new, old)
     for name in ("nodeTopology", "storageClassName"):
         yield from immutable(new.get(name), old.get(name), Path(name))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kapiserver.api.errors import FieldError
 from kapiserver.api.storagemigration.validation import (
-    changed_migration,
-    changed_migration_status,
-    migration,
+    validate_migration,
+    validate_migration_status_update,
+    validate_migration_update,
 )
 from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
@@ -19,10 +19,10 @@ class MigrationStrategy(SpecStrategy):
     generations = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        return list(migration(obj))
+        return list(validate_migration(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(changed_migration(new, old))
+        return list(validate_migration_update(new, old))
 
 
 _MIGRATION = MigrationStrategy()
@@ -30,6 +30,6 @@ _MIGRATION = MigrationStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "storageversionmigrations": _MIGRATION,
     "storageversionmigrations/status": StatusStrategy(
-        _MIGRATION, keeps_metadata=STATUS_METADATA, rule=changed_migration_status
+        _MIGRATION, keeps_metadata=STATUS_METADATA, rule=validate_migration_status_update
     ),
 }

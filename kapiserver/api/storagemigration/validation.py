@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.conditions import conditions
+from kapiserver.api.core.validation.conditions import validate_conditions
 from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import value_at
@@ -19,7 +19,7 @@ _STATUS = Path("status")
 _ENDS = (("Succeeded", "Success", "success"), ("Failed", "Failed", "failed"))
 
 
-def migration(obj: Tree) -> Iterator[FieldError]:
+def validate_migration(obj: Tree) -> Iterator[FieldError]:
     """A migration, new or changed."""
     asked = value_at(obj, "spec", "resource") or {}
     resource, group = asked.get("resource") or "", asked.get("group") or ""
@@ -31,13 +31,13 @@ def migration(obj: Tree) -> Iterator[FieldError]:
         yield invalid(_RESOURCE / "group", group, ",".join(messages))
 
 
-def changed_migration(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_migration_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A migration that is to be changed: what is rewritten stays."""
-    yield from migration(new)
+    yield from validate_migration(new)
     yield from immutable(new.get("spec"), old.get("spec"), Path("spec"))
 
 
-def changed_migration_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_migration_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """How far the rewriting is: it ends once, one way or the other."""
     status = new.get("status") or {}
     version, before = (value_at(one, "status", "resourceVersion") or "" for one in (new, old))
@@ -45,7 +45,7 @@ def changed_migration_status(new: Tree, old: Tree) -> Iterator[FieldError]:
     detail = _wrong_with_version(version)
     if detail:
         yield invalid(at, version, detail)
-    yield from conditions(status.get("conditions"), _STATUS / "conditions")
+    yield from validate_conditions(status.get("conditions"), _STATUS / "conditions")
     if before and version != before:
         yield invalid(at, version, "field is immutable")
     is_now, was = _true(new), _true(old)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kapiserver.api.core.service_families import WITH_NODE_PORTS, node_ports
-from kapiserver.api.core.validation.services import wants_health_port
+from kapiserver.api.core.validation.services import needs_health_check_node_port
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest
@@ -179,6 +179,6 @@ def ports_of(service: Tree) -> set[int]:
     if spec.get("type") not in WITH_NODE_PORTS:
         return set()
     found = node_ports(spec)
-    if wants_health_port(spec) and spec.get("healthCheckNodePort"):
+    if needs_health_check_node_port(spec) and spec.get("healthCheckNodePort"):
         found.add(spec["healthCheckNodePort"])
     return found

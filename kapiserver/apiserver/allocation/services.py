@@ -24,7 +24,7 @@ from kapiserver.api.core.service_families import (
     keep_allocated,
     settle_families,
 )
-from kapiserver.api.core.validation.services import wants_health_port
+from kapiserver.api.core.validation.services import needs_health_check_node_port
 from kapiserver.api.errors import InvalidObject, Path, invalid
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import name_of
@@ -163,7 +163,7 @@ class ServiceAllocation:
             _plan_health_port(new, had, ports, taken)
 
         try:
-            if any(_needs(spec, given, had)) or wants_health_port(spec):
+            if any(_needs(spec, given, had)) or needs_health_check_node_port(spec):
                 await self.ports.change(plan, dry_run=dry_run)
         except (InvalidObject, InternalError):
             taken.ports.clear()  # planned, never written
@@ -245,7 +245,7 @@ def _next_port(ports: Ports) -> int:
 def _plan_health_port(new: Tree, had: set[int], ports: Ports, taken: Held) -> None:
     spec = new["spec"]
     number = spec.get("healthCheckNodePort") or 0
-    if not wants_health_port(spec) or number in had:
+    if not needs_health_check_node_port(spec) or number in had:
         return
     try:
         if number:

@@ -105,17 +105,17 @@ def _user_info(user: User) -> Tree:
 
 
 async def _subject_access(server: Server, request: Request, question: Tree) -> Tree:
-    _check(question, validation.subject_access_review(question))
+    _check(question, validation.validate_subject_access_review(question))
     return await _access(server, question, _subject(question["spec"]))
 
 
 async def _local_subject_access(server: Server, request: Request, question: Tree) -> Tree:
-    _check(question, validation.local_subject_access_review(question))
+    _check(question, validation.validate_local_subject_access_review(question))
     return await _access(server, question, _subject(question["spec"]))
 
 
 async def _self_subject_access(server: Server, request: Request, question: Tree) -> Tree:
-    _check(question, validation.self_subject_access_review(question))
+    _check(question, validation.validate_self_subject_access_review(question))
     return await _access(server, question, request.user)
 
 

@@ -9,12 +9,12 @@ from kapiserver.api import names
 from kapiserver.api.admissionregistration.validation.expressions import Expressions
 from kapiserver.api.admissionregistration.validation.rules import (
     FAILURE_POLICIES,
-    match_conditions,
-    match_resources,
+    validate_match_conditions,
+    validate_match_resources,
 )
 from kapiserver.api.admissionregistration.validation.webhooks import REINVOCATION_POLICIES
-from kapiserver.api.core.validation.common import checked, checked_name
-from kapiserver.api.core.validation.conditions import conditions
+from kapiserver.api.core.validation.common import validate_format, validate_required_format
+from kapiserver.api.core.validation.conditions import validate_conditions
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -47,40 +47,40 @@ _RESERVED = frozenset(
 _NEITHER = "validations or auditAnnotations must contain at least one item"
 
 
-def validating_policy(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
+def validate_validating_policy(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
     """A policy that refuses writes, new or changed."""
     spec = obj.get("spec") or {}
     has_params, variables = spec.get("paramKind") is not None, bool(spec.get("variables"))
     expressions = Expressions(with_params=has_params, with_variables=variables)
-    yield from _policy(spec, old, expressions)
+    yield from _validate_policy(spec, old, expressions)
     validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
     if not validations and not annotations:
         yield required(_SPEC / "validations", _NEITHER)
         yield required(_SPEC / "auditAnnotations", _NEITHER)
     for index, one in enumerate(validations):
-        yield from _validation(one, expressions, (_SPEC / "validations")[index])
+        yield from _validate_validation(one, expressions, (_SPEC / "validations")[index])
     at = _SPEC / "auditAnnotations"
-    yield from _annotations(name_of(obj), annotations, expressions, at)
+    yield from _validate_annotations(name_of(obj), annotations, expressions, at)
 
 
-def mutating_policy(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
+def validate_mutating_policy(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
     """A policy that changes writes, new or changed."""
     spec = obj.get("spec") or {}
     has_params = spec.get("paramKind") is not None
     expressions = Expressions(with_params=has_params, with_variables=True)
-    yield from _policy(spec, old, expressions, changes=True)
+    yield from _validate_policy(spec, old, expressions, changes=True)
     mutations, again = spec.get("mutations") or (), spec.get("reinvocationPolicy") or ""
     if not mutations:
         yield required(_SPEC / "mutations", "mutations must contain at least one item")
     for index, one in enumerate(mutations):
-        yield from _mutation(one, (_SPEC / "mutations")[index])
+        yield from _validate_mutation(one, (_SPEC / "mutations")[index])
     if not again:
         yield required(_SPEC / "reinvocationPolicy")
     elif again not in REINVOCATION_POLICIES:
         yield not_supported(_SPEC / "reinvocationPolicy", again, REINVOCATION_POLICIES)
 
 
-def _policy(
+def _validate_policy(
     spec: Tree, old: Tree | None, expressions: Expressions, *, changes: bool = False
 ) -> Iterator[FieldError]:
     """What both kinds of policy have; `changes` where it changes what is written. Match conditions
@@ -91,11 +91,11 @@ def _policy(
     elif failure not in FAILURE_POLICIES:
         yield not_supported(_SPEC / "failurePolicy", failure, FAILURE_POLICIES)
     if spec.get("paramKind") is not None:
-        yield from _param_kind(spec["paramKind"], _SPEC / "paramKind")
+        yield from _validate_param_kind(spec["paramKind"], _SPEC / "paramKind")
     if match is None:
         yield required(_SPEC / "matchConstraints")
     else:
-        yield from match_resources(match, _SPEC / "matchConstraints")
+        yield from validate_match_resources(match, _SPEC / "matchConstraints")
         if not match.get("resourceRules"):
             yield required(_SPEC / "matchConstraints" / "resourceRules")
         if changes:
@@ -106,9 +106,9 @@ def _policy(
     ):
         given, at = spec.get("matchConditions"), _SPEC / "matchConditions"
         only = Expressions(with_params=spec.get("paramKind") is not None)
-        yield from match_conditions(given, only, at)
+        yield from validate_match_conditions(given, only, at)
     for index, variable in enumerate(spec.get("variables") or ()):
-        yield from _variable(variable, expressions, (_SPEC / "variables")[index])
+        yield from _validate_variable(variable, expressions, (_SPEC / "variables")[index])
 
 
 def _changed_by(match: Tree, path: Path) -> Iterator[FieldError]:
@@ -119,7 +119,7 @@ def _changed_by(match: Tree, path: Path) -> Iterator[FieldError]:
                 yield not_supported(path / "resourceRules" / "operations", operation, _CHANGING)
 
 
-def _param_kind(kind: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_param_kind(kind: Tree, path: Path) -> Iterator[FieldError]:
     text, at = kind.get("apiVersion") or "", path / "apiVersion"
     group, _, version = text.rpartition("/")
     if not text:
@@ -141,7 +141,9 @@ def _param_kind(kind: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "kind", name, detail)
 
 
-def _variable(variable: Tree, expressions: Expressions, path: Path) -> Iterator[FieldError]:
+def _validate_variable(
+    variable: Tree, expressions: Expressions, path: Path
+) -> Iterator[FieldError]:
     name = variable.get("name") or ""
     if not name.strip():
         yield required(path / "name", "name is not specified")
@@ -154,7 +156,9 @@ def _variable(variable: Tree, expressions: Expressions, path: Path) -> Iterator[
         yield required(path / "expression", "expression is not specified")
 
 
-def _validation(validation: Tree, expressions: Expressions, path: Path) -> Iterator[FieldError]:
+def _validate_validation(
+    validation: Tree, expressions: Expressions, path: Path
+) -> Iterator[FieldError]:
     expression = validation.get("expression") or ""
     if expression.strip():
         yield from expressions.check(expression, path / "expression")
@@ -174,7 +178,7 @@ def _validation(validation: Tree, expressions: Expressions, path: Path) -> Itera
         yield not_supported(path / "reason", reason, _REASONS)
 
 
-def _annotations(
+def _validate_annotations(
     policy: str, annotations: Sequence[Tree], expressions: Expressions, path: Path
 ) -> Iterator[FieldError]:
     if len(annotations) > _ANNOTATIONS_MAX:
@@ -184,7 +188,7 @@ def _annotations(
     for index, one in enumerate(annotations):
         at, key = path[index], one.get("key") or ""
         if policy:
-            yield from checked(names.qualified_name, f"{policy}/{key}", at / "key")
+            yield from validate_format(names.qualified_name, f"{policy}/{key}", at / "key")
         else:
             yield invalid(at / "key", key, "requires metadata.name be non-empty")
         expression = (one.get("valueExpression") or "").strip()
@@ -203,7 +207,7 @@ def _annotations(
 _PATCHES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 
 
-def _mutation(mutation: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_mutation(mutation: Tree, path: Path) -> Iterator[FieldError]:
     type_ = mutation.get("patchType") or ""
     if not type_:
         yield required(path / "patchType")
@@ -224,7 +228,7 @@ def _mutation(mutation: Tree, path: Path) -> Iterator[FieldError]:
             yield invalid(path / name, f"{{{name}}}", detail)
 
 
-def changed_policy_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_policy_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What checking a policy's expressions found."""
     warnings = value_at(new, "status", "typeChecking", "expressionWarnings") or ()
     path = Path("status") / "typeChecking" / "expressionWarnings"
@@ -233,15 +237,17 @@ def changed_policy_status(new: Tree, _: Tree) -> Iterator[FieldError]:
             yield required(path[index] / "warning")
         if not (warning.get("fieldRef") or "").strip():
             yield required(path[index] / "fieldRef")
-    yield from conditions(value_at(new, "status", "conditions"), Path("status") / "conditions")
+    yield from validate_conditions(
+        value_at(new, "status", "conditions"), Path("status") / "conditions"
+    )
 
 
 # Bindings.
 
 
-def validating_binding(obj: Tree) -> Iterator[FieldError]:
+def validate_validating_binding(obj: Tree) -> Iterator[FieldError]:
     """Where a policy that refuses writes works, and how."""
-    yield from _binding(obj)
+    yield from _validate_binding(obj)
     actions, at = value_at(obj, "spec", "validationActions") or [], _SPEC / "validationActions"
     for index, action in enumerate(actions):
         if action not in _ACTIONS:
@@ -258,26 +264,28 @@ def validating_binding(obj: Tree) -> Iterator[FieldError]:
         yield required(at, "at least one validation action is required")
 
 
-def mutating_binding(obj: Tree) -> Iterator[FieldError]:
+def validate_mutating_binding(obj: Tree) -> Iterator[FieldError]:
     """Where a policy that changes writes works."""
-    yield from _binding(obj)
+    yield from _validate_binding(obj)
     yield from _changed_by(value_at(obj, "spec", "matchResources") or {}, _SPEC / "matchResources")
 
 
-def _binding(obj: Tree) -> Iterator[FieldError]:
+def _validate_binding(obj: Tree) -> Iterator[FieldError]:
     """Where a policy works, and with which parameters."""
     spec = obj.get("spec") or {}
-    yield from checked_name(names.dns1123_subdomain, spec.get("policyName"), _SPEC / "policyName")
+    yield from validate_required_format(
+        names.dns1123_subdomain, spec.get("policyName"), _SPEC / "policyName"
+    )
     if spec.get("paramRef") is not None:
-        yield from _param_ref(spec["paramRef"], _SPEC / "paramRef")
-    yield from match_resources(spec.get("matchResources"), _SPEC / "matchResources")
+        yield from _validate_param_ref(spec["paramRef"], _SPEC / "paramRef")
+    yield from validate_match_resources(spec.get("matchResources"), _SPEC / "matchResources")
 
 
-def _param_ref(reference: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_param_ref(reference: Tree, path: Path) -> Iterator[FieldError]:
     name, selector = reference.get("name") or "", reference.get("selector")
     both = "name and selector are mutually exclusive"
     if name:
-        yield from checked(names.path_segment, name, path / "name")
+        yield from validate_format(names.path_segment, name, path / "name")
         if selector is not None:
             yield forbidden(path / "name", both)
     if selector is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kapiserver.api import names
 from kapiserver.api.admissionregistration.validation.expressions import Expressions
-from kapiserver.api.core.validation.common import checked, checked_name
+from kapiserver.api.core.validation.common import validate_format, validate_required_format
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -26,33 +26,33 @@ _SCOPES = ("*", "Cluster", "Namespaced")
 _CONDITIONS_MAX = 64
 
 
-def rule_with_operations(rule: Tree, path: Path) -> Iterator[FieldError]:
+def validate_rule_with_operations(rule: Tree, path: Path) -> Iterator[FieldError]:
     """Operations on resources."""
     operations = rule.get("operations") or []
-    yield from _values(operations, "operations", path / "operations")
+    yield from _validate_values(operations, "operations", path / "operations")
     for index, operation in enumerate(operations):
         if operation not in _OPERATIONS:
             yield not_supported((path / "operations")[index], operation, _OPERATIONS)
-    yield from _values(rule.get("apiGroups") or [], "API groups", path / "apiGroups")
+    yield from _validate_values(rule.get("apiGroups") or [], "API groups", path / "apiGroups")
     versions = rule.get("apiVersions") or []
-    yield from _values(versions, "API versions", path / "apiVersions")
+    yield from _validate_values(versions, "API versions", path / "apiVersions")
     for index, version in enumerate(versions):
         if not version:
             yield required((path / "apiVersions")[index])
-    yield from _resources(rule.get("resources") or [], path / "resources")
+    yield from _validate_resources(rule.get("resources") or [], path / "resources")
     scope = rule.get("scope")
     if scope is not None and scope not in _SCOPES:
         yield not_supported(path / "scope", scope, _SCOPES)
 
 
-def _values(values: Sequence[str], what: str, path: Path) -> Iterator[FieldError]:
+def _validate_values(values: Sequence[str], what: str, path: Path) -> Iterator[FieldError]:
     if not values:
         yield required(path)
     if len(values) > 1 and "*" in values:
         yield invalid(path, list(values), f"if '*' is present, must not specify other {what}")
 
 
-def _resources(resources: Sequence[str], path: Path) -> Iterator[FieldError]:
+def _validate_resources(resources: Sequence[str], path: Path) -> Iterator[FieldError]:
     if not resources:
         yield required(path)
     every_part, every_kind = set(), set()
@@ -84,7 +84,7 @@ def _resources(resources: Sequence[str], path: Path) -> Iterator[FieldError]:
         yield invalid(path, list(resources), detail)
 
 
-def match_resources(match: Tree | None, path: Path) -> Iterator[FieldError]:
+def validate_match_resources(match: Tree | None, path: Path) -> Iterator[FieldError]:
     """Which requests a policy is for."""
     if match is None:
         return
@@ -99,21 +99,21 @@ def match_resources(match: Tree | None, path: Path) -> Iterator[FieldError]:
         yield from validate_label_selector(match.get(name), path / name)
     for kind in ("resourceRules", "excludeResourceRules"):
         for index, rule in enumerate(match.get(kind) or ()):
-            yield from _named_rule(rule, (path / kind)[index])
+            yield from _validate_named_rule(rule, (path / kind)[index])
 
 
-def _named_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_named_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, name in enumerate(rule.get("resourceNames") or ()):
         at = (path / "resourceNames")[index]
-        yield from checked(names.path_segment, name, at)
+        yield from validate_format(names.path_segment, name, at)
         if name in seen:
             yield duplicate(at, name)
         seen.add(name)
-    yield from rule_with_operations(rule, path)
+    yield from validate_rule_with_operations(rule, path)
 
 
-def match_conditions(
+def validate_match_conditions(
     conditions: Sequence[Tree] | None, expressions: Expressions, path: Path
 ) -> Iterator[FieldError]:
     """Expressions that must be true for a request to be looked at."""
@@ -128,7 +128,7 @@ def match_conditions(
             yield required(at / "expression")
         else:
             yield from expressions.check(expression, at / "expression")
-        yield from checked_name(names.qualified_name, name, at / "name")
+        yield from validate_required_format(names.qualified_name, name, at / "name")
         if name and name in seen:
             yield duplicate(at / "name", name)
         seen.add(name)

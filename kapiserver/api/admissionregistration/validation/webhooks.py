@@ -10,10 +10,10 @@ from kapiserver.api.admissionregistration.validation.expressions import Expressi
 from kapiserver.api.admissionregistration.validation.rules import (
     FAILURE_POLICIES,
     MATCH_POLICIES,
-    match_conditions,
-    rule_with_operations,
+    validate_match_conditions,
+    validate_rule_with_operations,
 )
-from kapiserver.api.core.validation.common import checked
+from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid, not_supported, required
 from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.types import Tree
@@ -38,12 +38,12 @@ class _Rules:
     conditions: bool = True
 
 
-def webhooks(obj: Tree) -> Iterator[FieldError]:
+def validate_webhooks(obj: Tree) -> Iterator[FieldError]:
     """The webhooks of a new configuration."""
-    return _webhooks(obj, _Rules())
+    return _validate_webhooks(obj, _Rules())
 
 
-def changed_webhooks(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_webhooks_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Those of a changed one: what was wrong with webhooks before is borne."""
     before = old.get("webhooks") or ()
     reviews = [one.get("admissionReviewVersions") or () for one in before]
@@ -55,27 +55,27 @@ def changed_webhooks(new: Tree, old: Tree) -> Iterator[FieldError]:
         unique_names=len(names_) == len(set(names_)),
         conditions=_conditions(new) != _conditions(old),
     )
-    return _webhooks(new, rules)
+    return _validate_webhooks(new, rules)
 
 
 def _conditions(obj: Tree) -> list[list[Tree]]:
     return [one.get("matchConditions") or [] for one in obj.get("webhooks") or ()]
 
 
-def _webhooks(obj: Tree, rules: _Rules) -> Iterator[FieldError]:
+def _validate_webhooks(obj: Tree, rules: _Rules) -> Iterator[FieldError]:
     seen: set[str] = set()
     expressions = Expressions()
     for index, webhook in enumerate(obj.get("webhooks") or ()):
         at, name = Path("webhooks")[index], webhook.get("name") or ""
-        yield from _webhook(webhook, rules.effects, at)
+        yield from _validate_webhook(webhook, rules.effects, at)
         if rules.conditions:
             given, where = webhook.get("matchConditions"), at / "matchConditions"
-            yield from match_conditions(given, expressions, where)
+            yield from validate_match_conditions(given, expressions, where)
         reviews, where = (
             webhook.get("admissionReviewVersions") or [],
             at / "admissionReviewVersions",
         )
-        yield from _review_versions(reviews, where)
+        yield from _validate_review_versions(reviews, where)
         if reviews and rules.known_reviews and not set(_REVIEWS) & set(reviews):
             detail = f"must include at least one of {', '.join(_REVIEWS)}"
             yield invalid(where, list(reviews), detail)
@@ -84,10 +84,10 @@ def _webhooks(obj: Tree, rules: _Rules) -> Iterator[FieldError]:
         seen.add(name)
 
 
-def _webhook(webhook: Tree, effects: Sequence[str], path: Path) -> Iterator[FieldError]:
+def _validate_webhook(webhook: Tree, effects: Sequence[str], path: Path) -> Iterator[FieldError]:
     yield from _qualified(webhook.get("name") or "", path / "name")
     for index, rule in enumerate(webhook.get("rules") or ()):
-        yield from rule_with_operations(rule, (path / "rules")[index])
+        yield from validate_rule_with_operations(rule, (path / "rules")[index])
     for name, allowed in (("failurePolicy", FAILURE_POLICIES), ("matchPolicy", MATCH_POLICIES)):
         if webhook.get(name) is not None and webhook[name] not in allowed:
             yield not_supported(path / name, webhook[name], allowed)
@@ -118,7 +118,7 @@ def _qualified(name: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, name, detail)
 
 
-def _review_versions(versions: Sequence[str], path: Path) -> Iterator[FieldError]:
+def _validate_review_versions(versions: Sequence[str], path: Path) -> Iterator[FieldError]:
     if not versions:
         yield required(path, f"must specify one of {', '.join(_REVIEWS)}")
     seen: set[str] = set()
@@ -127,4 +127,4 @@ def _review_versions(versions: Sequence[str], path: Path) -> Iterator[FieldError
             yield invalid(path[index], version, "duplicate version")
             continue
         seen.add(version)
-        yield from checked(names.dns1035_label, version, path[index])
+        yield from validate_format(names.dns1035_label, version, path[index])

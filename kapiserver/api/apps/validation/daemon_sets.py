@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api.core.validation.common import not_negative
+from kapiserver.api.core.validation.common import validate_nonnegative_field
 from kapiserver.api.core.validation.controllers import (
-    at_most_whole,
-    counts,
-    int_or_percent,
-    is_nothing,
-    lasting,
-    not_decremented,
-    unselected,
+    is_zero,
+    selector_mismatch,
+    validate_int_or_percent,
+    validate_long_running_pod,
+    validate_nonnegative_counts,
+    validate_not_decremented,
+    validate_percent_at_most_100,
 )
-from kapiserver.api.core.validation.pods import pod_template
+from kapiserver.api.core.validation.pods import validate_pod_template
 from kapiserver.api.errors import BadObject, FieldError, Path, invalid, not_among, required
 from kapiserver.api.label_selectors import (
     selection_of,
@@ -34,20 +34,20 @@ _COUNTS = (
 )  # fmt: skip
 
 
-def daemon_set(obj: Tree) -> Iterator[FieldError]:
+def validate_daemon_set(obj: Tree) -> Iterator[FieldError]:
     """A daemon set, new or changed."""
     spec = obj.get("spec") or {}
     selector, template = spec.get("selector"), spec.get("template") or {}
     yield from validate_label_selector(selector, _SPEC / "selector")
     if not _fits(selector, template):
-        yield unselected(template, _SPEC / "template")
+        yield selector_mismatch(template, _SPEC / "template")
     if selector is not None and selects_everything(selector):
         yield invalid(_SPEC / "selector", selector, "empty selector is invalid for daemonset")
-    yield from pod_template(template, _SPEC / "template")
-    yield from lasting(template, _SPEC / "template", owner="DaemonSet")
-    yield from not_negative(spec, "minReadySeconds", _SPEC)
-    yield from _update_strategy(spec.get("updateStrategy") or {}, _SPEC / "updateStrategy")
-    yield from not_negative(spec, "revisionHistoryLimit", _SPEC)
+    yield from validate_pod_template(template, _SPEC / "template")
+    yield from validate_long_running_pod(template, _SPEC / "template", owner="DaemonSet")
+    yield from validate_nonnegative_field(spec, "minReadySeconds", _SPEC)
+    yield from _validate_update_strategy(spec.get("updateStrategy") or {}, _SPEC / "updateStrategy")
+    yield from validate_nonnegative_field(spec, "revisionHistoryLimit", _SPEC)
 
 
 def _fits(selector: Tree | None, template: Tree) -> bool:
@@ -58,7 +58,7 @@ def _fits(selector: Tree | None, template: Tree) -> bool:
     return selection is not None and selection.matches(labels_of(template), {})
 
 
-def _update_strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_update_strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
     type_, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
     if type_ not in _STRATEGIES:
         # Fields as Go spells them: the inner types have no names of their own.
@@ -71,15 +71,15 @@ def _update_strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
         if rolling is None:
             yield required(path / "rollingUpdate")
         else:
-            yield from _rolling(rolling, path / "rollingUpdate")
+            yield from _validate_rolling(rolling, path / "rollingUpdate")
 
 
-def _rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
     amounts = {name: rolling.get(name) or 0 for name in ("maxUnavailable", "maxSurge")}
-    for rule in (int_or_percent, at_most_whole):
+    for rule in (validate_int_or_percent, validate_percent_at_most_100):
         for name, amount in amounts.items():
             yield from rule(amount, path / name)
-    has_missing, has_surge = (not is_nothing(amount) for amount in amounts.values())
+    has_missing, has_surge = (not is_zero(amount) for amount in amounts.values())
     if has_missing and has_surge:
         detail = "may not be set when maxUnavailable is non-zero"
         yield invalid(path / "maxSurge", amounts["maxSurge"], detail)
@@ -87,18 +87,18 @@ def _rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
         yield required(path / "maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
-def changed_daemon_set(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_daemon_set_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed daemon set: its selector stays. The rules of a new one are told twice, as
     kube-apiserver does."""
-    yield from daemon_set(new)
+    yield from validate_daemon_set(new)
     selector = (new.get("spec") or {}).get("selector")
     before = (old.get("spec") or {}).get("selector")
     yield from immutable(selector, before, _SPEC / "selector")
-    yield from daemon_set(new)
+    yield from validate_daemon_set(new)
 
 
-def changed_daemon_set_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_daemon_set_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What the controller reports."""
     status = new.get("status") or {}
-    yield from counts(status, _COUNTS)
-    yield from not_decremented(status, old.get("status") or {}, "collisionCount")
+    yield from validate_nonnegative_counts(status, _COUNTS)
+    yield from validate_not_decremented(status, old.get("status") or {}, "collisionCount")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api.core.validation.common import not_negative
-from kapiserver.api.core.validation.controllers import controlled_template
+from kapiserver.api.core.validation.common import validate_nonnegative_field
+from kapiserver.api.core.validation.controllers import validate_controller_template
 from kapiserver.api.errors import BadObject, FieldError, Path, invalid, required
 from kapiserver.api.label_selectors import (
     selection_of,
@@ -19,11 +19,11 @@ from kapiserver.api.types import Tree
 _SPEC = Path("spec")
 
 
-def replica_set(obj: Tree) -> Iterator[FieldError]:
+def validate_replica_set(obj: Tree) -> Iterator[FieldError]:
     """A replica set, new or changed."""
     spec = obj.get("spec") or {}
-    yield from not_negative(spec, "replicas", _SPEC)
-    yield from not_negative(spec, "minReadySeconds", _SPEC)
+    yield from validate_nonnegative_field(spec, "replicas", _SPEC)
+    yield from validate_nonnegative_field(spec, "minReadySeconds", _SPEC)
     yield from replicated_pods(spec)
 
 
@@ -37,7 +37,7 @@ def replicated_pods(spec: Tree) -> Iterator[FieldError]:
         yield invalid(_SPEC / "selector", selector, "invalid label selector")
         return
     selects = selection is not None and selection.matches(labels_of(template), {})
-    yield from controlled_template(
+    yield from validate_controller_template(
         template, _SPEC / "template", selects=selects, owner="ReplicaSet"
     )
 
@@ -52,11 +52,11 @@ def owning_selector(selector: Tree | None, kind: str) -> Iterator[FieldError]:
         yield invalid(_SPEC / "selector", selector, f"empty selector is invalid for {kind}")
 
 
-def changed_replica_set(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_replica_set_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed replica set: its selector stays. The rules of a new one are told twice, as
     kube-apiserver does."""
-    yield from replica_set(new)
-    yield from replica_set(new)
+    yield from validate_replica_set(new)
+    yield from validate_replica_set(new)
     selector = (new.get("spec") or {}).get("selector")
     before = (old.get("spec") or {}).get("selector")
     yield from immutable(selector, before, _SPEC / "selector")

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.apps.validation.replica_sets import owning_selector
-from kapiserver.api.core.validation.claims import claim_spec
-from kapiserver.api.core.validation.common import checked, not_negative
+from kapiserver.api.core.validation.claims import validate_claim_spec
+from kapiserver.api.core.validation.common import validate_format, validate_nonnegative_field
 from kapiserver.api.core.validation.controllers import (
-    at_most,
-    at_most_whole,
-    counts,
-    int_or_percent,
-    is_nothing,
-    lasting,
-    not_decremented,
-    unselected,
+    is_zero,
+    selector_mismatch,
+    validate_count_limits,
+    validate_int_or_percent,
+    validate_long_running_pod,
+    validate_nonnegative_counts,
+    validate_not_decremented,
+    validate_percent_at_most_100,
 )
-from kapiserver.api.core.validation.pod_annotations import pod_annotations
-from kapiserver.api.core.validation.pods import pod_template
+from kapiserver.api.core.validation.pod_annotations import validate_pod_annotations
+from kapiserver.api.core.validation.pods import validate_pod_template
 from kapiserver.api.errors import (
     BadObject,
     FieldError,
@@ -44,16 +44,16 @@ _MUTABLE = (
 )  # fmt: skip
 
 
-def stateful_set(obj: Tree) -> Iterator[FieldError]:
+def validate_stateful_set(obj: Tree) -> Iterator[FieldError]:
     """A new stateful set."""
     spec = obj.get("spec") or {}
     yield from _pods(spec)
-    yield from _claims(spec)
+    yield from _validate_claims(spec)
     yield from _counts(spec)
     if spec.get("serviceName"):
-        yield from checked(names.dns1123_label, spec["serviceName"], _SPEC / "serviceName")
+        yield from validate_format(names.dns1123_label, spec["serviceName"], _SPEC / "serviceName")
     yield from owning_selector(spec.get("selector"), "statefulset")
-    yield from _template(spec)
+    yield from _validate_template(spec)
 
 
 def _kept_stateful_set(spec: Tree) -> Iterator[FieldError]:
@@ -69,7 +69,7 @@ def _pods(spec: Tree) -> Iterator[FieldError]:
         yield required(_SPEC / "podManagementPolicy")
     elif policy not in _POLICIES:
         yield invalid(_SPEC / "podManagementPolicy", policy, _either(_POLICIES))
-    yield from _update_strategy(spec.get("updateStrategy") or {}, _SPEC / "updateStrategy")
+    yield from _validate_update_strategy(spec.get("updateStrategy") or {}, _SPEC / "updateStrategy")
     retention = spec.get("persistentVolumeClaimRetentionPolicy")
     if retention is not None:
         for name in ("whenDeleted", "whenScaled"):
@@ -79,16 +79,16 @@ def _pods(spec: Tree) -> Iterator[FieldError]:
 
 
 def _counts(spec: Tree) -> Iterator[FieldError]:
-    yield from not_negative(spec, "replicas", _SPEC)
-    yield from not_negative(spec, "minReadySeconds", _SPEC)
-    yield from not_negative(spec.get("ordinals") or {}, "start", _SPEC / "ordinals")
+    yield from validate_nonnegative_field(spec, "replicas", _SPEC)
+    yield from validate_nonnegative_field(spec, "minReadySeconds", _SPEC)
+    yield from validate_nonnegative_field(spec.get("ordinals") or {}, "start", _SPEC / "ordinals")
 
 
 def _either(choices: tuple[str, str]) -> str:
     return f"must be '{choices[0]}' or '{choices[1]}'"
 
 
-def _update_strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_update_strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
     type_, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
     # Values as Go spells their fields: the inner types have no names of their own.
     shown = rolling and {
@@ -105,21 +105,21 @@ def _update_strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
         detail = "only allowed for updateStrategy 'RollingUpdate'"
         yield invalid(path / "rollingUpdate", shown, detail)
     else:
-        yield from _rolling(rolling, path / "rollingUpdate")
+        yield from _validate_rolling(rolling, path / "rollingUpdate")
 
 
-def _rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
-    yield from not_negative(rolling, "partition", path)
+def _validate_rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_nonnegative_field(rolling, "partition", path)
     missing, at = rolling.get("maxUnavailable"), path / "maxUnavailable"
     if missing is None:
         return
-    yield from int_or_percent(missing, at)
-    if is_nothing(missing):
+    yield from validate_int_or_percent(missing, at)
+    if is_zero(missing):
         yield invalid(at, missing, "cannot be 0")
-    yield from at_most_whole(missing, at)
+    yield from validate_percent_at_most_100(missing, at)
 
 
-def _template(spec: Tree, *, known_bad: bool = False) -> Iterator[FieldError]:
+def _validate_template(spec: Tree, *, known_bad: bool = False) -> Iterator[FieldError]:
     """`known_bad`: the pods it describes are not looked at, what was wrong with them is stored."""
     template, selector = spec.get("template") or {}, spec.get("selector")
     try:
@@ -128,16 +128,16 @@ def _template(spec: Tree, *, known_bad: bool = False) -> Iterator[FieldError]:
         yield invalid(_SPEC / "selector", selector, "")
     else:
         if selection is None or not selection.matches(labels_of(template), {}):
-            yield unselected(template, _TEMPLATE)
+            yield selector_mismatch(template, _TEMPLATE)
         if not known_bad:
-            yield from pod_template(_with_claims(template, spec), _TEMPLATE)
+            yield from validate_pod_template(_with_claims(template, spec), _TEMPLATE)
         # Told twice where pods are looked at, as kube-apiserver does.
         meta = template.get("metadata") or {}
         yield from validate_labels(meta.get("labels"), _TEMPLATE / "labels")
         yield from validate_annotations(meta.get("annotations"), _TEMPLATE / "annotations")
         if meta.get("annotations"):
-            yield from pod_annotations(template, _TEMPLATE / "annotations")
-    yield from lasting(template, _TEMPLATE, owner="StatefulSet")
+            yield from validate_pod_annotations(template, _TEMPLATE / "annotations")
+    yield from validate_long_running_pod(template, _TEMPLATE, owner="StatefulSet")
 
 
 def _with_claims(template: Tree, spec: Tree) -> Tree:
@@ -151,18 +151,18 @@ def _with_claims(template: Tree, spec: Tree) -> Tree:
     return {**template, "spec": pod}
 
 
-def _claims(spec: Tree) -> Iterator[FieldError]:
+def _validate_claims(spec: Tree) -> Iterator[FieldError]:
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
         at = (_SPEC / "volumeClaimTemplates")[index]
-        yield from claim_spec(claim.get("spec") or {}, at / "spec")
+        yield from validate_claim_spec(claim.get("spec") or {}, at / "spec")
 
 
-def changed_stateful_set(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_stateful_set_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed stateful set: little of it may change. What was wrong before may stay so."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
-    was_bad = any(_kept_stateful_set(before)) or any(_template(before))
+    was_bad = any(_kept_stateful_set(before)) or any(_validate_template(before))
     yield from _kept_stateful_set(spec)
-    yield from _template(spec, known_bad=was_bad)
+    yield from _validate_template(spec, known_bad=was_bad)
     if _rest(spec) != _rest(before):
         *most, last = (f"'{name}'" for name in _MUTABLE)
         detail = (
@@ -186,11 +186,11 @@ _COUNTS = (
 )  # fmt: skip
 
 
-def changed_stateful_set_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_stateful_set_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What the controller reports."""
     status = new.get("status") or {}
-    yield from counts(status, _COUNTS)
-    yield from at_most(
+    yield from validate_nonnegative_counts(status, _COUNTS)
+    yield from validate_count_limits(
         status,
         (
             ("readyReplicas", "replicas"),
@@ -201,4 +201,4 @@ def changed_stateful_set_status(new: Tree, old: Tree) -> Iterator[FieldError]:
         ),
         shown="status.",
     )
-    yield from not_decremented(status, old.get("status") or {}, "collisionCount")
+    yield from validate_not_decremented(status, old.get("status") or {}, "collisionCount")

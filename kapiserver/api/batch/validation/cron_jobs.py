@@ -7,8 +7,12 @@ from collections.abc import Iterator
 
 from kapiserver.api.batch.schedule import schedule
 from kapiserver.api.batch.time_zones import time_zones
-from kapiserver.api.batch.validation.jobs import job_template
-from kapiserver.api.core.validation.common import checked, chosen, not_negative
+from kapiserver.api.batch.validation.jobs import validate_job_template
+from kapiserver.api.core.validation.common import (
+    validate_enum,
+    validate_format,
+    validate_nonnegative_field,
+)
 from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.objects import name_of
 from kapiserver.api.types import Tree
@@ -20,39 +24,39 @@ _ZONE_PART_MAX = 14
 _ZONE = frozenset(string.ascii_letters + string.digits + "._-+")
 
 
-def cron_job(obj: Tree) -> Iterator[FieldError]:
+def validate_cron_job(obj: Tree) -> Iterator[FieldError]:
     """A new cron job."""
     spec = obj.get("spec") or {}
-    yield from _cron_job_spec(spec, {})
+    yield from _validate_cron_job_spec(spec, {})
     if len(name_of(obj)) > _NAME_MAX:
         detail = f"must be no more than {_NAME_MAX} characters"
         yield invalid(Path("metadata") / "name", name_of(obj), detail)
 
 
-def changed_cron_job(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_cron_job_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed cron job: what was once allowed in its schedule may stay."""
-    return _cron_job_spec(new.get("spec") or {}, old.get("spec") or {})
+    return _validate_cron_job_spec(new.get("spec") or {}, old.get("spec") or {})
 
 
-def _cron_job_spec(spec: Tree, before: Tree) -> Iterator[FieldError]:
-    yield from _schedule(spec, before, _SPEC / "schedule")
-    yield from not_negative(spec, "startingDeadlineSeconds", _SPEC)
+def _validate_cron_job_spec(spec: Tree, before: Tree) -> Iterator[FieldError]:
+    yield from _validate_schedule(spec, before, _SPEC / "schedule")
+    yield from validate_nonnegative_field(spec, "startingDeadlineSeconds", _SPEC)
     zone = spec.get("timeZone")
     if zone is not None and zone != before.get("timeZone"):
-        yield from _time_zone(zone, _SPEC / "timeZone")
+        yield from _validate_time_zone(zone, _SPEC / "timeZone")
     policies = ("Allow", "Forbid", "Replace")
-    yield from chosen(spec.get("concurrencyPolicy"), policies, _SPEC / "concurrencyPolicy")
-    yield from job_template(spec.get("jobTemplate") or {}, _SPEC / "jobTemplate")
-    yield from not_negative(spec, "successfulJobsHistoryLimit", _SPEC)
-    yield from not_negative(spec, "failedJobsHistoryLimit", _SPEC)
+    yield from validate_enum(spec.get("concurrencyPolicy"), policies, _SPEC / "concurrencyPolicy")
+    yield from validate_job_template(spec.get("jobTemplate") or {}, _SPEC / "jobTemplate")
+    yield from validate_nonnegative_field(spec, "successfulJobsHistoryLimit", _SPEC)
+    yield from validate_nonnegative_field(spec, "failedJobsHistoryLimit", _SPEC)
 
 
-def _schedule(spec: Tree, before: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_schedule(spec: Tree, before: Tree, path: Path) -> Iterator[FieldError]:
     text = spec.get("schedule") or ""
     if not text:
         yield required(path)
         return
-    yield from checked(schedule, text, path)
+    yield from validate_format(schedule, text, path)
     if "TZ" not in text:
         return
     if "TZ" not in (before.get("schedule") or ""):
@@ -63,7 +67,7 @@ def _schedule(spec: Tree, before: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path, text, detail)
 
 
-def _time_zone(zone: str, path: Path) -> Iterator[FieldError]:
+def _validate_time_zone(zone: str, path: Path) -> Iterator[FieldError]:
     if not zone:
         yield invalid(path, zone, "timeZone must be nil or non-empty string")
     elif not all(map(_is_zone_part, zone.split("/"))):

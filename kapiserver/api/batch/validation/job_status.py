@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kapiserver.api.batch.indexes import first_common, intervals
-from kapiserver.api.core.validation.common import not_negative
+from kapiserver.api.core.validation.common import validate_nonnegative_field
 from kapiserver.api.errors import OMITTED, FieldError, Path, duplicate, invalid, required
 from kapiserver.api.metadata import IMMUTABLE
 from kapiserver.api.types import Tree
@@ -34,18 +34,18 @@ class _Report:
         self.completions: int | None = self.spec.get("completions")
 
 
-def changed_job_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_job_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What the controller reports."""
     now, before = _Report(new), _Report(old)
     for name in ("active", "succeeded", "failed", "ready", "terminating"):
-        yield from not_negative(now.status, name, _STATUS)
+        yield from validate_nonnegative_field(now.status, name, _STATUS)
     yield from _uncounted(now.status.get("uncountedTerminatedPods") or {})
-    yield from _completion(now, before)
-    yield from _times(now, before)
+    yield from _validate_completion(now, before)
+    yield from _validate_times(now, before)
     yield from _consequences(now, before)
     yield from _pods_at_the_end(now, before)
-    yield from _indexes(now, before)
-    yield from _pods(now, before)
+    yield from _validate_indexes(now, before)
+    yield from _validate_pods(now, before)
     yield from _success(now)
     yield from _goes_on(now, before)
 
@@ -66,7 +66,7 @@ def _is_news(now: _Report, before: _Report, *types: str) -> bool:
     return any((type_ in now.true) != (type_ in before.true) for type_ in types)
 
 
-def _completion(now: _Report, before: _Report) -> Iterator[FieldError]:
+def _validate_completion(now: _Report, before: _Report) -> Iterator[FieldError]:
     for other in ("Failed", "FailureTarget"):
         if {"Complete", other} <= now.true and _is_news(now, before, "Complete", other):
             detail = f"cannot set Complete=True and {other}=true conditions"
@@ -102,7 +102,7 @@ def _news(now: _Report, before: _Report) -> Callable[[str], bool]:
     return lambda name: now.status.get(name) != before.status.get(name)
 
 
-def _times(now: _Report, before: _Report) -> Iterator[FieldError]:
+def _validate_times(now: _Report, before: _Report) -> Iterator[FieldError]:
     is_news, at = _news(now, before), _STATUS / "completionTime"
     start, end = now.status.get("startTime"), now.status.get("completionTime")
     complete = "Complete" in now.true
@@ -132,7 +132,7 @@ def _pods_at_the_end(now: _Report, before: _Report) -> Iterator[FieldError]:
         yield invalid(_STATUS / name, status[name], "must be empty for finished job")
 
 
-def _pods(now: _Report, before: _Report) -> Iterator[FieldError]:
+def _validate_pods(now: _Report, before: _Report) -> Iterator[FieldError]:
     is_news, status = _news(now, before), now.status
     active, ready = status.get("active") or 0, status.get("ready")
     terminating = status.get("terminating") or 0
@@ -144,7 +144,7 @@ def _pods(now: _Report, before: _Report) -> Iterator[FieldError]:
         yield invalid(_STATUS / "ready", ready, "cannot set more ready pods than active")
 
 
-def _indexes(now: _Report, before: _Report) -> Iterator[FieldError]:
+def _validate_indexes(now: _Report, before: _Report) -> Iterator[FieldError]:
     is_news, total = _news(now, before), now.completions
     done, failed = now.status.get("completedIndexes") or "", now.status.get("failedIndexes")
     by_index = now.spec.get("backoffLimitPerIndex") is not None

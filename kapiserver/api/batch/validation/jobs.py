@@ -7,13 +7,16 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.batch.validation.policies import (
-    pod_failure_policy,
-    pod_replacement_policy,
-    success_policy,
+    validate_pod_failure_policy,
+    validate_pod_replacement_policy,
+    validate_success_policy,
 )
-from kapiserver.api.core.validation.common import domain_prefixed_path, not_negative
-from kapiserver.api.core.validation.controllers import unselected
-from kapiserver.api.core.validation.pods import pod_template
+from kapiserver.api.core.validation.common import (
+    validate_domain_prefixed_path,
+    validate_nonnegative_field,
+)
+from kapiserver.api.core.validation.controllers import selector_mismatch
+from kapiserver.api.core.validation.pods import validate_pod_template
 from kapiserver.api.errors import (
     BadObject,
     FieldError,
@@ -42,14 +45,14 @@ _COUNTS = (
 )  # fmt: skip
 
 
-def job(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
+def validate_job(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
     """A job, new or changed; one that is older than the labels of its pods with a prefix may go on
     without."""
     spec = obj.get("spec") or {}
     kept = labels_of(value_at(old or {}, "spec", "template") or {})
     prefixed = old is None or (CONTROLLER_LABELS[1] in kept and NAME_LABELS[1] in kept)
     yield from _generated(obj, _labels(obj, slice(2 if prefixed else 1)))
-    yield from _job_spec(spec)
+    yield from _validate_job_spec(spec)
     completions = spec.get("completions") or 0
     if spec.get("completionMode") == "Indexed" and completions > 0:
         last = f"{name_of(obj)}-{completions - 1}"
@@ -89,8 +92,8 @@ def _generated(obj: Tree, wanted: dict[str, str]) -> Iterator[FieldError]:
         yield invalid(_SPEC / "selector", selector, "`selector` not auto-generated")
 
 
-def _job_spec(spec: Tree) -> Iterator[FieldError]:
-    yield from job_spec(spec, _SPEC)
+def _validate_job_spec(spec: Tree) -> Iterator[FieldError]:
+    yield from validate_job_spec(spec, _SPEC)
     selector, template = spec.get("selector"), spec.get("template") or {}
     if selector is None:
         yield required(_SPEC / "selector")
@@ -100,47 +103,47 @@ def _job_spec(spec: Tree) -> Iterator[FieldError]:
     except BadObject:
         return
     if selection is None or not selection.matches(labels_of(template), {}):
-        yield unselected(template, _SPEC / "template")
+        yield selector_mismatch(template, _SPEC / "template")
 
 
-def job_spec(spec: Tree, path: Path) -> Iterator[FieldError]:
+def validate_job_spec(spec: Tree, path: Path) -> Iterator[FieldError]:
     """What jobs and templates of them share."""
     for name in _COUNTS:
-        yield from not_negative(spec, name, path)
+        yield from validate_nonnegative_field(spec, name, path)
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         yield required(path / "backoffLimitPerIndex", "when maxFailedIndexes is specified")
     manager = spec.get("managedBy")
     if manager is not None:
-        yield from domain_prefixed_path(manager, path / "managedBy")
+        yield from validate_domain_prefixed_path(manager, path / "managedBy")
         if len(manager) > _MANAGER_MAX:
             yield too_long(path / "managedBy", _MANAGER_MAX)
-    yield from _completion(spec, path)
+    yield from _validate_completion(spec, path)
     if spec.get("podFailurePolicy") is not None:
-        yield from pod_failure_policy(spec, path / "podFailurePolicy")
+        yield from validate_pod_failure_policy(spec, path / "podFailurePolicy")
     if spec.get("successPolicy") is not None:
         if spec.get("completionMode") == "Indexed":
-            yield from success_policy(spec, path / "successPolicy")
+            yield from validate_success_policy(spec, path / "successPolicy")
         else:
             detail = "requires indexed completion mode"
             yield invalid(path / "successPolicy", spec["successPolicy"], detail)
-    yield from pod_replacement_policy(spec, path / "podReplacementPolicy")
-    yield from pod_template(spec.get("template") or {}, path / "template")
-    yield from _restart(spec, path / "template" / "spec" / "restartPolicy")
+    yield from validate_pod_replacement_policy(spec, path / "podReplacementPolicy")
+    yield from validate_pod_template(spec.get("template") or {}, path / "template")
+    yield from _validate_restart(spec, path / "template" / "spec" / "restartPolicy")
 
 
-def _completion(spec: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_completion(spec: Tree, path: Path) -> Iterator[FieldError]:
     mode = spec.get("completionMode")
     if mode not in (None, "Indexed", "NonIndexed"):
         yield not_among(path / "completionMode", mode, ("NonIndexed", "Indexed"))
     elif mode == "Indexed":
-        yield from _indexed(spec, path)
+        yield from _validate_indexed(spec, path)
     else:
         for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
             if spec.get(name) is not None:
                 yield invalid(path / name, spec[name], "requires indexed completion mode")
 
 
-def _indexed(spec: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_indexed(spec: Tree, path: Path) -> Iterator[FieldError]:
     completions, at_once = spec.get("completions"), spec.get("parallelism") or 0
     bearable = spec.get("maxFailedIndexes")
     if completions is None:
@@ -168,7 +171,7 @@ def _indexed(spec: Tree, path: Path) -> Iterator[FieldError]:
             yield invalid(path / name, value, detail)
 
 
-def _restart(spec: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_restart(spec: Tree, path: Path) -> Iterator[FieldError]:
     policy = value_at(spec, "template", "spec", "restartPolicy") or ""
     if policy in ("", "Always"):
         yield required(path, 'valid values: "OnFailure", "Never"')
@@ -179,10 +182,10 @@ def _restart(spec: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path, policy, detail)
 
 
-def job_template(template: Tree, path: Path) -> Iterator[FieldError]:
+def validate_job_template(template: Tree, path: Path) -> Iterator[FieldError]:
     """What the jobs of a cron job look like; their selectors are made by the server."""
     spec = template.get("spec") or {}
-    yield from job_spec(spec, path / "spec")
+    yield from validate_job_spec(spec, path / "spec")
     if spec.get("selector") is not None:
         detail = "`selector` will be auto-generated"
         yield invalid(path / "spec" / "selector", spec["selector"], detail)
@@ -193,12 +196,12 @@ def job_template(template: Tree, path: Path) -> Iterator[FieldError]:
 _IMMUTABLE = ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 
 
-def changed_job(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_job_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed job: what its pods look like stays. The rules of a spec are told twice, as
     kube-apiserver does."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
-    yield from job(new, old)
-    yield from _job_spec(spec)
+    yield from validate_job(new, old)
+    yield from _validate_job_spec(spec)
     yield from _completions(spec, before)
     yield from immutable(spec.get("selector"), before.get("selector"), _SPEC / "selector")
     template, kept = spec.get("template") or {}, before.get("template") or {}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from kapiserver.api import names
 from kapiserver.api.batch.indexes import intervals
-from kapiserver.api.core.validation.common import checked, not_negative
+from kapiserver.api.core.validation.common import validate_format, validate_nonnegative_field
 from kapiserver.api.errors import (
     OMITTED,
     FieldError,
@@ -29,7 +29,7 @@ _VALUES_MAX = 255
 _INDEXES_MAX = 64 * 1024
 
 
-def pod_failure_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
+def validate_pod_failure_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
     """What follows from the failure of a pod."""
     rules, at = spec["podFailurePolicy"].get("rules") or (), path / "rules"
     if len(rules) > _RULES_MAX:
@@ -42,11 +42,13 @@ def pod_failure_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
     }
     by_index = spec.get("backoffLimitPerIndex") is not None
     for index, rule in enumerate(rules):
-        yield from _action(rule.get("action") or "", at[index] / "action", by_index=by_index)
-        yield from _rule(rule, at[index], containers)
+        yield from _validate_action(
+            rule.get("action") or "", at[index] / "action", by_index=by_index
+        )
+        yield from _validate_rule(rule, at[index], containers)
 
 
-def _action(action: str, path: Path, *, by_index: bool) -> Iterator[FieldError]:
+def _validate_action(action: str, path: Path, *, by_index: bool) -> Iterator[FieldError]:
     if action == "FailIndex" and not by_index:
         yield invalid(path, action, "requires the backoffLimitPerIndex to be set")
     yield from _one_of(action, _ACTIONS, path)
@@ -60,12 +62,12 @@ def _one_of(value: str, allowed: Sequence[str], path: Path) -> Iterator[FieldErr
         yield not_supported(path, value, allowed)
 
 
-def _rule(rule: Tree, path: Path, containers: Collection[str]) -> Iterator[FieldError]:
+def _validate_rule(rule: Tree, path: Path, containers: Collection[str]) -> Iterator[FieldError]:
     codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions") or ()
     if codes is not None:
-        yield from _exit_codes(codes, path / "onExitCodes", containers)
+        yield from _validate_exit_codes(codes, path / "onExitCodes", containers)
     if conditions:
-        yield from _conditions(conditions, path / "onPodConditions")
+        yield from _validate_conditions(conditions, path / "onPodConditions")
     if codes is not None and conditions:
         detail = "specifying both OnExitCodes and OnPodConditions is not supported"
         yield invalid(path, OMITTED, detail)
@@ -74,16 +76,18 @@ def _rule(rule: Tree, path: Path, containers: Collection[str]) -> Iterator[Field
         yield invalid(path, OMITTED, detail)
 
 
-def _conditions(patterns: Sequence[Tree], path: Path) -> Iterator[FieldError]:
+def _validate_conditions(patterns: Sequence[Tree], path: Path) -> Iterator[FieldError]:
     if len(patterns) > _PATTERNS_MAX:
         yield too_many(path, len(patterns), _PATTERNS_MAX)
     for index, pattern in enumerate(patterns):
         at = path[index]
-        yield from checked(names.qualified_name, pattern.get("type") or "", at / "type")
+        yield from validate_format(names.qualified_name, pattern.get("type") or "", at / "type")
         yield from _one_of(pattern.get("status") or "", _STATUSES, at / "status")
 
 
-def _exit_codes(codes: Tree, path: Path, containers: Collection[str]) -> Iterator[FieldError]:
+def _validate_exit_codes(
+    codes: Tree, path: Path, containers: Collection[str]
+) -> Iterator[FieldError]:
     operator, container = codes.get("operator") or "", codes.get("containerName")
     yield from _one_of(operator, _OPERATORS, path / "operator")
     if container is not None and container not in containers:
@@ -105,7 +109,7 @@ def _exit_codes(codes: Tree, path: Path, containers: Collection[str]) -> Iterato
         yield invalid(at, values, "must be ordered")
 
 
-def success_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
+def validate_success_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
     """When an indexed job is done before all its pods are."""
     rules, at = spec["successPolicy"].get("rules") or (), path / "rules"
     if not rules:
@@ -114,10 +118,10 @@ def success_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
     if len(rules) > _RULES_MAX:
         yield too_many(at, len(rules), _RULES_MAX)
     for index, rule in enumerate(rules):
-        yield from _success_rule(rule, at[index], spec.get("completions") or 0)
+        yield from _validate_success_rule(rule, at[index], spec.get("completions") or 0)
 
 
-def _success_rule(rule: Tree, path: Path, completions: int) -> Iterator[FieldError]:
+def _validate_success_rule(rule: Tree, path: Path, completions: int) -> Iterator[FieldError]:
     count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
     if count is None and indexes is None:
         detail = "at least one of succeededCount or succeededIndexes must be specified"
@@ -134,7 +138,7 @@ def _success_rule(rule: Tree, path: Path, completions: int) -> Iterator[FieldErr
     if count is None:
         return
     at = path / "succeededCount"
-    yield from not_negative(rule, "succeededCount", path)
+    yield from validate_nonnegative_field(rule, "succeededCount", path)
     if count > completions:
         detail = (
             f"must be less than or equal to {completions} (the number of specified completions)"
@@ -148,7 +152,7 @@ def _success_rule(rule: Tree, path: Path, completions: int) -> Iterator[FieldErr
         yield invalid(at, count, detail)
 
 
-def pod_replacement_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
+def validate_pod_replacement_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
     """When the place of a pod that goes is filled."""
     policy = spec.get("podReplacementPolicy")
     has_failures = spec.get("podFailurePolicy") is not None

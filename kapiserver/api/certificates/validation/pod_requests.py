@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from kapiserver.api import names
 from kapiserver.api.certificates import keys, pem
-from kapiserver.api.core.validation.common import checked
-from kapiserver.api.core.validation.conditions import conditions
-from kapiserver.api.core.validation.signers import signer_name, user_annotations
+from kapiserver.api.core.validation.common import validate_format
+from kapiserver.api.core.validation.conditions import validate_conditions
+from kapiserver.api.core.validation.signers import validate_signer_name, validate_user_annotations
 from kapiserver.api.errors import (
     OMITTED,
     FieldError,
@@ -48,16 +48,16 @@ _UNSIGNED = "could not verify proof-of-possession signature"
 _MAIL = re.compile(r"[^\s@<>()\[\]\\,;:\"]+@[^\s@<>()\\,;:\"]+")
 
 
-def pod_request(obj: Tree) -> Iterator[FieldError]:
+def validate_pod_request(obj: Tree) -> Iterator[FieldError]:
     """A new request of a pod."""
     spec = obj.get("spec") or {}
     signer = spec.get("signerName") or ""
-    yield from signer_name(signer, _SPEC / "signerName")
+    yield from validate_signer_name(signer, _SPEC / "signerName")
     told = spec.get("unverifiedUserAnnotations") or {}
-    yield from user_annotations(told, _SPEC / "unverifiedUserAnnotations")
+    yield from validate_user_annotations(told, _SPEC / "unverifiedUserAnnotations")
     for kind in ("pod", "serviceAccount", "node"):
         name, uid = spec.get(f"{kind}Name") or "", spec.get(f"{kind}UID") or ""
-        yield from checked(names.dns1123_subdomain, name, _SPEC / f"{kind}Name")
+        yield from validate_format(names.dns1123_subdomain, name, _SPEC / f"{kind}Name")
         if not uid:
             yield invalid(_SPEC / f"{kind}UID", uid, "must not be empty")
         if len(uid) > _UID_MAX:
@@ -71,10 +71,10 @@ def pod_request(obj: Tree) -> Iterator[FieldError]:
     most = _DAY if own else 91 * _DAY
     if not _HOUR <= seconds <= most:
         yield invalid(at, seconds, f"must be in the range [{_HOUR}, {most}]")
-    yield from _key(spec)
+    yield from _validate_key(spec)
 
 
-def _key(spec: Tree) -> Iterator[FieldError]:
+def _validate_key(spec: Tree) -> Iterator[FieldError]:
     fields = ("pkixPublicKey", "proofOfPossession", "stubPKCS10Request")
     given = {name: base64.b64decode(spec.get(name) or "") for name in fields}
     for name, content in given.items():
@@ -115,15 +115,15 @@ def _pair(pkix: bytes, proof: bytes, uid: bytes) -> Iterator[FieldError]:
         yield invalid(_SPEC / "proofOfPossession", OMITTED, _UNSIGNED)
 
 
-def changed_pod_request(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_pod_request_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Metadata alone changes."""
     yield from immutable(new.get("spec"), old.get("spec"), _SPEC)
 
 
-def changed_pod_request_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_pod_request_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What the signer reports: one state, for good."""
     listed = value_at(new, "status", "conditions")
-    found = [*_states(new), *conditions(listed, _STATUS / "conditions")]
+    found = [*_states(new), *validate_conditions(listed, _STATUS / "conditions")]
     yield from found
     if found:
         return
@@ -177,7 +177,7 @@ def _issued(status: Tree, spec: Tree) -> Iterator[FieldError]:
     if leaf is None or blocks[0].type != "CERTIFICATE":
         yield invalid(_CHAIN, chain, _no_leaf(blocks))
         return
-    found = list(_names(leaf))
+    found = list(_validate_names(leaf))
     yield from found
     wanted = _wanted_key(spec)
     if not wanted:
@@ -191,7 +191,7 @@ def _issued(status: Tree, spec: Tree) -> Iterator[FieldError]:
     yield from missing
     if found or missing:
         return
-    wrong = next(_times(status, leaf, spec.get("maxExpirationSeconds") or 0), None)
+    wrong = next(_validate_times(status, leaf, spec.get("maxExpirationSeconds") or 0), None)
     detail = _wrong_below(blocks[1:])
     if wrong is not None:
         yield wrong
@@ -217,7 +217,7 @@ def _wrong_below(blocks: list[pem.Block]) -> str:
     return ""
 
 
-def _names(leaf: Certificate) -> Iterator[FieldError]:
+def _validate_names(leaf: Certificate) -> Iterator[FieldError]:
     hosts, mail = pem.alternative_names(leaf)
     for host in hosts:
         if not host:
@@ -253,7 +253,7 @@ def _missing_times(status: Tree) -> Iterator[FieldError]:
         yield required(_STATUS / "beginRefreshAt", detail)
 
 
-def _times(status: Tree, leaf: Certificate, most: int) -> Iterator[FieldError]:
+def _validate_times(status: Tree, leaf: Certificate, most: int) -> Iterator[FieldError]:
     begin, refresh, end = (
         datetime.fromisoformat(status[name]) for name in ("notBefore", "beginRefreshAt", "notAfter")
     )

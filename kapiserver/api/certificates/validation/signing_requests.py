@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kapiserver.api.certificates import pem
-from kapiserver.api.core.validation.signers import signer_name
+from kapiserver.api.core.validation.signers import validate_signer_name
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -76,27 +76,27 @@ def _certificate(obj: Tree) -> str:
     return value_at(obj, "status", "certificate") or ""
 
 
-def signing_request(obj: Tree) -> Iterator[FieldError]:
+def validate_signing_request(obj: Tree) -> Iterator[FieldError]:
     """A new request."""
     yield from _whole(obj, _Allowed())
 
 
-def changed_signing_request(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_signing_request_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Metadata alone changes: spec and status are kept."""
     yield from _whole(new, _allowed(new, old))
     yield from _unremoved(new, old)
     yield from _kept_decisions(new, old)
 
 
-def changed_signing_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_signing_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What the signer reports: a certificate once, and no decision."""
-    yield from changed_signing_request(new, old)
+    yield from validate_signing_request_update(new, old)
     before = _certificate(old)
     if before and _certificate(new) != before:
         yield forbidden(_CERTIFICATE, "updates may not modify existing certificate content")
 
 
-def changed_approval(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_approval_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A decision: it is made once."""
     yield from _whole(new, _allowed(new, old))
     yield from _unremoved(new, old)
@@ -108,17 +108,17 @@ def _whole(obj: Tree, allowed: _Allowed) -> Iterator[FieldError]:
     wrong = pem.wrong_with_request(_text(request))
     if wrong:
         yield invalid(_SPEC / "request", request, wrong)
-    yield from _usages(spec.get("usages") or [], allowed)
+    yield from _validate_usages(spec.get("usages") or [], allowed)
     if signer == LEGACY_SIGNER and not allowed.legacy_signer:
         detail = "the legacy signerName is not allowed via this API version"
         yield invalid(_SPEC / "signerName", signer, detail)
     else:
-        yield from signer_name(signer, _SPEC / "signerName")
+        yield from validate_signer_name(signer, _SPEC / "signerName")
     seconds = spec.get("expirationSeconds")
     if seconds is not None and seconds < _SECONDS_MIN:
         detail = "may not specify a duration less than 600 seconds (10 minutes)"
         yield invalid(_SPEC / "expirationSeconds", seconds, detail)
-    yield from _conditions(value_at(obj, "status", "conditions") or (), allowed)
+    yield from _validate_conditions(value_at(obj, "status", "conditions") or (), allowed)
     wrong = "" if allowed.any_certificate else _wrong_with_certificate(_certificate(obj))
     if wrong:
         yield invalid(_CERTIFICATE, "<certificate data>", wrong)
@@ -131,7 +131,7 @@ def _text(encoded: str) -> str:
         return ""
 
 
-def _usages(usages: Sequence[str], allowed: _Allowed) -> Iterator[FieldError]:
+def _validate_usages(usages: Sequence[str], allowed: _Allowed) -> Iterator[FieldError]:
     path = _SPEC / "usages"
     if not usages:
         yield required(path)
@@ -145,7 +145,7 @@ def _usages(usages: Sequence[str], allowed: _Allowed) -> Iterator[FieldError]:
         seen.add(usage)
 
 
-def _conditions(found: Sequence[Tree], allowed: _Allowed) -> Iterator[FieldError]:
+def _validate_conditions(found: Sequence[Tree], allowed: _Allowed) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, one in enumerate(found):
         at, type_, status = _CONDITIONS[index], one.get("type") or "", one.get("status") or ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api.certificates import pem
-from kapiserver.api.core.validation.signers import signer_name, wrong_with_bundle_name
+from kapiserver.api.core.validation.signers import trust_bundle_name_problems, validate_signer_name
 from kapiserver.api.errors import FieldError, Path, invalid, too_long
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import name_of, value_at
@@ -16,38 +16,40 @@ _BUNDLE_MAX = 1 << 20
 _SHOWN = "<value omitted>"  # a value like any other: messages quote it
 
 
-def trust_bundle(obj: Tree) -> Iterator[FieldError]:
+def validate_trust_bundle(obj: Tree) -> Iterator[FieldError]:
     """A new bundle."""
-    yield from _bundle_names(obj)
-    yield from _anchors(value_at(obj, "spec", "trustBundle") or "", _SPEC / "trustBundle")
+    yield from _validate_bundle_names(obj)
+    yield from _validate_trust_anchors(
+        value_at(obj, "spec", "trustBundle") or "", _SPEC / "trustBundle"
+    )
 
 
-def changed_trust_bundle(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_trust_bundle_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A bundle that is to be changed: it stays its signer's."""
-    yield from _bundle_names(new)
+    yield from _validate_bundle_names(new)
     bundle, before = (value_at(one, "spec", "trustBundle") or "" for one in (new, old))
     if bundle != before:
-        yield from _anchors(bundle, _SPEC / "trustBundle")
+        yield from _validate_trust_anchors(bundle, _SPEC / "trustBundle")
     signer, kept = (value_at(one, "spec", "signerName") or "" for one in (new, old))
     yield from immutable(signer, kept, _SPEC / "signerName")
 
 
-def _bundle_names(obj: Tree) -> Iterator[FieldError]:
+def _validate_bundle_names(obj: Tree) -> Iterator[FieldError]:
     name, signer = name_of(obj), value_at(obj, "spec", "signerName") or ""
-    for message in wrong_with_bundle_name(name, signer) if name else ():
+    for message in trust_bundle_name_problems(name, signer) if name else ():
         yield invalid(Path("metadata") / "name", name, message)
     if signer:
-        yield from signer_name(signer, _SPEC / "signerName")
+        yield from validate_signer_name(signer, _SPEC / "signerName")
 
 
-def _anchors(text: str, path: Path) -> Iterator[FieldError]:
+def _validate_trust_anchors(text: str, path: Path) -> Iterator[FieldError]:
     if len(text.encode("utf-8", "replace")) > _BUNDLE_MAX:
         yield too_long(path, _BUNDLE_MAX)
         return
     places: dict[bytes, list[int]] = {}
     wrong = []
     for index, block in enumerate(pem.blocks(text)):
-        detail = _wrong_with_anchor(block)
+        detail = _trust_anchor_problem(block)
         if detail:
             wrong.append(f"entry {index} {detail}")
         places.setdefault(block.content, []).append(index)
@@ -63,7 +65,7 @@ def _anchors(text: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, _SHOWN, detail)
 
 
-def _wrong_with_anchor(block: pem.Block) -> str:
+def _trust_anchor_problem(block: pem.Block) -> str:
     if block.type != "CERTIFICATE":
         return f"has bad block type: {block.type}"
     if block.has_headers:

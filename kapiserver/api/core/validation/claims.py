@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.v1 import PersistentVolumeClaimSpec
-from kapiserver.api.core.validation.common import checked, needed
-from kapiserver.api.core.validation.difference import difference
-from kapiserver.api.core.validation.resources import amount, is_native, quantity
+from kapiserver.api.core.validation.common import validate_format, validate_required
+from kapiserver.api.core.validation.difference import go_diff
+from kapiserver.api.core.validation.resources import amount, is_native, validate_resource_quantity
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.metadata import immutable
@@ -29,32 +29,36 @@ _STATUS = Path("status")
 _CLASS = "volumeAttributesClassName"
 
 
-def claim(obj: Tree) -> Iterator[FieldError]:
+def validate_claim(obj: Tree) -> Iterator[FieldError]:
     """A new claim."""
-    return claim_spec(obj.get("spec") or {}, _SPEC)
+    return validate_claim_spec(obj.get("spec") or {}, _SPEC)
 
 
-def claim_spec(spec: Tree, path: Path, *, before: Tree | None = None) -> Iterator[FieldError]:
+def validate_claim_spec(
+    spec: Tree, path: Path, *, before: Tree | None = None
+) -> Iterator[FieldError]:
     """What storage is asked for; what `before` spells badly already may stay so."""
     modes = spec.get("accessModes") or ()
     if not modes:
         yield required(path / "accessModes", "at least 1 access mode is required")
     kept = (before or {}).get("selector")
     yield from validate_label_selector(spec.get("selector"), path / "selector", before=kept)
-    yield from access_modes(modes, path / "accessModes")
-    yield from _size(value_at(spec, "resources", "requests") or {}, path / "resources")
+    yield from validate_access_modes(modes, path / "accessModes")
+    yield from _validate_storage_request(
+        value_at(spec, "resources", "requests") or {}, path / "resources"
+    )
     if spec.get("storageClassName"):
         where = path / "storageClassName"
-        yield from checked(names.dns1123_subdomain, spec["storageClassName"], where)
+        yield from validate_format(names.dns1123_subdomain, spec["storageClassName"], where)
     mode = spec.get("volumeMode")
     if mode is not None and mode not in VOLUME_MODES:
         yield not_supported(path / "volumeMode", mode, VOLUME_MODES)
-    yield from _sources(spec, path, lax=_names_group(before or {}))
+    yield from _validate_data_sources(spec, path, lax=_has_api_group(before or {}))
     if spec.get(_CLASS):
-        yield from checked(names.dns1123_subdomain, spec[_CLASS], path / _CLASS)
+        yield from validate_format(names.dns1123_subdomain, spec[_CLASS], path / _CLASS)
 
 
-def access_modes(modes: Collection[str], path: Path) -> Iterator[FieldError]:
+def validate_access_modes(modes: Collection[str], path: Path) -> Iterator[FieldError]:
     """How a volume may be mounted; one pod alone goes with nothing else."""
     for mode in modes:
         if mode not in _MODES:
@@ -63,7 +67,7 @@ def access_modes(modes: Collection[str], path: Path) -> Iterator[FieldError]:
         yield forbidden(path, "may not use ReadWriteOncePod with other access modes")
 
 
-def _size(requests: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_storage_request(requests: Tree, path: Path) -> Iterator[FieldError]:
     size, at = requests.get("storage"), path["storage"]
     if size is None:
         yield required(at)
@@ -71,15 +75,15 @@ def _size(requests: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(at, size, "must be greater than zero")
 
 
-def _names_group(spec: Tree) -> bool:
+def _has_api_group(spec: Tree) -> bool:
     kinds = ("dataSource", "dataSourceRef")
     return any(value_at(spec, kind, "apiGroup") is not None for kind in kinds)
 
 
-def _sources(spec: Tree, path: Path, *, lax: bool) -> Iterator[FieldError]:
+def _validate_data_sources(spec: Tree, path: Path, *, lax: bool) -> Iterator[FieldError]:
     for kind in ("dataSource", "dataSourceRef"):
         if spec.get(kind) is not None:
-            yield from _source(spec[kind], path / kind, lax=lax)
+            yield from _validate_data_source(spec[kind], path / kind, lax=lax)
     old, new = spec.get("dataSource"), spec.get("dataSourceRef")
     if old is None or new is None:
         return
@@ -90,65 +94,65 @@ def _sources(spec: Tree, path: Path, *, lax: bool) -> Iterator[FieldError]:
         yield invalid(path, shown, "must match dataSourceRef")
 
 
-def _source(source: Tree, path: Path, *, lax: bool) -> Iterator[FieldError]:
-    yield from needed(source, "name", path)
-    yield from needed(source, "kind", path)
+def _validate_data_source(source: Tree, path: Path, *, lax: bool) -> Iterator[FieldError]:
+    yield from validate_required(source, "name", path)
+    yield from validate_required(source, "kind", path)
     group, kind = source.get("apiGroup") or "", source.get("kind") or ""
     if not group and kind != "PersistentVolumeClaim":
         detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         yield invalid(path, kind, detail)
     if group and not lax:
-        yield from checked(names.dns1123_subdomain, group, path / "apiGroup")
+        yield from validate_format(names.dns1123_subdomain, group, path / "apiGroup")
     if source.get("namespace"):
-        yield from checked(names.dns1123_label, source["namespace"], path / "namespace")
+        yield from validate_format(names.dns1123_label, source["namespace"], path / "namespace")
 
 
-def changed_claim(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_claim_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A claim that is to be changed: it may grow, and little else."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
-    yield from claim_spec(spec, _SPEC, before=before)
-    if not _moves_class_to_field(new, old):
+    yield from validate_claim_spec(spec, _SPEC, before=before)
+    if not _moves_class_annotation_to_field(new, old):
         key = CLASS_ANNOTATION
         values = annotations_of(new).get(key, ""), annotations_of(old).get(key, "")
         yield from immutable(*values, Path("metadata") / "annotations" / key)
-    yield from _frozen(new, old)
+    yield from _validate_immutable_spec(new, old)
     size = value_at(spec, "resources", "requests", "storage")
     shrinks = amount(size) < amount(value_at(before, "resources", "requests", "storage"))
     if shrinks and amount(size) <= amount(value_at(old, "status", "capacity", "storage")):
         where = _SPEC / "resources" / "requests" / "storage"
         yield forbidden(where, "field can not be less than status.capacity")
     yield from immutable(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
-    yield from _attributes_class(spec, old)
+    yield from _validate_attributes_class_update(spec, old)
 
 
-def _frozen(new: Tree, old: Tree) -> Iterator[FieldError]:
+def _validate_immutable_spec(new: Tree, old: Tree) -> Iterator[FieldError]:
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     wanted, kept = copy.deepcopy(spec), dict(before)
     if not kept.get("volumeName"):
         take(kept, wanted, "volumeName")
-    if _moves_class_to_field(new, old):
+    if _moves_class_annotation_to_field(new, old):
         wanted.pop("storageClassName", None)
-    elif _first_class(new, old):
+    elif _assigns_default_class(new, old):
         take(wanted, kept, "storageClassName")
     if value_at(new, "status", "phase") == "Bound":
         requests = value_at(wanted, "resources", "requests")
         if requests:
             requests["storage"] = value_at(before, "resources", "requests", "storage") or "0"
         take(wanted, kept, _CLASS)
-    if _full(wanted) != _full(kept):
+    if _without_empty_fields(wanted) != _without_empty_fields(kept):
         detail = (
             "spec is immutable after creation except resources.requests and "
             "volumeAttributesClassName for bound claims"
         )
-        shown = difference(kept, wanted, PersistentVolumeClaimSpec)
+        shown = go_diff(kept, wanted, PersistentVolumeClaimSpec)
         yield forbidden(_SPEC, f"{detail}\n{shown}")
 
 
-def _full(spec: Tree) -> Tree:
+def _without_empty_fields(spec: Tree) -> Tree:
     return {name: value for name, value in spec.items() if value not in (None, [], {})}
 
 
-def _moves_class_to_field(new: Tree, old: Tree) -> bool:
+def _moves_class_annotation_to_field(new: Tree, old: Tree) -> bool:
     # Old claims name their class in an annotation; it may move into the spec.
     given = annotations_of(old).get(CLASS_ANNOTATION)
     return (
@@ -159,7 +163,7 @@ def _moves_class_to_field(new: Tree, old: Tree) -> bool:
     )
 
 
-def _first_class(new: Tree, old: Tree) -> bool:
+def _assigns_default_class(new: Tree, old: Tree) -> bool:
     # A claim without a class gets one when the cluster has a default at last.
     name = value_at(new, "spec", "storageClassName")
     return (
@@ -169,7 +173,7 @@ def _first_class(new: Tree, old: Tree) -> bool:
     )
 
 
-def _attributes_class(spec: Tree, old: Tree) -> Iterator[FieldError]:
+def _validate_attributes_class_update(spec: Tree, old: Tree) -> Iterator[FieldError]:
     name = spec.get(_CLASS)
     if name == value_at(old, "spec", _CLASS):
         return
@@ -183,32 +187,36 @@ def _attributes_class(spec: Tree, old: Tree) -> Iterator[FieldError]:
         yield forbidden(_SPEC / _CLASS, detail)
 
 
-def changed_claim_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_claim_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What the controllers report of a claim."""
     if not value_at(new, "spec", "accessModes"):
         yield required(Path("Spec") / "accessModes")
     status = new.get("status") or {}
     for name, text in (status.get("capacity") or {}).items():
-        yield from basic_quantity(text, (_STATUS / "capacity")[name])
+        yield from validate_basic_quantity(text, (_STATUS / "capacity")[name])
     for name, state in (status.get("allocatedResourceStatuses") or {}).items():
         at = _STATUS / "allocatedResourceStatuses"
-        yield from _claimed_resource(name, at)
+        yield from _validate_claim_resource_name(name, at)
         if state not in _RESIZING:
             yield not_supported(at, name, _RESIZING)
     for name, text in (status.get("allocatedResources") or {}).items():
         at = _STATUS / "allocatedResources"
-        wrong = list(_claimed_resource(name, at))
-        yield from wrong or basic_quantity(text, at[name]) or quantity("storage", text, at[name])
+        wrong = list(_validate_claim_resource_name(name, at))
+        yield from (
+            wrong
+            or validate_basic_quantity(text, at[name])
+            or validate_resource_quantity("storage", text, at[name])
+        )
 
 
-def basic_quantity(text: str, path: Path) -> list[FieldError]:
+def validate_basic_quantity(text: str, path: Path) -> list[FieldError]:
     """An amount that is not below zero."""
     value = amount(text)
     return [] if value >= 0 else [invalid(path, int(value), "must be a valid resource quantity")]
 
 
-def _claimed_resource(name: str, path: Path) -> Iterator[FieldError]:
-    messages = list(checked(names.qualified_name, name, path))
+def _validate_claim_resource_name(name: str, path: Path) -> Iterator[FieldError]:
+    messages = list(validate_format(names.qualified_name, name, path))
     yield from messages
     if not messages and is_native(name) and name != "storage":
         yield not_supported(path, name, ("storage",))

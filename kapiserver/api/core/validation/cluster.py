@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked
+from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.metadata import standard_finalizer
 from kapiserver.api.objects import is_terminating, namespace_of, value_at
@@ -16,24 +16,24 @@ _SHORT = 128
 _LONG = 1024
 
 
-def namespace(obj: Tree) -> Iterator[FieldError]:
+def validate_namespace(obj: Tree) -> Iterator[FieldError]:
     """A new namespace's finalizers."""
     for finalizer in value_at(obj, "spec", "finalizers") or ():
-        yield from _finalizer(finalizer, _FINALIZERS)
+        yield from _validate_finalizer(finalizer, _FINALIZERS)
 
 
-def finalized_namespace(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_namespace_finalize_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What still holds a namespace."""
     for index, finalizer in enumerate(value_at(new, "spec", "finalizers") or ()):
-        yield from _finalizer(finalizer, _FINALIZERS[index])
+        yield from _validate_finalizer(finalizer, _FINALIZERS[index])
 
 
-def _finalizer(finalizer: str, path: Path) -> Iterator[FieldError]:
-    yield from checked(names.qualified_name, finalizer, path)
+def _validate_finalizer(finalizer: str, path: Path) -> Iterator[FieldError]:
+    yield from validate_format(names.qualified_name, finalizer, path)
     yield from standard_finalizer(finalizer, path)
 
 
-def changed_namespace_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_namespace_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """A namespace is Terminating exactly when its deletion was asked for."""
     phase = value_at(new, "status", "phase") or ""
     at = Path("status") / "Phase"
@@ -45,7 +45,7 @@ def changed_namespace_status(new: Tree, _: Tree) -> Iterator[FieldError]:
         yield invalid(at, phase, "may only be 'Active' if `deletionTimestamp` is empty")
 
 
-def event(obj: Tree, reporter: str = "reportingComponent") -> Iterator[FieldError]:
+def validate_event(obj: Tree, reporter: str = "reportingComponent") -> Iterator[FieldError]:
     """An event lies in the namespace of what it is about; one with an `eventTime` may lie in any,
     and is told where that is when it is about something that lies in none. `reporter` is what the
     version of the request calls the one that reports it."""
@@ -56,15 +56,15 @@ def event(obj: Tree, reporter: str = "reportingComponent") -> Iterator[FieldErro
         detail = "does not match event.namespace"
         yield invalid(Path("involvedObject") / "namespace", about, detail)
     if is_new:
-        yield from _new_style(obj, Path(reporter))
-    yield from checked(names.dns1123_subdomain, own, Path("namespace"))
+        yield from _validate_new_style(obj, Path(reporter))
+    yield from validate_format(names.dns1123_subdomain, own, Path("namespace"))
 
 
-def _new_style(obj: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_new_style(obj: Tree, path: Path) -> Iterator[FieldError]:
     controller = obj.get("reportingComponent") or ""
     if not controller:
         yield required(path)
-    yield from checked(names.qualified_name, controller, path)
+    yield from validate_format(names.qualified_name, controller, path)
     for name in ("reportingInstance", "action", "reason"):
         value = obj.get(name) or ""
         if not value:

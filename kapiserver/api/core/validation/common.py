@@ -18,28 +18,30 @@ _HTTP_PATH = frozenset(string.ascii_letters + string.digits + "/-._~%!$&'()*+,;=
 _BAD_HTTP_PATH = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')"
 
 
-def checked(
+def validate_format(
     check: names.Check, value: str, path: Path, *, known: Container[str] = ()
 ) -> Iterator[FieldError]:
     """A value that must pass a check; those that were there before, under other rules, do."""
     return (invalid(path, value, message) for message in (() if value in known else check(value)))
 
 
-def checked_name(check: names.Check, value: str | None, path: Path) -> Iterator[FieldError]:
+def validate_required_format(
+    check: names.Check, value: str | None, path: Path
+) -> Iterator[FieldError]:
     """A value that must be there and pass a check."""
     if value:
-        yield from checked(check, value, path)
+        yield from validate_format(check, value, path)
     else:
         yield required(path)
 
 
-def needed(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
+def validate_required(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
     """A field that must not be empty."""
     if not obj.get(name):
         yield required(path / name)
 
 
-def chosen(
+def validate_enum(
     value: str | None, allowed: Sequence[str], path: Path, *, optional: bool = False
 ) -> Iterator[FieldError]:
     """One of the values allowed; an optional one may be missing, but not be empty."""
@@ -51,7 +53,9 @@ def chosen(
         yield not_supported(path, value, allowed)
 
 
-def supported(value: str | None, allowed: Sequence[str], path: Path) -> Iterator[FieldError]:
+def validate_optional_enum(
+    value: str | None, allowed: Sequence[str], path: Path
+) -> Iterator[FieldError]:
     """One of the values allowed, where one is given, be it empty."""
     if value is not None and value not in allowed:
         yield not_supported(path, value, allowed)
@@ -64,20 +68,20 @@ def all_containers(spec: Tree, path: Path) -> Iterator[tuple[Tree, Path]]:
             yield container, (path / kind)[index]
 
 
-def not_negative(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
+def validate_nonnegative_field(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
     """A number that must not be below zero, where it is given."""
     value = obj.get(name) or 0
     if value < 0:
         yield invalid(path / name, value, "must be greater than or equal to 0")
 
 
-def in_range(value: int | None, low: int, high: int, path: Path) -> Iterator[FieldError]:
+def validate_range(value: int | None, low: int, high: int, path: Path) -> Iterator[FieldError]:
     """A number between two, where it is given."""
     if value is not None and not low <= value <= high:
         yield invalid(path, value, names.inclusive_range(low, high))
 
 
-def domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError]:
+def validate_domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError]:
     """A domain, a slash and a path: `example.com/thing`."""
     domain, _, rest = value.partition("/")
     if not value:
@@ -85,39 +89,39 @@ def domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError]:
     elif not (domain and rest):
         yield invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')
     else:
-        yield from checked(names.dns1123_subdomain, domain, path)
+        yield from validate_format(names.dns1123_subdomain, domain, path)
         if not _HTTP_PATH.issuperset(rest):
             yield invalid(path, rest, _BAD_HTTP_PATH)
 
 
-def port_or_name(value: Any, path: Path) -> Iterator[FieldError]:
+def validate_port_number_or_name(value: Any, path: Path) -> Iterator[FieldError]:
     """A port by number or by name."""
     messages = names.port_name(value) if isinstance(value, str) else names.port_number(value or 0)
     return (invalid(path, value or 0, message) for message in messages)
 
 
-def mode(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
+def validate_file_mode(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
     """The permission bits of a file, where they are given."""
     value = obj.get(name)
     if value is not None and not 0 <= value <= _MODE_MAX:
         yield invalid(path / name, value, _BAD_MODE)
 
 
-def descending(value: str, path: Path) -> Iterator[FieldError]:
+def validate_local_descending_path(value: str, path: Path) -> Iterator[FieldError]:
     """A relative path that never goes up."""
     if value.startswith("/"):
         yield invalid(path, value, "must be a relative path")
-    yield from no_backsteps(value, path)
+    yield from validate_path_no_backsteps(value, path)
 
 
-def no_backsteps(value: str, path: Path) -> Iterator[FieldError]:
+def validate_path_no_backsteps(value: str, path: Path) -> Iterator[FieldError]:
     """A path that never goes up."""
     if ".." in value.split("/"):
         yield invalid(path, value, "must not contain '..'")
 
 
-def not_reserved(value: str, path: Path) -> Iterator[FieldError]:
+def validate_local_non_reserved_path(value: str, path: Path) -> Iterator[FieldError]:
     """A path below a volume whose first part is not the kubelet's own."""
-    yield from descending(value, path)
+    yield from validate_local_descending_path(value, path)
     if value.startswith("..") and not value.startswith("../"):
         yield invalid(path, value, "must not start with '..'")

@@ -33,7 +33,7 @@ _BAD_REASON = (
 )
 
 
-def conditions(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_conditions(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
     """The conditions of one status, each type once."""
     seen: set[str] = set()
     for index, one in enumerate(found or ()):
@@ -41,10 +41,10 @@ def conditions(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]
         if type_ in seen:
             yield duplicate(path[index] / "type", type_)
         seen.add(type_)
-        yield from _condition(one, path[index])
+        yield from _validate_condition(one, path[index])
 
 
-def _condition(one: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_condition(one: Tree, path: Path) -> Iterator[FieldError]:
     status, reason = one.get("status") or "", one.get("reason") or ""
     yield from validate_label_key(one.get("type") or "", path / "type")
     if status not in _STATUSES:

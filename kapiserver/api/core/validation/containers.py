@@ -9,17 +9,21 @@ from kapiserver.api import names
 from kapiserver.api.core.v1 import PodResourceClaim
 from kapiserver.api.core.validation.common import (
     PROTOCOLS,
-    checked,
-    checked_name,
-    chosen,
-    needed,
+    validate_enum,
+    validate_format,
+    validate_required,
+    validate_required_format,
 )
-from kapiserver.api.core.validation.difference import as_go
-from kapiserver.api.core.validation.environment import env, env_from
-from kapiserver.api.core.validation.mounts import Volumes, devices, mounts
-from kapiserver.api.core.validation.probes import probes
-from kapiserver.api.core.validation.resources import claim_names, requirements
-from kapiserver.api.core.validation.security import container_security
+from kapiserver.api.core.validation.difference import as_go_struct
+from kapiserver.api.core.validation.environment import validate_env, validate_env_from
+from kapiserver.api.core.validation.mounts import (
+    Volumes,
+    validate_volume_devices,
+    validate_volume_mounts,
+)
+from kapiserver.api.core.validation.probes import validate_probes
+from kapiserver.api.core.validation.resources import claim_names, validate_resource_requirements
+from kapiserver.api.core.validation.security import validate_container_security_context
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -56,44 +60,44 @@ class _Around:
     claims: frozenset[str]
 
 
-def _around(spec: Tree, volumes: Volumes) -> _Around:
+def _pod_context(spec: Tree, volumes: Volumes) -> _Around:
     return _Around(spec, volumes, claim_names(spec))
 
 
-def containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
+def validate_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
     """The regular containers of a pod's spec at `path`."""
     found, at = spec.get("containers") or [], path / "containers"
     if not found:
         yield required(at)
         return
-    around = _around(spec, volumes)
+    around = _pod_context(spec, volumes)
     seen: set[str] = set()
     for index, container in enumerate(found):
-        yield from _common(container, around, at[index])
+        yield from _validate_common_fields(container, around, at[index])
         name = container.get("name") or ""
         if name in seen:
             yield duplicate(at[index] / "name", name)
         seen.add(name)
-        yield from probes(container, at[index], spec)
-        yield from restart_rules(container, at[index])
-    yield from host_port_conflicts(found, at)
+        yield from validate_probes(container, at[index], spec)
+        yield from validate_restart_rules(container, at[index])
+    yield from validate_host_port_conflicts(found, at)
 
 
-def init_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
+def validate_init_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
     """The init containers; those that restart always are sidecars, with probes of their own."""
-    at, around = path / "initContainers", _around(spec, volumes)
+    at, around = path / "initContainers", _pod_context(spec, volumes)
     seen = {container.get("name") for container in spec.get("containers") or ()}
     for index, container in enumerate(spec.get("initContainers") or ()):
-        yield from _common(container, around, at[index])
-        yield from restart_rules(container, at[index])
+        yield from _validate_common_fields(container, around, at[index])
+        yield from validate_restart_rules(container, at[index])
         name = container.get("name") or ""
         if name in seen:
             yield duplicate(at[index] / "name", name)
         elif name:
             seen.add(name)
-        yield from host_port_conflicts([container], at)
+        yield from validate_host_port_conflicts([container], at)
         if container.get("restartPolicy") == "Always":
-            yield from probes(container, at[index], spec)
+            yield from validate_probes(container, at[index], spec)
             continue
         detail = "may not be set for init containers without restartPolicy=Always"
         for forbidden_name in _SIDECARS_ONLY:
@@ -101,7 +105,7 @@ def init_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldE
                 yield forbidden(at[index] / forbidden_name, detail)
 
 
-def ephemeral_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
+def validate_ephemeral_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
     """The containers that are added to a running pod."""
     at = path / "ephemeralContainers"
     others = {
@@ -109,11 +113,11 @@ def ephemeral_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[F
         for kind in ("containers", "initContainers")
         for container in spec.get(kind) or ()
     }
-    seen, around = set(others), _around(spec, volumes)
+    seen, around = set(others), _pod_context(spec, volumes)
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):
         here, name = at[index], container.get("name") or ""
-        yield from _common(container, around, here)
-        yield from padded_image(container, here)
+        yield from _validate_common_fields(container, around, here)
+        yield from validate_image_whitespace(container, here)
         if name in seen:
             yield duplicate(here / "name", name)
         seen.add(name)
@@ -131,7 +135,7 @@ def ephemeral_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[F
                     yield forbidden(where, "cannot be set for an Ephemeral Container")
 
 
-def restart_rules(container: Tree, path: Path) -> Iterator[FieldError]:
+def validate_restart_rules(container: Tree, path: Path) -> Iterator[FieldError]:
     """When a container starts again, where it says so itself."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
     if policy is None:
@@ -159,54 +163,58 @@ def restart_rules(container: Tree, path: Path) -> Iterator[FieldError]:
             yield too_long(at[index] / "exitCodes" / "values", _CODES_MAX)
 
 
-def padded_image(container: Tree, path: Path) -> Iterator[FieldError]:
+def validate_image_whitespace(container: Tree, path: Path) -> Iterator[FieldError]:
     """The name of an image has no space around it; templates may."""
     image = container.get("image") or ""
     if image.strip() != image:
         yield invalid(path / "image", image, "must not have leading or trailing whitespace")
 
 
-def _common(container: Tree, around: _Around, path: Path) -> Iterator[FieldError]:
+def _validate_common_fields(container: Tree, around: _Around, path: Path) -> Iterator[FieldError]:
     volumes = around.volumes
-    yield from checked_name(names.dns1123_label, container.get("name"), path / "name")
-    yield from needed(container, "image", path)
+    yield from validate_required_format(names.dns1123_label, container.get("name"), path / "name")
+    yield from validate_required(container, "image", path)
     policy = container.get("terminationMessagePolicy")
     if not policy:
         yield required(path / "terminationMessagePolicy")
     elif policy not in _MESSAGES:
         yield not_among(path / "terminationMessagePolicy", policy, _MESSAGES)
-    yield from _ports(container.get("ports"), path / "ports")
-    yield from env(container.get("env"), path / "env")
-    yield from env_from(container.get("envFrom"), path / "envFrom")
-    yield from mounts(container, volumes, path / "volumeMounts")
-    yield from devices(container, volumes, path / "volumeDevices")
-    yield from chosen(
+    yield from _validate_ports(container.get("ports"), path / "ports")
+    yield from validate_env(container.get("env"), path / "env")
+    yield from validate_env_from(container.get("envFrom"), path / "envFrom")
+    yield from validate_volume_mounts(container, volumes, path / "volumeMounts")
+    yield from validate_volume_devices(container, volumes, path / "volumeDevices")
+    yield from validate_enum(
         container.get("imagePullPolicy"),
         ("Always", "IfNotPresent", "Never"),
         path / "imagePullPolicy",
     )
-    yield from requirements(container.get("resources"), path / "resources", around.claims)
-    yield from _resize_policy(container, around.spec, path / "resizePolicy")
+    yield from validate_resource_requirements(
+        container.get("resources"), path / "resources", around.claims
+    )
+    yield from _validate_resize_policy(container, around.spec, path / "resizePolicy")
     own_users = around.spec.get("hostUsers") is False
     context = container.get("securityContext")
-    yield from container_security(context, path / "securityContext", own_users=own_users)
+    yield from validate_container_security_context(
+        context, path / "securityContext", own_users=own_users
+    )
 
 
-def _resize_policy(container: Tree, spec: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_resize_policy(container: Tree, spec: Tree, path: Path) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, one in enumerate(container.get("resizePolicy") or ()):
         name, policy = one.get("resourceName") or "", one.get("restartPolicy") or ""
         if name in seen:
             yield duplicate(path[index], name)
         seen.add(name)
-        yield from chosen(name, ("cpu", "memory"), path)
-        yield from chosen(policy, ("NotRequired", "RestartContainer"), path)
+        yield from validate_enum(name, ("cpu", "memory"), path)
+        yield from validate_enum(policy, ("NotRequired", "RestartContainer"), path)
         if spec.get("restartPolicy") == "Never" and policy != "NotRequired":
             detail = "must be 'NotRequired' when `restartPolicy` is 'Never'"
             yield invalid(path, policy, detail)
 
 
-def _ports(ports: list[Tree] | None, path: Path) -> Iterator[FieldError]:
+def _validate_ports(ports: list[Tree] | None, path: Path) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, port in enumerate(ports or ()):
         at, name = path[index], port.get("name") or ""
@@ -226,10 +234,10 @@ def _ports(ports: list[Tree] | None, path: Path) -> Iterator[FieldError]:
         if port.get("hostPort"):
             for message in names.port_number(port["hostPort"]):
                 yield invalid(at / "hostPort", port["hostPort"], message)
-        yield from chosen(port.get("protocol"), PROTOCOLS, at / "protocol")
+        yield from validate_enum(port.get("protocol"), PROTOCOLS, at / "protocol")
 
 
-def host_port_conflicts(found: list[Tree], path: Path) -> Iterator[FieldError]:
+def validate_host_port_conflicts(found: list[Tree], path: Path) -> Iterator[FieldError]:
     """Two ports of a pod cannot be the same port of its node."""
     seen: set[str] = set()
     for index, container in enumerate(found):
@@ -242,7 +250,7 @@ def host_port_conflicts(found: list[Tree], path: Path) -> Iterator[FieldError]:
             seen.add(key)
 
 
-def host_network_ports(spec: Tree, path: Path, *, template: bool) -> Iterator[FieldError]:
+def validate_host_network_ports(spec: Tree, path: Path, *, template: bool) -> Iterator[FieldError]:
     """On the node's network a container's port is the node's port; a template may leave it out."""
     if not spec.get("hostNetwork"):
         return
@@ -255,7 +263,7 @@ def host_network_ports(spec: Tree, path: Path, *, template: bool) -> Iterator[Fi
                 yield invalid(at[number] / "hostPort", host, detail)
 
 
-def resource_claims(spec: Tree, path: Path, *, static: bool) -> Iterator[FieldError]:
+def validate_resource_claims(spec: Tree, path: Path, *, static: bool) -> Iterator[FieldError]:
     """Resource claims have names, each once, and are taken from one place; `static`: the pod is
     a node's own, which has none."""
     seen: set[str] = set()
@@ -269,7 +277,7 @@ def resource_claims(spec: Tree, path: Path, *, static: bool) -> Iterator[FieldEr
         elif name in seen:
             yield duplicate(at / "name", name)
         else:
-            yield from checked(names.dns1123_label, name, at / "name")
+            yield from validate_format(names.dns1123_label, name, at / "name")
             seen.add(name)
         given = [one for one in _CLAIMED if claim.get(one) is not None]
         if len(given) != 1:
@@ -279,9 +287,9 @@ def resource_claims(spec: Tree, path: Path, *, static: bool) -> Iterator[FieldEr
                     "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be "
                     "specified"
                 )
-            yield invalid(at, as_go(claim, PodResourceClaim), detail)
+            yield invalid(at, as_go_struct(claim, PodResourceClaim), detail)
         for one in given:
-            yield from checked(names.dns1123_subdomain, claim[one], at / one)
+            yield from validate_format(names.dns1123_subdomain, claim[one], at / one)
 
 
 _CLAIMED = ("resourceClaimName", "resourceClaimTemplateName")

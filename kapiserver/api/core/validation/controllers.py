@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import not_negative
-from kapiserver.api.core.validation.pods import pod_template
+from kapiserver.api.core.validation.common import validate_nonnegative_field
+from kapiserver.api.core.validation.pods import validate_pod_template
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported
 from kapiserver.api.objects import labels_of
 from kapiserver.api.types import Tree
@@ -20,24 +20,24 @@ _DIGITS = 9
 """As many digits of a percentage as matter: more are over any bound."""
 
 
-def controlled_template(
+def validate_controller_template(
     template: Tree, path: Path, *, selects: bool, owner: str
 ) -> Iterator[FieldError]:
     """The template of a controller that keeps pods running, and which its selector must select;
     `owner` is the controller's kind as messages name it."""
     if not selects:
-        yield unselected(template, path)
-    yield from pod_template(template, path)
-    yield from lasting(template, path, owner=owner)
+        yield selector_mismatch(template, path)
+    yield from validate_pod_template(template, path)
+    yield from validate_long_running_pod(template, path, owner=owner)
 
 
-def unselected(template: Tree, path: Path) -> FieldError:
+def selector_mismatch(template: Tree, path: Path) -> FieldError:
     """A selector that does not select the pods of the template at `path`."""
     detail = "`selector` does not match template `labels`"
     return invalid(path / "metadata" / "labels", dict(labels_of(template)) or None, detail)
 
 
-def lasting(template: Tree, path: Path, *, owner: str) -> Iterator[FieldError]:
+def validate_long_running_pod(template: Tree, path: Path, *, owner: str) -> Iterator[FieldError]:
     """Pods that are kept running are always restarted and have no deadline."""
     spec = template.get("spec") or {}
     policy = spec.get("restartPolicy") or ""
@@ -48,13 +48,13 @@ def lasting(template: Tree, path: Path, *, owner: str) -> Iterator[FieldError]:
         yield forbidden(path / "spec" / "activeDeadlineSeconds", detail)
 
 
-def counts(status: Tree, fields: Sequence[str]) -> Iterator[FieldError]:
+def validate_nonnegative_counts(status: Tree, fields: Sequence[str]) -> Iterator[FieldError]:
     """Numbers of a status that are not negative."""
     for name in fields:
-        yield from not_negative(status, name, STATUS)
+        yield from validate_nonnegative_field(status, name, STATUS)
 
 
-def at_most(
+def validate_count_limits(
     status: Tree, pairs: Sequence[tuple[str, str]], *, shown: str = ""
 ) -> Iterator[FieldError]:
     """Numbers of a status that cannot be greater than others: (small, big). Messages name the
@@ -66,7 +66,7 @@ def at_most(
             yield invalid(STATUS / small, value, f"cannot be greater than {other}")
 
 
-def not_decremented(status: Tree, before: Tree, name: str) -> Iterator[FieldError]:
+def validate_not_decremented(status: Tree, before: Tree, name: str) -> Iterator[FieldError]:
     """A number of a status that never goes down."""
     count, was = status.get(name), before.get(name)
     if was is not None and (count is None or count < was):
@@ -79,11 +79,11 @@ _REPLICA_COUNTS = (
 )  # fmt: skip
 
 
-def replica_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_replica_status(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What the controller of replica sets, or of their elders, reports."""
     status = new.get("status") or {}
-    yield from counts(status, _REPLICA_COUNTS)
-    yield from at_most(
+    yield from validate_nonnegative_counts(status, _REPLICA_COUNTS)
+    yield from validate_count_limits(
         status,
         (
             ("fullyLabeledReplicas", "replicas"),
@@ -94,7 +94,7 @@ def replica_status(new: Tree, _: Tree) -> Iterator[FieldError]:
     )
 
 
-def int_or_percent(value: Any, path: Path) -> Iterator[FieldError]:
+def validate_int_or_percent(value: Any, path: Path) -> Iterator[FieldError]:
     """A number that is not negative, or a percentage."""
     if isinstance(value, str):
         for message in names.percent(value):
@@ -103,13 +103,13 @@ def int_or_percent(value: Any, path: Path) -> Iterator[FieldError]:
         yield invalid(path, value, "must be greater than or equal to 0")
 
 
-def at_most_whole(value: Any, path: Path) -> Iterator[FieldError]:
+def validate_percent_at_most_100(value: Any, path: Path) -> Iterator[FieldError]:
     """A percentage of no more than 100, where it is one."""
     if isinstance(value, str) and not names.percent(value) and _percent(value) > 100:
         yield invalid(path, value, "must not be greater than 100%")
 
 
-def is_nothing(value: Any) -> bool:
+def is_zero(value: Any) -> bool:
     """Whether a number or percentage is zero, as a text that is neither is."""
     if not isinstance(value, str):
         return not value

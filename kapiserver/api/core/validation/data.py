@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import orjson
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked
+from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long
 from kapiserver.api.go_format import json_type
 from kapiserver.api.metadata import immutable
@@ -28,30 +28,30 @@ def _decoded_size(text: str) -> int:
     return len(text) * 3 // 4 - text.endswith("=") - text.endswith("==")
 
 
-def config_map(obj: Tree) -> Iterator[FieldError]:
+def validate_config_map(obj: Tree) -> Iterator[FieldError]:
     """A config map."""
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     size = 0
     for key, text in data.items():
-        yield from checked(names.config_key, key, _DATA[key])
+        yield from validate_format(names.config_key, key, _DATA[key])
         if key in binary:
             yield invalid(_DATA[key], key, "duplicate of key present in binaryData")
         size += names.byte_length(text)
     for key, text in binary.items():
         at = Path("binaryData")[key]
-        yield from checked(names.config_key, key, at)
+        yield from validate_format(names.config_key, key, at)
         size += _decoded_size(text)
     if size > SIZE_MAX:
         yield too_long(Path("[]"), SIZE_MAX)
 
 
-def changed_config_map(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_config_map_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed config map."""
-    yield from _frozen(new, old, ("data", "binaryData"))
-    yield from config_map(new)
+    yield from _validate_immutable_data(new, old, ("data", "binaryData"))
+    yield from validate_config_map(new)
 
 
-def _frozen(new: Tree, old: Tree, parts: tuple[str, ...]) -> Iterator[FieldError]:
+def _validate_immutable_data(new: Tree, old: Tree, parts: tuple[str, ...]) -> Iterator[FieldError]:
     if not old.get("immutable"):
         return
     detail = "field is immutable when `immutable` is set"
@@ -62,11 +62,11 @@ def _frozen(new: Tree, old: Tree, parts: tuple[str, ...]) -> Iterator[FieldError
             yield forbidden(Path(part), detail)
 
 
-def secret(obj: Tree) -> Iterator[FieldError]:
+def validate_secret(obj: Tree) -> Iterator[FieldError]:
     """A secret."""
     data = obj.get("data") or {}
     for key in data:
-        yield from checked(names.config_key, key, _DATA[key])
+        yield from validate_format(names.config_key, key, _DATA[key])
     if sum(map(_decoded_size, data.values())) > SIZE_MAX:
         yield too_long(_DATA, SIZE_MAX)
     match obj.get("type"):
@@ -74,7 +74,7 @@ def secret(obj: Tree) -> Iterator[FieldError]:
             if not annotations_of(obj).get(_ACCOUNT_NAME):
                 yield required((Path("metadata") / "annotations")[_ACCOUNT_NAME])
         case "kubernetes.io/dockercfg" | "kubernetes.io/dockerconfigjson" as type_:
-            yield from _docker(data, _DOCKER_KEYS[type_])
+            yield from _validate_docker_config(data, _DOCKER_KEYS[type_])
         case "kubernetes.io/basic-auth":
             if "username" not in data and "password" not in data:
                 yield required(_DATA["username"])
@@ -88,24 +88,24 @@ def secret(obj: Tree) -> Iterator[FieldError]:
                     yield required(_DATA[key])
 
 
-def _docker(data: Tree, key: str) -> Iterator[FieldError]:
+def _validate_docker_config(data: Tree, key: str) -> Iterator[FieldError]:
     if key not in data:
         yield required(_DATA[key])
         return
     from base64 import b64decode  # few secrets are of these types
 
-    detail = _no_object(b64decode(data[key]))
+    detail = _json_object_problem(b64decode(data[key]))
     if detail:
         yield invalid(_DATA[key], "<secret contents redacted>", detail)
 
 
-def _no_object(text: bytes) -> str:
+def _json_object_problem(text: bytes) -> str:
     """Why a text is no JSON object, as Go says it; "" for one, or for null."""
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         if error.msg.startswith(_LITERAL):
-            return _no_literal(error.doc[error.pos :], error.msg.split("'")[1])
+            return _json_literal_problem(error.doc[error.pos :], error.msg.split("'")[1])
         at = error.doc[error.pos : error.pos + 1]
         where = next((go for part, go in _WHERE if part in error.msg), "")
         return f"invalid character {_quoted(at)} {where}" if at and where else _CUT
@@ -115,7 +115,7 @@ def _no_object(text: bytes) -> str:
     return f"{what} of type map[string]interface {{}}"
 
 
-def _no_literal(text: str, word: str) -> str:
+def _json_literal_problem(text: str, word: str) -> str:
     """Where a text that begins as a literal does goes another way."""
     same = next((n for n, letter in enumerate(word) if text[n : n + 1] != letter), len(word))
     at = text[same : same + 1]
@@ -140,8 +140,8 @@ def _quoted(character: str) -> str:
     return {"'": "'\\''", '"': "'\"'"}.get(character) or "'" + ascii(character)[1:-1] + "'"
 
 
-def changed_secret(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_secret_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed secret."""
     yield from immutable(new.get("type") or "", old.get("type") or "", Path("type"))
-    yield from _frozen(new, old, ("data",))
-    yield from secret(new)
+    yield from _validate_immutable_data(new, old, ("data",))
+    yield from validate_secret(new)

@@ -89,7 +89,7 @@ _GO_NAMES = {
 }
 
 
-def difference(old: Tree, new: Tree, type_: type[Type]) -> str:
+def go_diff(old: Tree, new: Tree, type_: type[Type]) -> str:
     """The lines by which two trees of one type differ, with a few around them."""
     import difflib  # updates that break a rule are rare
 
@@ -100,28 +100,28 @@ def difference(old: Tree, new: Tree, type_: type[Type]) -> str:
     return "".join(f"{line}\n" for line in lines[2:])
 
 
-def as_go(tree: Tree, type_: type[Type]) -> Tree:
+def as_go_struct(tree: Tree, type_: type[Type]) -> Tree:
     """A tree as Go's JSON prints the internal struct that it stands for."""
-    return _struct(tree, type_)
+    return _go_struct(tree, type_)
 
 
 def _lines(tree: Tree, type_: type[Type]) -> list[str]:
-    text = json.dumps(_struct(tree, type_), indent=1, ensure_ascii=False)
+    text = json.dumps(_go_struct(tree, type_), indent=1, ensure_ascii=False)
     return text.translate(_ESCAPED).split("\n")
 
 
 _ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
-def _struct(tree: Tree, type_: type[Type]) -> Tree:
+def _go_struct(tree: Tree, type_: type[Type]) -> Tree:
     key: Any = type_
     shown = {
-        _go_name(flat.field.name, type_): _value(tree.get(flat.field.name), flat)
+        _go_name(flat.field.name, type_): _go_field_value(tree.get(flat.field.name), flat)
         for flat in _fields(key)
     }
     if type_ is v1.PodSpec:
         del shown["ServiceAccount"]
-        host = {name: shown.pop(name) for name in map(_capital, _OF_THE_HOST)}
+        host = {name: shown.pop(name) for name in map(_capitalize, _OF_THE_HOST)}
         if shown["SecurityContext"] is not None:
             shown["SecurityContext"] = {**host, **shown["SecurityContext"]}
     return shown
@@ -139,27 +139,27 @@ def _fields(type_: type[Type]) -> tuple[FlatField, ...]:
 
 def _go_name(name: str, type_: type[Type]) -> str:
     own = _NAMED_OTHERWISE.get(type_, {}).get(name)
-    return own or _GO_NAMES.get(name) or _capital(name)
+    return own or _GO_NAMES.get(name) or _capitalize(name)
 
 
-def _capital(name: str) -> str:
+def _capitalize(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _value(value: Any, flat: FlatField) -> Any:
+def _go_field_value(value: Any, flat: FlatField) -> Any:
     if value is None and flat.field.pointer:
         return None
-    return _shown(value, flat.field.shape)
+    return _go_value(value, flat.field.shape)
 
 
-def _shown(value: Any, shape: Shape) -> Any:
+def _go_value(value: Any, shape: Shape) -> Any:
     if isinstance(shape, Scalar):
         return _ZEROS.get(shape.name) if value is None else value
     if isinstance(shape, ListOf):
-        return [_shown(item, shape.item) for item in value] if value else None
+        return [_go_value(item, shape.item) for item in value] if value else None
     if isinstance(shape, MapOf):
-        return {key: _shown(value[key], shape.value) for key in sorted(value)} if value else None
+        return {key: _go_value(value[key], shape.value) for key in sorted(value)} if value else None
     assert isinstance(shape, Message)
     if issubclass(shape.type, ScalarType) or shape.type.__module__ == meta.__name__:
         return value
-    return _struct(value or {}, shape.type)
+    return _go_struct(value or {}, shape.type)

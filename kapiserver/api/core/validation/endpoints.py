@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import addresses, names
-from kapiserver.api.core.validation.common import PROTOCOLS, checked, chosen
+from kapiserver.api.core.validation.common import PROTOCOLS, validate_enum, validate_format
 from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.types import Tree
 
 
-def endpoints(obj: Tree) -> Iterator[FieldError]:
+def validate_endpoints(obj: Tree) -> Iterator[FieldError]:
     """Endpoints, new or changed."""
     for index, subset in enumerate(obj.get("subsets") or ()):
         at, ports = Path("subsets")[index], subset.get("ports") or ()
@@ -18,29 +18,29 @@ def endpoints(obj: Tree) -> Iterator[FieldError]:
             yield required(at, "must specify `addresses` or `notReadyAddresses`")
         for kind in ("addresses", "notReadyAddresses"):
             for number, address in enumerate(subset.get(kind) or ()):
-                yield from _address(address, (at / kind)[number])
+                yield from _validate_address(address, (at / kind)[number])
         for number, port in enumerate(ports):
-            yield from _port(port, (at / "ports")[number], named=len(ports) > 1)
+            yield from _validate_port(port, (at / "ports")[number], named=len(ports) > 1)
 
 
-def _address(address: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_address(address: Tree, path: Path) -> Iterator[FieldError]:
     text = address.get("ip") or ""
-    yield from checked(addresses.ip, text, path / "ip")
+    yield from validate_format(addresses.ip, text, path / "ip")
     if address.get("hostname"):
-        yield from checked(names.dns1123_label, address["hostname"], path / "hostname")
+        yield from validate_format(names.dns1123_label, address["hostname"], path / "hostname")
     if address.get("nodeName") is not None:
-        yield from checked(names.dns1123_subdomain, address["nodeName"], path / "nodeName")
-    yield from checked(addresses.ordinary_ip, text, path / "ip")
+        yield from validate_format(names.dns1123_subdomain, address["nodeName"], path / "nodeName")
+    yield from validate_format(addresses.ordinary_ip, text, path / "ip")
 
 
-def _port(port: Tree, path: Path, *, named: bool) -> Iterator[FieldError]:
+def _validate_port(port: Tree, path: Path, *, named: bool) -> Iterator[FieldError]:
     name, number = port.get("name") or "", port.get("port") or 0
     if name:
-        yield from checked(names.dns1123_label, name, path / "name")
+        yield from validate_format(names.dns1123_label, name, path / "name")
     elif named:
         yield required(path / "name")
     for message in names.port_number(number):
         yield invalid(path / "port", number, message)
-    yield from chosen(port.get("protocol"), PROTOCOLS, path / "protocol")
+    yield from validate_enum(port.get("protocol"), PROTOCOLS, path / "protocol")
     if port.get("appProtocol") is not None:
-        yield from checked(names.qualified_name, port["appProtocol"], path / "appProtocol")
+        yield from validate_format(names.qualified_name, port["appProtocol"], path / "appProtocol")

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked, checked_name, needed, no_backsteps
+from kapiserver.api.core.validation.common import (
+    validate_format,
+    validate_path_no_backsteps,
+    validate_required,
+    validate_required_format,
+)
 from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.errors import FieldError, Path, invalid, not_found, not_supported, required
 from kapiserver.api.quantity import parse
@@ -38,16 +43,16 @@ _BYTE_WORDS = {
 _BYTE_DIVISOR = f"only divisor's values {', '.join(_BYTE_UNITS)} are supported with the "
 
 
-def env(variables: list[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_env(variables: list[Tree] | None, path: Path) -> Iterator[FieldError]:
     """The `env` of a container."""
     for index, variable in enumerate(variables or ()):
         at = path[index]
-        yield from checked_name(names.env_name, variable.get("name"), at / "name")
+        yield from validate_required_format(names.env_name, variable.get("name"), at / "name")
         if variable.get("valueFrom") is not None:
-            yield from _value_from(variable, at / "valueFrom")
+            yield from _validate_value_from(variable, at / "valueFrom")
 
 
-def _value_from(variable: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_value_from(variable: Tree, path: Path) -> Iterator[FieldError]:
     source = variable["valueFrom"]
     given = [name for name in _SOURCES if source.get(name) is not None]
     for name in given:
@@ -65,18 +70,20 @@ def _value_from(variable: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path, "", "may not have more than one field specified at a time")
 
 
-def _env_field(selector: Tree, path: Path) -> Iterator[FieldError]:
-    return field_selector(selector, ENV_FIELDS, path)
+def _validate_env_field_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
+    return validate_field_selector(selector, ENV_FIELDS, path)
 
 
-def field_selector(selector: Tree, allowed: Collection[str], path: Path) -> Iterator[FieldError]:
+def validate_field_selector(
+    selector: Tree, allowed: Collection[str], path: Path
+) -> Iterator[FieldError]:
     """A field of the pod itself."""
     for name in ("apiVersion", "fieldPath"):
         if not selector.get(name):
             yield required(path / name)
             return
     version, text = selector["apiVersion"], selector["fieldPath"]
-    name, subscript = _subscripted(text)
+    name, subscript = _split_subscript(text)
     problem = ""
     if version != "v1":
         problem = f"unsupported pod version: {version}"
@@ -92,12 +99,12 @@ def field_selector(selector: Tree, allowed: Collection[str], path: Path) -> Iter
         yield invalid(path / "fieldPath", selector["fieldPath"], detail)
     elif subscript is not None:
         key = subscript.lower() if name == "metadata.annotations" else subscript
-        yield from checked(names.qualified_name, key, path)
+        yield from validate_format(names.qualified_name, key, path)
     elif text not in allowed:
         yield not_supported(path / "fieldPath", text, sorted(allowed))
 
 
-def _subscripted(text: str) -> tuple[str, str | None]:
+def _split_subscript(text: str) -> tuple[str, str | None]:
     if text.endswith("']"):
         name, found, subscript = text[:-2].partition("['")
         if found and name:
@@ -105,31 +112,31 @@ def _subscripted(text: str) -> tuple[str, str | None]:
     return text, None
 
 
-def _env_resource(selector: Tree, path: Path) -> Iterator[FieldError]:
-    return resource_selector(selector, path)
+def _validate_env_resource_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
+    return validate_resource_selector(selector, path)
 
 
-def resource_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
+def validate_resource_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
     """A request or limit of a container."""
     name = selector.get("resource") or ""
     if not name:
         yield required(path / "resource")
     elif name not in _RESOURCES and not name.startswith(_HUGE):
         yield not_supported(path / "resource", name, sorted(_RESOURCES))
-    yield from _divisor(name, selector.get("divisor"), path / "divisor")
+    yield from _validate_divisor(name, selector.get("divisor"), path / "divisor")
 
 
-def volume_resource_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
+def validate_volume_resource_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
     """The same in a volume, which must name the container."""
     if selector.get("containerName"):
-        yield from resource_selector(selector, path)
+        yield from validate_resource_selector(selector, path)
     else:
         yield required(path / "containerName")
         name = selector.get("resource") or ""
-        yield from _divisor(name, selector.get("divisor"), path / "divisor")
+        yield from _validate_divisor(name, selector.get("divisor"), path / "divisor")
 
 
-def _divisor(resource: str, divisor: str | None, path: Path) -> Iterator[FieldError]:
+def _validate_divisor(resource: str, divisor: str | None, path: Path) -> Iterator[FieldError]:
     known = resource in _RESOURCES or resource.startswith(_HUGE)
     if not known or not divisor or not amount(divisor):
         return
@@ -143,25 +150,25 @@ def _divisor(resource: str, divisor: str | None, path: Path) -> Iterator[FieldEr
         yield invalid(path, resource, _BYTE_DIVISOR + words)
 
 
-def _key_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
-    yield from checked(names.dns1123_subdomain, selector.get("name") or "", path / "name")
-    yield from checked_name(names.config_key, selector.get("key"), path / "key")
+def _validate_key_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_format(names.dns1123_subdomain, selector.get("name") or "", path / "name")
+    yield from validate_required_format(names.config_key, selector.get("key"), path / "key")
 
 
-def _file_key(selector: Tree, path: Path) -> Iterator[FieldError]:
-    yield from checked_name(names.env_name, selector.get("key"), path / "key")
+def _validate_file_key_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_required_format(names.env_name, selector.get("key"), path / "key")
     volume = selector.get("volumeName")
-    yield from checked_name(names.dns1123_label, volume, path / "volumeName")
-    yield from needed(selector, "path", path)
-    yield from no_backsteps(selector.get("path") or "", path / "path")
+    yield from validate_required_format(names.dns1123_label, volume, path / "volumeName")
+    yield from validate_required(selector, "path", path)
+    yield from validate_path_no_backsteps(selector.get("path") or "", path / "path")
 
 
 _SOURCES: dict[str, Callable[[Tree, Path], Iterator[FieldError]]] = {
-    "fieldRef": _env_field,
-    "resourceFieldRef": _env_resource,
-    "configMapKeyRef": _key_selector,
-    "secretKeyRef": _key_selector,
-    "fileKeyRef": _file_key,
+    "fieldRef": _validate_env_field_selector,
+    "resourceFieldRef": _validate_env_resource_selector,
+    "configMapKeyRef": _validate_key_selector,
+    "secretKeyRef": _validate_key_selector,
+    "fileKeyRef": _validate_file_key_selector,
 }
 
 
@@ -169,23 +176,23 @@ _PREFIX = names.without_generate_suffix(names.dns1123_subdomain)
 """A whole source may be named by what could be the beginning of a name."""
 
 
-def env_from(sources: list[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_env_from(sources: list[Tree] | None, path: Path) -> Iterator[FieldError]:
     """The `envFrom` of a container."""
     for index, source in enumerate(sources or ()):
         at = path[index]
         if source.get("prefix"):
-            yield from checked(names.env_name, source["prefix"], at / "prefix")
+            yield from validate_format(names.env_name, source["prefix"], at / "prefix")
         given = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
         for name in given:
             reference = source[name].get("name")
-            yield from checked_name(_PREFIX, reference, at / name / "name")
+            yield from validate_required_format(_PREFIX, reference, at / name / "name")
         if not given:  # of the list, not of the item
             yield invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
         elif len(given) > 1:
             yield invalid(path, "", "may not have more than one field specified at a time")
 
 
-def env_files(
+def validate_env_file_volumes(
     containers: Iterable[tuple[Tree, Path]], volumes: Iterable[Tree]
 ) -> Iterator[FieldError]:
     """Files that variables are taken from are in empty directories of the pod."""

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from kapiserver.api.core.validation.common import descending, needed, no_backsteps
+from kapiserver.api.core.validation.common import (
+    validate_local_descending_path,
+    validate_path_no_backsteps,
+    validate_required,
+)
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_found, not_supported
 from kapiserver.api.types import Tree
 
@@ -14,7 +18,7 @@ Volumes: TypeAlias = Mapping[str, Tree]
 _CLAIMED = frozenset(("persistentVolumeClaim", "ephemeral"))
 
 
-def mounts(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
+def validate_volume_mounts(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
     """Volumes that are mounted as files; `path` is that of the list."""
     raw = container.get("volumeDevices") or ()
     device_names = {device.get("name") or "" for device in raw}
@@ -23,10 +27,10 @@ def mounts(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         at = path[index]
         name, where = mount.get("name") or "", mount.get("mountPath") or ""
-        yield from needed(mount, "name", at)
+        yield from validate_required(mount, "name", at)
         if name not in volumes:
             yield not_found(at / "name", name)
-        yield from needed(mount, "mountPath", at)
+        yield from validate_required(mount, "mountPath", at)
         if where in seen:
             yield invalid(at / "mountPath", where, "must be unique")
         seen.add(where)
@@ -35,23 +39,23 @@ def mounts(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError
         if where in device_paths:
             detail = "must not already exist as a path in volumeDevices"
             yield invalid(at / "mountPath", where, detail)
-        yield from _sub_path(mount, at, path)
-        yield from _propagation(mount, container, path)
-        yield from _recursive(mount, path / "recursiveReadOnly")
+        yield from _validate_sub_path(mount, at, path)
+        yield from _validate_mount_propagation(mount, container, path)
+        yield from _validate_recursive_read_only(mount, path / "recursiveReadOnly")
 
 
-def _sub_path(mount: Tree, path: Path, mounts: Path) -> Iterator[FieldError]:
+def _validate_sub_path(mount: Tree, path: Path, mounts: Path) -> Iterator[FieldError]:
     plain, expression = mount.get("subPath"), mount.get("subPathExpr")
     if plain:
-        yield from descending(plain, mounts / "subPath")
+        yield from validate_local_descending_path(plain, mounts / "subPath")
     if expression:
         if plain:
             detail = "subPathExpr and subPath are mutually exclusive"
             yield invalid(path / "subPathExpr", expression, detail)
-        yield from descending(expression, mounts / "subPathExpr")
+        yield from validate_local_descending_path(expression, mounts / "subPathExpr")
 
 
-def _propagation(mount: Tree, container: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_mount_propagation(mount: Tree, container: Tree, path: Path) -> Iterator[FieldError]:
     found = mount.get("mountPropagation")
     if found is None:
         return
@@ -64,7 +68,7 @@ def _propagation(mount: Tree, container: Tree, path: Path) -> Iterator[FieldErro
         yield forbidden(path / "mountPropagation", detail)
 
 
-def _recursive(mount: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_recursive_read_only(mount: Tree, path: Path) -> Iterator[FieldError]:
     mode = mount.get("recursiveReadOnly")
     if mode in ("Enabled", "IfPossible"):
         if not mount.get("readOnly"):
@@ -76,7 +80,7 @@ def _recursive(mount: Tree, path: Path) -> Iterator[FieldError]:
         yield not_supported(path, mode, ("Disabled", "Enabled", "IfPossible"))
 
 
-def devices(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
+def validate_volume_devices(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
     """Volumes that are seen as raw devices; `path` is that of the list."""
     mounted = container.get("volumeMounts") or ()
     mount_names = {mount.get("name") or "" for mount in mounted}
@@ -87,7 +91,7 @@ def devices(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldErro
         at = path[index]
         name, where = device.get("name") or "", device.get("devicePath") or ""
         volume = volumes.get(name)
-        yield from needed(device, "name", at)
+        yield from validate_required(device, "name", at)
         if name in seen_names:
             yield invalid(at / "name", name, "must be unique")
         if volume is None:
@@ -98,10 +102,10 @@ def devices(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldErro
                 "for block mode"
             )
             yield invalid(at / "name", name, detail)
-        yield from needed(device, "devicePath", at)
+        yield from validate_required(device, "devicePath", at)
         if where in seen_paths:
             yield invalid(at / "devicePath", where, "must be unique")
-        if any(no_backsteps(where, at)):
+        if any(validate_path_no_backsteps(where, at)):
             yield invalid(at / "devicePath", where, "can not contain backsteps ('..')")
         else:
             seen_paths.add(where)

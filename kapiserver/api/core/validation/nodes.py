@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from kapiserver.api import addresses, names
 from kapiserver.api.core.v1 import NodeAddress, NodeConfigSource
-from kapiserver.api.core.validation.common import checked
-from kapiserver.api.core.validation.difference import as_go
-from kapiserver.api.core.validation.resources import quantity
-from kapiserver.api.core.validation.scheduling import taints
+from kapiserver.api.core.validation.common import validate_format
+from kapiserver.api.core.validation.difference import as_go_struct
+from kapiserver.api.core.validation.resources import validate_resource_quantity
+from kapiserver.api.core.validation.scheduling import validate_taints
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
 from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
@@ -20,25 +20,25 @@ _CIDRS = Path("spec") / "podCIDRs"
 _STATUS = Path("status")
 
 
-def node(obj: Tree) -> Iterator[FieldError]:
+def validate_node(obj: Tree) -> Iterator[FieldError]:
     """A node."""
-    yield from taints(value_at(obj, "spec", "taints"), _TAINTS)
-    yield from _resources(obj)
+    yield from validate_taints(value_at(obj, "spec", "taints"), _TAINTS)
+    yield from _validate_resources(obj)
     swap = value_at(obj, "status", "nodeInfo", "swap", "capacity")
     if swap is not None and swap <= 0:
         yield invalid(_SWAP / "capacity", swap, "must be greater than zero")
-    yield from _pod_cidrs(value_at(obj, "spec", "podCIDRs") or [])
+    yield from _validate_pod_cidrs(value_at(obj, "spec", "podCIDRs") or [])
 
 
-def _resources(obj: Tree) -> Iterator[FieldError]:
+def _validate_resources(obj: Tree) -> Iterator[FieldError]:
     for kind in ("capacity", "allocatable"):
         for name, text in (value_at(obj, "status", kind) or {}).items():
-            yield from quantity(name, text, _STATUS / kind / name)
+            yield from validate_resource_quantity(name, text, _STATUS / kind / name)
 
 
-def _pod_cidrs(cidrs: Sequence[str]) -> Iterator[FieldError]:
+def _validate_pod_cidrs(cidrs: Sequence[str]) -> Iterator[FieldError]:
     for index, text in enumerate(cidrs):
-        yield from checked(addresses.cidr, text, _CIDRS[index])
+        yield from validate_format(addresses.cidr, text, _CIDRS[index])
     if len(cidrs) < 2:
         return
     networks = [addresses.network_of(text) for text in cidrs]
@@ -52,21 +52,21 @@ def _pod_cidrs(cidrs: Sequence[str]) -> Iterator[FieldError]:
         yield invalid(_CIDRS, cidrs, "may specify no more than one CIDR for each IP family")
 
 
-def changed_node(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_node_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What the cloud and the controllers gave a node stays."""
-    yield from node(new)
-    yield from kept_by_node(new, old)
+    yield from validate_node(new)
+    yield from validate_node_changes(new, old)
 
 
-def kept_by_node(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_node_changes(new: Tree, old: Tree) -> Iterator[FieldError]:
     """The rules for a node that changed, beside those of any; of its status, all that there are."""
     spec, before, path = new.get("spec") or {}, old.get("spec") or {}, Path("spec")
-    yield from _resources(new)
+    yield from _validate_resources(new)
     seen: set[tuple[str, str]] = set()
     for index, address in enumerate(value_at(new, "status", "addresses") or ()):
         key = (address.get("type") or "", address.get("address") or "")
         if key in seen:
-            yield duplicate((_STATUS / "addresses")[index], as_go(address, NodeAddress))
+            yield duplicate((_STATUS / "addresses")[index], as_go_struct(address, NodeAddress))
         seen.add(key)
     had, wanted = before.get("podCIDRs") or [], spec.get("podCIDRs") or []
     if had:
@@ -77,11 +77,11 @@ def kept_by_node(new: Tree, old: Tree) -> Iterator[FieldError]:
     if before.get("providerID") and spec.get("providerID") != before["providerID"]:
         detail = 'node updates may not change providerID except from "" to valid'
         yield forbidden(path / "providerID", detail)
-    yield from _config_source(spec.get("configSource"), path / "configSource", _IN_SPEC)
+    yield from _validate_config_source(spec.get("configSource"), path / "configSource", _IN_SPEC)
     for kind in ("assigned", "active", "lastKnownGood"):
         source = value_at(new, "status", "config", kind)
-        yield from _config_source(source, _STATUS / "config" / kind, _IN_STATUS)
-    yield from taints(spec.get("taints"), _TAINTS)
+        yield from _validate_config_source(source, _STATUS / "config" / kind, _IN_STATUS)
+    yield from validate_taints(spec.get("taints"), _TAINTS)
     if (spec.get("externalID") or "") != (before.get("externalID") or ""):
         yield forbidden(path / "externalID", "may not be updated")
 
@@ -96,12 +96,12 @@ _SAYS = (
 )
 
 
-def _config_source(source: Tree | None, path: Path, where: str) -> Iterator[FieldError]:
+def _validate_config_source(source: Tree | None, path: Path, where: str) -> Iterator[FieldError]:
     if source is None:
         return
     found = source.get("configMap")
     if found is None:
-        shown = as_go(source, NodeConfigSource)
+        shown = as_go_struct(source, NodeConfigSource)
         yield invalid(path, shown, "exactly one reference subfield must be non-nil")
         return
     at = path / "configMap"
@@ -112,6 +112,6 @@ def _config_source(source: Tree | None, path: Path, where: str) -> Iterator[Fiel
             yield required(at / name, f"{name} must be set in status")
     for name, check in _SAYS:
         if found.get(name):
-            yield from checked(check, found[name], at / name)
+            yield from validate_format(check, found[name], at / name)
         else:
             yield required(at / name, f"{name} must be set")

@@ -8,25 +8,29 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.v1 import PersistentVolumeSource, VolumeNodeAffinity
-from kapiserver.api.core.validation.claims import VOLUME_MODES, access_modes, basic_quantity
-from kapiserver.api.core.validation.common import (
-    checked,
-    checked_name,
-    needed,
-    no_backsteps,
+from kapiserver.api.core.validation.claims import (
+    VOLUME_MODES,
+    validate_access_modes,
+    validate_basic_quantity,
 )
-from kapiserver.api.core.validation.difference import as_go, difference
+from kapiserver.api.core.validation.common import (
+    validate_format,
+    validate_path_no_backsteps,
+    validate_required,
+    validate_required_format,
+)
+from kapiserver.api.core.validation.difference import as_go_struct, go_diff
 from kapiserver.api.core.validation.resources import amount
-from kapiserver.api.core.validation.scheduling import node_selector
+from kapiserver.api.core.validation.scheduling import validate_node_selector
 from kapiserver.api.core.validation.volume_plugins import (
     Rule,
-    driver_name,
-    fibre_channel,
-    flocker,
-    partitioned,
-    persistent_cinder,
-    persistent_iscsi,
-    persistent_storage_os,
+    validate_driver_name,
+    validate_fibre_channel,
+    validate_flocker,
+    validate_partitioned_disk,
+    validate_persistent_cinder,
+    validate_persistent_iscsi,
+    validate_persistent_storage_os,
 )
 from kapiserver.api.core.validation.volumes import SOURCES
 from kapiserver.api.errors import (
@@ -49,21 +53,21 @@ _MOUNTED_AS_IS = ("hostPath", "flexVolume", "local", "storageos")
 _INLINE = "may not be specified in the context of inline volumes"
 
 
-def persistent_volume(obj: Tree) -> Iterator[FieldError]:
+def validate_persistent_volume(obj: Tree) -> Iterator[FieldError]:
     """A new volume."""
     spec = obj.get("spec") or {}
-    yield from _modes(spec, _SPEC)
-    yield from _capacity(spec.get("capacity") or {}, _SPEC / "capacity")
+    yield from _validate_modes(spec, _SPEC)
+    yield from _validate_capacity(spec.get("capacity") or {}, _SPEC / "capacity")
     policy = spec.get("persistentVolumeReclaimPolicy")
     if policy and policy not in _RECLAIM:
         yield not_supported(_SPEC / "persistentVolumeReclaimPolicy", policy, _RECLAIM)
-    yield from _affinity(spec.get("nodeAffinity"), _SPEC / "nodeAffinity")
-    yield from _source(spec, _SPEC)
+    yield from _validate_affinity(spec.get("nodeAffinity"), _SPEC / "nodeAffinity")
+    yield from _validate_volume_source(spec, _SPEC)
     for name in ("storageClassName", _CLASS):
         if name == _CLASS and spec.get(name) == "":
             yield required(_SPEC / name, "an empty string is disallowed")
         elif spec.get(name):
-            yield from checked(names.dns1123_subdomain, spec[name], _SPEC / name)
+            yield from validate_format(names.dns1123_subdomain, spec[name], _SPEC / name)
         if name == "storageClassName":
             mode = spec.get("volumeMode")
             if mode is not None and mode not in VOLUME_MODES:
@@ -75,7 +79,7 @@ def persistent_volume(obj: Tree) -> Iterator[FieldError]:
         yield forbidden(at, "may not specify mount options for this volume type")
 
 
-def inline_volume(spec: Tree, path: Path) -> Iterator[FieldError]:
+def validate_inline_volume(spec: Tree, path: Path) -> Iterator[FieldError]:
     """A volume that stands in an attachment, for a pod's own CSI volume."""
     if spec.get("claimRef") is not None:
         yield forbidden(path / "claimRef", _INLINE)
@@ -83,13 +87,13 @@ def inline_volume(spec: Tree, path: Path) -> Iterator[FieldError]:
         yield forbidden(path / "capacity", _INLINE)
     if spec.get("csi") is None:
         yield required(path / "csi", "has to be specified in the context of inline volumes")
-    yield from _modes(spec, path)
+    yield from _validate_modes(spec, path)
     if spec.get("persistentVolumeReclaimPolicy") not in (None, "", "Retain"):
         detail = "may only be Retain in the context of inline volumes"
         yield forbidden(path / "persistentVolumeReclaimPolicy", detail)
     if spec.get("nodeAffinity") is not None:
         yield forbidden(path / "nodeAffinity", _INLINE)
-    yield from _source(spec, path)
+    yield from _validate_volume_source(spec, path)
     if spec.get("storageClassName"):
         yield forbidden(path / "storageClassName", _INLINE)
     if spec.get("volumeMode") not in (None, "Filesystem"):
@@ -99,33 +103,33 @@ def inline_volume(spec: Tree, path: Path) -> Iterator[FieldError]:
         yield forbidden(path / _CLASS, _INLINE)
 
 
-def _modes(spec: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_modes(spec: Tree, path: Path) -> Iterator[FieldError]:
     if not spec.get("accessModes"):
         yield required(path / "accessModes")
-    yield from access_modes(spec.get("accessModes") or (), path / "accessModes")
+    yield from validate_access_modes(spec.get("accessModes") or (), path / "accessModes")
 
 
-def _capacity(capacity: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_capacity(capacity: Tree, path: Path) -> Iterator[FieldError]:
     if not capacity:
         yield required(path)
     if "storage" not in capacity or len(capacity) > 1:
         yield not_supported(path, capacity or None, ("storage",))
     for name, text in capacity.items():
-        yield from basic_quantity(text, path[name])
+        yield from validate_basic_quantity(text, path[name])
         if amount(text) <= 0:
             yield invalid(path[name], text, "must be greater than zero")
 
 
-def _affinity(affinity: Tree | None, path: Path) -> Iterator[FieldError]:
+def _validate_affinity(affinity: Tree | None, path: Path) -> Iterator[FieldError]:
     if affinity is None:
         return
     if affinity.get("required") is None:
         yield required(path / "required", "must specify required node constraints")
     else:
-        yield from node_selector(affinity["required"], path / "required")
+        yield from validate_node_selector(affinity["required"], path / "required")
 
 
-def _source(spec: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_volume_source(spec: Tree, path: Path) -> Iterator[FieldError]:
     given = [name for name in _SOURCES if spec.get(name) is not None]
     for position, name in enumerate(given):
         if position and name != "flexVolume":
@@ -145,40 +149,40 @@ def _source(spec: Tree, path: Path) -> Iterator[FieldError]:
         yield forbidden(path / "persistentVolumeReclaimPolicy", detail)
 
 
-def _glusterfs(source: Tree, path: Path) -> Iterator[FieldError]:
-    yield from needed(source, "endpoints", path)
-    yield from needed(source, "path", path)
+def _validate_glusterfs(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_required(source, "endpoints", path)
+    yield from validate_required(source, "path", path)
     namespace = source.get("endpointsNamespace")
     if namespace == "":
         detail = "if the endpointnamespace is set, it must be a valid namespace name"
         yield invalid(path / "endpointsNamespace", "", detail)
     elif namespace is not None:
-        yield from checked(names.dns1123_label, namespace, path / "endpointsNamespace")
+        yield from validate_format(names.dns1123_label, namespace, path / "endpointsNamespace")
 
 
-def _azure_file(source: Tree, path: Path) -> Iterator[FieldError]:
-    yield from needed(source, "secretName", path)
-    yield from needed(source, "shareName", path)
+def _validate_azure_file(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_required(source, "secretName", path)
+    yield from validate_required(source, "shareName", path)
     if source.get("secretNamespace") == "":
         yield required(path / "secretNamespace")
 
 
-def _local(source: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_local(source: Tree, path: Path) -> Iterator[FieldError]:
     if not source.get("path"):
         yield required(path / "path")
         return
-    yield from no_backsteps(source["path"], path / "path")
+    yield from validate_path_no_backsteps(source["path"], path / "path")
 
 
-def _csi(source: Tree, path: Path) -> Iterator[FieldError]:
-    yield from driver_name(source.get("driver") or "", path / "driver")
-    yield from needed(source, "volumeHandle", path)
+def _validate_csi(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_driver_name(source.get("driver") or "", path / "driver")
+    yield from validate_required(source, "volumeHandle", path)
     for name in _CSI_SECRETS:
         secret = source.get(name)
         if secret is not None:
             for part in ("name", "namespace"):
                 check = names.dns1123_subdomain if part == "name" else names.dns1123_label
-                yield from checked_name(check, secret.get(part), path / name / part)
+                yield from validate_required_format(check, secret.get(part), path / name / part)
 
 
 _CSI_SECRETS = (
@@ -189,33 +193,33 @@ _CSI_SECRETS = (
 
 _SOURCES: dict[str, Rule] = {
     "hostPath": SOURCES["hostPath"],
-    "gcePersistentDisk": partitioned("pdName"),
-    "awsElasticBlockStore": partitioned("volumeID"),
-    "glusterfs": _glusterfs,
-    "flocker": flocker,
+    "gcePersistentDisk": validate_partitioned_disk("pdName"),
+    "awsElasticBlockStore": validate_partitioned_disk("volumeID"),
+    "glusterfs": _validate_glusterfs,
+    "flocker": validate_flocker,
     "nfs": SOURCES["nfs"],
     "rbd": SOURCES["rbd"],
     "quobyte": SOURCES["quobyte"],
     "cephfs": SOURCES["cephfs"],
-    "iscsi": persistent_iscsi,
-    "cinder": persistent_cinder,
-    "fc": fibre_channel,
+    "iscsi": validate_persistent_iscsi,
+    "cinder": validate_persistent_cinder,
+    "fc": validate_fibre_channel,
     "flexVolume": SOURCES["flexVolume"],
-    "azureFile": _azure_file,
+    "azureFile": _validate_azure_file,
     "vsphereVolume": SOURCES["vsphereVolume"],
     "photonPersistentDisk": SOURCES["photonPersistentDisk"],
     "portworxVolume": SOURCES["portworxVolume"],
     "azureDisk": SOURCES["azureDisk"],
     "scaleIO": SOURCES["scaleIO"],
-    "local": _local,
-    "storageos": persistent_storage_os,
-    "csi": _csi,
+    "local": _validate_local,
+    "storageos": validate_persistent_storage_os,
+    "csi": _validate_csi,
 }
 
 
-def changed_persistent_volume(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_persistent_volume_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A volume that is to be changed: where its content is stays."""
-    yield from persistent_volume(new)
+    yield from validate_persistent_volume(new)
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     source, kept = _source_of(spec), _source_of(before)
     expand = "controllerExpandSecretRef"
@@ -223,24 +227,24 @@ def changed_persistent_volume(new: Tree, old: Tree) -> Iterator[FieldError]:
         source["csi"] = {key: value for key, value in source["csi"].items() if key != expand}
     if source != kept:
         at = _SPEC / "persistentvolumesource"
-        shown = difference(kept, source, PersistentVolumeSource)
+        shown = go_diff(kept, source, PersistentVolumeSource)
         yield forbidden(at, f"spec.persistentvolumesource is immutable after creation\n{shown}")
     yield from immutable(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
     if before.get("nodeAffinity") is not None:
-        yield from _kept_affinity(spec.get("nodeAffinity"), before["nodeAffinity"])
+        yield from _validate_node_affinity_update(spec.get("nodeAffinity"), before["nodeAffinity"])
     if before.get(_CLASS) is not None and spec.get(_CLASS) is None:
         yield forbidden(_SPEC / _CLASS, "update from non-nil value to nil is forbidden")
 
 
-def _kept_affinity(new: Tree | None, old: Tree) -> Iterator[FieldError]:
-    if new == _relabelled(old, new or {}):
+def _validate_node_affinity_update(new: Tree | None, old: Tree) -> Iterator[FieldError]:
+    if new == _with_stable_labels(old, new or {}):
         return
-    shown = None if new is None else as_go(new, VolumeNodeAffinity)
+    shown = None if new is None else as_go_struct(new, VolumeNodeAffinity)
     detail = f"{IMMUTABLE}, except for updating from beta label to GA"
     yield invalid(Path("nodeAffinity"), shown, detail)
 
 
-def _relabelled(old: Tree, new: Tree) -> Tree:
+def _with_stable_labels(old: Tree, new: Tree) -> Tree:
     """The old affinity, by the stable name of a label where the new one says that."""
     found = copy.deepcopy(old)
     terms = (value_at(one, "required", "nodeSelectorTerms") or () for one in (found, new))

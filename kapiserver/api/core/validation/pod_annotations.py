@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kapiserver.api.core.validation.common import all_containers, descending
-from kapiserver.api.core.validation.scheduling import tolerations
+from kapiserver.api.core.validation.common import all_containers, validate_local_descending_path
+from kapiserver.api.core.validation.scheduling import validate_tolerations
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid
 from kapiserver.api.objects import annotations_of
 from kapiserver.api.types import Tree
@@ -20,7 +20,7 @@ _TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
 _DIGITS = re.compile(r"-?(0|[1-9][0-9]{0,9})")
 
 
-def pod_annotations(pod: Tree, path: Path) -> Iterator[FieldError]:
+def validate_pod_annotations(pod: Tree, path: Path) -> Iterator[FieldError]:
     """The annotations of a pod or a template that mean something to Kubernetes; `path` is
     theirs."""
     annotations, spec = annotations_of(pod), pod.get("spec") or {}
@@ -30,21 +30,21 @@ def pod_annotations(pod: Tree, path: Path) -> Iterator[FieldError]:
         detail = "must set spec.nodeName if mirror pod annotation is set"
         yield invalid(path[MIRROR], annotations[MIRROR], detail)
     if annotations.get(_TOLERATIONS):
-        yield from _tolerations(annotations[_TOLERATIONS], path)
+        yield from _validate_tolerations(annotations[_TOLERATIONS], path)
     cost = annotations.get(_COST)
     if cost is not None and not (_DIGITS.fullmatch(cost) and -(2**31) <= int(cost) < 2**31):
         yield invalid(path[_COST], cost, "must be a 32bit integer")
     if _SECCOMP_POD in annotations:
-        yield from _seccomp(annotations[_SECCOMP_POD], path / _SECCOMP_POD)
+        yield from _validate_seccomp(annotations[_SECCOMP_POD], path / _SECCOMP_POD)
     for key, value in annotations.items():
         if key.startswith(_SECCOMP):
-            yield from _seccomp(value, path / key)
+            yield from _validate_seccomp(value, path / key)
     for key, value in annotations.items():
         if key.startswith(APP_ARMOR):
-            yield from _app_armor(spec, key, value, path[key])
+            yield from _validate_app_armor(spec, key, value, path[key])
 
 
-def changed_annotations(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_annotations_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Annotations of a pod that is changed: some are there from the beginning or never."""
     path = Path("metadata") / "annotations"
     annotations, before = annotations_of(new), annotations_of(old)
@@ -60,10 +60,10 @@ def changed_annotations(new: Tree, old: Tree) -> Iterator[FieldError]:
                 yield forbidden(path[key], "may not add AppArmor annotations")
             if key == MIRROR:
                 yield forbidden(path[key], "may not add mirror pod annotation")
-    yield from pod_annotations(new, path)
+    yield from validate_pod_annotations(new, path)
 
 
-def _tolerations(text: str, path: Path) -> Iterator[FieldError]:
+def _validate_tolerations(text: str, path: Path) -> Iterator[FieldError]:
     """What pods said in an annotation before there was a field."""
     import json  # hardly a pod has it
 
@@ -77,7 +77,7 @@ def _tolerations(text: str, path: Path) -> Iterator[FieldError]:
     if isinstance(found, list) and all(isinstance(one, dict) for one in found):
         # The text is read by the names of Go's fields, in any case.
         named = [{_lower_first(key): value for key, value in one.items()} for one in found]
-        yield from tolerations(named, path / _TOLERATIONS)
+        yield from validate_tolerations(named, path / _TOLERATIONS)
     else:
         detail = "json: cannot unmarshal into Go value of type []core.Toleration"
         yield invalid(path, _TOLERATIONS, detail)
@@ -87,16 +87,16 @@ def _lower_first(name: str) -> str:
     return name[:1].lower() + name[1:]
 
 
-def _seccomp(value: str, path: Path) -> Iterator[FieldError]:
+def _validate_seccomp(value: str, path: Path) -> Iterator[FieldError]:
     if value in ("runtime/default", "docker/default", "unconfined"):
         return
     if value.startswith("localhost/"):
-        yield from descending(value.removeprefix("localhost/"), path)
+        yield from validate_local_descending_path(value.removeprefix("localhost/"), path)
     else:
         yield invalid(path, value, "must be a valid seccomp profile")
 
 
-def _app_armor(spec: Tree, key: str, value: str, path: Path) -> Iterator[FieldError]:
+def _validate_app_armor(spec: Tree, key: str, value: str, path: Path) -> Iterator[FieldError]:
     name = key.removeprefix(APP_ARMOR)
     if all(one.get("name") != name for one, _ in all_containers(spec, path)):
         yield invalid(path, name, "container not found")
@@ -105,16 +105,16 @@ def _app_armor(spec: Tree, key: str, value: str, path: Path) -> Iterator[FieldEr
         yield invalid(path, value, f'invalid AppArmor profile name: "{value}"')
 
 
-def matching_profiles(pod: Tree, path: Path) -> Iterator[FieldError]:
+def validate_profile_annotations_match(pod: Tree, path: Path) -> Iterator[FieldError]:
     """What both an annotation and a field of a new pod or a template say is the same; `path` is
     that of its spec."""
     if annotations_of(pod):
-        yield from _matching_seccomp(pod, path)
+        yield from _validate_seccomp_annotations_match(pod, path)
         if ((pod.get("spec") or {}).get("os") or {}).get("name") != "windows":
-            yield from _matching_app_armor(pod, path)
+            yield from _validate_app_armor_annotations_match(pod, path)
 
 
-def _matching_seccomp(pod: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_seccomp_annotations_match(pod: Tree, path: Path) -> Iterator[FieldError]:
     annotations, spec = annotations_of(pod), pod.get("spec") or {}
     for holder, at, key in (
         (spec, path, _SECCOMP_POD),
@@ -127,10 +127,10 @@ def _matching_seccomp(pod: Tree, path: Path) -> Iterator[FieldError]:
         if profile is not None and key in annotations:
             where = at / "securityContext" / "seccompProfile"
             plain = ("runtime/default", "docker/default")
-            yield from _match(annotations[key], profile, where, "seccomp", plain)
+            yield from _validate_profile_match(annotations[key], profile, where, "seccomp", plain)
 
 
-def _matching_app_armor(pod: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_app_armor_annotations_match(pod: Tree, path: Path) -> Iterator[FieldError]:
     annotations, spec = annotations_of(pod), pod.get("spec") or {}
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
     for container, at in all_containers(spec, path):
@@ -138,10 +138,12 @@ def _matching_app_armor(pod: Tree, path: Path) -> Iterator[FieldError]:
         key = APP_ARMOR + (container.get("name") or "")
         if profile is not None and key in annotations:
             where = at / "securityContext" / "appArmorProfile"
-            yield from _match(annotations[key], profile, where, "apparmor", ("runtime/default",))
+            yield from _validate_profile_match(
+                annotations[key], profile, where, "apparmor", ("runtime/default",)
+            )
 
 
-def _match(
+def _validate_profile_match(
     said: str, profile: Tree, path: Path, what: str, plain: tuple[str, ...]
 ) -> Iterator[FieldError]:
     type_ = profile.get("type")

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import addresses, names
-from kapiserver.api.core.validation.common import INT32_MAX, checked, checked_name, in_range
-from kapiserver.api.core.validation.pod_annotations import changed_annotations
+from kapiserver.api.core.validation.common import (
+    INT32_MAX,
+    validate_format,
+    validate_range,
+    validate_required_format,
+)
+from kapiserver.api.core.validation.pod_annotations import validate_annotations_update
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -30,15 +35,15 @@ _LISTS = (
 )
 
 
-def changed_pod_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_pod_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed status."""
     status, before, spec = new.get("status") or {}, old.get("status") or {}, new.get("spec") or {}
-    yield from changed_annotations(new, old)
-    yield from _conditions(status.get("conditions") or ())
+    yield from validate_annotations_update(new, old)
+    yield from _validate_conditions(status.get("conditions") or ())
     node = status.get("nominatedNodeName")
     if node and node != before.get("nominatedNodeName"):
         at = _STATUS / "nominatedNodeName"
-        yield from checked(names.dns1123_subdomain, node, at)
+        yield from validate_format(names.dns1123_subdomain, node, at)
         if (old.get("spec") or {}).get("nodeName"):
             yield forbidden(at, "may not be set on pods that are already bound to a node")
     if (status.get("observedGeneration") or 0) < 0:
@@ -47,35 +52,39 @@ def changed_pod_status(new: Tree, old: Tree) -> Iterator[FieldError]:
     quality = status.get("qosClass") or "", before.get("qosClass") or ""
     yield from immutable(*quality, _STATUS / "qosClass")
     for name, kind in _LISTS:
-        yield from _transitions(status, before, old.get("spec") or {}, name, kind)
-    yield from _claims(status.get("resourceClaimStatuses"), spec)
+        yield from _validate_state_transitions(status, before, old.get("spec") or {}, name, kind)
+    yield from _validate_resource_claim_statuses(status.get("resourceClaimStatuses"), spec)
     if status.get("extendedResourceClaimStatus") is not None:
         at = _STATUS / "extendedResourceClaimStatus"
-        yield from _extended_claim(status["extendedResourceClaimStatus"], spec, at)
-    yield from _addresses(status, before, "podIPs")
+        yield from _validate_extended_resource_claim(
+            status["extendedResourceClaimStatus"], spec, at
+        )
+    yield from _validate_addresses(status, before, "podIPs")
     hosts = status.get("hostIPs") or ()
     if hosts and (status.get("hostIP") or "") != (hosts[0].get("ip") or ""):
         at = (_STATUS / "hostIPs")[0] / "ip"
         yield invalid(at, hosts[0].get("ip") or "", "must be equal to `hostIP`")
-    yield from _addresses(status, before, "hostIPs")
+    yield from _validate_addresses(status, before, "hostIPs")
     windows = (spec.get("os") or {}).get("name") == "windows"
     for name, _ in _LISTS:
-        yield from _users(status.get(name) or (), _STATUS / name, windows=windows)
+        yield from _validate_users(status.get(name) or (), _STATUS / name, windows=windows)
     for name, kind in _LISTS:
-        yield from _resources(status.get(name) or (), spec, _STATUS / name, kind)
+        yield from _validate_allocated_resources(status.get(name) or (), spec, _STATUS / name, kind)
 
 
-def _conditions(conditions: Sequence[Tree]) -> Iterator[FieldError]:
+def _validate_conditions(conditions: Sequence[Tree]) -> Iterator[FieldError]:
     for index, condition in enumerate(conditions):
         at, kind = (_STATUS / "conditions")[index], condition.get("type") or ""
         if (condition.get("observedGeneration") or 0) < 0:
             where = at / "observedGeneration"
             yield invalid(where, condition["observedGeneration"], _NO_GENERATION)
         if kind not in _OWN_CONDITIONS:
-            yield from checked(names.qualified_name, kind, at / "Type")  # as kube-apiserver says
+            yield from validate_format(
+                names.qualified_name, kind, at / "Type"
+            )  # as kube-apiserver says
 
 
-def _transitions(
+def _validate_state_transitions(
     status: Tree, before: Tree, spec: Tree, name: str, kind: str
 ) -> Iterator[FieldError]:
     """What has ended for good does not begin again."""
@@ -90,16 +99,16 @@ def _transitions(
         )
         if ended is None or not runs:
             continue
-        if not _starts_again(spec, kind, old.get("name"), ended.get("exitCode") or 0):
+        if not _may_restart(spec, kind, old.get("name"), ended.get("exitCode") or 0):
             detail = "may not be transitioned to non-terminated state"
             yield forbidden((_STATUS / name)[index] / "state", detail)
 
 
-def _starts_again(spec: Tree, kind: str, name: str | None, code: int) -> bool:
+def _may_restart(spec: Tree, kind: str, name: str | None, code: int) -> bool:
     """Whether the container does after it ended with that code."""
     if kind == "ephemeralContainers":
         return False
-    if _may_all_restart(spec):
+    if _may_restart_all_containers(spec):
         return True
     own = next((one for one in spec.get(kind) or () if one.get("name") == name), None)
     if own is None and kind == "containers":
@@ -107,13 +116,13 @@ def _starts_again(spec: Tree, kind: str, name: str | None, code: int) -> bool:
     policy = (own or {}).get("restartPolicy") or spec.get("restartPolicy")
     rules = (own or {}).get("restartPolicyRules") or ()
     return (
-        any(_matches(rule.get("exitCodes") or {}, code) for rule in rules)
+        any(_matches_exit_code(rule.get("exitCodes") or {}, code) for rule in rules)
         or policy == "Always"
         or (policy == "OnFailure" and code != 0)
     )
 
 
-def _may_all_restart(spec: Tree) -> bool:
+def _may_restart_all_containers(spec: Tree) -> bool:
     return any(
         rule.get("action") == "RestartAllContainers"
         for kind in ("initContainers", "containers")
@@ -122,11 +131,13 @@ def _may_all_restart(spec: Tree) -> bool:
     )
 
 
-def _matches(codes: Tree, code: int) -> bool:
+def _matches_exit_code(codes: Tree, code: int) -> bool:
     return (code in (codes.get("values") or ())) == (codes.get("operator") == "In")
 
 
-def _claims(statuses: Sequence[Tree] | None, spec: Tree) -> Iterator[FieldError]:
+def _validate_resource_claim_statuses(
+    statuses: Sequence[Tree] | None, spec: Tree
+) -> Iterator[FieldError]:
     known = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
     seen: set[str] = set()
     for index, one in enumerate(statuses or ()):
@@ -139,10 +150,10 @@ def _claims(statuses: Sequence[Tree] | None, spec: Tree) -> Iterator[FieldError]
         seen.add(name)
         if one.get("resourceClaimName") is not None:
             claim = one["resourceClaimName"]
-            yield from checked(names.dns1123_subdomain, claim, at / "name")
+            yield from validate_format(names.dns1123_subdomain, claim, at / "name")
 
 
-def _extended_claim(claim: Tree, spec: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_extended_resource_claim(claim: Tree, spec: Tree, path: Path) -> Iterator[FieldError]:
     """The claim that was made for the extended resources that containers request."""
     kinds = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
     containers = {one.get("name"): one for one in kinds}
@@ -168,22 +179,22 @@ def _extended_claim(claim: Tree, spec: Tree, path: Path) -> Iterator[FieldError]
             )
             yield invalid(at / "resourceName", resource, detail)
         # kube-apiserver does not say in which mapping.
-        yield from checked(names.dns1123_label, request, path / "requestName")
+        yield from validate_format(names.dns1123_label, request, path / "requestName")
         if key in seen:
             for part, value in zip(parts, key, strict=True):
                 yield duplicate(at / part, value)
         seen.add(key)
     name, at = claim.get("resourceClaimName"), path / "resourceClaimName"
-    yield from checked_name(names.dns1123_subdomain, name, at)
+    yield from validate_required_format(names.dns1123_subdomain, name, at)
 
 
-def _addresses(status: Tree, before: Tree, name: str) -> Iterator[FieldError]:
+def _validate_addresses(status: Tree, before: Tree, name: str) -> Iterator[FieldError]:
     path, found = _STATUS / name, status.get(name) or []
     kept = {one.get("ip") for one in before.get(name) or ()}
     shown = [one.get("ip") or "" for one in found]
     for index, address in enumerate(shown):
         if address not in kept:
-            yield from checked(addresses.ip, address, path[index])
+            yield from validate_format(addresses.ip, address, path[index])
     if len(shown) < 2:
         return
     parsed = [addresses.address_of(address) for address in shown]
@@ -197,14 +208,16 @@ def _addresses(status: Tree, before: Tree, name: str) -> Iterator[FieldError]:
         yield invalid(path, [{"IP": address} for address in shown], detail)
 
 
-def _users(statuses: Sequence[Tree], path: Path, *, windows: bool) -> Iterator[FieldError]:
+def _validate_users(statuses: Sequence[Tree], path: Path, *, windows: bool) -> Iterator[FieldError]:
     for index, one in enumerate(statuses):
         user = (one.get("user") or {}).get("linux")
         if user is not None:
-            yield from _user(user, path[index] / "user" / "linux", windows=windows)
+            yield from _validate_user(user, path[index] / "user" / "linux", windows=windows)
 
 
-def _resources(statuses: Sequence[Tree], spec: Tree, path: Path, kind: str) -> Iterator[FieldError]:
+def _validate_allocated_resources(
+    statuses: Sequence[Tree], spec: Tree, path: Path, kind: str
+) -> Iterator[FieldError]:
     own = {one.get("name"): one for one in spec.get(kind) or ()}
     for index, one in enumerate(statuses):
         allocated = one.get("allocatedResourcesStatus") or ()
@@ -213,20 +226,22 @@ def _resources(statuses: Sequence[Tree], spec: Tree, path: Path, kind: str) -> I
             yield forbidden(at, "must not be specified in container status")
             continue
         for number, resource in enumerate(allocated):
-            yield from _allocated(resource, own.get(one.get("name")), at[number])
+            yield from _validate_allocated_resource(resource, own.get(one.get("name")), at[number])
 
 
-def _user(user: Tree, path: Path, *, windows: bool) -> Iterator[FieldError]:
+def _validate_user(user: Tree, path: Path, *, windows: bool) -> Iterator[FieldError]:
     if windows:
         yield forbidden(path, "cannot be set for a windows pod")
         return
     for name in ("uid", "gid"):
-        yield from in_range(user.get(name) or 0, 0, INT32_MAX, path / name)
+        yield from validate_range(user.get(name) or 0, 0, INT32_MAX, path / name)
     for index, group in enumerate(user.get("supplementalGroups") or ()):
-        yield from in_range(group, 0, INT32_MAX, (path / "supplementalGroups")[index])
+        yield from validate_range(group, 0, INT32_MAX, (path / "supplementalGroups")[index])
 
 
-def _allocated(resource: Tree, container: Tree | None, path: Path) -> Iterator[FieldError]:
+def _validate_allocated_resource(
+    resource: Tree, container: Tree | None, path: Path
+) -> Iterator[FieldError]:
     name = resource.get("name") or ""
     if container is not None:
         asked = container.get("resources") or {}
@@ -235,7 +250,7 @@ def _allocated(resource: Tree, container: Tree | None, path: Path) -> Iterator[F
                 "must match one of the container's resource claims in a format "
                 "'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"
             )
-            known = [_claim(one) for one in asked.get("claims") or ()]
+            known = [_claim_resource_name(one) for one in asked.get("claims") or ()]
         else:
             detail = "must match one of the container's resource requests"
             known = list(asked.get("requests") or ())
@@ -252,6 +267,6 @@ def _allocated(resource: Tree, container: Tree | None, path: Path) -> Iterator[F
         seen.add(identity)
 
 
-def _claim(claim: Tree) -> str:
+def _claim_resource_name(claim: Tree) -> str:
     request = claim.get("request")
     return f"claim:{claim.get('name')}" + (f"/{request}" if request else "")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from kapiserver.api.core.v1 import EphemeralContainer, NodeSelectorTerm, PodSpec
 from kapiserver.api.core.validation.common import INT32_MAX
-from kapiserver.api.core.validation.containers import padded_image
-from kapiserver.api.core.validation.difference import as_go, difference
-from kapiserver.api.core.validation.pod_annotations import MIRROR, changed_annotations
-from kapiserver.api.core.validation.pods import pod_itself
-from kapiserver.api.core.validation.scheduling import tolerations
+from kapiserver.api.core.validation.containers import validate_image_whitespace
+from kapiserver.api.core.validation.difference import as_go_struct, go_diff
+from kapiserver.api.core.validation.pod_annotations import MIRROR, validate_annotations_update
+from kapiserver.api.core.validation.pods import validate_pod_metadata_and_spec
+from kapiserver.api.core.validation.scheduling import validate_tolerations
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
 from kapiserver.api.objects import annotations_of, take, value_at
 from kapiserver.api.types import Tree
@@ -27,11 +27,11 @@ _UPDATABLE = (
 )
 
 
-def changed_pod(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_pod_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A pod that is to be changed: little of one may be."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
-    yield from pod_itself(new)
-    yield from changed_annotations(new, old)
+    yield from validate_pod_metadata_and_spec(new)
+    yield from validate_annotations_update(new, old)
     for kind in ("containers", "initContainers"):
         if len(spec.get(kind) or ()) != len(before.get(kind) or ()):
             yield forbidden(_SPEC / kind, "pod updates may not add or remove containers")
@@ -40,24 +40,24 @@ def changed_pod(new: Tree, old: Tree) -> Iterator[FieldError]:
             at = (_SPEC / kind)[index]
             if not container.get("image"):
                 yield required(at / "image")
-            yield from padded_image(container, at)
-    deadline = list(_deadline(spec, before))
+            yield from validate_image_whitespace(container, at)
+    deadline = list(_validate_active_deadline_update(spec, before))
     yield from deadline
     if deadline and spec.get("activeDeadlineSeconds") is not None:
         return
-    yield from _added_tolerations(spec, before)
-    yield from _removed_gates(spec, before)
+    yield from _validate_tolerations_update(spec, before)
+    yield from _validate_scheduling_gates_update(spec, before)
     if spec == before:
         return
     if before.get("schedulingGates"):
-        yield from _narrowed(spec, before)
-    wanted = _with_updatable(spec, before)
+        yield from _validate_node_constraints_update(spec, before)
+    wanted = _with_mutable_fields_of(spec, before)
     if wanted != before:
         detail = f"pod updates may not change fields other than {','.join(_UPDATABLE)}"
-        yield forbidden(_SPEC, f"{detail}\n{difference(before, wanted, PodSpec)}")
+        yield forbidden(_SPEC, f"{detail}\n{go_diff(before, wanted, PodSpec)}")
 
 
-def _deadline(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _validate_active_deadline_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
     path = _SPEC / "activeDeadlineSeconds"
     new, old = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     if new is None:
@@ -69,7 +69,7 @@ def _deadline(spec: Tree, before: Tree) -> Iterator[FieldError]:
         yield invalid(path, new, "must be less than or equal to previous value")
 
 
-def _added_tolerations(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _validate_tolerations_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
     def timeless(found: list[Tree] | None) -> list[Tree]:
         return [{**one, "tolerationSeconds": None} for one in found or ()]
 
@@ -78,10 +78,10 @@ def _added_tolerations(spec: Tree, before: Tree) -> Iterator[FieldError]:
         detail = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden(_SPEC / "tolerations", detail)
         return
-    yield from tolerations(spec.get("tolerations"), _SPEC / "tolerations")
+    yield from validate_tolerations(spec.get("tolerations"), _SPEC / "tolerations")
 
 
-def _removed_gates(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _validate_scheduling_gates_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
     known = {gate.get("name") for gate in before.get("schedulingGates") or ()}
     for index, gate in enumerate(spec.get("schedulingGates") or ()):
         if gate.get("name") not in known:
@@ -89,7 +89,7 @@ def _removed_gates(spec: Tree, before: Tree) -> Iterator[FieldError]:
             yield forbidden((_SPEC / "schedulingGates")[index] / "name", detail)
 
 
-def _narrowed(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _validate_node_constraints_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
     """Where a pod may run that is held back from scheduling: fewer nodes, never others."""
     labels, had = spec.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if any(labels.get(key) != value for key, value in had.items()):
@@ -100,16 +100,16 @@ def _narrowed(spec: Tree, before: Tree) -> Iterator[FieldError]:
     terms = value_at(spec, "affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms") or []
     if old_terms and len(old_terms) != len(terms):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        yield invalid(path, [_term(one) for one in terms] or None, detail)
+        yield invalid(path, [_go_term(one) for one in terms] or None, detail)
         return
     for index, (term, old) in enumerate(zip(terms, old_terms, strict=False)):
         if not _only_adds(term, old):
             detail = "only additions are allowed (no mutations or deletions)"
-            yield invalid(path[index], _term(term), detail)
+            yield invalid(path[index], _go_term(term), detail)
 
 
-def _term(term: Tree) -> Tree:
-    return as_go(term, NodeSelectorTerm)
+def _go_term(term: Tree) -> Tree:
+    return as_go_struct(term, NodeSelectorTerm)
 
 
 def _only_adds(term: Tree, old: Tree) -> bool:
@@ -122,7 +122,7 @@ def _only_adds(term: Tree, old: Tree) -> bool:
 _TERM = ("matchExpressions", "matchFields")
 
 
-def _with_updatable(spec: Tree, before: Tree) -> Tree:
+def _with_mutable_fields_of(spec: Tree, before: Tree) -> Tree:
     """The new spec, with the old values of all that may change."""
     found = copy.deepcopy(spec)
     for kind in ("containers", "initContainers"):
@@ -145,15 +145,15 @@ def _with_updatable(spec: Tree, before: Tree) -> Tree:
     return found
 
 
-def changed_ephemeral_containers(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_ephemeral_containers_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Ephemeral containers are added, never changed or removed."""
     if MIRROR in annotations_of(old):
         yield forbidden(Path("[]"), "static pods do not support ephemeral containers")
         return
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     path = _SPEC / "ephemeralContainers"
-    yield from pod_itself(new)
-    yield from changed_annotations(new, old)
+    yield from validate_pod_metadata_and_spec(new)
+    yield from validate_annotations_update(new, old)
     found = {one.get("name"): one for one in spec.get("ephemeralContainers") or ()}
     for one in before.get("ephemeralContainers") or ():
         name = one.get("name")
@@ -161,5 +161,5 @@ def changed_ephemeral_containers(new: Tree, old: Tree) -> Iterator[FieldError]:
         if name not in found:
             yield forbidden(path, f"{words} removed\n")
         elif found[name] != one:
-            shown = difference(one, found[name], EphemeralContainer)
+            shown = go_diff(one, found[name], EphemeralContainer)
             yield forbidden(path, f"{words} changed\n{shown}")

@@ -5,32 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import addresses, names
-from kapiserver.api.core.validation.common import INT32_MAX, all_containers, checked, in_range
-from kapiserver.api.core.validation.containers import (
-    containers,
-    ephemeral_containers,
-    host_network_ports,
-    init_containers,
-    padded_image,
-    resource_claims,
+from kapiserver.api.core.validation.common import (
+    INT32_MAX,
+    all_containers,
+    validate_format,
+    validate_range,
 )
-from kapiserver.api.core.validation.environment import env_files
+from kapiserver.api.core.validation.containers import (
+    validate_containers,
+    validate_ephemeral_containers,
+    validate_host_network_ports,
+    validate_image_whitespace,
+    validate_init_containers,
+    validate_resource_claims,
+)
+from kapiserver.api.core.validation.environment import validate_env_file_volumes
 from kapiserver.api.core.validation.pod_annotations import (
     MIRROR,
-    matching_profiles,
-    pod_annotations,
+    validate_pod_annotations,
+    validate_profile_annotations_match,
 )
-from kapiserver.api.core.validation.resources import pod_level_resources, requirements
+from kapiserver.api.core.validation.resources import (
+    validate_pod_level_resources,
+    validate_resource_requirements,
+)
 from kapiserver.api.core.validation.scheduling import (
-    affinity,
-    readiness_gates,
-    scheduling_gates,
-    tolerations,
-    topology_spread,
+    validate_affinity,
+    validate_readiness_gates,
+    validate_scheduling_gates,
+    validate_tolerations,
+    validate_topology_spread_constraints,
 )
-from kapiserver.api.core.validation.security import host_users, pod_security
-from kapiserver.api.core.validation.volumes import volumes
-from kapiserver.api.core.validation.windows import host_processes, operating_system
+from kapiserver.api.core.validation.security import (
+    validate_host_users,
+    validate_pod_security_context,
+)
+from kapiserver.api.core.validation.volumes import validate_volumes
+from kapiserver.api.core.validation.windows import validate_os, validate_windows_host_process
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -53,30 +64,30 @@ _SEARCHES_MAX = 32
 _SEARCH_CHARACTERS_MAX = 2048
 
 
-def new_pod(pod: Tree) -> Iterator[FieldError]:
+def validate_pod_create(pod: Tree) -> Iterator[FieldError]:
     """A pod that is to be created."""
     spec = pod.get("spec") or {}
-    yield from pod_itself(pod)
+    yield from validate_pod_metadata_and_spec(pod)
     if spec.get("ephemeralContainers"):
         yield forbidden(_SPEC / "ephemeralContainers", "cannot be set on create")
     if spec.get("nodeName") and spec.get("schedulingGates"):
         detail = "cannot be set until all schedulingGates have been cleared"
         yield forbidden(_SPEC / "nodeName", detail)
-    yield from matching_profiles(pod, _SPEC)
+    yield from validate_profile_annotations_match(pod, _SPEC)
 
 
-def pod_itself(pod: Tree) -> Iterator[FieldError]:
+def validate_pod_metadata_and_spec(pod: Tree) -> Iterator[FieldError]:
     """The annotations and the spec of a pod; templates are held to less."""
     spec = pod.get("spec") or {}
-    yield from pod_annotations(pod, Path("metadata") / "annotations")
-    yield from pod_spec(spec, _SPEC, pod)
-    yield from _tokens_without_account(spec)
+    yield from validate_pod_annotations(pod, Path("metadata") / "annotations")
+    yield from validate_pod_spec(spec, _SPEC, pod)
+    yield from _validate_token_sources(spec)
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
-            yield from padded_image(container, (_SPEC / kind)[index])
+            yield from validate_image_whitespace(container, (_SPEC / kind)[index])
 
 
-def _tokens_without_account(spec: Tree) -> Iterator[FieldError]:
+def _validate_token_sources(spec: Tree) -> Iterator[FieldError]:
     if spec.get("serviceAccountName"):
         return
     for index, volume in enumerate(spec.get("volumes") or ()):
@@ -87,72 +98,76 @@ def _tokens_without_account(spec: Tree) -> Iterator[FieldError]:
                 yield forbidden(at[number] / "serviceAccountToken", detail)
 
 
-def pod_template(template: Tree, path: Path) -> Iterator[FieldError]:
+def validate_pod_template(template: Tree, path: Path) -> Iterator[FieldError]:
     """A template that a controller makes pods from."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
     # These are not below `metadata` where kube-apiserver names them.
     yield from validate_labels(meta.get("labels"), path / "labels")
     if meta.get("annotations"):
         yield from validate_annotations(meta["annotations"], path / "annotations")
-        yield from pod_annotations(template, path / "annotations")
-    yield from pod_spec(spec, path / "spec")
-    yield from matching_profiles(template, path / "spec")
+        yield from validate_pod_annotations(template, path / "annotations")
+    yield from validate_pod_spec(spec, path / "spec")
+    yield from validate_profile_annotations_match(template, path / "spec")
     if spec.get("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
         yield forbidden(path / "spec" / "ephemeralContainers", detail)
 
 
-def pod_spec(spec: Tree, path: Path, pod: Tree | None = None) -> Iterator[FieldError]:
+def validate_pod_spec(spec: Tree, path: Path, pod: Tree | None = None) -> Iterator[FieldError]:
     """What pods and templates share; `pod`: whose spec it is, if it is one's."""
     if spec.get("terminationGracePeriodSeconds") is None:
         yield required(path / "terminationGracePeriodSeconds")
-    mountable, errors = volumes(spec, path, None if pod is None else name_of(pod))
+    mountable, errors = validate_volumes(spec, path, None if pod is None else name_of(pod))
     yield from errors
     static = pod is not None and MIRROR in annotations_of(pod)
-    yield from resource_claims(spec, path, static=static)
-    yield from containers(spec, mountable, path)
-    yield from init_containers(spec, mountable, path)
-    yield from ephemeral_containers(spec, mountable, path)
+    yield from validate_resource_claims(spec, path, static=static)
+    yield from validate_containers(spec, mountable, path)
+    yield from validate_init_containers(spec, mountable, path)
+    yield from validate_ephemeral_containers(spec, mountable, path)
     if spec.get("resources") is not None:
-        yield from pod_level_resources(spec, path / "resources")
-    yield from host_network_ports(spec, path, template=pod is None)
-    yield from _listed(spec, "restartPolicy", _RESTARTS, path)
-    yield from _listed(spec, "dnsPolicy", _DNS_POLICIES, path)
+        yield from validate_pod_level_resources(spec, path / "resources")
+    yield from validate_host_network_ports(spec, path, template=pod is None)
+    yield from _validate_required_enum(spec, "restartPolicy", _RESTARTS, path)
+    yield from _validate_required_enum(spec, "dnsPolicy", _DNS_POLICIES, path)
     yield from validate_labels(spec.get("nodeSelector"), path / "nodeSelector")
-    yield from pod_security(spec, path)
-    yield from affinity(spec.get("affinity"), path / "affinity")
-    yield from _dns_config(spec, path / "dnsConfig")
-    yield from readiness_gates(spec.get("readinessGates"), path / "readinessGates")
-    yield from scheduling_gates(spec.get("schedulingGates"), path / "schedulingGates")
+    yield from validate_pod_security_context(spec, path)
+    yield from validate_affinity(spec.get("affinity"), path / "affinity")
+    yield from _validate_dns_config(spec, path / "dnsConfig")
+    yield from validate_readiness_gates(spec.get("readinessGates"), path / "readinessGates")
+    yield from validate_scheduling_gates(spec.get("schedulingGates"), path / "schedulingGates")
     spread = "topologySpreadConstraints"
-    yield from topology_spread(spec.get(spread), path / spread)
-    yield from host_processes(spec, path)
-    yield from host_users(spec, path)
-    yield from _host_name(spec, path / "hostnameOverride")
-    yield from _names(spec, path, ("serviceAccountName", "nodeName"), names.dns1123_subdomain)
+    yield from validate_topology_spread_constraints(spec.get(spread), path / spread)
+    yield from validate_windows_host_process(spec, path)
+    yield from validate_host_users(spec, path)
+    yield from _validate_host_name(spec, path / "hostnameOverride")
+    yield from _validate_optional_names(
+        spec, path, ("serviceAccountName", "nodeName"), names.dns1123_subdomain
+    )
     deadline = spec.get("activeDeadlineSeconds")
-    yield from in_range(deadline, 1, INT32_MAX, path / "activeDeadlineSeconds")
-    yield from _names(spec, path, ("hostname", "subdomain"), names.dns1123_label)
-    yield from tolerations(spec.get("tolerations"), path / "tolerations")
-    yield from _host_aliases(spec, path / "hostAliases")
-    yield from _names(spec, path, ("priorityClassName",), names.dns1123_subdomain)
+    yield from validate_range(deadline, 1, INT32_MAX, path / "activeDeadlineSeconds")
+    yield from _validate_optional_names(spec, path, ("hostname", "subdomain"), names.dns1123_label)
+    yield from validate_tolerations(spec.get("tolerations"), path / "tolerations")
+    yield from _validate_host_aliases(spec, path / "hostAliases")
+    yield from _validate_optional_names(spec, path, ("priorityClassName",), names.dns1123_subdomain)
     if spec.get("runtimeClassName") is not None:
         runtime = spec["runtimeClassName"]
-        yield from checked(names.dns1123_subdomain, runtime, path / "runtimeClassName")
+        yield from validate_format(names.dns1123_subdomain, runtime, path / "runtimeClassName")
     if spec.get("preemptionPolicy") is not None:
-        yield from _listed(spec, "preemptionPolicy", _PREEMPTIONS, path)
+        yield from _validate_required_enum(spec, "preemptionPolicy", _PREEMPTIONS, path)
     if spec.get("overhead") is not None:
-        yield from requirements({"limits": spec["overhead"]}, path / "overhead")
+        yield from validate_resource_requirements({"limits": spec["overhead"]}, path / "overhead")
     if spec.get("os") is not None:
-        yield from operating_system(spec, path)
-    yield from env_files(all_containers(spec, path), spec.get("volumes") or ())
+        yield from validate_os(spec, path)
+    yield from validate_env_file_volumes(all_containers(spec, path), spec.get("volumes") or ())
 
 
 _RESTARTS = ("Always", "OnFailure", "Never")
 _PREEMPTIONS = ("PreemptLowerPriority", "Never")
 
 
-def _listed(spec: Tree, name: str, allowed: tuple[str, ...], path: Path) -> Iterator[FieldError]:
+def _validate_required_enum(
+    spec: Tree, name: str, allowed: tuple[str, ...], path: Path
+) -> Iterator[FieldError]:
     value = spec.get(name)
     if not value:
         yield required(path / name)
@@ -160,15 +175,15 @@ def _listed(spec: Tree, name: str, allowed: tuple[str, ...], path: Path) -> Iter
         yield not_among(path / name, value, allowed)
 
 
-def _names(
+def _validate_optional_names(
     spec: Tree, path: Path, fields: tuple[str, ...], check: names.Check
 ) -> Iterator[FieldError]:
     for name in fields:
         if spec.get(name):
-            yield from checked(check, spec[name], path / name)
+            yield from validate_format(check, spec[name], path / name)
 
 
-def _host_name(spec: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_host_name(spec: Tree, path: Path) -> Iterator[FieldError]:
     name = spec.get("hostnameOverride")
     if name is None:
         return
@@ -177,10 +192,10 @@ def _host_name(spec: Tree, path: Path) -> Iterator[FieldError]:
             yield forbidden(path, f"may not be specified when {other} is true")
     if len(name.encode()) > _HOST_NAME_MAX:
         yield too_long(path, _HOST_NAME_MAX)
-    yield from checked(names.dns1123_subdomain, name, path)
+    yield from validate_format(names.dns1123_subdomain, name, path)
 
 
-def _dns_config(spec: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_dns_config(spec: Tree, path: Path) -> Iterator[FieldError]:
     config = spec.get("dnsConfig")
     servers = (config or {}).get("nameservers") or ()
     if spec.get("dnsPolicy") == "None":
@@ -196,7 +211,7 @@ def _dns_config(spec: Tree, path: Path) -> Iterator[FieldError]:
         detail = f"must not have more than {_NAMESERVERS_MAX} nameservers"
         yield invalid(path / "nameservers", list(servers), detail)
     for index, server in enumerate(servers):
-        yield from checked(addresses.ip, server, (path / "nameservers")[index])
+        yield from validate_format(addresses.ip, server, (path / "nameservers")[index])
     searches = config.get("searches") or ()
     if len(searches) > _SEARCHES_MAX:
         detail = f"must not have more than {_SEARCHES_MAX} search paths"
@@ -210,15 +225,15 @@ def _dns_config(spec: Tree, path: Path) -> Iterator[FieldError]:
     for index, search in enumerate(searches):
         if search != ".":
             plain = search.removesuffix(".")
-            yield from checked(names.search_domain, plain, (path / "searches")[index])
+            yield from validate_format(names.search_domain, plain, (path / "searches")[index])
     for index, option in enumerate(config.get("options") or ()):
         if not option.get("name"):
             yield required((path / "options")[index], "must not be empty")
 
 
-def _host_aliases(spec: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_host_aliases(spec: Tree, path: Path) -> Iterator[FieldError]:
     for index, alias in enumerate(spec.get("hostAliases") or ()):
-        yield from checked(addresses.ip, alias.get("ip") or "", path[index] / "ip")
+        yield from validate_format(addresses.ip, alias.get("ip") or "", path[index] / "ip")
         for number, hostname in enumerate(alias.get("hostnames") or ()):
             at = (path[index] / "hostnames")[number]
-            yield from checked(names.dns1123_subdomain, hostname, at)
+            yield from validate_format(names.dns1123_subdomain, hostname, at)

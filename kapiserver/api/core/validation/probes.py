@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.v1 import Lifecycle
-from kapiserver.api.core.validation.common import needed, not_negative, port_or_name
+from kapiserver.api.core.validation.common import (
+    validate_nonnegative_field,
+    validate_port_number_or_name,
+    validate_required,
+)
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -23,16 +27,16 @@ _COUNTS = (
 )  # fmt: skip
 
 
-def probes(container: Tree, path: Path, spec: Tree) -> Iterator[FieldError]:
+def validate_probes(container: Tree, path: Path, spec: Tree) -> Iterator[FieldError]:
     """Lifecycle hooks and all three probes of a container of the pod, in order."""
     grace = spec.get("terminationGracePeriodSeconds")
-    yield from _lifecycle(container.get("lifecycle"), path / "lifecycle", spec)
+    yield from _validate_lifecycle(container.get("lifecycle"), path / "lifecycle", spec)
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(name)
         if probe is None:
             continue
         at = path / name
-        yield from _probe(probe, at, grace)
+        yield from _validate_probe(probe, at, grace)
         if name == "readinessProbe":
             period = probe.get("terminationGracePeriodSeconds")
             if period is not None:
@@ -42,42 +46,44 @@ def probes(container: Tree, path: Path, spec: Tree) -> Iterator[FieldError]:
             yield invalid(at / "successThreshold", probe.get("successThreshold") or 0, "must be 1")
 
 
-def _lifecycle(lifecycle: Tree | None, path: Path, spec: Tree) -> Iterator[FieldError]:
+def _validate_lifecycle(lifecycle: Tree | None, path: Path, spec: Tree) -> Iterator[FieldError]:
     if not lifecycle:
         return
     for name in ("postStart", "preStop"):
         if lifecycle.get(name) is not None:
             grace = spec.get("terminationGracePeriodSeconds")
-            yield from _handler(lifecycle[name], path / name, grace)
+            yield from _validate_handler(lifecycle[name], path / name, grace)
     signal = lifecycle.get("stopSignal")
     if signal is not None:
-        yield from _stop_signal(signal, (spec.get("os") or {}).get("name"), path / "stopSignal")
+        yield from _validate_stop_signal(
+            signal, (spec.get("os") or {}).get("name"), path / "stopSignal"
+        )
 
 
-def _stop_signal(signal: str, system: str | None, path: Path) -> Iterator[FieldError]:
+def _validate_stop_signal(signal: str, system: str | None, path: Path) -> Iterator[FieldError]:
     if not system:
         yield forbidden(path, "may not be set for containers with empty `spec.os.name`")
         return
-    allowed = ("SIGKILL", "SIGTERM") if system == "windows" else _signals()
+    allowed = ("SIGKILL", "SIGTERM") if system == "windows" else _stop_signals()
     if signal not in allowed:
         yield not_supported(path, signal, allowed)
 
 
-def _signals() -> tuple[str, ...]:
+def _stop_signals() -> tuple[str, ...]:
     flat = next(one for one in Lifecycle.flat_fields() if one.field.name == "stopSignal")
     return flat.field.options.enum
 
 
-def _probe(probe: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
-    yield from _handler(probe, path, grace)
+def _validate_probe(probe: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
+    yield from _validate_handler(probe, path, grace)
     for name in _COUNTS:
-        yield from not_negative(probe, name, path)
+        yield from validate_nonnegative_field(probe, name, path)
     period = probe.get("terminationGracePeriodSeconds")
     if period is not None and period <= 0:
         yield invalid(path / "terminationGracePeriodSeconds", period, "must be greater than 0")
 
 
-def _handler(handler: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
+def _validate_handler(handler: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
     given = [name for name in _HANDLERS if handler.get(name) is not None]
     for index, name in enumerate(given):
         if index:
@@ -88,13 +94,13 @@ def _handler(handler: Tree, path: Path, grace: int | None) -> Iterator[FieldErro
         yield required(path, "must specify a handler type")
 
 
-def _exec(action: Tree, path: Path, _: int | None) -> Iterator[FieldError]:
-    return needed(action, "command", path)
+def _validate_exec_action(action: Tree, path: Path, _: int | None) -> Iterator[FieldError]:
+    return validate_required(action, "command", path)
 
 
-def _http_get(action: Tree, path: Path, _: int | None) -> Iterator[FieldError]:
-    yield from needed(action, "path", path)
-    yield from port_or_name(action.get("port"), path / "port")
+def _validate_http_get_action(action: Tree, path: Path, _: int | None) -> Iterator[FieldError]:
+    yield from validate_required(action, "path", path)
+    yield from validate_port_number_or_name(action.get("port"), path / "port")
     scheme = action.get("scheme") or ""
     if scheme not in ("HTTP", "HTTPS"):
         yield not_supported(path / "scheme", scheme, ("HTTP", "HTTPS"))
@@ -103,11 +109,11 @@ def _http_get(action: Tree, path: Path, _: int | None) -> Iterator[FieldError]:
             yield invalid(path / "httpHeaders", header.get("name") or "", message)
 
 
-def _port(action: Tree, path: Path, _: int | None) -> Iterator[FieldError]:
-    return port_or_name(action.get("port"), path / "port")
+def _validate_port_action(action: Tree, path: Path, _: int | None) -> Iterator[FieldError]:
+    return validate_port_number_or_name(action.get("port"), path / "port")
 
 
-def _sleep(action: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
+def _validate_sleep_action(action: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
     seconds = action.get("seconds") or 0
     if grace is not None and not 0 <= seconds <= grace:
         detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
@@ -115,9 +121,9 @@ def _sleep(action: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
 
 
 _HANDLERS: dict[str, Callable[[Tree, Path, int | None], Iterator[FieldError]]] = {
-    "exec": _exec,
-    "httpGet": _http_get,
-    "tcpSocket": _port,
-    "grpc": _port,
-    "sleep": _sleep,
+    "exec": _validate_exec_action,
+    "httpGet": _validate_http_get_action,
+    "tcpSocket": _validate_port_action,
+    "grpc": _validate_port_action,
+    "sleep": _validate_sleep_action,
 }

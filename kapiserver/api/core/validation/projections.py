@@ -7,17 +7,21 @@ from dataclasses import dataclass
 
 from kapiserver.api.core.account_token import token_lifetime
 from kapiserver.api.core.v1 import ClusterTrustBundleProjection
-from kapiserver.api.core.validation.common import mode, needed, not_reserved
-from kapiserver.api.core.validation.difference import as_go
+from kapiserver.api.core.validation.common import (
+    validate_file_mode,
+    validate_local_non_reserved_path,
+    validate_required,
+)
+from kapiserver.api.core.validation.difference import as_go_struct
 from kapiserver.api.core.validation.environment import (
     VOLUME_FIELDS,
-    field_selector,
-    volume_resource_selector,
+    validate_field_selector,
+    validate_volume_resource_selector,
 )
 from kapiserver.api.core.validation.signers import (
-    signer_name,
-    user_annotations,
-    wrong_with_bundle_name,
+    trust_bundle_name_problems,
+    validate_signer_name,
+    validate_user_annotations,
 )
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_among, required
 from kapiserver.api.label_selectors import validate_label_selector
@@ -44,7 +48,7 @@ class _Volume:
         self.files.add(file)
 
 
-def projections(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_projections(source: Tree, path: Path) -> Iterator[FieldError]:
     """The sources of a projected volume."""
     volume = _Volume(path, set())
     for index, one in enumerate(source.get("sources") or ()):
@@ -56,75 +60,83 @@ def projections(source: Tree, path: Path) -> Iterator[FieldError]:
             yield forbidden(at, "may not specify more than 1 volume type per source")
 
 
-def items(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_key_paths(source: Tree, path: Path) -> Iterator[FieldError]:
     """Keys of a secret or a config map, and the files that they become."""
     for index, item in enumerate(source.get("items") or ()):
-        yield from _item(item, (path / "items")[index])
+        yield from _validate_key_path(item, (path / "items")[index])
 
 
-def _item(item: Tree, path: Path) -> Iterator[FieldError]:
-    yield from needed(item, "key", path)
-    yield from needed(item, "path", path)
-    yield from not_reserved(item.get("path") or "", path / "path")
-    yield from mode(item, "mode", path)
+def _validate_key_path(item: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_required(item, "key", path)
+    yield from validate_required(item, "path", path)
+    yield from validate_local_non_reserved_path(item.get("path") or "", path / "path")
+    yield from validate_file_mode(item, "mode", path)
 
 
-def downward_files(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_downward_api_files(source: Tree, path: Path) -> Iterator[FieldError]:
     """Fields of the pod, and the files that they become."""
     for item in source.get("items") or ():
-        yield from _downward_file(item, path)
+        yield from _validate_downward_api_file(item, path)
 
 
-def _downward_file(item: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_downward_api_file(item: Tree, path: Path) -> Iterator[FieldError]:
     # Messages about one file are all at the path of the source.
-    yield from needed(item, "path", path)
-    yield from not_reserved(item.get("path") or "", path / "path")
+    yield from validate_required(item, "path", path)
+    yield from validate_local_non_reserved_path(item.get("path") or "", path / "path")
     field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
     if field is not None:
-        yield from field_selector(field, VOLUME_FIELDS, path / "fieldRef")
+        yield from validate_field_selector(field, VOLUME_FIELDS, path / "fieldRef")
         if resource is not None:
             detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
             yield invalid(path, "resource", detail)
     elif resource is not None:
-        yield from volume_resource_selector(resource, path / "resourceFieldRef")
+        yield from validate_volume_resource_selector(resource, path / "resourceFieldRef")
     else:
         yield required(path, "one of fieldRef and resourceFieldRef is required")
-    yield from mode(item, "mode", path)
+    yield from validate_file_mode(item, "mode", path)
 
 
-def _object(projection: Tree, path: Path, volume: _Volume) -> Iterator[FieldError]:
-    yield from needed(projection, "name", path)
+def _validate_object_projection(
+    projection: Tree, path: Path, volume: _Volume
+) -> Iterator[FieldError]:
+    yield from validate_required(projection, "name", path)
     for index, item in enumerate(projection.get("items") or ()):
-        yield from _item(item, (path / "items")[index])
+        yield from _validate_key_path(item, (path / "items")[index])
         if item.get("path"):
             yield from volume.write(item["path"], projection.get("name") or "")
 
 
-def _downward(projection: Tree, path: Path, volume: _Volume) -> Iterator[FieldError]:
+def _validate_downward_api_projection(
+    projection: Tree, path: Path, volume: _Volume
+) -> Iterator[FieldError]:
     for item in projection.get("items") or ():
-        yield from _downward_file(item, path)
+        yield from _validate_downward_api_file(item, path)
         if item.get("path"):
             yield from volume.write(item["path"], item["path"])
 
 
-def _token(projection: Tree, path: Path, volume: _Volume) -> Iterator[FieldError]:
+def _validate_token_projection(
+    projection: Tree, path: Path, volume: _Volume
+) -> Iterator[FieldError]:
     yield from token_lifetime(projection.get("expirationSeconds") or 0, path / "expirationSeconds")
     if not projection.get("path"):
         yield required(volume.path / "path")
     else:
-        yield from not_reserved(projection["path"], volume.path / "path")
+        yield from validate_local_non_reserved_path(projection["path"], volume.path / "path")
 
 
-def _bundle(projection: Tree, path: Path, volume: _Volume) -> Iterator[FieldError]:
+def _validate_trust_bundle_projection(
+    projection: Tree, path: Path, volume: _Volume
+) -> Iterator[FieldError]:
     name, signer = projection.get("name"), projection.get("signerName")
     selector = projection.get("labelSelector")
     if name is not None and signer is not None:
-        shown = as_go(projection, ClusterTrustBundleProjection)
+        shown = as_go_struct(projection, ClusterTrustBundleProjection)
         yield invalid(path, shown, "only one of name and signerName may be used")
     elif name is not None:
         if not name:
             yield required(path / "name", "must be a valid object name")
-        for message in wrong_with_bundle_name(name, _signer_in(name)):
+        for message in trust_bundle_name_problems(name, _signer_of_bundle(name)):
             yield invalid(path / "name", name, f"not a valid clustertrustbundlename: {message}")
         if selector is not None:
             detail = "labelSelector must be unset if name is specified"
@@ -132,24 +144,26 @@ def _bundle(projection: Tree, path: Path, volume: _Volume) -> Iterator[FieldErro
     elif signer is not None:
         if not signer:
             yield required(path / "signerName", "must be a valid signer name")
-        yield from signer_name(signer, path / "signerName")
+        yield from validate_signer_name(signer, path / "signerName")
         yield from validate_label_selector(selector, path / "labelSelector")
     else:
         yield required(path, "either name or signerName must be specified")
     file = projection.get("path") or ""
-    yield from needed(projection, "path", path)
-    yield from not_reserved(file, path / "path")
+    yield from validate_required(projection, "path", path)
+    yield from validate_local_non_reserved_path(file, path / "path")
     yield from volume.write(file, file)
 
 
-def _signer_in(name: str) -> str:
+def _signer_of_bundle(name: str) -> str:
     domain, colon, rest = name.partition(":")
     return f"{domain}/{rest.partition(':')[0]}" if colon and ":" in rest else ""
 
 
-def _certificate(projection: Tree, path: Path, volume: _Volume) -> Iterator[FieldError]:
+def _validate_pod_certificate_projection(
+    projection: Tree, path: Path, volume: _Volume
+) -> Iterator[FieldError]:
     signer, key_type = projection.get("signerName") or "", projection.get("keyType") or ""
-    yield from signer_name(signer, path / "signerName")
+    yield from validate_signer_name(signer, path / "signerName")
     if key_type not in _KEY_TYPES:
         yield not_among(path / "keyType", key_type, _KEY_TYPES)
     seconds = projection.get("maxExpirationSeconds")
@@ -162,21 +176,21 @@ def _certificate(projection: Tree, path: Path, volume: _Volume) -> Iterator[Fiel
             yield invalid(path / "maxExpirationSeconds", seconds, f"{words} <= {most}")
     for name in _CERTIFICATE_PATHS:
         if projection.get(name):
-            yield from not_reserved(projection[name], path / name)
+            yield from validate_local_non_reserved_path(projection[name], path / name)
             yield from volume.write(projection[name], projection[name])
     if not any(projection.get(name) for name in _CERTIFICATE_PATHS):
         detail = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
         yield required(path, detail)
     told = projection.get("userAnnotations")
     if told:
-        yield from user_annotations(told, path / "userAnnotations")
+        yield from validate_user_annotations(told, path / "userAnnotations")
 
 
 _PROJECTIONS: dict[str, Callable[[Tree, Path, _Volume], Iterator[FieldError]]] = {
-    "secret": _object,
-    "configMap": _object,
-    "downwardAPI": _downward,
-    "serviceAccountToken": _token,
-    "clusterTrustBundle": _bundle,
-    "podCertificate": _certificate,
+    "secret": _validate_object_projection,
+    "configMap": _validate_object_projection,
+    "downwardAPI": _validate_downward_api_projection,
+    "serviceAccountToken": _validate_token_projection,
+    "clusterTrustBundle": _validate_trust_bundle_projection,
+    "podCertificate": _validate_pod_certificate_projection,
 }

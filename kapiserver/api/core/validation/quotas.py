@@ -7,14 +7,14 @@ from decimal import ROUND_CEILING
 
 from kapiserver.api import names
 from kapiserver.api.core.v1 import ScopeSelector
-from kapiserver.api.core.validation.common import checked
-from kapiserver.api.core.validation.difference import as_go
+from kapiserver.api.core.validation.common import validate_format
+from kapiserver.api.core.validation.difference import as_go_struct
 from kapiserver.api.core.validation.resources import (
     amount,
-    container_resource_name,
     may_overcommit,
-    quantity,
-    resource_name,
+    validate_container_resource_name,
+    validate_resource_name,
+    validate_resource_quantity,
 )
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
 from kapiserver.api.objects import value_at
@@ -38,34 +38,38 @@ _ORDERED = (
 _MILLI_MAX = (2**63 - 1) // 1000
 
 
-def limit_range(obj: Tree) -> Iterator[FieldError]:
+def validate_limit_range(obj: Tree) -> Iterator[FieldError]:
     """A limit range, new or changed."""
     seen: set[str] = set()
     for index, item in enumerate(value_at(obj, "spec", "limits") or ()):
         at, type_ = _LIMITS[index], item.get("type") or ""
-        yield from _limit_type(type_, at / "type")
+        yield from _validate_limit_type(type_, at / "type")
         if type_ in seen:
             yield duplicate(at / "type", type_)
         seen.add(type_)
-        yield from _limit_names(item, type_, at)
-        for name in sorted({key for kind in _compared(type_) for key in item.get(kind) or ()}):
-            found = {kind: (item.get(kind) or {}).get(name) for kind in _compared(type_)}
-            yield from _limit_values(name, found, at)
+        yield from _validate_limit_names(item, type_, at)
+        for name in sorted({key for kind in _limit_maps(type_) for key in item.get(kind) or ()}):
+            found = {kind: (item.get(kind) or {}).get(name) for kind in _limit_maps(type_)}
+            yield from _validate_limit_values(name, found, at)
 
 
-def _compared(type_: str) -> tuple[str, ...]:
+def _limit_maps(type_: str) -> tuple[str, ...]:
     return ("max", "min", "maxLimitRequestRatio") if type_ == "Pod" else _MAPS
 
 
-def _limit_type(type_: str, path: Path) -> Iterator[FieldError]:
-    messages = list(checked(names.qualified_name, type_, path))
+def _validate_limit_type(type_: str, path: Path) -> Iterator[FieldError]:
+    messages = list(validate_format(names.qualified_name, type_, path))
     yield from messages
     if not messages and "/" not in type_ and type_ not in _LIMIT_TYPES:
         yield invalid(path, type_, "must be a standard limit type or fully qualified")
 
 
-def _limit_names(item: Tree, type_: str, path: Path) -> Iterator[FieldError]:
-    check = container_resource_name if type_ in ("Container", "Pod") else resource_name
+def _validate_limit_names(item: Tree, type_: str, path: Path) -> Iterator[FieldError]:
+    check = (
+        validate_container_resource_name
+        if type_ in ("Container", "Pod")
+        else validate_resource_name
+    )
     for kind in ("max", "min", "default", "defaultRequest"):
         if type_ == "Pod" and kind.startswith("default"):
             if item.get(kind):
@@ -81,7 +85,9 @@ def _limit_names(item: Tree, type_: str, path: Path) -> Iterator[FieldError]:
         yield from check(name, (path / "maxLimitRequestRatio")[name])
 
 
-def _limit_values(name: str, found: dict[str, str | None], path: Path) -> Iterator[FieldError]:
+def _validate_limit_values(
+    name: str, found: dict[str, str | None], path: Path
+) -> Iterator[FieldError]:
     for smaller, larger, kind, shown, small_words, large_words in _ORDERED:
         low, high = found.get(smaller), found.get(larger)
         if low is not None and high is not None and amount(low) > amount(high):
@@ -89,7 +95,7 @@ def _limit_values(name: str, found: dict[str, str | None], path: Path) -> Iterat
             yield invalid((path / kind)[name], found[shown], detail)
     ratio = found.get("maxLimitRequestRatio")
     if ratio is not None:
-        yield from _ratio(ratio, found, (path / "maxLimitRequestRatio")[name])
+        yield from _validate_limit_ratio(ratio, found, (path / "maxLimitRequestRatio")[name])
     limit, request = found.get("default"), found.get("defaultRequest")
     if limit is None or request is None or may_overcommit(name):
         return
@@ -98,22 +104,24 @@ def _limit_values(name: str, found: dict[str, str | None], path: Path) -> Iterat
         yield invalid((path / "defaultRequest")[name], request, detail)
 
 
-def _ratio(ratio: str, found: dict[str, str | None], path: Path) -> Iterator[FieldError]:
+def _validate_limit_ratio(
+    ratio: str, found: dict[str, str | None], path: Path
+) -> Iterator[FieldError]:
     if amount(ratio) < 1:
         yield invalid(path, ratio, f"ratio {ratio} is less than 1")
     if found.get("min") is None or found.get("max") is None:
         return
-    low, high = _whole(found["min"], 1), _whole(found["max"], 1)
-    wanted: float = _whole(ratio, 1)
+    low, high = _round_up(found["min"], 1), _round_up(found["max"], 1)
+    wanted: float = _round_up(ratio, 1)
     if max(wanted, low, high) < _MILLI_MAX:
-        low, high = _whole(found["min"], 1000), _whole(found["max"], 1000)
-        wanted = _whole(ratio, 1000) / 1000
+        low, high = _round_up(found["min"], 1000), _round_up(found["max"], 1000)
+        wanted = _round_up(ratio, 1000) / 1000
     if low and wanted > high / low:
         detail = f"ratio {ratio} is greater than max/min = {high / low:f}"
         yield invalid(path, ratio, detail)
 
 
-def _whole(text: str | None, unit: int) -> int:
+def _round_up(text: str | None, unit: int) -> int:
     return int((amount(text) * unit).to_integral_value(ROUND_CEILING))
 
 
@@ -143,62 +151,64 @@ _JUST_EXISTS = (
 )
 
 
-def resource_quota(obj: Tree) -> Iterator[FieldError]:
+def validate_resource_quota(obj: Tree) -> Iterator[FieldError]:
     """A new quota."""
     spec = obj.get("spec") or {}
-    yield from _amounts(spec.get("hard"), _SPEC / "hard")
-    yield from _scopes(spec)
-    yield from _scope_selector(spec)
-    yield from changed_quota_status(obj, {})
+    yield from _validate_resource_list(spec.get("hard"), _SPEC / "hard")
+    yield from _validate_scopes(spec)
+    yield from _validate_scope_selector(spec)
+    yield from validate_quota_status_update(obj, {})
 
 
-def changed_resource_quota(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_resource_quota_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A quota that is to be changed: its limits may, what it counts not."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
-    yield from _amounts(spec.get("hard"), _SPEC / "hard")
-    yield from _scopes(spec)
-    yield from _scope_selector(spec)
+    yield from _validate_resource_list(spec.get("hard"), _SPEC / "hard")
+    yield from _validate_scopes(spec)
+    yield from _validate_scope_selector(spec)
     if {*(spec.get("scopes") or ())} != {*(before.get("scopes") or ())}:
         yield invalid(_SPEC / "scopes", spec.get("scopes"), "field is immutable")
 
 
-def changed_quota_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_quota_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What the controller counted."""
     for kind in ("hard", "used"):
-        yield from _amounts(value_at(new, "status", kind), Path("status") / kind)
+        yield from _validate_resource_list(value_at(new, "status", kind), Path("status") / kind)
 
 
-def _amounts(amounts: Tree | None, path: Path) -> Iterator[FieldError]:
+def _validate_resource_list(amounts: Tree | None, path: Path) -> Iterator[FieldError]:
     for name, text in (amounts or {}).items():
-        yield from resource_name(name, path[name])
+        yield from validate_resource_name(name, path[name])
         if "/" not in name and not _is_quota(name):
             yield invalid(path[name], name, "must be a standard resource for quota")
-        yield from quantity(name, text, path[name])
+        yield from validate_resource_quantity(name, text, path[name])
 
 
 def _is_quota(name: str) -> bool:
-    return "/" not in name and name not in _NOT_QUOTA and not any(resource_name(name, _SPEC))
+    return (
+        "/" not in name and name not in _NOT_QUOTA and not any(validate_resource_name(name, _SPEC))
+    )
 
 
-def _scopes(spec: Tree) -> Iterator[FieldError]:
+def _validate_scopes(spec: Tree) -> Iterator[FieldError]:
     scopes, path = spec.get("scopes") or [], _SPEC / "scopes"
     for scope in scopes:
         if scope not in _SCOPES:
             yield invalid(path, scopes, "unsupported scope")
-        for _ in _unfit(scope, spec):
+        for _ in _resources_out_of_scope(scope, spec):
             yield invalid(path, scopes, "unsupported scope applied to resource")
     for pair in _PAIRS:
         if pair <= set(scopes):
             yield invalid(path, scopes, "conflicting scopes")
 
 
-def _unfit(scope: str, spec: Tree) -> list[str]:
+def _resources_out_of_scope(scope: str, spec: Tree) -> list[str]:
     fit = _SCOPES.get(scope)
     hard = sorted(spec.get("hard") or ())
     return [name for name in hard if fit and _is_quota(name) and name not in fit]
 
 
-def _scope_selector(spec: Tree) -> Iterator[FieldError]:
+def _validate_scope_selector(spec: Tree) -> Iterator[FieldError]:
     selector = spec.get("scopeSelector")
     if selector is None:
         return
@@ -207,19 +217,19 @@ def _scope_selector(spec: Tree) -> Iterator[FieldError]:
         scope, operator = one.get("scopeName") or "", one.get("operator") or ""
         if scope not in _SCOPES:
             yield invalid(path / "scopeName", scope, "unsupported scope")
-        for _ in _unfit(scope, spec):
-            shown = as_go(selector, ScopeSelector)
+        for _ in _resources_out_of_scope(scope, spec):
+            shown = as_go_struct(selector, ScopeSelector)
             yield invalid(path, shown, "unsupported scope applied to resource")
         if scope in _SCOPES and not scope.endswith("Class") and operator != "Exists":
             yield invalid(path / "operator", operator, _JUST_EXISTS)
-        yield from _scope_values(operator, one.get("values") or [], path)
+        yield from _validate_scope_values(operator, one.get("values") or [], path)
         seen.add(scope)
     for pair in _PAIRS:
         if pair <= seen:
             yield invalid(path, spec.get("scopes"), "conflicting scopes")
 
 
-def _scope_values(operator: str, values: list[str], path: Path) -> Iterator[FieldError]:
+def _validate_scope_values(operator: str, values: list[str], path: Path) -> Iterator[FieldError]:
     if operator in ("In", "NotIn"):
         if not values:
             detail = (

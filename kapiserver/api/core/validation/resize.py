@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from kapiserver.api.core.quality_of_service import quality_of_service
 from kapiserver.api.core.validation.pod_annotations import MIRROR
-from kapiserver.api.core.validation.pods import pod_itself
+from kapiserver.api.core.validation.pods import validate_pod_metadata_and_spec
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid
 from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
@@ -21,7 +21,7 @@ _RESIZED = ("cpu", "memory")
 _ONLY = "only cpu and memory resources"
 
 
-def resized_pod(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_pod_resize(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A pod whose containers are to have more or less."""
     if MIRROR in annotations_of(old):
         yield forbidden(_WHOLE, "static pods cannot be resized")
@@ -30,17 +30,17 @@ def resized_pod(new: Tree, old: Tree) -> Iterator[FieldError]:
         yield forbidden(_WHOLE, "windows pods cannot be resized")
         return
     spec, before = new["spec"], old["spec"]
-    errors = [*pod_itself(new), *_as_a_whole(new, old)]
-    unlike = list(_other_containers(spec, before))
+    errors = [*validate_pod_metadata_and_spec(new), *_validate_pod_changes(new, old)]
+    unlike = list(_validate_container_order(spec, before))
     if not unlike:
-        errors += _containers(spec, before)
+        errors += _validate_container_changes(spec, before)
     yield from errors
     yield from unlike
-    if not errors and not unlike and _without_resized(spec, before) != before:
+    if not errors and not unlike and _with_old_container_resources(spec, before) != before:
         yield forbidden(_SPEC, f"{_ONLY} are mutable")
 
 
-def _as_a_whole(new: Tree, old: Tree) -> Iterator[FieldError]:
+def _validate_pod_changes(new: Tree, old: Tree) -> Iterator[FieldError]:
     status, spec, before = old.get("status") or {}, new["spec"], old["spec"]
     if quality_of_service(new) != (status.get("qosClass") or quality_of_service(old)):
         shown = value_at(new, "status", "qosClass") or ""
@@ -48,7 +48,7 @@ def _as_a_whole(new: Tree, old: Tree) -> Iterator[FieldError]:
     if not _node_resizes(status):
         yield forbidden(_SPEC, "Pod running on node without support for resize")
     if any(value_at(one, "resources", part) for one in (spec, before) for part in _PARTS):
-        yield from _pod_level(spec.get("resources"), before.get("resources"))
+        yield from _validate_pod_level_resources(spec.get("resources"), before.get("resources"))
     if status.get("nodeAllocatableResourceClaimStatuses"):
         detail = "pods with node allocatable resource claims cannot be resized"
         yield forbidden(_SPEC, detail)
@@ -62,17 +62,19 @@ def _node_resizes(status: Tree) -> bool:
     return True
 
 
-def _pod_level(resources: Tree | None, before: Tree | None) -> Iterator[FieldError]:
+def _validate_pod_level_resources(
+    resources: Tree | None, before: Tree | None
+) -> Iterator[FieldError]:
     path = _SPEC / "resources"
     if before is not None and resources is None:
         yield forbidden(path, "pod-level resources cannot be removed")
         return
-    yield from _removed(resources, before, path, "pod-level resource")
-    if _unresized(resources, before) != (before or {}):
+    yield from _validate_resources_not_removed(resources, before, path, "pod-level resource")
+    if _old_resizable_resources(resources, before) != (before or {}):
         yield forbidden(_SPEC, f"{_ONLY} are mutable at pod-level")
 
 
-def _other_containers(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _validate_container_order(spec: Tree, before: Tree) -> Iterator[FieldError]:
     """Containers that are not those that were there, in their order."""
     for kind in ("containers", "initContainers"):
         containers, were = spec.get(kind) or (), before.get(kind) or ()
@@ -85,7 +87,7 @@ def _other_containers(spec: Tree, before: Tree) -> Iterator[FieldError]:
                 yield forbidden((_SPEC / kind)[index] / "name", detail)
 
 
-def _containers(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _validate_container_changes(spec: Tree, before: Tree) -> Iterator[FieldError]:
     pairs = {
         kind: list(zip(spec.get(kind) or (), before.get(kind) or (), strict=True))
         for kind in ("initContainers", "containers")
@@ -93,13 +95,15 @@ def _containers(spec: Tree, before: Tree) -> Iterator[FieldError]:
     for kind, found in pairs.items():
         for index, (one, old) in enumerate(found):
             at = (_SPEC / kind)[index] / "resources"
-            yield from _removed(one.get("resources"), old.get("resources"), at, "resource")
+            yield from _validate_resources_not_removed(
+                one.get("resources"), old.get("resources"), at, "resource"
+            )
     for one, old in pairs["containers"]:
-        if _but_resized(one, old) != _plain(old):
+        if _with_old_resources(one, old) != _with_resources(old):
             yield forbidden(_SPEC, f"{_ONLY} are mutable")
     for index, (one, old) in enumerate(pairs["initContainers"]):
         at = (_SPEC / "initContainers")[index]
-        if _but_resized(one, old) != _plain(old):
+        if _with_old_resources(one, old) != _with_resources(old):
             yield forbidden(at, f"{_ONLY} for init or sidecar containers are mutable")
         restarts = any(
             policy.get("restartPolicy") == "RestartContainer"
@@ -113,7 +117,7 @@ def _containers(spec: Tree, before: Tree) -> Iterator[FieldError]:
             yield forbidden(at, detail)
 
 
-def _removed(
+def _validate_resources_not_removed(
     resources: Tree | None, before: Tree | None, path: Path, what: str
 ) -> Iterator[FieldError]:
     for part in _PARTS:
@@ -121,16 +125,19 @@ def _removed(
             yield forbidden(path / part, f"{what} {part} cannot be removed")
 
 
-def _but_resized(container: Tree, old: Tree) -> Tree:
+def _with_old_resources(container: Tree, old: Tree) -> Tree:
     """The container with what it had of what may be resized."""
-    return {**container, "resources": _unresized(container.get("resources"), old.get("resources"))}
+    return {
+        **container,
+        "resources": _old_resizable_resources(container.get("resources"), old.get("resources")),
+    }
 
 
-def _plain(container: Tree) -> Tree:
+def _with_resources(container: Tree) -> Tree:
     return {**container, "resources": container.get("resources") or {}}
 
 
-def _unresized(resources: Tree | None, before: Tree | None) -> Tree:
+def _old_resizable_resources(resources: Tree | None, before: Tree | None) -> Tree:
     found = dict(resources or {})
     for part in _PARTS:
         had = ((before or {}).get(part)) or {}
@@ -144,7 +151,7 @@ def _unresized(resources: Tree | None, before: Tree | None) -> Tree:
     return found
 
 
-def _without_resized(spec: Tree, before: Tree) -> Tree:
+def _with_old_container_resources(spec: Tree, before: Tree) -> Tree:
     """The new spec with all that may be resized as it was."""
     found = dict(spec)
     for kind in ("containers", "initContainers"):

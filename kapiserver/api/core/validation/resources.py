@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from kapiserver.api import names
 from kapiserver.api.core.pod_requests import container_resources
-from kapiserver.api.core.validation.common import checked
+from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -47,11 +47,11 @@ def is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-def _is_huge(name: str) -> bool:
+def _is_hugepages(name: str) -> bool:
     return name.startswith(_HUGE)
 
 
-def _is_huge_quota(name: str) -> bool:
+def _is_hugepages_quota(name: str) -> bool:
     return name.startswith((_HUGE, f"requests.{_HUGE}"))
 
 
@@ -63,7 +63,7 @@ def _is_extended(name: str) -> bool:
 
 def may_overcommit(name: str) -> bool:
     """Whether limits of a resource may exceed its requests."""
-    return is_native(name) and not _is_huge(name)
+    return is_native(name) and not _is_hugepages(name)
 
 
 def amount(text: str | None) -> Decimal:
@@ -71,25 +71,25 @@ def amount(text: str | None) -> Decimal:
     return parse(text or "0").decimal
 
 
-def resource_name(name: str, path: Path) -> Iterator[FieldError]:
+def validate_resource_name(name: str, path: Path) -> Iterator[FieldError]:
     """The name of any resource."""
-    messages = list(checked(names.qualified_name, name, path))
+    messages = list(validate_format(names.qualified_name, name, path))
     yield from messages
-    if not messages and "/" not in name and name not in _STANDARD and not _is_huge_quota(name):
+    if not messages and "/" not in name and name not in _STANDARD and not _is_hugepages_quota(name):
         yield invalid(path, name, "must be a standard resource type or fully qualified")
 
 
-def container_resource_name(name: str, path: Path) -> Iterator[FieldError]:
+def validate_container_resource_name(name: str, path: Path) -> Iterator[FieldError]:
     """The name of a resource that a container can have."""
-    yield from resource_name(name, path)
+    yield from validate_resource_name(name, path)
     if "/" not in name:
-        if name not in _CONTAINER and not _is_huge(name):
+        if name not in _CONTAINER and not _is_hugepages(name):
             yield invalid(path, name, "must be a standard resource for containers")
     elif not is_native(name) and not _is_extended(name):
         yield invalid(path, name, "doesn't follow extended resource name standard")
 
 
-def quantity(name: str, text: str, path: Path) -> Iterator[FieldError]:
+def validate_resource_quantity(name: str, text: str, path: Path) -> Iterator[FieldError]:
     """An amount of a resource: not negative, and whole where it counts things."""
     value = amount(text)
     if value < 0:
@@ -99,12 +99,12 @@ def quantity(name: str, text: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, text, NOT_INTEGER)
 
 
-def requirements(
+def validate_resource_requirements(
     obj: Tree | None, path: Path, claims: Collection[str] = ()
 ) -> Iterator[FieldError]:
     """Requests and limits of a container, and which of the pod's resource claims it uses."""
     if obj:
-        yield from _requirements(obj, path, claims, container_resource_name)
+        yield from _validate_requirements(obj, path, claims, validate_container_resource_name)
 
 
 def claim_names(spec: Tree) -> frozenset[str]:
@@ -113,29 +113,29 @@ def claim_names(spec: Tree) -> frozenset[str]:
     return frozenset(name for name in found if name)
 
 
-def _requirements(
+def _validate_requirements(
     obj: Tree, path: Path, claims: Collection[str], named: _NameRule
 ) -> Iterator[FieldError]:
     limits, requests = obj.get("limits") or {}, obj.get("requests") or {}
     for name, text in limits.items():
         at = (path / "limits")[name]
         yield from named(name, at)
-        yield from quantity(name, text, at)
-        yield from _whole_pages(name, text, at)
+        yield from validate_resource_quantity(name, text, at)
+        yield from _validate_huge_page_quantity(name, text, at)
     for name, text in requests.items():
         at = (path / "requests")[name]
         yield from named(name, at)
-        yield from quantity(name, text, at)
-        yield from _against_limit(name, text, limits.get(name), path)
-        yield from _whole_pages(name, text, at)
+        yield from validate_resource_quantity(name, text, at)
+        yield from _validate_request_against_limit(name, text, limits.get(name), path)
+        yield from _validate_huge_page_quantity(name, text, at)
     given = {*limits, *requests}
-    if any(map(_is_huge, given)) and not given.intersection(_COMPUTE):
+    if any(map(_is_hugepages, given)) and not given.intersection(_COMPUTE):
         yield forbidden(path, "HugePages require cpu or memory")
-    yield from _claims(obj.get("claims") or (), claims, path / "claims")
+    yield from _validate_claim_names(obj.get("claims") or (), claims, path / "claims")
 
 
-def _whole_pages(name: str, text: str, path: Path) -> Iterator[FieldError]:
-    if not _is_huge(name):
+def _validate_huge_page_quantity(name: str, text: str, path: Path) -> Iterator[FieldError]:
+    if not _is_hugepages(name):
         return
     try:
         size = amount(name.removeprefix(_HUGE))
@@ -145,7 +145,9 @@ def _whole_pages(name: str, text: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, text, f"{text} is not positive integer multiple of {name}")
 
 
-def _claims(claims: Sequence[Tree], known: Collection[str], path: Path) -> Iterator[FieldError]:
+def _validate_claim_names(
+    claims: Sequence[Tree], known: Collection[str], path: Path
+) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         name, request = claim.get("name") or "", claim.get("request") or ""
@@ -157,7 +159,7 @@ def _claims(claims: Sequence[Tree], known: Collection[str], path: Path) -> Itera
         else:
             key = f"{name}/{request}" if request else name
             if request:
-                yield from checked(names.dns1123_label, request, path[index] / "request")
+                yield from validate_format(names.dns1123_label, request, path[index] / "request")
             if key in seen:
                 yield duplicate(path[index], key)
             elif not request:
@@ -170,7 +172,7 @@ def _claims(claims: Sequence[Tree], known: Collection[str], path: Path) -> Itera
             yield FieldError("not found", path[index], detail, name)
 
 
-def pod_level_resources(spec: Tree, path: Path) -> Iterator[FieldError]:
+def validate_pod_level_resources(spec: Tree, path: Path) -> Iterator[FieldError]:
     """Requests and limits of a pod as a whole: no less than those of its containers."""
     own = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":
@@ -178,14 +180,14 @@ def pod_level_resources(spec: Tree, path: Path) -> Iterator[FieldError]:
         return
     if own.get("claims") is not None:
         yield forbidden(path / "claims", "claims may not be set for Resources at pod-level")
-    yield from _requirements(own, path, claim_names(spec), _pod_resource_name)
+    yield from _validate_requirements(own, path, claim_names(spec), _validate_pod_resource_name)
     limits, requests = own.get("limits") or {}, own.get("requests") or {}
     for name, found in container_resources(spec, "requests").items():
         if name in requests and found.decimal > amount(requests[name]):
             detail = f"must be greater than or equal to aggregate container requests of {found}"
             yield invalid((path / "requests")[name], requests[name], detail)
     for name, found in container_resources(spec, "limits").items():
-        if _is_huge(name) and name in limits and found.decimal > amount(limits[name]):
+        if _is_hugepages(name) and name in limits and found.decimal > amount(limits[name]):
             detail = f"must be greater than or equal to aggregate container limits of {found}"
             yield invalid((path / "limits")[name], limits[name], detail)
     for index, container in enumerate(spec.get("containers") or ()):
@@ -196,14 +198,16 @@ def pod_level_resources(spec: Tree, path: Path) -> Iterator[FieldError]:
                 yield invalid(at, text, detail)
 
 
-def _pod_resource_name(name: str, path: Path) -> Iterator[FieldError]:
-    wrong = list(resource_name(name, path))
+def _validate_pod_resource_name(name: str, path: Path) -> Iterator[FieldError]:
+    wrong = list(validate_resource_name(name, path))
     yield from wrong
-    if not wrong and name not in _COMPUTE and not _is_huge(name):
+    if not wrong and name not in _COMPUTE and not _is_hugepages(name):
         yield not_supported(path, name, (*_COMPUTE, _HUGE))
 
 
-def _against_limit(name: str, text: str, limit: str | None, path: Path) -> Iterator[FieldError]:
+def _validate_request_against_limit(
+    name: str, text: str, limit: str | None, path: Path
+) -> Iterator[FieldError]:
     if limit is None:
         if not may_overcommit(name):
             yield required(path / "limits", "Limit must be set for non overcommitable resources")

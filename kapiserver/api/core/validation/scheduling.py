@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from kapiserver.api import names
 from kapiserver.api.core.v1 import Taint
-from kapiserver.api.core.validation.common import checked, chosen
-from kapiserver.api.core.validation.difference import as_go
+from kapiserver.api.core.validation.common import validate_enum, validate_format
+from kapiserver.api.core.validation.difference import as_go_struct
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -26,57 +26,57 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def affinity(found: Tree | None, path: Path) -> Iterator[FieldError]:
+def validate_affinity(found: Tree | None, path: Path) -> Iterator[FieldError]:
     """Affinity to nodes and to other pods."""
     if not found:
         return
     if found.get("nodeAffinity") is not None:
-        yield from _node_affinity(found["nodeAffinity"], path / "nodeAffinity")
+        yield from _validate_node_affinity(found["nodeAffinity"], path / "nodeAffinity")
     for kind in ("podAffinity", "podAntiAffinity"):
         if found.get(kind) is not None:
-            yield from _pod_affinity(found[kind], path / kind)
+            yield from _validate_pod_affinity(found[kind], path / kind)
 
 
-def _node_affinity(found: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_node_affinity(found: Tree, path: Path) -> Iterator[FieldError]:
     if found.get(_REQUIRED) is not None:
-        yield from node_selector(found[_REQUIRED], path / _REQUIRED)
+        yield from validate_node_selector(found[_REQUIRED], path / _REQUIRED)
     for index, preferred in enumerate(found.get(_PREFERRED) or ()):
         at = (path / _PREFERRED)[index]
-        yield from _weight(preferred, at)
+        yield from _validate_weight(preferred, at)
         # Odd label values are no error here: they just match no node.
         term = preferred.get("preference") or {}
-        yield from _node_term(term, at / "preference", check=_anything)
+        yield from _validate_node_selector_term(term, at / "preference", check=_no_check)
 
 
-def node_selector(found: Tree, path: Path) -> Iterator[FieldError]:
+def validate_node_selector(found: Tree, path: Path) -> Iterator[FieldError]:
     """Nodes that match one of several terms."""
     terms, at = found.get("nodeSelectorTerms") or (), path / "nodeSelectorTerms"
     if not terms:
         yield required(at, "must have at least one node selector term")
     for index, term in enumerate(terms):
-        yield from _node_term(term, at[index])
+        yield from _validate_node_selector_term(term, at[index])
 
 
-def _weight(preferred: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_weight(preferred: Tree, path: Path) -> Iterator[FieldError]:
     weight = preferred.get("weight") or 0
     if not 1 <= weight <= 100:
         yield invalid(path / "weight", weight, "must be in the range 1-100")
 
 
-def _anything(_: str) -> list[str]:
+def _no_check(_: str) -> list[str]:
     return []
 
 
-def _node_term(
+def _validate_node_selector_term(
     term: Tree, path: Path, *, check: names.Check = names.label_value
 ) -> Iterator[FieldError]:
     for index, one in enumerate(term.get("matchExpressions") or ()):
-        yield from _node_requirement(one, (path / "matchExpressions")[index], check)
+        yield from _validate_label_requirement(one, (path / "matchExpressions")[index], check)
     for index, one in enumerate(term.get("matchFields") or ()):
-        yield from _field_requirement(one, (path / "matchFields")[index])
+        yield from _validate_field_requirement(one, (path / "matchFields")[index])
 
 
-def _node_requirement(one: Tree, path: Path, check: names.Check) -> Iterator[FieldError]:
+def _validate_label_requirement(one: Tree, path: Path, check: names.Check) -> Iterator[FieldError]:
     operator, values = one.get("operator") or "", one.get("values") or []
     at = path / "values"
     if operator in ("In", "NotIn"):
@@ -93,10 +93,10 @@ def _node_requirement(one: Tree, path: Path, check: names.Check) -> Iterator[Fie
         yield invalid(path / "operator", operator, "not a valid selector operator")
     yield from validate_label_key(one.get("key") or "", path / "key")
     for index, value in enumerate(values):
-        yield from checked(check, value, at[index])
+        yield from validate_format(check, value, at[index])
 
 
-def _field_requirement(one: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_field_requirement(one: Tree, path: Path) -> Iterator[FieldError]:
     operator, values = one.get("operator") or "", one.get("values") or []
     if operator not in ("In", "NotIn"):
         yield invalid(path / "operator", operator, "not a valid selector operator")
@@ -107,32 +107,34 @@ def _field_requirement(one: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "key", one.get("key") or "", "not a valid field selector key")
         return
     for index, value in enumerate(values):
-        yield from checked(names.dns1123_subdomain, value, (path / "values")[index])
+        yield from validate_format(names.dns1123_subdomain, value, (path / "values")[index])
 
 
-def _pod_affinity(found: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_pod_affinity(found: Tree, path: Path) -> Iterator[FieldError]:
     for index, term in enumerate(found.get(_REQUIRED) or ()):
-        yield from _pod_term(term, (path / _REQUIRED)[index])
+        yield from _validate_pod_affinity_term(term, (path / _REQUIRED)[index])
     for index, preferred in enumerate(found.get(_PREFERRED) or ()):
         at = (path / _PREFERRED)[index]
-        yield from _weight(preferred, at)
-        yield from _pod_term(preferred.get("podAffinityTerm") or {}, at / "podAffinityTerm")
+        yield from _validate_weight(preferred, at)
+        yield from _validate_pod_affinity_term(
+            preferred.get("podAffinityTerm") or {}, at / "podAffinityTerm"
+        )
 
 
-def _pod_term(term: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_pod_affinity_term(term: Tree, path: Path) -> Iterator[FieldError]:
     for name in ("labelSelector", "namespaceSelector"):
         yield from validate_label_selector(term.get(name), path / name)
     for namespace in term.get("namespaces") or ():
         for message in names.dns1123_label(namespace):
             yield invalid(path / "namespace", namespace, message)
-    yield from _label_keys(term, path)
+    yield from _validate_match_label_keys(term, path)
     key = term.get("topologyKey") or ""
     if not key:
         yield required(path / "topologyKey", "can not be empty")
     yield from validate_label_key(key, path / "topologyKey")
 
 
-def _label_keys(term: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_match_label_keys(term: Tree, path: Path) -> Iterator[FieldError]:
     """Keys of the pod's own labels, which become conditions of the selector; of an affinity's
     term or of a constraint to spread, which has no `mismatchLabelKeys`."""
     selector = term.get("labelSelector")
@@ -159,7 +161,7 @@ def _label_keys(term: Tree, path: Path) -> Iterator[FieldError]:
             yield invalid((path / "matchLabelKeys")[index], key, detail)
 
 
-def tolerations(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_tolerations(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
     """Which taints a pod bears."""
     for index, one in enumerate(found or ()):
         at = path[index]
@@ -190,9 +192,11 @@ def tolerations(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError
             yield not_among(at / "effect", effect, _EFFECTS)
 
 
-def topology_spread(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_topology_spread_constraints(
+    found: Sequence[Tree] | None, path: Path
+) -> Iterator[FieldError]:
     """How evenly pods spread."""
-    pairs = [_pair(one) for one in found or ()]
+    pairs = [_topology_key_and_action(one) for one in found or ()]
     for index, one in enumerate(found or ()):
         at = path[index]
         skew, action = one.get("maxSkew") or 0, one.get("whenUnsatisfiable") or ""
@@ -212,37 +216,37 @@ def topology_spread(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldE
                 detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
                 yield invalid(at / "minDomains", domains, detail)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            yield from chosen(one.get(name), ("Honor", "Ignore"), at / name, optional=True)
-        yield from _label_keys(one, at)
+            yield from validate_enum(one.get(name), ("Honor", "Ignore"), at / name, optional=True)
+        yield from _validate_match_label_keys(one, at)
         yield from validate_label_selector(one.get("labelSelector"), at / "labelSelector")
 
 
 _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 
 
-def _pair(one: Tree) -> str:
+def _topology_key_and_action(one: Tree) -> str:
     return f"{{{one.get('topologyKey') or ''}, {one.get('whenUnsatisfiable') or ''}}}"
 
 
-def scheduling_gates(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_scheduling_gates(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
     """What must be cleared before a pod is scheduled."""
     seen: set[str] = set()
     for index, gate in enumerate(found or ()):
         name = gate.get("name") or ""
-        yield from checked(names.qualified_name, name, path[index])
+        yield from validate_format(names.qualified_name, name, path[index])
         if name in seen:
             yield duplicate(path[index], name)
         seen.add(name)
 
 
-def readiness_gates(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_readiness_gates(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
     """Conditions that must be true before a pod counts as ready."""
     for index, gate in enumerate(found or ()):
         name = gate.get("conditionType") or ""
-        yield from checked(names.qualified_name, name, path[index] / "conditionType")
+        yield from validate_format(names.qualified_name, name, path[index] / "conditionType")
 
 
-def taints(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_taints(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
     """The taints of a node."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(found or ()):
@@ -257,5 +261,5 @@ def taints(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
             yield not_among(at / "effect", effect, _EFFECTS)
         if (key, effect) in seen:
             detail = "taints must be unique by key and effect pair"
-            yield FieldError("duplicate", at, detail, as_go(taint, Taint))
+            yield FieldError("duplicate", at, detail, as_go_struct(taint, Taint))
         seen.add((key, effect))

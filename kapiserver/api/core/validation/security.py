@@ -6,9 +6,14 @@ import re
 from collections.abc import Iterator
 
 from kapiserver.api.core.v1 import SeccompProfile, SecurityContext
-from kapiserver.api.core.validation.common import INT32_MAX, all_containers, descending, in_range
-from kapiserver.api.core.validation.difference import as_go
-from kapiserver.api.core.validation.windows import windows_options
+from kapiserver.api.core.validation.common import (
+    INT32_MAX,
+    all_containers,
+    validate_local_descending_path,
+    validate_range,
+)
+from kapiserver.api.core.validation.difference import as_go_struct
+from kapiserver.api.core.validation.windows import validate_windows_options
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -31,40 +36,40 @@ _SYSCTL_TEXT = "([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0
 _SYSCTL_MAX = 253
 
 
-def container_security(
+def validate_container_security_context(
     context: Tree | None, path: Path, *, own_users: bool
 ) -> Iterator[FieldError]:
     """The security context of one container; `own_users`: the pod has a user namespace."""
     if context is None:
         return
-    yield from _users(context, path)
+    yield from _validate_users(context, path)
     mount = context.get("procMount")
     if mount is not None:
         if mount not in _PROC_MOUNTS:
             yield not_among(path / "procMount", mount, _PROC_MOUNTS)
         if mount == "Unmasked" and not own_users:
             yield invalid(path / "procMount", mount, "`hostUsers` must be false to use `Unmasked`")
-    yield from _seccomp(context.get("seccompProfile"), path / "seccompProfile")
+    yield from _validate_seccomp(context.get("seccompProfile"), path / "seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
             detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            yield invalid(path, as_go(context, SecurityContext), detail)
+            yield invalid(path, as_go_struct(context, SecurityContext), detail)
         if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
             detail = (
                 "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` "
                 "CAP_SYS_ADMIN"
             )
-            yield invalid(path, as_go(context, SecurityContext), detail)
-    yield from windows_options(context.get("windowsOptions"), path / "windowsOptions")
-    yield from app_armor_profile(context.get("appArmorProfile"), path / "appArmorProfile")
+            yield invalid(path, as_go_struct(context, SecurityContext), detail)
+    yield from validate_windows_options(context.get("windowsOptions"), path / "windowsOptions")
+    yield from validate_app_armor_profile(context.get("appArmorProfile"), path / "appArmorProfile")
 
 
-def _users(context: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_users(context: Tree, path: Path) -> Iterator[FieldError]:
     for name in ("runAsUser", "runAsGroup"):
-        yield from in_range(context.get(name), 0, INT32_MAX, path / name)
+        yield from validate_range(context.get(name), 0, INT32_MAX, path / name)
 
 
-def _seccomp(profile: Tree | None, path: Path) -> Iterator[FieldError]:
+def _validate_seccomp(profile: Tree | None, path: Path) -> Iterator[FieldError]:
     if profile is None:
         return
     type_, local = profile.get("type") or "", profile.get("localhostProfile")
@@ -74,16 +79,16 @@ def _seccomp(profile: Tree | None, path: Path) -> Iterator[FieldError]:
         yield not_supported(path / "type", type_, _PROFILES)
     if type_ != "Localhost":
         if local is not None:
-            shown = as_go(profile, SeccompProfile)
+            shown = as_go_struct(profile, SeccompProfile)
             detail = "can only be set when seccomp type is Localhost"
             yield invalid(path / "localhostProfile", shown, detail)
     elif local is None:
         yield required(path / "localhostProfile", "must be set when seccomp type is Localhost")
     else:
-        yield from descending(local, path / "localhostProfile")
+        yield from validate_local_descending_path(local, path / "localhostProfile")
 
 
-def app_armor_profile(profile: Tree | None, path: Path) -> Iterator[FieldError]:
+def validate_app_armor_profile(profile: Tree | None, path: Path) -> Iterator[FieldError]:
     """The AppArmor profile of a container or of a pod."""
     if profile is None:
         return
@@ -105,32 +110,38 @@ def app_armor_profile(profile: Tree | None, path: Path) -> Iterator[FieldError]:
             yield too_long(at, _PATH_MAX)
 
 
-def pod_security(spec: Tree, path: Path) -> Iterator[FieldError]:
+def validate_pod_security_context(spec: Tree, path: Path) -> Iterator[FieldError]:
     """The security context of a pod; `path` is that of its spec."""
     context, at = spec.get("securityContext") or {}, path / "securityContext"
-    yield from in_range(context.get("fsGroup"), 0, INT32_MAX, at / "fsGroup")
-    yield from _users(context, at)
+    yield from validate_range(context.get("fsGroup"), 0, INT32_MAX, at / "fsGroup")
+    yield from _validate_users(context, at)
     for index, group in enumerate(context.get("supplementalGroups") or ()):
-        yield from in_range(group, 0, INT32_MAX, (at / "supplementalGroups")[index])
+        yield from validate_range(group, 0, INT32_MAX, (at / "supplementalGroups")[index])
     if spec.get("hostPID") and spec.get("shareProcessNamespace"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield invalid(at / "shareProcessNamespace", True, detail)
-    yield from _sysctls(context.get("sysctls"), spec, at / "sysctls")
-    yield from _choice(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), at)
-    yield from _seccomp(context.get("seccompProfile"), at / "seccompProfile")
-    yield from windows_options(context.get("windowsOptions"), at / "windowsOptions")
-    yield from app_armor_profile(context.get("appArmorProfile"), at / "appArmorProfile")
-    yield from _choice(context, "supplementalGroupsPolicy", ("Merge", "Strict"), at)
-    yield from _choice(context, "seLinuxChangePolicy", ("MountOption", "Recursive"), at)
+    yield from _validate_sysctls(context.get("sysctls"), spec, at / "sysctls")
+    yield from _validate_optional_enum(
+        context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), at
+    )
+    yield from _validate_seccomp(context.get("seccompProfile"), at / "seccompProfile")
+    yield from validate_windows_options(context.get("windowsOptions"), at / "windowsOptions")
+    yield from validate_app_armor_profile(context.get("appArmorProfile"), at / "appArmorProfile")
+    yield from _validate_optional_enum(context, "supplementalGroupsPolicy", ("Merge", "Strict"), at)
+    yield from _validate_optional_enum(
+        context, "seLinuxChangePolicy", ("MountOption", "Recursive"), at
+    )
 
 
-def _choice(context: Tree, name: str, allowed: tuple[str, ...], path: Path) -> Iterator[FieldError]:
+def _validate_optional_enum(
+    context: Tree, name: str, allowed: tuple[str, ...], path: Path
+) -> Iterator[FieldError]:
     value = context.get(name)
     if value is not None and value not in allowed:
         yield not_supported(path / name, value, allowed)
 
 
-def host_users(spec: Tree, path: Path) -> Iterator[FieldError]:
+def validate_host_users(spec: Tree, path: Path) -> Iterator[FieldError]:
     """A pod with users of its own has namespaces of its own, and no raw devices."""
     if spec.get("hostUsers") is not False:
         return
@@ -146,7 +157,7 @@ _OWN_USERS = "when `hostUsers` is false"
 _NAMESPACES = (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
 
 
-def _sysctls(sysctls: list[Tree] | None, spec: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_sysctls(sysctls: list[Tree] | None, spec: Tree, path: Path) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, one in enumerate(sysctls or ()):
         at, name = path[index] / "name", one.get("name") or ""
@@ -157,7 +168,7 @@ def _sysctls(sysctls: list[Tree] | None, spec: Tree, path: Path) -> Iterator[Fie
             yield invalid(at, name, detail)
         elif name in seen:
             yield duplicate(at, name)
-        plain = _dotted(name)
+        plain = _dotted_sysctl(name)
         if spec.get("hostNetwork") and plain.startswith("net."):
             yield invalid(at, name, "may not be specified when 'hostNetwork' is true")
         elif spec.get("hostIPC") and (plain == "kernel.sem" or plain.startswith(_OF_IPC)):
@@ -168,7 +179,7 @@ def _sysctls(sysctls: list[Tree] | None, spec: Tree, path: Path) -> Iterator[Fie
 _OF_IPC = ("kernel.shm", "kernel.msg", "fs.mqueue.")
 
 
-def _dotted(name: str) -> str:
+def _dotted_sysctl(name: str) -> str:
     # Whatever separates the first two parts separates all; the other one stands for itself.
     dot, slash = name.find("."), name.find("/")
     if slash < 0 or 0 <= dot < slash:

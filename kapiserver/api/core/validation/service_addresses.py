@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import addresses
-from kapiserver.api.core.validation.common import checked, supported
+from kapiserver.api.core.validation.common import validate_format, validate_optional_enum
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid, not_supported, required
 from kapiserver.api.types import Tree
 
@@ -20,19 +20,19 @@ _POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 _KEPT = "may not change once set"
 
 
-def headless(spec: Tree) -> bool:
+def is_headless(spec: Tree) -> bool:
     """Whether the service wants no address."""
     return spec.get("clusterIPs") == ["None"]
 
 
-def address_fields(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def validate_cluster_ip_fields(spec: Tree, before: Tree) -> Iterator[FieldError]:
     """Addresses, families and policy; addresses of the spec before need not be well spelled."""
     if spec.get("type") == "ExternalName":
         return
-    yield from _agreement(spec)
-    yield from _family_names(spec)
+    yield from _validate_cluster_ip_match(spec)
+    yield from _validate_ip_families(spec)
     listed: Sequence[str] = spec.get("clusterIPs") or []
-    wrong = list(_each_address(listed, before.get("clusterIPs") or ()))
+    wrong = list(_validate_cluster_ips(listed, before.get("clusterIPs") or ()))
     yield from wrong
     if len(listed) > 2:
         yield invalid(_LISTED, listed, "may only hold up to 2 values")
@@ -41,7 +41,7 @@ def address_fields(spec: Tree, before: Tree) -> Iterator[FieldError]:
     kinds = [addresses.family_of(one) for one in listed]
     if len(listed) > 1 and not {4, 6}.issubset(kinds):
         yield invalid(_LISTED, listed, "may specify no more than one IP for each IP family")
-    if headless(spec):
+    if is_headless(spec):
         return
     for index, (kind, family) in enumerate(zip(kinds, spec.get("ipFamilies") or (), strict=False)):
         if family in ("IPv4", "IPv6") and f"IPv{kind}" != family:
@@ -49,7 +49,7 @@ def address_fields(spec: Tree, before: Tree) -> Iterator[FieldError]:
             yield invalid(_LISTED[index], listed[index], detail)
 
 
-def _agreement(spec: Tree) -> Iterator[FieldError]:
+def _validate_cluster_ip_match(spec: Tree) -> Iterator[FieldError]:
     first, listed = spec.get("clusterIP") or "", spec.get("clusterIPs") or []
     if first and not listed:
         yield required(_LISTED)
@@ -59,7 +59,7 @@ def _agreement(spec: Tree) -> Iterator[FieldError]:
         yield invalid(_LISTED, listed, "must be empty when `clusterIP` is not specified")
 
 
-def _family_names(spec: Tree) -> Iterator[FieldError]:
+def _validate_ip_families(spec: Tree) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, family in enumerate(spec.get("ipFamilies") or ()):
         if family not in ("IPv4", "IPv6"):
@@ -67,28 +67,28 @@ def _family_names(spec: Tree) -> Iterator[FieldError]:
         if family in seen:
             yield duplicate(_FAMILIES[index], family)
         seen.add(family)
-    yield from supported(spec.get("ipFamilyPolicy"), _POLICIES, _POLICY)
+    yield from validate_optional_enum(spec.get("ipFamilyPolicy"), _POLICIES, _POLICY)
 
 
-def _each_address(listed: Sequence[str], known: Sequence[str]) -> Iterator[FieldError]:
+def _validate_cluster_ips(listed: Sequence[str], known: Sequence[str]) -> Iterator[FieldError]:
     for index, address in enumerate(listed):
         if index or address != "None":
-            yield from checked(addresses.ip, address, _LISTED[index], known=known)
+            yield from validate_format(addresses.ip, address, _LISTED[index], known=known)
         elif len(listed) > 1:
             yield invalid(_LISTED, listed, "'None' must be the first and only value")
 
 
-def changed_addresses(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def validate_cluster_ips_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
     """The first address and family stay; the second may come, and go if the policy says so."""
     if "ExternalName" in (spec.get("type"), before.get("type")):
         return
-    if not (headless(spec) and headless(before)):
-        yield from _changed_list(spec, before)
-    if not headless(spec) and not headless(before):
-        yield from _changed_families(spec, before)
+    if not (is_headless(spec) and is_headless(before)):
+        yield from _validate_cluster_ips_update(spec, before)
+    if not is_headless(spec) and not is_headless(before):
+        yield from _validate_ip_families_update(spec, before)
 
 
-def _changed_list(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _validate_cluster_ips_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
     new, old = spec.get("clusterIPs") or [], before.get("clusterIPs") or []
     if len(new) == len(old):
         for index, (address, had) in enumerate(zip(new, old, strict=True)):
@@ -100,10 +100,10 @@ def _changed_list(spec: Tree, before: Tree) -> Iterator[FieldError]:
     elif old and new[0] != old[0]:
         yield invalid(_LISTED[0], new, _KEPT)
     if len(new) == 1 and len(old) > 1:
-        yield from _released(spec, "clusterIP")
+        yield from _validate_secondary_release(spec, "clusterIP")
 
 
-def _changed_families(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _validate_ip_families_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
     new, old = spec.get("ipFamilies") or [], before.get("ipFamilies") or []
     listed, at = spec.get("clusterIPs"), _FAMILIES[0]
     if len(new) == len(old):
@@ -116,10 +116,10 @@ def _changed_families(spec: Tree, before: Tree) -> Iterator[FieldError]:
     if new and old and new[0] != old[0]:
         yield invalid(at, listed, _KEPT)  # kube-apiserver shows the addresses here
     if len(new) == 1 and len(old) > 1:
-        yield from _released(spec, "ipFamily")
+        yield from _validate_secondary_release(spec, "ipFamily")
 
 
-def _released(spec: Tree, what: str) -> Iterator[FieldError]:
+def _validate_secondary_release(spec: Tree, what: str) -> Iterator[FieldError]:
     policy = spec.get("ipFamilyPolicy")
     if policy != "SingleStack":
         detail = f"must be set to 'SingleStack' when releasing the secondary {what}"

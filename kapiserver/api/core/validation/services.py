@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from kapiserver.api import addresses, names
 from kapiserver.api.core.validation.common import (
     PROTOCOLS,
-    checked,
-    chosen,
-    port_or_name,
-    supported,
+    validate_enum,
+    validate_format,
+    validate_optional_enum,
+    validate_port_number_or_name,
 )
 from kapiserver.api.core.validation.service_addresses import (
     SPEC,
-    address_fields,
-    changed_addresses,
-    headless,
+    is_headless,
+    validate_cluster_ip_fields,
+    validate_cluster_ips_update,
 )
 from kapiserver.api.errors import (
     FieldError,
@@ -44,63 +44,63 @@ _ANNOTATIONS = Path("metadata") / "annotations"
 _ONLY_BALANCED = "may only be used when `type` is 'LoadBalancer'"
 
 
-def new_service(obj: Tree) -> Iterator[FieldError]:
+def validate_service(obj: Tree) -> Iterator[FieldError]:
     """A new service."""
-    return _service(obj, {})
+    return _validate_service_fields(obj, {})
 
 
-def changed_service(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_service_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed service: addresses once given stay, and what was right once is right."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
-    yield from changed_addresses(spec, before)
-    balanced = _is_balanced(spec) and _is_balanced(before)
+    yield from validate_cluster_ips_update(spec, before)
+    balanced = _is_load_balancer(spec) and _is_load_balancer(before)
     class_ = spec.get("loadBalancerClass")
     if balanced and class_ != before.get("loadBalancerClass"):
         yield invalid(SPEC / "loadBalancerClass", class_, "may not change once set")
-    yield from _balancer_class(spec)
-    if wants_health_port(spec) and wants_health_port(before):
+    yield from _validate_load_balancer_class(spec)
+    if needs_health_check_node_port(spec) and needs_health_check_node_port(before):
         port, had = (one.get("healthCheckNodePort") or 0 for one in (spec, before))
         if port != had:
             yield forbidden(SPEC / "healthCheckNodePort", IMMUTABLE)
-    yield from _service(new, old)
+    yield from _validate_service_fields(new, old)
 
 
-def _service(obj: Tree, old: Tree) -> Iterator[FieldError]:
+def _validate_service_fields(obj: Tree, old: Tree) -> Iterator[FieldError]:
     spec, before = obj.get("spec") or {}, old.get("spec") or {}
     ports: Sequence[Tree] = spec.get("ports") or ()
-    yield from _topology(annotations_of(obj))
-    if not ports and not headless(spec) and spec.get("type") != "ExternalName":
+    yield from _validate_topology_annotations(annotations_of(obj))
+    if not ports and not is_headless(spec) and spec.get("type") != "ExternalName":
         yield required(SPEC / "ports")
-    yield from _of_type(spec)
+    yield from _validate_service_type(spec)
     seen: set[str] = set()
     for index, port in enumerate(ports):
-        yield from _port(port, (SPEC / "ports")[index], seen, named=len(ports) > 1)
+        yield from _validate_port(port, (SPEC / "ports")[index], seen, named=len(ports) > 1)
     yield from validate_labels(spec.get("selector"), SPEC / "selector")
-    yield from _affinity(spec)
-    yield from address_fields(spec, before)
+    yield from _validate_session_affinity(spec)
+    yield from validate_cluster_ip_fields(spec, before)
     known = before.get("externalIPs") or ()
     for index, text in enumerate(spec.get("externalIPs") or ()):
         at = (SPEC / "externalIPs")[index]
-        wrong = list(checked(addresses.ip, text, at, known=known))
-        yield from wrong or checked(addresses.ordinary_ip, text, at)
-    yield from chosen(spec.get("type"), _TYPES, SPEC / "type")
-    yield from _unique_ports(spec, ports)
-    yield from _source_ranges(obj, old)
-    yield from _balancing(spec)
-    yield from _balancer_class(spec)
-    yield from _traffic(spec)
+        wrong = list(validate_format(addresses.ip, text, at, known=known))
+        yield from wrong or validate_format(addresses.ordinary_ip, text, at)
+    yield from validate_enum(spec.get("type"), _TYPES, SPEC / "type")
+    yield from _validate_unique_ports(spec, ports)
+    yield from _validate_source_ranges(obj, old)
+    yield from _validate_node_port_allocation(spec)
+    yield from _validate_load_balancer_class(spec)
+    yield from _validate_traffic_policies(spec)
 
 
-def _topology(annotations: Mapping[str, str]) -> Iterator[FieldError]:
+def _validate_topology_annotations(annotations: Mapping[str, str]) -> Iterator[FieldError]:
     hints, mode = (annotations.get(name) for name in (_HINTS, _MODE))
     if hints is not None and mode is not None and hints != mode:
         detail = f"must match annotations[{_HINTS}] when both are specified"
         yield invalid(_ANNOTATIONS[_MODE], mode, detail)
 
 
-def _of_type(spec: Tree) -> Iterator[FieldError]:
+def _validate_service_type(spec: Tree) -> Iterator[FieldError]:
     type_ = spec.get("type")
-    if type_ in ("LoadBalancer", "NodePort") and headless(spec):
+    if type_ in ("LoadBalancer", "NodePort") and is_headless(spec):
         detail = f"may not be set to 'None' for {type_} services"
         yield invalid((SPEC / "clusterIPs")[0], "None", detail)
     if type_ != "ExternalName":
@@ -110,15 +110,15 @@ def _of_type(spec: Tree) -> Iterator[FieldError]:
             yield forbidden(SPEC / name, "may not be set for ExternalName services")
     target = (spec.get("externalName") or "").removesuffix(".")
     if target:
-        yield from checked(names.dns1123_subdomain, target, SPEC / "externalName")
+        yield from validate_format(names.dns1123_subdomain, target, SPEC / "externalName")
     else:
         yield required(SPEC / "externalName")
 
 
-def _port(port: Tree, path: Path, seen: set[str], *, named: bool) -> Iterator[FieldError]:
+def _validate_port(port: Tree, path: Path, seen: set[str], *, named: bool) -> Iterator[FieldError]:
     name = port.get("name") or ""
     if name:
-        yield from checked(names.dns1123_label, name, path / "name")
+        yield from validate_format(names.dns1123_label, name, path / "name")
         if name in seen:
             yield duplicate(path / "name", name)
         seen.add(name)
@@ -127,16 +127,16 @@ def _port(port: Tree, path: Path, seen: set[str], *, named: bool) -> Iterator[Fi
     number = port.get("port") or 0
     for message in names.port_number(number):
         yield invalid(path / "port", number, message)
-    yield from chosen(port.get("protocol"), PROTOCOLS, path / "protocol")
-    yield from port_or_name(port.get("targetPort"), path / "targetPort")
+    yield from validate_enum(port.get("protocol"), PROTOCOLS, path / "protocol")
+    yield from validate_port_number_or_name(port.get("targetPort"), path / "targetPort")
     if port.get("appProtocol") is not None:
-        yield from checked(names.qualified_name, port["appProtocol"], path / "appProtocol")
+        yield from validate_format(names.qualified_name, port["appProtocol"], path / "appProtocol")
 
 
-def _affinity(spec: Tree) -> Iterator[FieldError]:
+def _validate_session_affinity(spec: Tree) -> Iterator[FieldError]:
     kind, config = spec.get("sessionAffinity") or "", spec.get("sessionAffinityConfig")
     path = SPEC / "sessionAffinityConfig"
-    yield from chosen(kind, ("ClientIP", "None"), SPEC / "sessionAffinity")
+    yield from validate_enum(kind, ("ClientIP", "None"), SPEC / "sessionAffinity")
     if kind == "None" and config is not None:
         yield forbidden(path, "must not be set when session affinity is None")
     if kind != "ClientIP":
@@ -154,7 +154,7 @@ def _affinity(spec: Tree) -> Iterator[FieldError]:
         yield invalid(path / "clientIP" / "timeoutSeconds", client["timeoutSeconds"], words)
 
 
-def _unique_ports(spec: Tree, ports: Sequence[Tree]) -> Iterator[FieldError]:
+def _validate_unique_ports(spec: Tree, ports: Sequence[Tree]) -> Iterator[FieldError]:
     path = SPEC / "ports"
     taken = [(index, port) for index, port in enumerate(ports) if port.get("nodePort")]
     if spec.get("type") == "ClusterIP":
@@ -171,11 +171,11 @@ def _unique_ports(spec: Tree, ports: Sequence[Tree]) -> Iterator[FieldError]:
     for index, port in enumerate(ports):
         key = (port.get("protocol") or "", port.get("port") or 0)
         if key in seen:
-            yield duplicate(path[index], _as_port(*key))
+            yield duplicate(path[index], _go_port(*key))
         seen.add(key)
 
 
-def _as_port(protocol: str, port: int) -> Tree:
+def _go_port(protocol: str, port: int) -> Tree:
     # The inner struct of Go, which has no names of its own.
     return {
         "Name": "", "Protocol": protocol, "AppProtocol": None, "Port": port, "TargetPort": 0,
@@ -183,57 +183,57 @@ def _as_port(protocol: str, port: int) -> Tree:
     }  # fmt: skip
 
 
-def _is_balanced(spec: Tree) -> bool:
+def _is_load_balancer(spec: Tree) -> bool:
     return spec.get("type") == "LoadBalancer"
 
 
-def _source_ranges(obj: Tree, old: Tree) -> Iterator[FieldError]:
+def _validate_source_ranges(obj: Tree, old: Tree) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
     ranges, told = spec.get("loadBalancerSourceRanges") or (), annotations_of(obj).get(_RANGES)
     if ranges:
         # As kube-apiserver spells it.
-        path, known = SPEC / "LoadBalancerSourceRanges", _stripped(old)
-        if not _is_balanced(spec):
+        path, known = SPEC / "LoadBalancerSourceRanges", _old_source_ranges(old)
+        if not _is_load_balancer(spec):
             yield forbidden(path, _ONLY_BALANCED)
         for index, text in enumerate(ranges):
-            yield from checked(addresses.cidr, text.strip(), path[index], known=known)
+            yield from validate_format(addresses.cidr, text.strip(), path[index], known=known)
     elif told is not None:
         path = _ANNOTATIONS[_RANGES]
-        if not _is_balanced(spec):
+        if not _is_load_balancer(spec):
             yield forbidden(path, _ONLY_BALANCED)
         if told.strip() and told != annotations_of(old).get(_RANGES):
             for text in told.strip().split(","):
-                yield from checked(addresses.cidr, text.strip(), path)
+                yield from validate_format(addresses.cidr, text.strip(), path)
 
 
-def _stripped(old: Tree) -> list[str]:
+def _old_source_ranges(old: Tree) -> list[str]:
     return [text.strip() for text in value_at(old, "spec", "loadBalancerSourceRanges") or ()]
 
 
-def _balancing(spec: Tree) -> Iterator[FieldError]:
+def _validate_node_port_allocation(spec: Tree) -> Iterator[FieldError]:
     name = "allocateLoadBalancerNodePorts"
-    if spec.get(name) is not None and not _is_balanced(spec):
+    if spec.get(name) is not None and not _is_load_balancer(spec):
         yield forbidden(SPEC / name, _ONLY_BALANCED)
-    if spec.get(name) is None and _is_balanced(spec):
+    if spec.get(name) is None and _is_load_balancer(spec):
         yield required(Path(name))
 
 
-def _balancer_class(spec: Tree) -> Iterator[FieldError]:
+def _validate_load_balancer_class(spec: Tree) -> Iterator[FieldError]:
     class_, at = spec.get("loadBalancerClass"), SPEC / "loadBalancerClass"
     if class_ is None:
         return
-    if _is_balanced(spec):
-        yield from checked(names.qualified_name, class_, at)
+    if _is_load_balancer(spec):
+        yield from validate_format(names.qualified_name, class_, at)
     else:
         yield forbidden(at, _ONLY_BALANCED)
 
 
-def wants_health_port(spec: Tree) -> bool:
+def needs_health_check_node_port(spec: Tree) -> bool:
     """Whether a load balancer asks nodes whether they have pods of the service."""
-    return _is_balanced(spec) and spec.get("externalTrafficPolicy") == "Local"
+    return _is_load_balancer(spec) and spec.get("externalTrafficPolicy") == "Local"
 
 
-def is_reached_from_outside(spec: Tree) -> bool:
+def is_externally_accessible(spec: Tree) -> bool:
     """Whether a service has a way into the cluster."""
     type_ = spec.get("type")
     return type_ in ("LoadBalancer", "NodePort") or bool(
@@ -241,14 +241,14 @@ def is_reached_from_outside(spec: Tree) -> bool:
     )
 
 
-def _traffic(spec: Tree) -> Iterator[FieldError]:
+def _validate_traffic_policies(spec: Tree) -> Iterator[FieldError]:
     external, at = spec.get("externalTrafficPolicy") or "", SPEC / "externalTrafficPolicy"
-    if is_reached_from_outside(spec):
-        yield from chosen(external, _POLICIES, at)
+    if is_externally_accessible(spec):
+        yield from validate_enum(external, _POLICIES, at)
     elif external:
         yield invalid(at, external, "may only be set for externally-accessible services")
     port, at = spec.get("healthCheckNodePort") or 0, SPEC / "healthCheckNodePort"
-    if wants_health_port(spec):
+    if needs_health_check_node_port(spec):
         if not port:
             yield required(at)
         else:
@@ -261,17 +261,17 @@ def _traffic(spec: Tree) -> Iterator[FieldError]:
     internal, at = spec.get("internalTrafficPolicy"), SPEC / "internalTrafficPolicy"
     if internal is None and spec.get("type") in ("ClusterIP", "LoadBalancer", "NodePort"):
         yield required(at)
-    yield from supported(internal, _POLICIES, at)
+    yield from validate_optional_enum(internal, _POLICIES, at)
     distribution = spec.get("trafficDistribution")
     if distribution is not None and distribution not in _DISTRIBUTIONS:
         yield not_among(SPEC / "trafficDistribution", distribution, _DISTRIBUTIONS)
 
 
-def changed_service_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_service_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """The addresses that a load balancer reports."""
     path = Path("status") / "loadBalancer" / "ingress"
     found = value_at(new, "status", "loadBalancer", "ingress") or ()
-    if found and not _is_balanced(new.get("spec") or {}):
+    if found and not _is_load_balancer(new.get("spec") or {}):
         yield forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")
         return
     before = value_at(old, "status", "loadBalancer", "ingress") or ()
@@ -279,7 +279,7 @@ def changed_service_status(new: Tree, old: Tree) -> Iterator[FieldError]:
     for index, one in enumerate(found):
         text, mode = one.get("ip") or "", one.get("ipMode")
         if text:
-            yield from checked(addresses.ip, text, path[index] / "ip", known=known)
+            yield from validate_format(addresses.ip, text, path[index] / "ip", known=known)
         at = path[index] / "ipMode"
         if mode is None:
             if text:
@@ -288,13 +288,15 @@ def changed_service_status(new: Tree, old: Tree) -> Iterator[FieldError]:
             yield forbidden(at, "may not be specified when `ip` is not set")
         elif mode not in ("Proxy", "VIP"):
             yield not_supported(at, mode, ("Proxy", "VIP"))
-        yield from balancer_host(one.get("hostname") or "", path[index] / "hostname")
+        yield from validate_load_balancer_hostname(
+            one.get("hostname") or "", path[index] / "hostname"
+        )
 
 
-def balancer_host(host: str, path: Path) -> Iterator[FieldError]:
+def validate_load_balancer_hostname(host: str, path: Path) -> Iterator[FieldError]:
     """The name of a load balancer, where it has one."""
     if not host:
         return
-    yield from checked(names.dns1123_subdomain, host, path)
+    yield from validate_format(names.dns1123_subdomain, host, path)
     if addresses.address_of(host) is not None:
         yield invalid(path, host, "must be a DNS name, not an IP address")

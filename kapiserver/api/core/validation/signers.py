@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked
+from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, invalid, required, too_long
 from kapiserver.api.metadata import ANNOTATIONS_MAX
 
 
-def signer_name(name: str, path: Path) -> Iterator[FieldError]:
+def validate_signer_name(name: str, path: Path) -> Iterator[FieldError]:
     """The name of a signer: a domain and a path."""
     if not name:
         yield required(path)
@@ -22,24 +22,24 @@ def signer_name(name: str, path: Path) -> Iterator[FieldError]:
         return
     if len(domain) > names.SUBDOMAIN_MAX:
         yield too_long(path, names.SUBDOMAIN_MAX)
-    yield from _labels(domain, names.dns1123_label, path)
+    yield from _validate_dns_labels(domain, names.dns1123_label, path)
     if "." not in domain:
         detail = "should be a domain with at least two segments separated by dots"
         yield invalid(path, domain, detail)
-    yield from _labels(rest, names.dns1123_subdomain, path)
+    yield from _validate_dns_labels(rest, names.dns1123_subdomain, path)
     most = 2 * names.SUBDOMAIN_MAX + names.LABEL_MAX + 2
     if len(name) > most:
         yield too_long(path, most)
 
 
-def user_annotations(told: Mapping[str, str], path: Path) -> Iterator[FieldError]:
+def validate_user_annotations(told: Mapping[str, str], path: Path) -> Iterator[FieldError]:
     """What a signer is told: like annotations, each with a domain in its key."""
     for key in told:
         name = key.lower()
         if not name:
             yield required(path)
             continue
-        wrong = list(checked(names.qualified_name, name, path))
+        wrong = list(validate_format(names.qualified_name, name, path))
         yield from wrong
         if not wrong and "/" not in name:
             yield invalid(path, name, 'must be a domain-prefixed key (such as "acme.io/foo")')
@@ -48,7 +48,7 @@ def user_annotations(told: Mapping[str, str], path: Path) -> Iterator[FieldError
         yield too_long(path, ANNOTATIONS_MAX)
 
 
-def _labels(text: str, check: names.Check, path: Path) -> Iterator[FieldError]:
+def _validate_dns_labels(text: str, check: names.Check, path: Path) -> Iterator[FieldError]:
     for label in text.split("."):
         messages = check(label)
         for message in messages:
@@ -57,7 +57,7 @@ def _labels(text: str, check: names.Check, path: Path) -> Iterator[FieldError]:
             return
 
 
-def wrong_with_bundle_name(name: str, signer: str) -> list[str]:
+def trust_bundle_name_problems(name: str, signer: str) -> list[str]:
     """What is wrong with the name of a bundle; `signer` empty: it is nobody's."""
     if not signer:
         if ":" in name:

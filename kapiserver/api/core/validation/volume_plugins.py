@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import (
-    checked,
-    checked_name,
-    chosen,
-    descending,
-    in_range,
-    needed,
+    validate_enum,
+    validate_format,
+    validate_local_descending_path,
+    validate_range,
+    validate_required,
+    validate_required_format,
 )
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required, too_long
 from kapiserver.api.types import Tree
@@ -36,21 +36,21 @@ _BEGINS = f"{_VALID} starting with iqn, eui, or naa"
 _HOSTS = "must be a host:port pair or multiple pairs separated by commas"
 
 
-def needing(*fields: str) -> Rule:
+def require_fields(*fields: str) -> Rule:
     """The rule that these fields must not be empty."""
 
     def rule(source: Tree, path: Path) -> Iterator[FieldError]:
         for name in fields:
-            yield from needed(source, name, path)
+            yield from validate_required(source, name, path)
 
     return rule
 
 
-def partitioned(name: str) -> Rule:
+def validate_partitioned_disk(name: str) -> Rule:
     """The rule of a disk that is named by a field, and its partition."""
 
     def rule(source: Tree, path: Path) -> Iterator[FieldError]:
-        yield from needed(source, name, path)
+        yield from validate_required(source, name, path)
         partition = source.get("partition") or 0
         if not 0 <= partition <= 255:
             yield invalid(path / "partition", partition, _PARTITION)
@@ -58,39 +58,39 @@ def partitioned(name: str) -> Rule:
     return rule
 
 
-def git_repository(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_git_repository(source: Tree, path: Path) -> Iterator[FieldError]:
     """A clone of a repository."""
-    yield from needed(source, "repository", path)
-    yield from descending(source.get("directory") or "", path / "directory")
+    yield from validate_required(source, "repository", path)
+    yield from validate_local_descending_path(source.get("directory") or "", path / "directory")
 
 
-def iscsi(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_iscsi(source: Tree, path: Path) -> Iterator[FieldError]:
     """A disk reached by iSCSI."""
-    return _iscsi(source, path, _BEGINS)
+    return _validate_iscsi(source, path, _BEGINS)
 
 
-def persistent_iscsi(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_persistent_iscsi(source: Tree, path: Path) -> Iterator[FieldError]:
     """The same as a persistent volume."""
-    yield from _iscsi(source, path, _VALID)
+    yield from _validate_iscsi(source, path, _VALID)
     if source.get("secretRef") is not None:
-        yield from needed(source["secretRef"], "name", path / "secretRef")
+        yield from validate_required(source["secretRef"], "name", path / "secretRef")
 
 
-def _iscsi(source: Tree, path: Path, unknown: str) -> Iterator[FieldError]:
-    yield from needed(source, "targetPortal", path)
+def _validate_iscsi(source: Tree, path: Path, unknown: str) -> Iterator[FieldError]:
+    yield from validate_required(source, "targetPortal", path)
     if not source.get("iqn"):
         yield required(path / "iqn")
     else:
-        yield from _initiator(source["iqn"], path / "iqn", unknown)
-    yield from in_range(source.get("lun") or 0, 0, 255, path / "lun")
+        yield from _validate_initiator(source["iqn"], path / "iqn", unknown)
+    yield from validate_range(source.get("lun") or 0, 0, 255, path / "lun")
     chap = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
     if chap and source.get("secretRef") is None:
         yield required(path / "secretRef")
     if source.get("initiatorName") is not None:
-        yield from _initiator(source["initiatorName"], path / "initiatorname", unknown)
+        yield from _validate_initiator(source["initiatorName"], path / "initiatorname", unknown)
 
 
-def _initiator(name: str, path: Path, unknown: str) -> Iterator[FieldError]:
+def _validate_initiator(name: str, path: Path, unknown: str) -> Iterator[FieldError]:
     form = _INITIATORS.get(name[:3])
     if form is None:
         yield invalid(path, name, unknown)
@@ -98,7 +98,7 @@ def _initiator(name: str, path: Path, unknown: str) -> Iterator[FieldError]:
         yield invalid(path, name, _VALID)
 
 
-def flocker(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_flocker(source: Tree, path: Path) -> Iterator[FieldError]:
     """A Flocker dataset, by name or by UUID."""
     name, uuid = source.get("datasetName") or "", source.get("datasetUUID") or ""
     if not name and not uuid:
@@ -110,21 +110,21 @@ def flocker(source: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "datasetName", name, "must not contain '/'")
 
 
-def cinder(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_cinder(source: Tree, path: Path) -> Iterator[FieldError]:
     """A Cinder disk."""
-    yield from needed(source, "volumeID", path)
+    yield from validate_required(source, "volumeID", path)
     if source.get("secretRef") is not None:
-        yield from needed(source["secretRef"], "name", path / "secretRef")
+        yield from validate_required(source["secretRef"], "name", path / "secretRef")
 
 
-def persistent_cinder(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_persistent_cinder(source: Tree, path: Path) -> Iterator[FieldError]:
     """The same as a persistent volume, whose secret is in some namespace."""
-    yield from cinder(source, path)
+    yield from validate_cinder(source, path)
     if source.get("secretRef") is not None:
-        yield from needed(source["secretRef"], "namespace", path / "secretRef")
+        yield from validate_required(source["secretRef"], "namespace", path / "secretRef")
 
 
-def quobyte(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_quobyte(source: Tree, path: Path) -> Iterator[FieldError]:
     """A Quobyte volume."""
     registry = source.get("registry") or ""
     if not registry:
@@ -136,7 +136,7 @@ def quobyte(source: Tree, path: Path) -> Iterator[FieldError]:
         for pair in registry.split(","):
             if not _is_host_and_port(pair):
                 yield invalid(path / "registry", registry, _HOSTS)
-    yield from needed(source, "volume", path)
+    yield from validate_required(source, "volume", path)
 
 
 def _is_host_and_port(text: str) -> bool:
@@ -146,7 +146,7 @@ def _is_host_and_port(text: str) -> bool:
     return bool(colon) and not set(host) & set(":[]")
 
 
-def fibre_channel(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_fibre_channel(source: Tree, path: Path) -> Iterator[FieldError]:
     """A disk reached by Fibre Channel."""
     targets, ids = source.get("targetWWNs") or [], source.get("wwids") or []
     if not targets and not ids:
@@ -160,12 +160,12 @@ def fibre_channel(source: Tree, path: Path) -> Iterator[FieldError]:
         if lun is None:
             yield required(path / "lun", "lun is required if targetWWNs is specified")
         else:
-            yield from in_range(lun, 0, 255, path / "lun")
+            yield from validate_range(lun, 0, 255, path / "lun")
 
 
-def flex_volume(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_flex_volume(source: Tree, path: Path) -> Iterator[FieldError]:
     """A volume of a driver on the node."""
-    yield from needed(source, "driver", path)
+    yield from validate_required(source, "driver", path)
     for key in source.get("options") or ():
         domain = "." + key.partition("/")[0].lower()
         if domain.endswith((".kubernetes.io", ".k8s.io")):
@@ -173,15 +173,15 @@ def flex_volume(source: Tree, path: Path) -> Iterator[FieldError]:
             yield invalid((path / "options")[key], key, detail)
 
 
-def azure_disk(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_azure_disk(source: Tree, path: Path) -> Iterator[FieldError]:
     """An Azure disk; its kind says how its address begins."""
-    yield from needed(source, "diskName", path)
-    yield from needed(source, "diskURI", path)
+    yield from validate_required(source, "diskName", path)
+    yield from validate_required(source, "diskURI", path)
     caching, kind = source.get("cachingMode"), source.get("kind")
     modes = ("None", "ReadOnly", "ReadWrite")
-    yield from chosen(caching, modes, path / "cachingMode", optional=True)
+    yield from validate_enum(caching, modes, path / "cachingMode", optional=True)
     kinds = ("Dedicated", "Managed", "Shared")
-    yield from chosen(kind, kinds, path / "kind", optional=True)
+    yield from validate_enum(kind, kinds, path / "kind", optional=True)
     uri = source.get("diskURI") or ""
     if kind == "Managed" and not uri.startswith("/subscriptions/"):
         form = (
@@ -194,24 +194,26 @@ def azure_disk(source: Tree, path: Path) -> Iterator[FieldError]:
         yield not_supported(path / "diskURI", uri, [form])
 
 
-def storage_os(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_storage_os(source: Tree, path: Path) -> Iterator[FieldError]:
     """A StorageOS volume."""
-    yield from checked_name(names.dns1123_label, source.get("volumeName"), path / "volumeName")
+    yield from validate_required_format(
+        names.dns1123_label, source.get("volumeName"), path / "volumeName"
+    )
     if source.get("volumeNamespace"):
         namespace = source["volumeNamespace"]
-        yield from checked(names.dns1123_label, namespace, path / "volumeNamespace")
+        yield from validate_format(names.dns1123_label, namespace, path / "volumeNamespace")
     if source.get("secretRef") is not None:
-        yield from needed(source["secretRef"], "name", path / "secretRef")
+        yield from validate_required(source["secretRef"], "name", path / "secretRef")
 
 
-def persistent_storage_os(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_persistent_storage_os(source: Tree, path: Path) -> Iterator[FieldError]:
     """The same as a persistent volume, whose secret is in some namespace."""
-    yield from storage_os(source, path)
+    yield from validate_storage_os(source, path)
     if source.get("secretRef") is not None:
-        yield from needed(source["secretRef"], "namespace", path / "secretRef")
+        yield from validate_required(source["secretRef"], "namespace", path / "secretRef")
 
 
-def driver_name(name: str, path: Path) -> Iterator[FieldError]:
+def validate_driver_name(name: str, path: Path) -> Iterator[FieldError]:
     """The name of a CSI driver."""
     if not name:
         yield required(path)
@@ -221,13 +223,13 @@ def driver_name(name: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, name, message)
 
 
-def inline_csi(source: Tree, path: Path) -> Iterator[FieldError]:
+def validate_inline_csi(source: Tree, path: Path) -> Iterator[FieldError]:
     """A volume that a CSI driver makes for one pod."""
-    yield from driver_name(source.get("driver") or "", path / "driver")
+    yield from validate_driver_name(source.get("driver") or "", path / "driver")
     secret = source.get("nodePublishSecretRef")
     if secret is None:
         return
     if not secret.get("name"):
         yield required(path / "nodePublishSecretRef" / "name")
     else:
-        yield from checked(names.dns1123_subdomain, secret["name"], path / "name")
+        yield from validate_format(names.dns1123_subdomain, secret["name"], path / "name")

@@ -6,24 +6,34 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.account_token import TOKEN_PROJECTION
-from kapiserver.api.core.validation.claims import claim_spec
-from kapiserver.api.core.validation.common import checked, chosen, mode, needed, no_backsteps
-from kapiserver.api.core.validation.projections import downward_files, items, projections
+from kapiserver.api.core.validation.claims import validate_claim_spec
+from kapiserver.api.core.validation.common import (
+    validate_enum,
+    validate_file_mode,
+    validate_format,
+    validate_path_no_backsteps,
+    validate_required,
+)
+from kapiserver.api.core.validation.projections import (
+    validate_downward_api_files,
+    validate_key_paths,
+    validate_projections,
+)
 from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.core.validation.volume_plugins import (
     Rule,
-    azure_disk,
-    cinder,
-    fibre_channel,
-    flex_volume,
-    flocker,
-    git_repository,
-    inline_csi,
-    iscsi,
-    needing,
-    partitioned,
-    quobyte,
-    storage_os,
+    require_fields,
+    validate_azure_disk,
+    validate_cinder,
+    validate_fibre_channel,
+    validate_flex_volume,
+    validate_flocker,
+    validate_git_repository,
+    validate_inline_csi,
+    validate_iscsi,
+    validate_partitioned_disk,
+    validate_quobyte,
+    validate_storage_os,
 )
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
 from kapiserver.api.label_selectors import validate_labels
@@ -44,7 +54,7 @@ _PORTAL_TOO_LONG = (
 )
 
 
-def volumes(
+def validate_volumes(
     spec: Tree, path: Path, pod_name: str | None = None
 ) -> tuple[dict[str, Tree], list[FieldError]]:
     """The volumes of a pod's spec at `path` that can be mounted, by name, and what is wrong with
@@ -52,14 +62,16 @@ def volumes(
     usable: dict[str, Tree] = {}
     errors: list[FieldError] = []
     listed = spec.get("volumes") or ()
-    made = {f"{pod_name}-{one.get('name') or ''}" for one in listed if pod_name and _claims(one)}
+    made = {
+        f"{pod_name}-{one.get('name') or ''}" for one in listed if pod_name and _is_ephemeral(one)
+    }
     for index, volume in enumerate(listed):
         at, name = (path / "volumes")[index], volume.get("name") or ""
-        found = list(_source(volume, at, pod_name))
+        found = list(_validate_volume_source(volume, at, pod_name))
         if not name:
             found.append(required(at / "name"))
         else:
-            found.extend(checked(names.dns1123_label, name, at / "name"))
+            found.extend(validate_format(names.dns1123_label, name, at / "name"))
         if name in usable:
             found.append(duplicate(at / "name", name))
         if not found:
@@ -73,11 +85,11 @@ def volumes(
     return usable, errors
 
 
-def _claims(volume: Tree) -> bool:
+def _is_ephemeral(volume: Tree) -> bool:
     return volume.get("ephemeral") is not None
 
 
-def _source(volume: Tree, path: Path, pod_name: str | None) -> Iterator[FieldError]:
+def _validate_volume_source(volume: Tree, path: Path, pod_name: str | None) -> Iterator[FieldError]:
     if volume.get("projected") == TOKEN_PROJECTION and volume.keys() == {"name", "projected"}:
         return  # nearly every pod has it: looking at it each time is a tenth of its validation
     own = volume.get("name") or ""
@@ -88,7 +100,7 @@ def _source(volume: Tree, path: Path, pod_name: str | None) -> Iterator[FieldErr
             yield forbidden(where, "may not specify more than 1 volume type")
         else:
             yield from SOURCES[name](volume[name], path / _NAMED_OTHERWISE.get(name, name))
-            yield from _of_pod(volume, name, path, pod_name)
+            yield from _validate_pod_only_rules(volume, name, path, pod_name)
         if name == "iscsi" and volume[name].get("initiatorName") is not None:
             session = f"{own}:{volume[name].get('targetPortal') or ''}"
             if len(session.encode()) > _PORTAL_MAX:
@@ -97,68 +109,70 @@ def _source(volume: Tree, path: Path, pod_name: str | None) -> Iterator[FieldErr
         yield required(path, "must specify a volume type")
 
 
-def _of_pod(volume: Tree, source: str, path: Path, pod_name: str | None) -> Iterator[FieldError]:
+def _validate_pod_only_rules(
+    volume: Tree, source: str, path: Path, pod_name: str | None
+) -> Iterator[FieldError]:
     """What only a pod's volumes must be, not those of a template."""
     own = volume.get("name") or ""
     if source == "image" and pod_name is not None:
-        yield from needed(volume["image"], "reference", path / "image")
+        yield from validate_required(volume["image"], "reference", path / "image")
     if source == "ephemeral" and pod_name and own:
         claim = f"{pod_name}-{own}"
         for message in names.dns1123_subdomain(claim):
             yield invalid(path / "name", own, f'PVC name "{claim}": {message}')
 
 
-def _empty_dir(source: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_empty_dir(source: Tree, path: Path) -> Iterator[FieldError]:
     if source.get("sizeLimit") and amount(source["sizeLimit"]) < 0:
         yield forbidden(path / "sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def _host_path(source: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_host_path(source: Tree, path: Path) -> Iterator[FieldError]:
     if not source.get("path"):
         yield required(path / "path")
         return
-    yield from no_backsteps(source["path"], path / "path")
-    yield from chosen(source.get("type"), _HOST_PATH_TYPES, path / "type", optional=True)
+    yield from validate_path_no_backsteps(source["path"], path / "path")
+    yield from validate_enum(source.get("type"), _HOST_PATH_TYPES, path / "type", optional=True)
 
 
-def _secret(source: Tree, path: Path) -> Iterator[FieldError]:
-    yield from needed(source, "secretName", path)
-    yield from _files(source, path)
+def _validate_secret(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_required(source, "secretName", path)
+    yield from _validate_projected_keys(source, path)
 
 
-def _config_map(source: Tree, path: Path) -> Iterator[FieldError]:
-    yield from needed(source, "name", path)
-    yield from _files(source, path)
+def _validate_config_map(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_required(source, "name", path)
+    yield from _validate_projected_keys(source, path)
 
 
-def _files(source: Tree, path: Path) -> Iterator[FieldError]:
-    yield from mode(source, "defaultMode", path)
-    yield from items(source, path)
+def _validate_projected_keys(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_file_mode(source, "defaultMode", path)
+    yield from validate_key_paths(source, path)
 
 
-def _nfs(source: Tree, path: Path) -> Iterator[FieldError]:
-    yield from needed(source, "server", path)
-    yield from needed(source, "path", path)
+def _validate_nfs(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_required(source, "server", path)
+    yield from validate_required(source, "path", path)
     where = source.get("path") or ""
     if not where.startswith("/"):
         yield invalid(path / "path", where, "must be an absolute path")
 
 
-def _downward(source: Tree, path: Path) -> Iterator[FieldError]:
-    yield from mode(source, "defaultMode", path)
-    yield from downward_files(source, path)
+def _validate_downward(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_file_mode(source, "defaultMode", path)
+    yield from validate_downward_api_files(source, path)
 
 
-def _projected(source: Tree, path: Path) -> Iterator[FieldError]:
-    yield from mode(source, "defaultMode", path)
-    yield from projections(source, path)
+def _validate_projected(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_file_mode(source, "defaultMode", path)
+    yield from validate_projections(source, path)
 
 
-def _image(source: Tree, path: Path) -> Iterator[FieldError]:
-    yield from chosen(source.get("pullPolicy"), _PULL_POLICIES, path / "pullPolicy")
+def _validate_image(source: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_enum(source.get("pullPolicy"), _PULL_POLICIES, path / "pullPolicy")
 
 
-def _ephemeral(source: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_ephemeral(source: Tree, path: Path) -> Iterator[FieldError]:
     template, at = source.get("volumeClaimTemplate"), path / "volumeClaimTemplate"
     if template is None:
         yield required(at)
@@ -169,40 +183,40 @@ def _ephemeral(source: Tree, path: Path) -> Iterator[FieldError]:
     for name in metadata:
         if name not in ("annotations", "labels"):
             yield forbidden(at / "metadata" / name, "cannot be set")
-    yield from claim_spec(template.get("spec") or {}, at / "spec")
+    yield from validate_claim_spec(template.get("spec") or {}, at / "spec")
 
 
 SOURCES: dict[str, Rule] = {
-    "emptyDir": _empty_dir,
-    "hostPath": _host_path,
-    "gitRepo": git_repository,
-    "gcePersistentDisk": partitioned("pdName"),
-    "awsElasticBlockStore": partitioned("volumeID"),
-    "secret": _secret,
-    "nfs": _nfs,
-    "iscsi": iscsi,
-    "glusterfs": needing("endpoints", "path"),
-    "flocker": flocker,
-    "persistentVolumeClaim": needing("claimName"),
-    "rbd": needing("monitors", "image"),
-    "cinder": cinder,
-    "cephfs": needing("monitors"),
-    "quobyte": quobyte,
-    "downwardAPI": _downward,
-    "fc": fibre_channel,
-    "flexVolume": flex_volume,
-    "configMap": _config_map,
-    "azureFile": needing("secretName", "shareName"),
-    "vsphereVolume": needing("volumePath"),
-    "photonPersistentDisk": needing("pdID"),
-    "portworxVolume": needing("volumeID"),
-    "azureDisk": azure_disk,
-    "storageos": storage_os,
-    "projected": _projected,
-    "scaleIO": needing("gateway", "system", "volumeName"),
-    "csi": inline_csi,
-    "ephemeral": _ephemeral,
-    "image": _image,
+    "emptyDir": _validate_empty_dir,
+    "hostPath": _validate_host_path,
+    "gitRepo": validate_git_repository,
+    "gcePersistentDisk": validate_partitioned_disk("pdName"),
+    "awsElasticBlockStore": validate_partitioned_disk("volumeID"),
+    "secret": _validate_secret,
+    "nfs": _validate_nfs,
+    "iscsi": validate_iscsi,
+    "glusterfs": require_fields("endpoints", "path"),
+    "flocker": validate_flocker,
+    "persistentVolumeClaim": require_fields("claimName"),
+    "rbd": require_fields("monitors", "image"),
+    "cinder": validate_cinder,
+    "cephfs": require_fields("monitors"),
+    "quobyte": validate_quobyte,
+    "downwardAPI": _validate_downward,
+    "fc": validate_fibre_channel,
+    "flexVolume": validate_flex_volume,
+    "configMap": _validate_config_map,
+    "azureFile": require_fields("secretName", "shareName"),
+    "vsphereVolume": require_fields("volumePath"),
+    "photonPersistentDisk": require_fields("pdID"),
+    "portworxVolume": require_fields("volumeID"),
+    "azureDisk": validate_azure_disk,
+    "storageos": validate_storage_os,
+    "projected": _validate_projected,
+    "scaleIO": require_fields("gateway", "system", "volumeName"),
+    "csi": validate_inline_csi,
+    "ephemeral": _validate_ephemeral,
+    "image": _validate_image,
 }
 _MISNAMED = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 """Fields that a message about a second source calls otherwise."""

@@ -36,7 +36,7 @@ _CONTAINER_FIELDS = (
 )  # fmt: skip
 
 
-def windows_options(options: Tree | None, path: Path) -> Iterator[FieldError]:
+def validate_windows_options(options: Tree | None, path: Path) -> Iterator[FieldError]:
     """What a security context says for Windows."""
     if options is None:
         return
@@ -53,11 +53,11 @@ def windows_options(options: Tree | None, path: Path) -> Iterator[FieldError]:
             yield invalid(at, credentials, detail)
     user = options.get("runAsUserName")
     if user is not None:
-        for detail in _wrong_with_user(user):
+        for detail in _user_name_problems(user):
             yield invalid(path / "runAsUserName", user, detail)
 
 
-def _wrong_with_user(text: str) -> Iterator[str]:
+def _user_name_problems(text: str) -> Iterator[str]:
     if not text:
         yield "runAsUserName cannot be an empty string"
     elif _CONTROL.search(text):
@@ -88,7 +88,7 @@ def _host_process(holder: Tree) -> bool | None:
     return found
 
 
-def host_processes(spec: Tree, path: Path) -> Iterator[FieldError]:
+def validate_windows_host_process(spec: Tree, path: Path) -> Iterator[FieldError]:
     """Either all containers are processes of the node, on its network, or none is."""
     of_pod, hosted, count = _host_process(spec), 0, 0
     for container, at in all_containers(spec, path):
@@ -112,7 +112,7 @@ def host_processes(spec: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "hostNetwork", False, detail)
 
 
-def operating_system(spec: Tree, path: Path) -> Iterator[FieldError]:
+def validate_os(spec: Tree, path: Path) -> Iterator[FieldError]:
     """A pod for one system has nothing that only the other knows."""
     name = spec["os"].get("name")
     if not name:
@@ -125,10 +125,10 @@ def operating_system(spec: Tree, path: Path) -> Iterator[FieldError]:
             if (holder.get("securityContext") or {}).get("windowsOptions") is not None:
                 yield forbidden(at / "securityContext" / "windowsOptions", detail)
     else:
-        yield from _windows(spec, path)
+        yield from _validate_windows_pod(spec, path)
 
 
-def _windows(spec: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_windows_pod(spec: Tree, path: Path) -> Iterator[FieldError]:
     detail = "cannot be set for a windows pod"
     for part, name in _POD_FIELDS:
         holder = (spec.get(part) or {}) if part else spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import addresses, names
-from kapiserver.api.core.validation.common import checked
+from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.metadata import IMMUTABLE, immutable
 from kapiserver.api.objects import value_at
@@ -15,30 +15,30 @@ _PARENT = Path("spec") / "parentRef"
 _CIDRS = Path("spec") / "cidrs"
 
 
-def ip_address(obj: Tree) -> Iterator[FieldError]:
+def validate_ip_address(obj: Tree) -> Iterator[FieldError]:
     """By whom an address is taken."""
     parent = value_at(obj, "spec", "parentRef")
     if parent is None:
         yield required(_PARENT)
         return
     if parent.get("group"):
-        yield from checked(names.dns1123_subdomain, parent["group"], _PARENT / "group")
+        yield from validate_format(names.dns1123_subdomain, parent["group"], _PARENT / "group")
     for name in ("resource", "name"):
         if parent.get(name):
-            yield from checked(names.path_segment, parent[name], _PARENT / name)
+            yield from validate_format(names.path_segment, parent[name], _PARENT / name)
         else:
             yield required(_PARENT / name)
     if parent.get("namespace"):
-        yield from checked(names.path_segment, parent["namespace"], _PARENT / "namespace")
+        yield from validate_format(names.path_segment, parent["namespace"], _PARENT / "namespace")
 
 
-def changed_ip_address(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_ip_address_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """An address that is taken stays its owner's."""
     parent, before = value_at(new, "spec", "parentRef"), value_at(old, "spec", "parentRef")
     yield from immutable(parent, before, _PARENT)
 
 
-def service_cidr(obj: Tree) -> Iterator[FieldError]:
+def validate_service_cidr(obj: Tree) -> Iterator[FieldError]:
     """One range for each family, or for one."""
     cidrs = value_at(obj, "spec", "cidrs") or []
     if not cidrs:
@@ -49,7 +49,7 @@ def service_cidr(obj: Tree) -> Iterator[FieldError]:
         yield invalid(_CIDRS, {"CIDRs": cidrs}, "may only hold up to 2 values")
         return
     for index, cidr in enumerate(cidrs):
-        yield from checked(addresses.canonical_cidr, cidr, _CIDRS[index])
+        yield from validate_format(addresses.canonical_cidr, cidr, _CIDRS[index])
     families = [_family(cidr) for cidr in cidrs]
     if len(cidrs) == 2 and families[0] == families[1] != 0:
         detail = (
@@ -64,7 +64,7 @@ def _family(cidr: str) -> int:
     return found.version if found is not None else 0
 
 
-def changed_service_cidr(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_service_cidr_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A range stays as it is, and may get one of the other family beside it."""
     cidrs, before = value_at(new, "spec", "cidrs") or [], value_at(old, "spec", "cidrs") or []
     grows = (len(before), len(cidrs)) == (1, 2)
@@ -74,4 +74,4 @@ def changed_service_cidr(new: Tree, old: Tree) -> Iterator[FieldError]:
     for index, cidr in enumerate(before):
         yield from immutable(cidrs[index], cidr, _CIDRS[index])
     if grows:
-        yield from service_cidr(new)
+        yield from validate_service_cidr(new)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import addresses, names
-from kapiserver.api.core.validation.common import checked, checked_name, domain_prefixed_path
-from kapiserver.api.core.validation.services import balancer_host
+from kapiserver.api.core.validation.common import (
+    validate_domain_prefixed_path,
+    validate_format,
+    validate_required_format,
+)
+from kapiserver.api.core.validation.services import validate_load_balancer_hostname
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -30,75 +34,75 @@ _NOT_AT_END = ("/..", "/.")
 _IS_IP = "must be a DNS name, not an IP address"
 
 
-def ingress(obj: Tree) -> Iterator[FieldError]:
+def validate_ingress(obj: Tree) -> Iterator[FieldError]:
     """A new ingress."""
     spec = obj.get("spec") or {}
-    yield from _ingress_spec(spec)
+    yield from _validate_ingress_spec(spec)
     old_class, class_ = annotations_of(obj).get(CLASS_ANNOTATION), spec.get("ingressClassName")
     if old_class is not None and class_ is not None and old_class != class_:
         detail = "must match `ingressClassName` when both are specified"
         yield invalid(Path("annotations") / CLASS_ANNOTATION, old_class, detail)
 
 
-def changed_ingress(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_ingress_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed ingress: what was wrong with secrets and wildcards may stay so."""
     before = old.get("spec") or {}
-    secrets = any(_secret_name(tls, Path()) for tls in before.get("tls") or ())
+    secrets = any(_validate_secret_name(tls, Path()) for tls in before.get("tls") or ())
     wildcards = any(
-        "*" in (rule.get("host") or "") and any(_http(rule, Path()))
+        "*" in (rule.get("host") or "") and any(_validate_http(rule, Path()))
         for rule in before.get("rules") or ()
     )
-    for error in _ingress_spec(new.get("spec") or {}, lax_wildcards=wildcards):
+    for error in _validate_ingress_spec(new.get("spec") or {}, lax_wildcards=wildcards):
         if not (secrets and str(error.path).endswith(".secretName")):
             yield error
 
 
-def _ingress_spec(spec: Tree, *, lax_wildcards: bool = False) -> Iterator[FieldError]:
+def _validate_ingress_spec(spec: Tree, *, lax_wildcards: bool = False) -> Iterator[FieldError]:
     backend, rules = spec.get("defaultBackend"), spec.get("rules") or ()
     if not rules and backend is None:
         detail = "either `defaultBackend` or `rules` must be specified"
         yield invalid(_SPEC, spec.get("rules"), detail)
     if backend is not None:
-        yield from _backend(backend, _SPEC / "defaultBackend")
+        yield from _validate_backend(backend, _SPEC / "defaultBackend")
     for index, rule in enumerate(rules):
         at, host = (_SPEC / "rules")[index], rule.get("host") or ""
         if host:
             if addresses.address_of(host) is not None:
                 yield invalid(at / "host", host, _IS_IP)
-            yield from _host(host, at / "host")
+            yield from _validate_host(host, at / "host")
         if not ("*" in host and lax_wildcards):
-            yield from _http(rule, at)
+            yield from _validate_http(rule, at)
     for index, tls in enumerate(spec.get("tls") or ()):
         at = (_SPEC / "tls")[index]
         for number, host in enumerate(tls.get("hosts") or ()):
-            yield from _host(host, (at / "hosts")[number])
-        yield from _secret_name(tls, at)
+            yield from _validate_host(host, (at / "hosts")[number])
+        yield from _validate_secret_name(tls, at)
     class_ = spec.get("ingressClassName")
     if class_ is not None:
-        yield from checked(names.dns1123_subdomain, class_, _SPEC / "ingressClassName")
+        yield from validate_format(names.dns1123_subdomain, class_, _SPEC / "ingressClassName")
 
 
-def _host(host: str, path: Path) -> Iterator[FieldError]:
+def _validate_host(host: str, path: Path) -> Iterator[FieldError]:
     check = names.wildcard_subdomain if "*" in host else names.dns1123_subdomain
-    return checked(check, host, path)
+    return validate_format(check, host, path)
 
 
-def _secret_name(tls: Tree, path: Path) -> list[FieldError]:
+def _validate_secret_name(tls: Tree, path: Path) -> list[FieldError]:
     name = tls.get("secretName") or ""
-    return list(checked(names.dns1123_subdomain, name, path / "secretName")) if name else []
+    return list(validate_format(names.dns1123_subdomain, name, path / "secretName")) if name else []
 
 
-def _http(rule: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_http(rule: Tree, path: Path) -> Iterator[FieldError]:
     if rule.get("http") is None:
         return
     paths, at = rule["http"].get("paths") or (), path / "http" / "paths"
     if not paths:
         yield required(at)
     for index, one in enumerate(paths):
-        yield from _http_path(one, at[index])
+        yield from _validate_http_path(one, at[index])
 
 
-def _http_path(one: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_http_path(one: Tree, path: Path) -> Iterator[FieldError]:
     kind, text, at = one.get("pathType"), one.get("path") or "", path / "path"
     if kind is None:
         yield required(path / "pathType", "pathType must be specified")
@@ -117,23 +121,23 @@ def _http_path(one: Tree, path: Path) -> Iterator[FieldError]:
         for end in _NOT_AT_END:
             if text.endswith(end):
                 yield invalid(at, text, f"cannot end with '{end}'")
-    yield from _backend(one.get("backend") or {}, path / "backend")
+    yield from _validate_backend(one.get("backend") or {}, path / "backend")
 
 
-def _backend(backend: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_backend(backend: Tree, path: Path) -> Iterator[FieldError]:
     service, resource = backend.get("service"), backend.get("resource")
     if service is not None and resource is not None:
         yield invalid(path, "", "cannot set both resource and service backends")
     elif resource is not None:
-        yield from _reference(resource, path / "resource")
+        yield from _validate_reference(resource, path / "resource")
     elif service is not None:
         at, port = path / "service", service.get("port") or {}
-        yield from checked_name(names.dns1123_label, service.get("name"), at / "name")
+        yield from validate_required_format(names.dns1123_label, service.get("name"), at / "name")
         name, number = port.get("name"), port.get("number")
         if name and number:
             yield invalid(path, "", "cannot set both port name & port number")
         elif name:
-            yield from checked(names.port_name, name, at / "port" / "name")
+            yield from validate_format(names.port_name, name, at / "port" / "name")
         elif number:
             for message in names.port_number(number):
                 yield invalid(at / "port" / "number", number, message)
@@ -143,41 +147,41 @@ def _backend(backend: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path, "", "resource or service backend is required")
 
 
-def _reference(reference: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_reference(reference: Tree, path: Path) -> Iterator[FieldError]:
     group = reference.get("apiGroup")
     if group is not None:
-        yield from checked(names.dns1123_subdomain, group, path / "apiGroup")
+        yield from validate_format(names.dns1123_subdomain, group, path / "apiGroup")
     for name in ("kind", "name"):
         if reference.get(name):
-            yield from checked(names.path_segment, reference[name], path / name)
+            yield from validate_format(names.path_segment, reference[name], path / name)
         else:
             yield required(path / name)
 
 
-def changed_ingress_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_ingress_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """The addresses that the controller reports."""
     found, before = (value_at(one, "status", "loadBalancer", "ingress") or () for one in (new, old))
     known = [one["ip"] for one in before if one.get("ip")]
     for index, one in enumerate(found):
         at = (Path("status") / "loadBalancer" / "ingress")[index]
         if one.get("ip"):
-            yield from checked(addresses.ip, one["ip"], at / "ip", known=known)
-        yield from balancer_host(one.get("hostname") or "", at / "hostname")
+            yield from validate_format(addresses.ip, one["ip"], at / "ip", known=known)
+        yield from validate_load_balancer_hostname(one.get("hostname") or "", at / "hostname")
 
 
-def ingress_class(obj: Tree) -> Iterator[FieldError]:
+def validate_ingress_class(obj: Tree) -> Iterator[FieldError]:
     """A class of ingresses, new or changed."""
     spec = obj.get("spec") or {}
     controller = spec.get("controller") or ""
     if len(controller) > _CONTROLLER_MAX:
         yield too_long(_SPEC / "controller", _CONTROLLER_MAX)
-    yield from domain_prefixed_path(controller, _SPEC / "controller")
+    yield from validate_domain_prefixed_path(controller, _SPEC / "controller")
     if spec.get("parameters") is not None:
-        yield from _parameters(spec["parameters"], _SPEC / "parameters")
+        yield from _validate_parameters(spec["parameters"], _SPEC / "parameters")
 
 
-def _parameters(parameters: Tree, path: Path) -> Iterator[FieldError]:
-    yield from _reference(parameters, path)
+def _validate_parameters(parameters: Tree, path: Path) -> Iterator[FieldError]:
+    yield from _validate_reference(parameters, path)
     scope, namespace = parameters.get("scope"), parameters.get("namespace")
     at = path / "namespace"
     if scope is None:
@@ -190,12 +194,12 @@ def _parameters(parameters: Tree, path: Path) -> Iterator[FieldError]:
     elif namespace is None:
         yield required(at, "`parameters.scope` is set to 'Namespace'")
     else:
-        yield from checked(names.dns1123_label, namespace, at)
+        yield from validate_format(names.dns1123_label, namespace, at)
 
 
-def changed_ingress_class(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_ingress_class_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed class: who serves it stays."""
     controller = value_at(new, "spec", "controller") or ""
     before = value_at(old, "spec", "controller") or ""
     yield from immutable(controller, before, _SPEC / "controller")
-    yield from ingress_class(new)
+    yield from validate_ingress_class(new)

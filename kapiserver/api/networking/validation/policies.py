@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 
 from kapiserver.api import addresses, names
-from kapiserver.api.core.validation.common import checked
+from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_among, required
 from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.types import Tree
@@ -17,14 +17,14 @@ DIRECTIONS = (("ingress", "from"), ("egress", "to"))
 """The rules of a policy, and what they call the other side."""
 
 
-def network_policy(obj: Tree) -> Iterator[FieldError]:
+def validate_network_policy(obj: Tree) -> Iterator[FieldError]:
     """A new network policy."""
-    return _policy(obj, {})
+    return _validate_policy(obj, {})
 
 
-def changed_network_policy(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_network_policy_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed network policy: networks and labels that it named before may be badly spelled."""
-    return _policy(new, old.get("spec") or {})
+    return _validate_policy(new, old.get("spec") or {})
 
 
 def _named(spec: Tree) -> Iterator[str]:
@@ -35,7 +35,7 @@ def _named(spec: Tree) -> Iterator[str]:
                 yield from (block.get("cidr") or "", *(block.get("except") or ()))
 
 
-def _policy(obj: Tree, old: Tree) -> Iterator[FieldError]:
+def _validate_policy(obj: Tree, old: Tree) -> Iterator[FieldError]:
     spec, known, before = obj.get("spec") or {}, frozenset(_named(old)), old.get("podSelector")
     at = _SPEC / "podSelector"
     yield from validate_label_selector(spec.get("podSelector"), at, before=before)
@@ -43,9 +43,9 @@ def _policy(obj: Tree, old: Tree) -> Iterator[FieldError]:
         for index, rule in enumerate(spec.get(direction) or ()):
             at = (_SPEC / direction)[index]
             for number, port in enumerate(rule.get("ports") or ()):
-                yield from _port(port, (at / "ports")[number])
+                yield from _validate_port(port, (at / "ports")[number])
             for number, peer in enumerate(rule.get(side) or ()):
-                yield from _peer(peer, (at / side)[number], known, before)
+                yield from _validate_peer(peer, (at / side)[number], known, before)
     types, path = spec.get("policyTypes") or [], _SPEC / "policyTypes"
     if len(types) > len(_TYPES):
         yield invalid(path, types, "may not specify more than two policyTypes")
@@ -55,7 +55,7 @@ def _policy(obj: Tree, old: Tree) -> Iterator[FieldError]:
             yield not_among(path[index], one, _TYPES)
 
 
-def _port(port: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_port(port: Tree, path: Path) -> Iterator[FieldError]:
     protocol, number, end = port.get("protocol"), port.get("port"), port.get("endPort")
     if protocol is not None and protocol not in _PROTOCOLS:
         yield not_among(path / "protocol", protocol, _PROTOCOLS)
@@ -67,7 +67,7 @@ def _port(port: Tree, path: Path) -> Iterator[FieldError]:
         if end is not None:
             detail = "may not be specified when `port` is non-numeric"
             yield invalid(path / "endPort", end, detail)
-        yield from checked(names.port_name, number, path / "port")
+        yield from validate_format(names.port_name, number, path / "port")
     else:
         for message in names.port_number(number):
             yield invalid(path / "port", number, message)
@@ -78,7 +78,7 @@ def _port(port: Tree, path: Path) -> Iterator[FieldError]:
                 yield invalid(path / "endPort", end, message)
 
 
-def _peer(
+def _validate_peer(
     peer: Tree, path: Path, known: Container[str], before: Tree | None
 ) -> Iterator[FieldError]:
     block = peer.get("ipBlock")
@@ -86,23 +86,23 @@ def _peer(
     for name in given:
         yield from validate_label_selector(peer[name], path / name, before=before)
     if block is not None:
-        yield from _block(block, path / "ipBlock", known)
+        yield from _validate_block(block, path / "ipBlock", known)
         if given:
             yield forbidden(path, "may not specify both ipBlock and another peer")
     elif not given:
         yield required(path, "must specify a peer")
 
 
-def _block(block: Tree, path: Path, known: Container[str]) -> Iterator[FieldError]:
+def _validate_block(block: Tree, path: Path, known: Container[str]) -> Iterator[FieldError]:
     text = block.get("cidr") or ""
     if not text:
         yield required(path / "cidr")
         return
-    yield from checked(addresses.cidr, text, path / "cidr", known=known)
+    yield from validate_format(addresses.cidr, text, path / "cidr", known=known)
     whole = addresses.network_of(text)
     for index, inner in enumerate(block.get("except") or () if whole is not None else ()):
         at = (path / "except")[index]
-        yield from checked(addresses.cidr, inner, at, known=known)
+        yield from validate_format(addresses.cidr, inner, at, known=known)
         part = addresses.network_of(inner)
         if part is not None and not addresses.is_strictly_in(part, whole):
             yield invalid(at, inner, "must be a strict subset of `cidr`")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api.addresses import address_of
-from kapiserver.api.core.validation.common import chosen, needed
-from kapiserver.api.core.validation.conditions import conditions
-from kapiserver.api.core.validation.scheduling import node_selector
-from kapiserver.api.core.validation.volume_plugins import driver_name
+from kapiserver.api.core.validation.common import validate_enum, validate_required
+from kapiserver.api.core.validation.conditions import validate_conditions
+from kapiserver.api.core.validation.scheduling import validate_node_selector
+from kapiserver.api.core.validation.volume_plugins import validate_driver_name
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, too_many
 from kapiserver.api.objects import is_terminating, value_at
 from kapiserver.api.resource.validation.claims import reference, references, request_names
@@ -17,12 +17,12 @@ from kapiserver.api.resource.validation.common import (
     SETTINGS_MAX,
     free_object,
     items,
-    label,
-    pool_name,
     settings,
-    tolerations,
+    validate_label,
+    validate_pool_name,
+    validate_tolerations,
 )
-from kapiserver.api.resource.validation.slices import binding_conditions
+from kapiserver.api.resource.validation.slices import validate_binding_conditions
 from kapiserver.api.types import Tree
 
 _STATUS = Path("status")
@@ -36,7 +36,7 @@ _OPAQUE: Tree = {"Driver": {}, "Pool": {}, "Device": {}, "ShareID": {}}
 for."""
 
 
-def changed_claim_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_claim_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What a claim got and who uses it: what it got stays until it is given back."""
     status, before = new.get("status") or {}, old.get("status") or {}
     at, consumers = _STATUS / "reservedFor", status.get("reservedFor") or []
@@ -61,7 +61,7 @@ def changed_claim_status(new: Tree, old: Tree) -> Iterator[FieldError]:
             yield forbidden(at, detail)
     if allocation is not None and kept is None:
         known = request_names(value_at(new, "spec", "devices") or {})
-        yield from _allocation(allocation, known, _STATUS / "allocation")
+        yield from _validate_allocation(allocation, known, _STATUS / "allocation")
 
 
 def device_id(one: Tree) -> tuple[str, ...]:
@@ -71,29 +71,29 @@ def device_id(one: Tree) -> tuple[str, ...]:
 
 def _consumer(consumer: Tree, path: Path) -> Iterator[FieldError]:
     for name in ("resource", "name", "uid"):
-        yield from needed(consumer, name, path)
+        yield from validate_required(consumer, name, path)
 
 
 def _reported(one: Tree, given: set[tuple[str, ...]], path: Path) -> Iterator[FieldError]:
-    yield from driver_name(one.get("driver") or "", path / "driver")
-    yield from pool_name(one.get("pool") or "", path / "pool")
-    yield from label(one, "device", path)
+    yield from validate_driver_name(one.get("driver") or "", path / "driver")
+    yield from validate_pool_name(one.get("pool") or "", path / "pool")
+    yield from validate_label(one, "device", path)
     if device_id(one) not in given:
         yield invalid(path, _OPAQUE, "must be an allocated device in the claim")
     known, at = one.get("conditions") or (), path / "conditions"
     if len(known) > _CONDITIONS_MAX:
         yield too_many(at, len(known), _CONDITIONS_MAX)
-    yield from conditions(known, at)
+    yield from validate_conditions(known, at)
     if "data" in one:
         yield from free_object(one["data"], SETTINGS_MAX, path / "data")
-    yield from _network(one.get("networkData") or {}, path / "networkData")
+    yield from _validate_network(one.get("networkData") or {}, path / "networkData")
 
 
-def _network(data: Tree, path: Path) -> Iterator[FieldError]:
-    yield from items(data.get("ips"), _ADDRESSES_MAX, _interface, path / "ips", key=str)
+def _validate_network(data: Tree, path: Path) -> Iterator[FieldError]:
+    yield from items(data.get("ips"), _ADDRESSES_MAX, _validate_interface, path / "ips", key=str)
 
 
-def _interface(text: str, path: Path) -> Iterator[FieldError]:
+def _validate_interface(text: str, path: Path) -> Iterator[FieldError]:
     address, slash, bits = text.rpartition("/")
     found = address_of(address)
     is_length = slash and bits.isascii() and bits.isdigit() and len(bits) <= 3
@@ -108,15 +108,15 @@ def _interface(text: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, text, f'must be in canonical form ("{found}/{length}")')
 
 
-def _allocation(allocation: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
+def _validate_allocation(allocation: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
     def result(one: Tree, where: Path) -> Iterator[FieldError]:
         yield from reference(one.get("request") or "", known, where / "request")
-        yield from label(one, "device", where)
-        yield from binding_conditions(one, where)
-        yield from tolerations(one.get("tolerations"), where / "tolerations")
+        yield from validate_label(one, "device", where)
+        yield from validate_binding_conditions(one, where)
+        yield from validate_tolerations(one.get("tolerations"), where / "tolerations")
 
     def config(one: Tree, where: Path) -> Iterator[FieldError]:
-        yield from chosen(one.get("source"), _SOURCES, where / "source")
+        yield from validate_enum(one.get("source"), _SOURCES, where / "source")
         yield from references(one, known, where)
         yield from settings(one, where)
 
@@ -124,4 +124,4 @@ def _allocation(allocation: Tree, known: set[str], path: Path) -> Iterator[Field
     yield from items(devices.get("results"), REQUESTS_MAX, result, at / "results")
     yield from items(devices.get("config"), 2 * REQUESTS_MAX, config, at / "config")
     if allocation.get("nodeSelector") is not None:
-        yield from node_selector(allocation["nodeSelector"], path / "nodeSelector")
+        yield from validate_node_selector(allocation["nodeSelector"], path / "nodeSelector")

@@ -28,7 +28,7 @@ _BOTH = (
 )
 
 
-def request_policy(policy: Tree, capacity: str, path: Path) -> Iterator[FieldError]:
+def validate_request_policy(policy: Tree, capacity: str, path: Path) -> Iterator[FieldError]:
     """What may be asked for of so much."""
     values, limits = policy.get("validValues") or (), policy.get("validRange")
     default = policy.get("default")
@@ -41,7 +41,7 @@ def request_policy(policy: Tree, capacity: str, path: Path) -> Iterator[FieldErr
     elif values:
         yield from _values(values, default, capacity, path / "validValues")
     elif limits is not None:
-        yield from _range(limits, default, capacity, path / "validRange")
+        yield from _validate_range(limits, default, capacity, path / "validRange")
 
 
 def _values(values: Sequence[str], default: str, capacity: str, path: Path) -> Iterator[FieldError]:
@@ -69,7 +69,7 @@ def _options(
             yield duplicate(path[index], f"{value:f}" if value.adjusted() < 30 else str(value))
 
 
-def _range(limits: Tree, default: str, capacity: str, path: Path) -> Iterator[FieldError]:
+def _validate_range(limits: Tree, default: str, capacity: str, path: Path) -> Iterator[FieldError]:
     least, most, step = (limits.get(name) for name in ("min", "max", "step"))
     if least is None:
         yield required(path / "min", "required when validRange is defined")

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked
+from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.metadata import immutable, validate_annotations
 from kapiserver.api.resource.validation.common import (
     REQUESTS_MAX,
-    class_name,
-    fully_qualified_name,
     items,
     kept_settings,
-    label,
     named,
     settings,
-    tolerations,
+    validate_class_name,
+    validate_fully_qualified_name,
+    validate_label,
+    validate_tolerations,
 )
 from kapiserver.api.resource.validation.expressions import Check, check_for, selectors, trusted
 from kapiserver.api.types import Tree
@@ -37,12 +37,12 @@ _NOT_A_REQUEST = (
 )
 
 
-def claim(obj: Tree) -> Iterator[FieldError]:
+def validate_claim(obj: Tree) -> Iterator[FieldError]:
     """A new claim."""
-    return _claim_spec(obj.get("spec") or {}, _SPEC)
+    return _validate_claim_spec(obj.get("spec") or {}, _SPEC)
 
 
-def claim_template(obj: Tree) -> Iterator[FieldError]:
+def validate_claim_template(obj: Tree) -> Iterator[FieldError]:
     """A new template of claims."""
     spec = obj.get("spec") or {}
     metadata, at = spec.get("metadata") or {}, _SPEC / "metadata"
@@ -51,7 +51,7 @@ def claim_template(obj: Tree) -> Iterator[FieldError]:
     for name, value in metadata.items():
         if value and name not in ("annotations", "labels"):
             yield forbidden(at / name, "cannot be set")
-    yield from _claim_spec(spec.get("spec") or {}, _SPEC / "spec")
+    yield from _validate_claim_spec(spec.get("spec") or {}, _SPEC / "spec")
 
 
 def kept_spec(new: Tree, old: Tree) -> Iterator[FieldError]:
@@ -59,16 +59,16 @@ def kept_spec(new: Tree, old: Tree) -> Iterator[FieldError]:
     yield from immutable(new.get("spec"), old.get("spec"), _SPEC)
 
 
-def _claim_spec(spec: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_claim_spec(spec: Tree, path: Path) -> Iterator[FieldError]:
     devices, at = spec.get("devices") or {}, path / "devices"
     known = request_names(devices)
     check = check_for(_all_selectors(devices))
 
     def request(one: Tree, where: Path) -> Iterator[FieldError]:
-        return _request(one, check, where)
+        return _validate_request(one, check, where)
 
     def constraint(one: Tree, where: Path) -> Iterator[FieldError]:
-        return _constraint(one, known, where)
+        return _validate_constraint(one, known, where)
 
     def config(one: Tree, where: Path) -> Iterator[FieldError]:
         yield from references(one, known, where)
@@ -110,13 +110,13 @@ def reference(name: str, known: set[str], path: Path) -> Iterator[FieldError]:
     """The name of a request, or of an alternative of one."""
     parts = name.split("/")
     for part in parts if len(parts) <= 2 else ():
-        yield from checked(names.dns1123_label, part, path)
+        yield from validate_format(names.dns1123_label, part, path)
     if name not in known:
         yield invalid(path, name, _NOT_A_REQUEST)
 
 
-def _request(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
-    yield from label(request, "name", path)
+def _validate_request(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
+    yield from validate_label(request, "name", path)
     exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or ()
     if exactly is None and not alternatives:
         yield required(path, _ONE_OF)
@@ -127,7 +127,7 @@ def _request(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
     else:
 
         def alternative(one: Tree, where: Path) -> Iterator[FieldError]:
-            yield from label(one, "name", where)
+            yield from validate_label(one, "name", where)
             yield from _exact(one, check, where)
 
         at = path / "firstAvailable"
@@ -135,7 +135,7 @@ def _request(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
 
 
 def _exact(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
-    yield from class_name(request, path)
+    yield from validate_class_name(request, path)
     yield from selectors(request.get("selectors"), check, path / "selectors")
     mode, count = request.get("allocationMode") or "", request.get("count") or 0
     if mode == "All" and count:
@@ -145,15 +145,15 @@ def _exact(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "count", count, "must be greater than zero")
     elif mode not in _MODES:
         yield not_supported(path / "allocationMode", mode, _MODES)
-    yield from tolerations(request.get("tolerations"), path / "tolerations")
+    yield from validate_tolerations(request.get("tolerations"), path / "tolerations")
 
 
-def _constraint(constraint: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
+def _validate_constraint(constraint: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
     yield from references(constraint, known, path)
     fields = ("matchAttribute", "distinctAttribute")
     given = [name for name in fields if constraint.get(name) is not None]
     for name in given:
-        yield from fully_qualified_name(constraint[name], path / name)
+        yield from validate_fully_qualified_name(constraint[name], path / name)
     if not given:
         yield required(path, _NO_ATTRIBUTE)
 
@@ -161,12 +161,12 @@ def _constraint(constraint: Tree, known: set[str], path: Path) -> Iterator[Field
 # Classes.
 
 
-def device_class(obj: Tree) -> Iterator[FieldError]:
+def validate_device_class(obj: Tree) -> Iterator[FieldError]:
     """A new class."""
-    return changed_device_class(obj, {})
+    return validate_device_class_update(obj, {})
 
 
-def changed_device_class(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_device_class_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A class that is to be changed: selectors and settings that stay are trusted."""
     spec, before = new.get("spec") or {}, old.get("spec")
     found, config = spec.get("selectors"), spec.get("config")

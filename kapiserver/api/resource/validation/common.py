@@ -8,8 +8,12 @@ from typing import Any
 import orjson
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked, checked_name, chosen
-from kapiserver.api.core.validation.volume_plugins import DRIVER_MAX, driver_name
+from kapiserver.api.core.validation.common import (
+    validate_enum,
+    validate_format,
+    validate_required_format,
+)
+from kapiserver.api.core.validation.volume_plugins import DRIVER_MAX, validate_driver_name
 from kapiserver.api.declarative_validation import check_unique
 from kapiserver.api.errors import (
     FieldError,
@@ -54,12 +58,12 @@ def named(item: Tree) -> str:
     return item.get("name") or ""
 
 
-def label(item: Tree, name: str, path: Path) -> Iterator[FieldError]:
+def validate_label(item: Tree, name: str, path: Path) -> Iterator[FieldError]:
     """A field that is a DNS label; nothing is none."""
-    return checked(names.dns1123_label, item.get(name) or "", path / name)
+    return validate_format(names.dns1123_label, item.get(name) or "", path / name)
 
 
-def pool_name(name: str, path: Path) -> Iterator[FieldError]:
+def validate_pool_name(name: str, path: Path) -> Iterator[FieldError]:
     """Subdomains with slashes between them."""
     if not name:
         yield required(path)
@@ -67,7 +71,7 @@ def pool_name(name: str, path: Path) -> Iterator[FieldError]:
     if len(name) > _POOL_MAX:
         yield too_long(path, _POOL_MAX)
     for part in name.split("/"):
-        yield from checked(names.dns1123_subdomain, part, path)
+        yield from validate_format(names.dns1123_subdomain, part, path)
 
 
 def declared_pool_name(name: str, path: Path) -> Iterator[FieldError]:
@@ -81,7 +85,7 @@ def declared_pool_name(name: str, path: Path) -> Iterator[FieldError]:
             yield invalid(path, part, f"segment {index}: {message}")
 
 
-def qualified_name(name: str, path: Path) -> Iterator[FieldError]:
+def validate_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
     """The name of an attribute or a capacity: an identifier, with a domain or not."""
     domain, slash, own = name.rpartition("/")
     if "/" in domain:
@@ -90,21 +94,21 @@ def qualified_name(name: str, path: Path) -> Iterator[FieldError]:
     if slash and not domain:
         yield invalid(path, "", "the domain must not be empty")
     elif slash:
-        yield from driver_name(domain, path)
+        yield from validate_driver_name(domain, path)
     if slash and not own:
         yield invalid(path, "", "the name must not be empty")
     else:
-        yield from _identifier(own, path)
+        yield from _validate_identifier(own, path)
 
 
-def fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
+def validate_fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
     """The name of an attribute with its domain, by the rules that types declare."""
     domain, slash, own = name.rpartition("/")
     if "/" in domain:
         yield invalid(path, name, "must not contain more than one slash")
         return
     if not slash:
-        yield from _identifier(own, path)
+        yield from _validate_identifier(own, path)
         detail = "a fully qualified name must be a domain and a name separated by a slash"
         yield invalid(path, name, detail)
         return
@@ -117,13 +121,13 @@ def fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
     if not own:
         yield invalid(path, "", "name must not be empty")
     else:
-        yield from _identifier(own, path)
+        yield from _validate_identifier(own, path)
 
 
-def _identifier(name: str, path: Path) -> Iterator[FieldError]:
+def _validate_identifier(name: str, path: Path) -> Iterator[FieldError]:
     if len(name) > _IDENTIFIER_MAX:
         yield too_long(path, _IDENTIFIER_MAX)
-    yield from checked(names.c_identifier, name, path)
+    yield from validate_format(names.c_identifier, name, path)
 
 
 def settings(config: Tree, path: Path) -> Iterator[FieldError]:
@@ -154,16 +158,18 @@ def free_object(value: Value, most: int | None, path: Path) -> Iterator[FieldErr
         yield invalid(path, "<value omitted>", "must be a valid JSON object")
 
 
-def taint(found: Tree, path: Path, *, effect_before: str | None = None) -> Iterator[FieldError]:
+def validate_taint(
+    found: Tree, path: Path, *, effect_before: str | None = None
+) -> Iterator[FieldError]:
     """A mark that keeps claims off a device. An effect that was there before may be any."""
     yield from validate_label_key(found.get("key") or "", path / "key")
-    yield from checked(names.label_value, found.get("value") or "", path / "value")
+    yield from validate_format(names.label_value, found.get("value") or "", path / "value")
     effect = found.get("effect") or ""
     if effect != effect_before:
-        yield from chosen(effect, _EFFECTS, path / "effect")
+        yield from validate_enum(effect, _EFFECTS, path / "effect")
 
 
-def toleration(found: Tree, path: Path) -> Iterator[FieldError]:
+def validate_toleration(found: Tree, path: Path) -> Iterator[FieldError]:
     """A taint that does not matter."""
     key, operator, value = (found.get(name) or "" for name in ("key", "operator", "value"))
     if key:
@@ -172,19 +178,19 @@ def toleration(found: Tree, path: Path) -> Iterator[FieldError]:
         if value:
             yield invalid(path / "value", value, "must be empty for operator `Exists`")
     elif operator == "Equal":
-        yield from checked(names.label_value, value, path / "value")
+        yield from validate_format(names.label_value, value, path / "value")
     else:
-        yield from chosen(operator, _OPERATORS, path / "operator")
-    yield from chosen(found.get("effect"), _EFFECTS, path / "effect", optional=True)
+        yield from validate_enum(operator, _OPERATORS, path / "operator")
+    yield from validate_enum(found.get("effect"), _EFFECTS, path / "effect", optional=True)
 
 
-def tolerations(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_tolerations(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
     """Taints that do not matter."""
     for index, one in enumerate(found or ()):
-        yield from toleration(one, path[index])
+        yield from validate_toleration(one, path[index])
 
 
-def class_name(holder: Tree, path: Path) -> Iterator[FieldError]:
+def validate_class_name(holder: Tree, path: Path) -> Iterator[FieldError]:
     """The class of the devices that are asked for."""
     at = path / "deviceClassName"
-    yield from checked_name(names.dns1123_subdomain, holder.get("deviceClassName"), at)
+    yield from validate_required_format(names.dns1123_subdomain, holder.get("deviceClassName"), at)

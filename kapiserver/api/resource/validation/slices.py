@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.common import checked
-from kapiserver.api.core.validation.scheduling import node_selector
-from kapiserver.api.core.validation.volume_plugins import driver_name
+from kapiserver.api.core.validation.common import validate_format
+from kapiserver.api.core.validation.scheduling import validate_node_selector
+from kapiserver.api.core.validation.volume_plugins import validate_driver_name
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -22,14 +22,14 @@ from kapiserver.api.errors import (
 from kapiserver.api.label_selectors import validate_label_key
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import value_at
-from kapiserver.api.resource.validation.capacities import request_policy
+from kapiserver.api.resource.validation.capacities import validate_request_policy
 from kapiserver.api.resource.validation.common import (
     items,
-    label,
     named,
-    pool_name,
-    qualified_name,
-    taint,
+    validate_label,
+    validate_pool_name,
+    validate_qualified_name,
+    validate_taint,
 )
 from kapiserver.api.types import Tree
 
@@ -57,21 +57,21 @@ _NOT_VERSION = "must be a string compatible with semver.org spec 2.0.0"
 _EMPTY = "must not be empty if specified"
 
 
-def resource_slice(obj: Tree) -> Iterator[FieldError]:
+def validate_resource_slice(obj: Tree) -> Iterator[FieldError]:
     """A new slice."""
-    return changed_resource_slice(obj, {})
+    return validate_resource_slice_update(obj, {})
 
 
-def changed_resource_slice(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_resource_slice_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A slice that is to be changed: it stays with its driver, pool and node."""
     spec, before = new.get("spec") or {}, old.get("spec")
-    yield from driver_name(spec.get("driver") or "", _SPEC / "driver")
-    yield from _pool(spec.get("pool") or {}, _SPEC / "pool")
+    yield from validate_driver_name(spec.get("driver") or "", _SPEC / "driver")
+    yield from _validate_pool(spec.get("pool") or {}, _SPEC / "pool")
     for path in (("pool", "name"), ("driver",), ("nodeName",)) if before is not None else ():
         at = Path(".".join(("spec", *path)))
         its, kept = value_at(spec, *path), value_at(before or {}, *path)
         yield from immutable(its, kept, at)
-    yield from _nodes(
+    yield from _validate_nodes(
         spec, _WHERE, _SPEC, empty="must be either unset or set to a non-empty string"
     )
     given = _given(spec, _WHERE)
@@ -83,13 +83,13 @@ def changed_resource_slice(new: Tree, old: Tree) -> Iterator[FieldError]:
         yield invalid(_SPEC, f"{{{', '.join(given)}}}", detail)
     if spec.get("sharedCounters") is not None and spec.get("devices") is not None:
         yield invalid(_SPEC, "", "only one of `sharedCounters` or `devices` is allowed")
-    yield from _devices(spec, before or {})
+    yield from _validate_devices(spec, before or {})
     counters, at = spec.get("sharedCounters"), _SPEC / "sharedCounters"
-    yield from items(counters, _COUNTER_SETS_MAX, _counter_set, at, key=named)
+    yield from items(counters, _COUNTER_SETS_MAX, _validate_counter_set, at, key=named)
 
 
-def _pool(pool: Tree, path: Path) -> Iterator[FieldError]:
-    yield from pool_name(pool.get("name") or "", path / "name")
+def _validate_pool(pool: Tree, path: Path) -> Iterator[FieldError]:
+    yield from validate_pool_name(pool.get("name") or "", path / "name")
     count, generation = pool.get("resourceSliceCount") or 0, pool.get("generation") or 0
     if count <= 0:
         yield invalid(path / "resourceSliceCount", count, "must be greater than zero")
@@ -102,16 +102,16 @@ def _given(holder: Tree, fields: tuple[str, ...]) -> list[str]:
     return [f"`{name}`" for name in fields if holder.get(name) not in unset]
 
 
-def _nodes(
+def _validate_nodes(
     holder: Tree, fields: tuple[str, ...], path: Path, *, empty: str
 ) -> Iterator[FieldError]:
     name, selector = holder.get("nodeName"), holder.get("nodeSelector")
     if name == "":
         yield invalid(path / "nodeName", name, empty)
     elif name is not None:
-        yield from checked(names.dns1123_subdomain, name, path / "nodeName")
+        yield from validate_format(names.dns1123_subdomain, name, path / "nodeName")
     if selector is not None:
-        yield from node_selector(selector, path / "nodeSelector")
+        yield from validate_node_selector(selector, path / "nodeSelector")
         terms = selector.get("nodeSelectorTerms")
         if path == _SPEC and len(terms or ()) != 1:
             at = path / "nodeSelector" / "nodeSelectorTerms"
@@ -121,7 +121,7 @@ def _nodes(
             yield invalid(path / field, False, "must be either unset or set to true")
 
 
-def _devices(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _validate_devices(spec: Tree, before: Tree) -> Iterator[FieldError]:
     devices, at = spec.get("devices") or (), _SPEC / "devices"
     most = _DEVICES_WITH_MORE_MAX if any(map(_has_more, devices)) else _DEVICES_MAX
     if len(devices) > most:
@@ -132,9 +132,9 @@ def _devices(spec: Tree, before: Tree) -> Iterator[FieldError]:
     for one in before.get("devices") or ():
         known.setdefault(named(one), one)
     for index, one in enumerate(devices):
-        yield from _device(one, known.get(named(one)), at[index])
-        yield from _device_nodes(one, at[index], each=each)
-        yield from binding_conditions(one, at[index])
+        yield from _validate_device(one, known.get(named(one)), at[index])
+        yield from _validate_device_nodes(one, at[index], each=each)
+        yield from validate_binding_conditions(one, at[index])
     yield from _repeated([named(one) for one in devices], at)
 
 
@@ -154,8 +154,8 @@ def _repeated(found: list[str], path: Path) -> Iterator[FieldError]:
         seen.add(one)
 
 
-def _device(device: Tree, before: Tree | None, path: Path) -> Iterator[FieldError]:
-    yield from label(device, "name", path)
+def _validate_device(device: Tree, before: Tree | None, path: Path) -> Iterator[FieldError]:
+    yield from validate_label(device, "name", path)
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
     count = len(attributes) + len(capacity)
     if count > _FACTS_MAX:
@@ -169,15 +169,19 @@ def _device(device: Tree, before: Tree | None, path: Path) -> Iterator[FieldErro
         yield invalid(path, count, detail)
     at = path / "attributes"
     for name, value in attributes.items():
-        yield from qualified_name(name, at)
-        yield from _attribute(value, at[_shortened(name)])
+        yield from validate_qualified_name(name, at)
+        yield from _validate_attribute(value, at[_shortened(name)])
     if before is None or device.get("capacity") != before.get("capacity"):
-        yield from _capacities(device, path / "capacity")
+        yield from _validate_capacities(device, path / "capacity")
     if before is None or device.get("taints") != before.get("taints"):
-        yield from items(device.get("taints"), _TAINTS_MAX, taint, path / "taints")
+        yield from items(device.get("taints"), _TAINTS_MAX, validate_taint, path / "taints")
     consumed, at = device.get("consumesCounters"), path / "consumesCounters"
     yield from items(
-        consumed, _CONSUMED_SETS_MAX, _consumption, at, key=lambda one: one.get("counterSet") or ""
+        consumed,
+        _CONSUMED_SETS_MAX,
+        _validate_consumption,
+        at,
+        key=lambda one: one.get("counterSet") or "",
     )
 
 
@@ -189,19 +193,19 @@ def _shortened(key: str) -> str:
     return f"{key[: (left + 1) // 2]}...{key[len(key) - left // 2 :]}"
 
 
-def _capacities(device: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_capacities(device: Tree, path: Path) -> Iterator[FieldError]:
     for name, value in (device.get("capacity") or {}).items():
-        yield from qualified_name(name, path)
+        yield from validate_qualified_name(name, path)
         policy, at = value.get("requestPolicy"), path[_shortened(name)] / "requestPolicy"
         if policy is None:
             continue
         if device.get("allowMultipleAllocations"):
-            yield from request_policy(policy, value.get("value") or "0", at)
+            yield from validate_request_policy(policy, value.get("value") or "0", at)
         else:
             yield forbidden(at, "allowMultipleAllocations must be true")
 
 
-def _attribute(value: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_attribute(value: Tree, path: Path) -> Iterator[FieldError]:
     if value.get("string") is not None:
         yield from _text(value["string"], path / "string")
     if value.get("version") is not None:
@@ -229,7 +233,7 @@ def _version(version: str, path: Path) -> Iterator[FieldError]:
     yield from _text(version, path)
 
 
-def _device_nodes(device: Tree, path: Path, *, each: bool) -> Iterator[FieldError]:
+def _validate_device_nodes(device: Tree, path: Path, *, each: bool) -> Iterator[FieldError]:
     fields = _WHERE[:3]
     if not each:
         if any(device.get(name) is not None for name in fields):
@@ -239,7 +243,7 @@ def _device_nodes(device: Tree, path: Path, *, each: bool) -> Iterator[FieldErro
             )
             yield invalid(path, None, detail)
         return
-    yield from _nodes(device, fields, path, empty="must not be empty")
+    yield from _validate_nodes(device, fields, path, empty="must not be empty")
     given = _given(device, fields)
     detail = (
         "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when "
@@ -251,24 +255,24 @@ def _device_nodes(device: Tree, path: Path, *, each: bool) -> Iterator[FieldErro
         yield invalid(path, f"{{{', '.join(given)}}}", detail)
 
 
-def _counter_set(counters: Tree, path: Path) -> Iterator[FieldError]:
-    yield from _counters(counters, path)
+def _validate_counter_set(counters: Tree, path: Path) -> Iterator[FieldError]:
+    yield from _validate_counters(counters, path)
 
 
-def _consumption(consumption: Tree, path: Path) -> Iterator[FieldError]:
-    yield from _counters(consumption, path)
+def _validate_consumption(consumption: Tree, path: Path) -> Iterator[FieldError]:
+    yield from _validate_counters(consumption, path)
 
 
-def _counters(holder: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_counters(holder: Tree, path: Path) -> Iterator[FieldError]:
     counters, at = holder.get("counters") or {}, path / "counters"
     if len(counters) > _COUNTERS_MAX:
         yield too_many(at, len(counters), _COUNTERS_MAX)
 
 
-def binding_conditions(holder: Tree, path: Path) -> Iterator[FieldError]:
+def validate_binding_conditions(holder: Tree, path: Path) -> Iterator[FieldError]:
     """Conditions that tell when a device is ready for its claim, and when it never will be."""
     for kind in _KINDS:
-        yield from items(holder.get(kind), _CONDITIONS_MAX, _condition, path / kind)
+        yield from items(holder.get(kind), _CONDITIONS_MAX, _validate_condition, path / kind)
     ready, failed = (holder.get(kind) for kind in _KINDS)
     at = path / _KINDS[1]
     yield from _repeated(ready or [], path / _KINDS[0])
@@ -285,5 +289,5 @@ def binding_conditions(holder: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(at, failed, detail)
 
 
-def _condition(condition: str, path: Path) -> Iterator[FieldError]:
+def _validate_condition(condition: str, path: Path) -> Iterator[FieldError]:
     yield from validate_label_key(condition, path)

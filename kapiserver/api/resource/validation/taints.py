@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api.core.validation.conditions import conditions
-from kapiserver.api.core.validation.volume_plugins import driver_name
+from kapiserver.api.core.validation.conditions import validate_conditions
+from kapiserver.api.core.validation.volume_plugins import validate_driver_name
 from kapiserver.api.errors import FieldError, Path, too_many
 from kapiserver.api.metadata import immutable
 from kapiserver.api.objects import value_at
 from kapiserver.api.resource.validation.common import (
-    label,
-    pool_name,
-    taint,
+    validate_label,
+    validate_pool_name,
+    validate_taint,
 )
 from kapiserver.api.types import Tree
 
@@ -21,37 +21,37 @@ _STATUS = Path("status")
 _CONDITIONS_MAX = 8
 
 
-def taint_rule(obj: Tree) -> Iterator[FieldError]:
+def validate_taint_rule(obj: Tree) -> Iterator[FieldError]:
     """A new rule that puts a taint on devices."""
-    return changed_taint_rule(obj, {})
+    return validate_taint_rule_update(obj, {})
 
 
-def changed_taint_rule(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_taint_rule_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A rule that is to be changed: its effect is not looked at again."""
     spec = new.get("spec") or {}
     selector, at = spec.get("deviceSelector") or {}, _SPEC / "deviceSelector"
     if selector.get("driver") is not None:
-        yield from driver_name(selector["driver"], at / "driver")
+        yield from validate_driver_name(selector["driver"], at / "driver")
     if selector.get("pool") is not None:
-        yield from pool_name(selector["pool"], at / "pool")
+        yield from validate_pool_name(selector["pool"], at / "pool")
     if selector.get("device") is not None:
-        yield from label(selector, "device", at)
+        yield from validate_label(selector, "device", at)
     before = value_at(old, "spec", "taint", "effect")
-    yield from taint(spec.get("taint") or {}, _SPEC / "taint", effect_before=before)
+    yield from validate_taint(spec.get("taint") or {}, _SPEC / "taint", effect_before=before)
 
 
-def changed_rule_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_rule_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What is known of a rule."""
     found, at = value_at(new, "status", "conditions") or (), _STATUS / "conditions"
-    yield from conditions(found, at)
+    yield from validate_conditions(found, at)
     if len(found) > _CONDITIONS_MAX:
         yield too_many(at, len(found), _CONDITIONS_MAX)
 
 
-def changed_request_status(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_request_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """The answer: it is given once."""
     status, before = new.get("status"), old.get("status")
     if before is not None:
         yield from immutable(status, before, _STATUS)
     elif status is not None:
-        yield from conditions(status.get("conditions"), _STATUS / "conditions")
+        yield from validate_conditions(status.get("conditions"), _STATUS / "conditions")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.validation.conditions import conditions
+from kapiserver.api.core.validation.conditions import validate_conditions
 from kapiserver.api.declarative_validation import (
     check_immutable_fields,
     check_max_items,
@@ -42,7 +42,7 @@ _KEPT = (
 """What groups, and templates of groups, keep."""
 
 
-def pod_group(obj: Tree) -> Iterator[FieldError]:
+def validate_pod_group(obj: Tree) -> Iterator[FieldError]:
     """A new group, of pods or of groups."""
     spec = obj.get("spec") or {}
     parent, origin = spec.get("parentCompositePodGroupName"), spec.get("workloadRef")
@@ -115,7 +115,7 @@ def _least(gang: Tree, path: Path) -> Iterator[FieldError]:
     yield from check_positive(gang.get(name), path / name)
 
 
-def changed_pod_group(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_pod_group_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A group that is to be changed: how many of it are needed may, and nothing else."""
     yield from changed_group(new.get("spec") or {}, old.get("spec") or {}, _SPEC)
 
@@ -135,10 +135,10 @@ def changed_group(new: Tree, old: Tree, path: Path) -> Iterator[FieldError]:
     yield from check_immutable_fields(new, old, _KEPT, path)
 
 
-def changed_pod_group_status(new: Tree, _: Tree) -> Iterator[FieldError]:
+def validate_pod_group_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What is known of a group: claims only of those it names."""
     status, spec = new.get("status") or {}, new.get("spec") or {}
-    yield from conditions(status.get("conditions"), _STATUS / "conditions")
+    yield from validate_conditions(status.get("conditions"), _STATUS / "conditions")
     claims = {one.get("name") for one in spec.get("resourceClaims") or ()}
     found, at = status.get("resourceClaimStatuses") or (), _STATUS / "resourceClaimStatuses"
     for index, one in enumerate(found):

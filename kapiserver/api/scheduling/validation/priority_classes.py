@@ -16,7 +16,7 @@ PREEMPTION = ("Never", "PreemptLowerPriority")
 _SHOWN = ("PreemptLowerPriority", "Never")  # the order in which messages list them
 
 
-def priority_class(obj: Tree) -> Iterator[FieldError]:
+def validate_priority_class(obj: Tree) -> Iterator[FieldError]:
     """A new class."""
     name, value = name_of(obj), obj.get("value") or 0
     if name.startswith(_SYSTEM):
@@ -48,7 +48,7 @@ def _unlike_system(name: str, value: int, *, default: bool) -> str:
     return ""
 
 
-def changed_priority_class(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_priority_class_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A class that is to be changed: pods have its priority already."""
     if (new.get("value") or 0) != (old.get("value") or 0):
         yield forbidden(Path("value"), "may not be changed in an update.")

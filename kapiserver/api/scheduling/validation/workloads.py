@@ -25,10 +25,10 @@ _TEMPLATES_MAX = 8
 _KINDS = ("podGroupTemplates", "compositePodGroupTemplates")
 
 
-def workload(obj: Tree) -> Iterator[FieldError]:
+def validate_workload(obj: Tree) -> Iterator[FieldError]:
     """A new workload."""
     spec = obj.get("spec") or {}
-    yield from _hierarchy(spec)
+    yield from _validate_hierarchy(spec)
     yield from check_union(spec, _KINDS, _SPEC)
     reference, at = spec.get("controllerRef"), _SPEC / "controllerRef"
     if reference is not None:
@@ -38,20 +38,20 @@ def workload(obj: Tree) -> Iterator[FieldError]:
         for name in ("kind", "name"):
             yield from check_required_text(reference.get(name), names.path_segment, at / name)
     for kind in _KINDS:
-        yield from _templates(spec.get(kind) or (), _SPEC / kind)
+        yield from _validate_templates(spec.get(kind) or (), _SPEC / kind)
 
 
-def changed_workload(new: Tree, old: Tree) -> Iterator[FieldError]:
+def validate_workload_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A workload that is to be changed: of its templates, how many are needed may change."""
     spec, before = new.get("spec") or {}, old.get("spec") or {}
-    yield from _hierarchy(spec)
+    yield from _validate_hierarchy(spec)
     if not same_union_members(spec, before, _KINDS):
         yield from check_union(spec, _KINDS, _SPEC)
     yield from check_immutable_fields(spec, before, ("controllerRef",), _SPEC)
-    yield from _changed_templates(spec, before, _SPEC)
+    yield from _validate_templates_update(spec, before, _SPEC)
 
 
-def _templates(templates: Sequence[Tree], path: Path) -> Iterator[FieldError]:
+def _validate_templates(templates: Sequence[Tree], path: Path) -> Iterator[FieldError]:
     if len(templates) > _TEMPLATES_MAX:
         yield from check_max_items(templates, _TEMPLATES_MAX, path)
         return
@@ -60,14 +60,14 @@ def _templates(templates: Sequence[Tree], path: Path) -> Iterator[FieldError]:
         yield from check_required_text(_name(one), names.dns1123_label, path[index] / "name")
         yield from group(one, path[index])
         for kind in _KINDS:
-            yield from _templates(one.get(kind) or (), path[index] / kind)
+            yield from _validate_templates(one.get(kind) or (), path[index] / kind)
 
 
 def _name(template: Tree) -> str:
     return template.get("name") or ""
 
 
-def _changed_templates(new: Tree, old: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_templates_update(new: Tree, old: Tree, path: Path) -> Iterator[FieldError]:
     for kind in _KINDS:
         its, before, at = new.get(kind) or (), old.get(kind) or (), path / kind
         yield from check_names_unchanged(its, before, at)
@@ -75,16 +75,16 @@ def _changed_templates(new: Tree, old: Tree, path: Path) -> Iterator[FieldError]
         for index, one in enumerate(its):
             kept = known.get(_name(one))
             if kept is None:
-                yield from _templates([one], at)
+                yield from _validate_templates([one], at)
             else:
                 yield from changed_group(one, kept, at[index])
-                yield from _changed_templates(one, kept, at[index])
+                yield from _validate_templates_update(one, kept, at[index])
 
 
 # What is said of the templates together.
 
 
-def _hierarchy(spec: Tree) -> Iterator[FieldError]:
+def _validate_hierarchy(spec: Tree) -> Iterator[FieldError]:
     groups, composite = (spec.get(kind) or () for kind in _KINDS)
     at = _SPEC / _KINDS[1]
     yield from _names_across(composite, at, {_name(one) for one in groups})

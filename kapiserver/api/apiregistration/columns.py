@@ -16,11 +16,11 @@ def _service(found: Tree, _: datetime) -> str:
     return f"{service.get('namespace') or ''}/{service.get('name') or ''}"
 
 
-def _available(found: Tree, _: datetime) -> str:
-    for one in value_at(found, "status", "conditions") or ():
-        if one.get("type") == "Available":
-            status = one.get("status") or ""
-            return status if status == "True" else f"{status} ({one.get('reason') or ''})"
+def _available(available: Tree, _: datetime) -> str:
+    for condition in value_at(available, "status", "conditions") or ():
+        if condition.get("type") == "Available":
+            status = condition.get("status") or ""
+            return status if status == "True" else f"{status} ({condition.get('reason') or ''})"
     return "Unknown"
 
 

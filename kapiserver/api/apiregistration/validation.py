@@ -41,13 +41,15 @@ def validate_api_service(obj: Tree) -> Iterator[FieldError]:
 
 def _validate_server(spec: Tree) -> Iterator[FieldError]:
     service, bundle = spec.get("service"), spec.get("caBundle") or ""
-    insecure, at = bool(spec.get("insecureSkipTLSVerify")), _SPEC / "insecureSkipTLSVerify"
+    insecure, verify_path = bool(spec.get("insecureSkipTLSVerify")), _SPEC / "insecureSkipTLSVerify"
     if service is None:
         if bundle:
             size = f"{len(bundle.rstrip('=')) * 3 // 4} bytes"
             yield invalid(_SPEC / "caBundle", size, "local APIServices may not have a caBundle")
         if insecure:
-            yield invalid(at, insecure, "local APIServices may not have insecureSkipTLSVerify")
+            yield invalid(
+                verify_path, insecure, "local APIServices may not have insecureSkipTLSVerify"
+            )
         return
     for field in ("namespace", "name"):
         yield from validate_required(service, field, _SPEC / "service")
@@ -56,12 +58,12 @@ def _validate_server(spec: Tree) -> Iterator[FieldError]:
         detail = f"port is not valid: {', '.join(messages)}"
         yield invalid(_SPEC / "service" / "port", port, detail)
     if insecure and bundle:
-        yield invalid(at, insecure, "may not be true if caBundle is present")
+        yield invalid(verify_path, insecure, "may not be true if caBundle is present")
 
 
 def validate_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What is known of a server."""
-    for index, one in enumerate(value_at(new, "status", "conditions") or ()):
-        if one.get("status") not in _STATUSES:
-            at = (Path("status") / "conditions")[index] / "status"
-            yield not_among(at, one.get("status") or "", _STATUSES)
+    for index, condition in enumerate(value_at(new, "status", "conditions") or ()):
+        if condition.get("status") not in _STATUSES:
+            status_path = (Path("status") / "conditions")[index] / "status"
+            yield not_among(status_path, condition.get("status") or "", _STATUSES)

@@ -9,10 +9,10 @@ from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
 
-def _versions(found: Tree, _: datetime) -> str:
+def _versions(versions: Tree, _: datetime) -> str:
     shown = [
-        f"{one.get('apiServerID') or ''}={one.get('encodingVersion') or ''}"
-        for one in value_at(found, "status", "storageVersions") or ()
+        f"{version.get('apiServerID') or ''}={version.get('encodingVersion') or ''}"
+        for version in value_at(versions, "status", "storageVersions") or ()
     ]
     return first_few(shown) or UNSET
 

@@ -32,12 +32,12 @@ def validate_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     status = new.get("status") or {}
     servers, seen = status.get("storageVersions") or [], set()
     for index, server in enumerate(servers):
-        at, name = _VERSIONS[index], server.get("apiServerID") or ""
+        field_path, name = _VERSIONS[index], server.get("apiServerID") or ""
         if name in seen:
-            yield duplicate(at / "apiServerID", name)
+            yield duplicate(field_path / "apiServerID", name)
         seen.add(name)
-        yield from validate_format(names.dns1123_subdomain, name, at / "apiServerID")
-        yield from _encodes(server, at)
+        yield from validate_format(names.dns1123_subdomain, name, field_path / "apiServerID")
+        yield from _encodes(server, field_path)
     encodings = {server.get("encodingVersion") for server in servers}
     common = status.get("commonEncodingVersion")
     if len(encodings) == 1:
@@ -52,11 +52,11 @@ def validate_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
             "no server reporting the supported versions yet"
         )
         yield invalid(_COMMON, common, detail)
-    for index, one in enumerate(status.get("conditions") or ()):
-        at = (Path("status") / "conditions")[index]
+    for index, condition in enumerate(status.get("conditions") or ()):
+        field_path = (Path("status") / "conditions")[index]
         for field in ("type", "status", "reason"):
-            if not one.get(field):
-                yield required(at / field)
+            if not condition.get(field):
+                yield required(field_path / field)
 
 
 def _encodes(server: Tree, path: Path) -> Iterator[FieldError]:

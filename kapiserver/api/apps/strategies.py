@@ -135,10 +135,12 @@ class StatefulSetStrategy(TemplateStrategy):
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         found = super().warnings(new, old)
         for index, claim in enumerate(value_at(new, "spec", "volumeClaimTemplates") or ()):
-            at = (Path("spec") / "volumeClaimTemplates")[index]
+            claim_path = (Path("spec") / "volumeClaimTemplates")[index]
             # The words of kube-apiserver's two strategies are not the same.
             found.extend(
-                claim_warnings(claim.get("spec") or {}, at if old is None else at / "Spec")
+                claim_warnings(
+                    claim.get("spec") or {}, claim_path if old is None else claim_path / "Spec"
+                )
             )
         if (value_at(new, "spec", "revisionHistoryLimit") or 0) < 0:
             found.append(

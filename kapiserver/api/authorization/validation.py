@@ -86,19 +86,21 @@ def _validate_selector(selector: Tree, path: Path, check_key: _CheckKey) -> Iter
     if not raw and not requirements:
         detail = f"when {path} is specified, requirements or rawSelector is required"
         yield required(path / "requirements", detail)
-    for index, one in enumerate(requirements or ()):
-        yield from _validate_requirement(one, (path / "requirements")[index], check_key)
+    for index, requirement in enumerate(requirements or ()):
+        yield from _validate_requirement(requirement, (path / "requirements")[index], check_key)
 
 
-def _validate_requirement(one: Tree, path: Path, check_key: _CheckKey) -> Iterator[FieldError]:
+def _validate_requirement(
+    requirement: Tree, path: Path, check_key: _CheckKey
+) -> Iterator[FieldError]:
     # Operators that nobody here knows may come from newer clients: authorizers leave them out.
-    operator = one.get("operator") or ""
-    if operator in _WITH_VALUES and not one.get("values"):
+    operator = requirement.get("operator") or ""
+    if operator in _WITH_VALUES and not requirement.get("values"):
         yield required(path / "values", "must be specified when `operator` is 'In' or 'NotIn'")
-    if operator in _WITHOUT_VALUES and one.get("values"):
+    if operator in _WITHOUT_VALUES and requirement.get("values"):
         detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
         yield forbidden(path / "values", detail)
-    yield from check_key(one.get("key") or "", path / "key")
+    yield from check_key(requirement.get("key") or "", path / "key")
 
 
 def _validate_field_key(key: str, path: Path) -> list[FieldError]:

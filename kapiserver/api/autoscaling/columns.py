@@ -29,8 +29,8 @@ def _reference(autoscaler: Tree, _: datetime) -> str:
 
 
 def _min_pods(autoscaler: Tree, _: datetime) -> Cell:
-    found = value_at(autoscaler, "spec", "minReplicas")
-    return UNSET if found is None else str(found)
+    min_replicas = value_at(autoscaler, "spec", "minReplicas")
+    return UNSET if min_replicas is None else str(min_replicas)
 
 
 def _targets(autoscaler: Tree, _: datetime) -> str:

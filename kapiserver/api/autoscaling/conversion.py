@@ -208,8 +208,8 @@ def _is_cpu(metric: Tree) -> bool:
 
 
 def _utilization(metric: Tree, field: str) -> int | None:
-    found: int | None = metric["resource"][field].get("averageUtilization")
-    return found
+    average_utilization: int | None = metric["resource"][field].get("averageUtilization")
+    return average_utilization
 
 
 def _is_cpu_target(metric: Tree) -> bool:
@@ -250,16 +250,16 @@ def _without_ours(metadata: Tree) -> Tree:
     return _with_annotations(metadata, left)
 
 
-def _with_annotations(metadata: Tree, found: dict[str, str]) -> Tree:
-    if found and "annotations" in metadata:
-        return {**metadata, "annotations": dict(sorted(found.items()))}
-    if not found:
+def _with_annotations(metadata: Tree, with_annotations: dict[str, str]) -> Tree:
+    if with_annotations and "annotations" in metadata:
+        return {**metadata, "annotations": dict(sorted(with_annotations.items()))}
+    if not with_annotations:
         return {name: value for name, value in metadata.items() if name != "annotations"}
     # In the order of ObjectMeta, where three fields stand after it.
     after = ("ownerReferences", "finalizers", "managedFields")
     head = {name: value for name, value in metadata.items() if name not in after}
     tail = {name: value for name, value in metadata.items() if name in after}
-    return {**head, "annotations": dict(sorted(found.items())), **tail}
+    return {**head, "annotations": dict(sorted(with_annotations.items())), **tail}
 
 
 def _drop_annotations(source: Tree, target: Tree) -> None:
@@ -284,7 +284,7 @@ def _from_v1(source: Tree, target: Tree) -> None:
         v1.MetricStatus, given.get(v1_annotations.CURRENT_METRICS, "")
     )
     if readings:
-        status["currentMetrics"] = [_reading_to_hub(one) for one in readings]
+        status["currentMetrics"] = [_reading_to_hub(reading) for reading in readings]
     conditions = v1_annotations.load_list(
         v2.HorizontalPodAutoscalerCondition, given.get(v1_annotations.CONDITIONS, "")
     )
@@ -296,21 +296,23 @@ def _from_v1(source: Tree, target: Tree) -> None:
 def _to_v1(source: Tree, target: Tree) -> None:
     spec, status = source["spec"], source["status"]
     metadata = _without_ours(source["metadata"])
-    found = dict(metadata.get("annotations") or {})
+    result = dict(metadata.get("annotations") or {})
     others = [m for m in spec.get("metrics") or () if not _is_cpu_target(m)]
     if others:
-        found[v1_annotations.METRICS] = v1_annotations.dump([_spec_from_hub(one) for one in others])
+        result[v1_annotations.METRICS] = v1_annotations.dump(
+            [_spec_from_hub(one) for one in others]
+        )
     # Readings are kept even of the CPU: v1 has no field for the raw value.
     if status.get("currentMetrics"):
-        readings = [_reading_from_hub(one) for one in status["currentMetrics"]]
-        found[v1_annotations.CURRENT_METRICS] = v1_annotations.dump(readings)
+        readings = [_reading_from_hub(metric) for metric in status["currentMetrics"]]
+        result[v1_annotations.CURRENT_METRICS] = v1_annotations.dump(readings)
     if "behavior" in spec:
-        found[v1_annotations.BEHAVIOR] = v1_annotations.dump_internal(
+        result[v1_annotations.BEHAVIOR] = v1_annotations.dump_internal(
             v2.HorizontalPodAutoscalerBehavior, spec["behavior"]
         )
     if status.get("conditions"):
-        found[v1_annotations.CONDITIONS] = v1_annotations.dump(status["conditions"])
-    target["metadata"] = _with_annotations(metadata, found)
+        result[v1_annotations.CONDITIONS] = v1_annotations.dump(status["conditions"])
+    target["metadata"] = _with_annotations(metadata, result)
 
 
 CONVERSIONS: Functions = {

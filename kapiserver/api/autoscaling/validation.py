@@ -34,22 +34,22 @@ def validate_horizontal_pod_autoscaler(obj: Tree, old: Tree | None = None) -> It
     """An autoscaler, new or changed; the version of its target that was wrong in `old` may stay
     so."""
     spec = obj.get("spec") or {}
-    least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    least, maximum = spec.get("minReplicas"), spec.get("maxReplicas") or 0
     yield from validate_nonnegative_field(spec, "minReplicas", _SPEC)
-    if not most:
+    if not maximum:
         yield required(_SPEC / "maxReplicas", "must be set and greater than 0")
-    elif most < 0:
-        yield invalid(_SPEC / "maxReplicas", most, "must be greater than or equal to 1")
-    if least is not None and most < least:
+    elif maximum < 0:
+        yield invalid(_SPEC / "maxReplicas", maximum, "must be greater than or equal to 1")
+    if least is not None and maximum < least:
         detail = "must be greater than or equal to `minReplicas`"
-        yield invalid(_SPEC / "maxReplicas", most, detail)
+        yield invalid(_SPEC / "maxReplicas", maximum, detail)
     yield from _validate_target_reference(
         spec, (old or {}).get("spec") or {}, _SPEC / "scaleTargetRef"
     )
     metrics = spec.get("metrics") or ()
     for index, metric in enumerate(metrics):
         yield from _validate_metric(metric, (_SPEC / "metrics")[index])
-    if least == 0 and not any(one.get("type") in ("External", "Object") for one in metrics):
+    if least == 0 and not any(metric.get("type") in ("External", "Object") for metric in metrics):
         detail = (
             "must specify at least one Object or External metric to support scaling to zero "
             "replicas"
@@ -61,8 +61,8 @@ def validate_horizontal_pod_autoscaler(obj: Tree, old: Tree | None = None) -> It
             yield from _rules(behavior[name], _SPEC / "behavior" / name)
 
 
-def _validate_target_reference(spec: Tree, before: Tree, path: Path) -> Iterator[FieldError]:
-    target, old = spec.get("scaleTargetRef") or {}, before.get("scaleTargetRef")
+def _validate_target_reference(spec: Tree, old_spec: Tree, path: Path) -> Iterator[FieldError]:
+    target, old = spec.get("scaleTargetRef") or {}, old_spec.get("scaleTargetRef")
     yield from _validate_reference(target, path)
     message = _version_message(target)
     if message and (old is None or not _version_message(old)):
@@ -94,27 +94,30 @@ def _validate_metric(metric: Tree, path: Path) -> Iterator[FieldError]:
         yield required(path / "type", "must specify a metric source type")
     if wanted is None:
         yield not_supported(path / "type", type_, tuple(_SOURCES))
-    given = [name for name in _SOURCES.values() if metric.get(name) is not None]
-    for name in given[:1]:
+    members = [name for name in _SOURCES.values() if metric.get(name) is not None]
+    for name in members[:1]:
         yield from _validate_source(name, metric[name], path / name)
     if wanted is None:  # told twice, as kube-apiserver does
         yield not_supported(path / "type", type_, tuple(_SOURCES))
     elif metric.get(wanted) is None:
         yield required(path / wanted, "must populate information for the given metric source")
-    if len(given) > 1:
-        for name in sorted(set(given) - {wanted}):
+    if len(members) > 1:
+        for name in sorted(set(members) - {wanted}):
             yield forbidden(path / name, "must populate the given metric source only")
 
 
 def _validate_source(kind: str, source: Tree, path: Path) -> Iterator[FieldError]:
-    target, at = source.get("target") or {}, path / "target"
+    target, target_path = source.get("target") or {}, path / "target"
     if kind == "object":
-        described, where = source.get("describedObject") or {}, path / "describedObject"
-        yield from _validate_reference(described, where)
+        described, described_object_path = (
+            source.get("describedObject") or {},
+            path / "describedObject",
+        )
+        yield from _validate_reference(described, described_object_path)
         version = described.get("apiVersion") or ""
         if version.count("/") > 1:
             message = f"unexpected GroupVersion string: {version}"
-            yield invalid(where / "apiVersion", version, message)
+            yield invalid(described_object_path / "apiVersion", version, message)
     if kind in ("resource", "containerResource"):
         name = source.get("name")
         if not name:
@@ -128,8 +131,8 @@ def _validate_source(kind: str, source: Tree, path: Path) -> Iterator[FieldError
         if not name:
             yield required(path / "metric" / "name", "must specify a metric name")
         yield from validate_format(names.path_segment, name, path / "metric" / "name")
-    yield from _validate_target(target, at)
-    yield from _target_of(kind, target, at)
+    yield from _validate_target(target, target_path)
+    yield from _target_of(kind, target, target_path)
 
 
 def _validate_container(name: str, path: Path) -> Iterator[FieldError]:
@@ -214,9 +217,9 @@ def _validate_policy(policy: Tree, path: Path) -> Iterator[FieldError]:
 def validate_autoscaler_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What the controller reports."""
     status = new.get("status") or {}
-    for index, one in enumerate(status.get("conditions") or ()):
+    for index, condition in enumerate(status.get("conditions") or ()):
         yield from validate_nonnegative_field(
-            one, "observedGeneration", (Path("status") / "conditions")[index]
+            condition, "observedGeneration", (Path("status") / "conditions")[index]
         )
     for name in ("currentReplicas", "desiredReplicas"):
         yield from validate_nonnegative_field(status, name, Path("status"))

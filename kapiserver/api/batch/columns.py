@@ -32,9 +32,9 @@ _STATES = (
 
 def _status(job: Tree, _: datetime) -> str:
     true = {
-        one.get("type")
-        for one in value_at(job, "status", "conditions") or ()
-        if one.get("status") == "True"
+        condition.get("type")
+        for condition in value_at(job, "status", "conditions") or ()
+        if condition.get("status") == "True"
     }
     if is_terminating(job):
         true.add("")
@@ -57,8 +57,8 @@ def _duration(job: Tree, now: datetime) -> str:
 
 
 def _suspend(cron_job: Tree, _: datetime) -> str:
-    found = value_at(cron_job, "spec", "suspend")
-    return UNSET if found is None else str(bool(found))
+    suspend = value_at(cron_job, "spec", "suspend")
+    return UNSET if suspend is None else str(bool(suspend))
 
 
 def _active(cron_job: Tree, _: datetime) -> int:
@@ -66,8 +66,8 @@ def _active(cron_job: Tree, _: datetime) -> int:
 
 
 def _last(cron_job: Tree, now: datetime) -> str:
-    found = value_at(cron_job, "status", "lastScheduleTime")
-    return since(found, now) if found else NONE
+    last_schedule_time = value_at(cron_job, "status", "lastScheduleTime")
+    return since(last_schedule_time, now) if last_schedule_time else NONE
 
 
 COLUMNS: dict[str, Columns] = {

@@ -27,7 +27,7 @@ def _duration(request: Tree, _: datetime) -> str:
 
 
 def _condition(request: Tree, _: datetime) -> str:
-    found = {one.get("type") for one in value_at(request, "status", "conditions") or ()}
+    found = {condition.get("type") for condition in value_at(request, "status", "conditions") or ()}
     state = "Denied" if "Denied" in found else "Approved" if "Approved" in found else "Pending"
     if "Failed" in found:
         state += ",Failed"
@@ -36,9 +36,9 @@ def _condition(request: Tree, _: datetime) -> str:
 
 def _state(request: Tree, _: datetime) -> str:
     state = "Pending"
-    for one in value_at(request, "status", "conditions") or ():
-        if one.get("type") in ("Denied", "Failed", "Issued"):
-            state = one["type"]
+    for condition in value_at(request, "status", "conditions") or ():
+        if condition.get("type") in ("Denied", "Failed", "Issued"):
+            state = condition["type"]
     return state
 
 

@@ -19,7 +19,7 @@ def _one_decision(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
 
 
 def _decided(conditions: Any) -> list[str]:
-    types = {one.get("type") for one in conditions or ()}
+    types = {condition.get("type") for condition in conditions or ()}
     return [type_ for type_ in DECISIONS if type_ in types]
 
 

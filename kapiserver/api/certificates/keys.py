@@ -46,12 +46,12 @@ def request(content: bytes) -> CertificateSigningRequest | None:
         return None
 
 
-def key_of(found: Certificate | CertificateSigningRequest) -> bytes:
+def key_of(key_of: Certificate | CertificateSigningRequest) -> bytes:
     """The key of a certificate or a request (DER); b"" where it is unknown."""
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
-        return encoded(found.public_key())
+        return encoded(key_of.public_key())
     except (ValueError, UnsupportedAlgorithm):
         return b""
 
@@ -102,11 +102,11 @@ def is_signed(key: PublicKey, signature: bytes, content: bytes) -> bool:
     return True
 
 
-def signs_itself(found: CertificateSigningRequest) -> bool:
+def signs_itself(signs_itself: CertificateSigningRequest) -> bool:
     """Whether a request is signed with the key it asks a certificate for."""
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
     try:
-        return found.is_signature_valid
+        return signs_itself.is_signature_valid
     except (InvalidSignature, ValueError, UnsupportedAlgorithm):
         return False

@@ -54,12 +54,12 @@ def certificate(block: Block) -> Certificate | None:
         return None
 
 
-def is_authority(found: Certificate) -> bool:
+def is_authority(is_authority: Certificate) -> bool:
     """Whether a certificate may sign others."""
     from cryptography import x509
 
     try:
-        return found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        return is_authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except (
         x509.DuplicateExtension,
         x509.ExtensionNotFound,
@@ -69,13 +69,13 @@ def is_authority(found: Certificate) -> bool:
         return False
 
 
-def alternative_names(found: Certificate) -> tuple[list[str], list[str]]:
+def alternative_names(alternative_names: Certificate) -> tuple[list[str], list[str]]:
     """The DNS names and the addresses of mail that a certificate is for."""
     from cryptography import x509
 
     try:
         kind = x509.SubjectAlternativeName
-        names = found.extensions.get_extension_for_class(kind).value
+        names = alternative_names.extensions.get_extension_for_class(kind).value
     except (
         x509.DuplicateExtension,
         x509.ExtensionNotFound,

@@ -55,11 +55,13 @@ class SigningStatusStrategy(StatusStrategy):
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
-        before = value_at(old, "status", "conditions") or ()
+        old_conditions = value_at(old, "status", "conditions") or ()
         conditions = value_at(new, "status", "conditions") or []
         for type_ in DECISIONS:
-            decided = [one for one in before if one.get("type") == type_]
-            places = [at for at, one in enumerate(conditions) if one.get("type") == type_]
+            decided = [one for one in old_conditions if one.get("type") == type_]
+            places = [
+                at for at, condition in enumerate(conditions) if condition.get("type") == type_
+            ]
             if len(decided) == len(places):
                 for at, one in zip(places, decided, strict=True):
                     conditions[at] = copy.deepcopy(one)

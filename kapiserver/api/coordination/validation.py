@@ -46,11 +46,11 @@ def validate_lease(obj: Tree) -> Iterator[FieldError]:
 
 
 def _validate_strategy(strategy: str) -> Iterator[FieldError]:
-    at = _SPEC / "strategy" / "strategy"  # upstream names it twice
+    strategy_path = _SPEC / "strategy" / "strategy"  # upstream names it twice
     if "/" in strategy:
-        yield from validate_format(names.qualified_name, strategy, at)
+        yield from validate_format(names.qualified_name, strategy, strategy_path)
     elif strategy not in _STRATEGIES:
-        yield not_supported(at, strategy, _STRATEGIES)
+        yield not_supported(strategy_path, strategy, _STRATEGIES)
 
 
 def validate_candidate(obj: Tree) -> Iterator[FieldError]:

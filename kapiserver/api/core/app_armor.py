@@ -40,8 +40,8 @@ def take_over(pod: Tree) -> None:
 
 
 def _of_pod(pod: Tree) -> Tree | None:
-    found: Tree | None = value_at(pod, "spec", "securityContext", "appArmorProfile")
-    return found
+    app_armor_profile: Tree | None = value_at(pod, "spec", "securityContext", "appArmorProfile")
+    return app_armor_profile
 
 
 def _without_field(pod: Tree) -> Iterator[tuple[Tree, Tree | None]]:

@@ -40,7 +40,11 @@ def _count(*keys: str) -> CellOf:
 
 def _healthy(key: str) -> CellOf:
     def cell(obj: Tree, _: datetime) -> str:
-        found = [one for one in obj.get("conditions") or () if one.get("type") == "Healthy"]
+        found = [
+            condition
+            for condition in obj.get("conditions") or ()
+            if condition.get("type") == "Healthy"
+        ]
         return found[0].get(key) or "" if found else ""
 
     return cell
@@ -55,8 +59,8 @@ def _health(obj: Tree, now: datetime) -> str:
 
 
 def _cluster_ip(service: Tree, _: datetime) -> str:
-    found: Sequence[str] = value_at(service, "spec", "clusterIPs") or ()
-    return found[0] if found else NONE
+    cluster_i_ps: Sequence[str] = value_at(service, "spec", "clusterIPs") or ()
+    return cluster_i_ps[0] if cluster_i_ps else NONE
 
 
 def _external_ip(service: Tree, _: datetime) -> str:
@@ -68,7 +72,7 @@ def _external_ip(service: Tree, _: datetime) -> str:
         case "LoadBalancer":
             ingress = value_at(service, "status", "loadBalancer", "ingress") or ()
             balanced = sorted(
-                {one.get("ip") or one.get("hostname") or "" for one in ingress} - {""}
+                {ingress.get("ip") or ingress.get("hostname") or "" for ingress in ingress} - {""}
             )
             return ",".join(balanced + given) or "<pending>"
         case "ExternalName":
@@ -93,7 +97,10 @@ def _selector(service: Tree, _: datetime) -> str:
 
 def _node_status(node: Tree, _: datetime) -> str:
     conditions = value_at(node, "status", "conditions") or ()
-    ready = next((one.get("status") for one in conditions if one.get("type") == "Ready"), None)
+    ready = next(
+        (condition.get("status") for condition in conditions if condition.get("type") == "Ready"),
+        None,
+    )
     found = "Unknown" if ready is None else "Ready" if ready == "True" else "NotReady"
     unschedulable = value_at(node, "spec", "unschedulable")
     return f"{found},SchedulingDisabled" if unschedulable else found
@@ -111,9 +118,9 @@ def _roles(node: Tree, _: datetime) -> str:
 
 def _address(type_: str) -> CellOf:
     def cell(node: Tree, _: datetime) -> str:
-        for one in value_at(node, "status", "addresses") or ():
-            if one.get("type") == type_:
-                return one.get("address") or ""
+        for address in value_at(node, "status", "addresses") or ():
+            if address.get("type") == type_:
+                return address.get("address") or ""
         return NONE
 
     return cell

@@ -34,10 +34,10 @@ def _endpoints(obj: Tree, _: datetime) -> str:
 def _addresses(subset: Tree) -> Iterator[str]:
     ports, addresses = subset.get("ports") or (), subset.get("addresses") or ()
     if not ports:
-        yield from (one.get("ip") or "" for one in addresses)
+        yield from (address.get("ip") or "" for address in addresses)
     for port in ports:
-        for one in addresses:
-            ip = one.get("ip") or ""
+        for address in addresses:
+            ip = address.get("ip") or ""
             yield f"{f'[{ip}]' if ':' in ip else ip}:{port.get('port') or 0}"
 
 

@@ -8,7 +8,7 @@ from kapiserver.api.types import Tree
 
 
 def _pod_ips(pod: Tree) -> list[str]:
-    return [one.get("ip") or "" for one in value_at(pod, "status", "podIPs") or []]
+    return [pod_i_p.get("ip") or "" for pod_i_p in value_at(pod, "status", "podIPs") or []]
 
 
 def _pod_ip(pod: Tree) -> str:

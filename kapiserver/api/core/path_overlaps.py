@@ -80,10 +80,10 @@ def _projected(source: Tree) -> Iterator[_File]:
 
 def _overlaps(volume: Tree, shown: str, files: Iterable[_File]) -> Iterator[tuple[int, str]]:
     """What is told of files, each with the number of the file."""
-    given = [_File(path.rstrip("/"), source) for path, source in files]
+    members = [_File(path.rstrip("/"), source) for path, source in files]
     head = f'volume "{volume.get("name") or ""}" ({shown})'
-    for later, earlier in sorted(islice(_pairs([file.path for file in given]), _PAIRS_MAX)):
-        yield later, f"{head}: overlapping paths: {given[later]} with {given[earlier]}"
+    for later, earlier in sorted(islice(_pairs([file.path for file in members]), _PAIRS_MAX)):
+        yield later, f"{head}: overlapping paths: {members[later]} with {members[earlier]}"
 
 
 def _pairs(paths: Sequence[str]) -> Iterator[tuple[int, int]]:

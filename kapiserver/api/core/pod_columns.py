@@ -56,7 +56,7 @@ def _init_reason(status: Tree, index: int, total: int) -> str:
 
 def _condition(pod: Tree, type_: str) -> Tree:
     conditions: Sequence[Tree] = value_at(pod, "status", "conditions") or ()
-    return next((one for one in conditions if one.get("type") == type_), {})
+    return next((condition for condition in conditions if condition.get("type") == type_), {})
 
 
 def _first_reason(pod: Tree) -> str:
@@ -67,23 +67,23 @@ def _first_reason(pod: Tree) -> str:
 
 def _summary(pod: Tree) -> _Summary:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    inits = {one.get("name"): one for one in spec.get("initContainers") or ()}
+    inits = {container.get("name"): container for container in spec.get("initContainers") or ()}
     sidecars = sum(map(_is_sidecar, inits.values()))
     found = _Summary(_first_reason(pod), total=len(spec.get("containers") or ()) + sidecars)
     afterwards = _Summary(found.reason)  # restarts that count once all is initialized
     initializing = False
-    for index, one in enumerate(status.get("initContainerStatuses") or ()):
-        found.count(one)
-        sidecar = _is_sidecar(inits.get(one.get("name")))
+    for index, init_container_status in enumerate(status.get("initContainerStatuses") or ()):
+        found.count(init_container_status)
+        sidecar = _is_sidecar(inits.get(init_container_status.get("name")))
         if sidecar:
-            afterwards.count(one)
-        terminated = value_at(one, "state", "terminated")
+            afterwards.count(init_container_status)
+        terminated = value_at(init_container_status, "state", "terminated")
         if terminated is not None and not terminated.get("exitCode"):
             continue
-        if sidecar and one.get("started"):
-            found.ready += bool(one.get("ready"))
+        if sidecar and init_container_status.get("started"):
+            found.ready += bool(init_container_status.get("ready"))
             continue
-        found.reason = _init_reason(one, index, len(inits))
+        found.reason = _init_reason(init_container_status, index, len(inits))
         initializing = True
         break
     if not initializing or _condition(pod, "Initialized").get("status") == "True":
@@ -97,22 +97,22 @@ def _summary(pod: Tree) -> _Summary:
     return found
 
 
-def _count_containers(pod: Tree, found: _Summary) -> None:
+def _count_containers(pod: Tree, count_containers: _Summary) -> None:
     running = False
-    for one in reversed(value_at(pod, "status", "containerStatuses") or ()):
-        found.count(one)
-        state = one.get("state") or {}
+    for status in reversed(value_at(pod, "status", "containerStatuses") or ()):
+        count_containers.count(status)
+        state = status.get("state") or {}
         waiting = value_at(state, "waiting", "reason")
         if waiting:
-            found.reason = waiting
+            count_containers.reason = waiting
         elif state.get("terminated") is not None:
-            found.reason = _ended_reason(state["terminated"])
-        elif one.get("ready") and state.get("running") is not None:
+            count_containers.reason = _ended_reason(state["terminated"])
+        elif status.get("ready") and state.get("running") is not None:
             running = True
-            found.ready += 1
-    if running and found.reason == "Completed":
+            count_containers.ready += 1
+    if running and count_containers.reason == "Completed":
         is_ready = _condition(pod, "Ready").get("status") == "True"
-        found.reason = "Running" if is_ready else "NotReady"
+        count_containers.reason = "Running" if is_ready else "NotReady"
 
 
 def _ready(pod: Tree, _: datetime) -> str:

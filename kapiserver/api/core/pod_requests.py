@@ -30,9 +30,9 @@ def amounts_of(quantities: Tree | None) -> Amounts:
     return found
 
 
-def added(one: Amounts, other: Amounts) -> Amounts:
+def added(added: Amounts, other: Amounts) -> Amounts:
     """The sum, of all that either has."""
-    total = dict(one)
+    total = dict(added)
     for name, amount in other.items():
         total[name] = plus(total[name], amount) if name in total else amount
     return total
@@ -74,9 +74,9 @@ def container_resources(spec: Tree, part: Part) -> Amounts:
     return _larger(total, starting)
 
 
-def _larger(one: Amounts, other: Amounts) -> Amounts:
-    found = dict(one)
+def _larger(larger: Amounts, other: Amounts) -> Amounts:
+    result = dict(larger)
     for name, amount in other.items():
-        if name not in found or amount.decimal > found[name].decimal:
-            found[name] = amount
-    return found
+        if name not in result or amount.decimal > result[name].decimal:
+            result[name] = amount
+    return result

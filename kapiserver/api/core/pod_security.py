@@ -67,7 +67,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 def _names(containers: Sequence[Tree]) -> str:
     word = "container" if len(containers) == 1 else "containers"
-    return f"{word} {_quoted(one.get('name') or '' for one in containers)}"
+    return f"{word} {_quoted(container.get('name') or '' for container in containers)}"
 
 
 def _setters(pod: Tree, is_bad: Callable[[Tree], bool]) -> str:
@@ -91,7 +91,9 @@ def _app_armor(pod: Tree, _: int) -> Found:
         return value_at(context, "appArmorProfile", "type") not in allowed
 
     holders = [_context(_spec(pod)), *map(_context, _containers(pod))]
-    values = sorted({value_at(one, "appArmorProfile", "type") for one in holders if is_bad(one)})
+    values = sorted(
+        {value_at(holder, "appArmorProfile", "type") for holder in holders if is_bad(holder)}
+    )
     setters = [text for text in (_setters(pod, is_bad),) if text]
     prefix = "container.apparmor.security.beta.kubernetes.io/"
     annotations = [
@@ -146,9 +148,9 @@ def _host_namespaces(pod: Tree, _: int) -> Found:
 
 def _host_paths(pod: Tree, _: int) -> Found:
     bad = [
-        one.get("name") or ""
-        for one in _spec(pod).get("volumes") or ()
-        if one.get("hostPath") is not None
+        volume.get("name") or ""
+        for volume in _spec(pod).get("volumes") or ()
+        if volume.get("hostPath") is not None
     ]
     if bad:
         word = "volume" if len(bad) == 1 else "volumes"
@@ -158,7 +160,7 @@ def _host_paths(pod: Tree, _: int) -> Found:
 def _host_ports(pod: Tree, _: int) -> Found:
     bad, ports = [], set()
     for container in _containers(pod):
-        own = {one["hostPort"] for one in container.get("ports") or () if one.get("hostPort")}
+        own = {port["hostPort"] for port in container.get("ports") or () if port.get("hostPort")}
         if own:
             bad.append(container)
             ports |= own
@@ -274,7 +276,7 @@ _SYSCTLS = {
 
 
 def _sysctls(pod: Tree, minor: int) -> Found:
-    names = [one.get("name") or "" for one in _context(_spec(pod)).get("sysctls") or ()]
+    names = [sysctl.get("name") or "" for sysctl in _context(_spec(pod)).get("sysctls") or ()]
     bad = [name for name in names if _SYSCTLS.get(name, LATEST + 1) > minor]
     if bad:
         yield Violation("forbidden sysctls", ", ".join(bad))

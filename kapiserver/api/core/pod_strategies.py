@@ -111,9 +111,9 @@ class PodStatusStrategy(StatusStrategy):
         quality = value_at(old, "status", "qosClass")
         if quality and not value_at(new, "status", "qosClass"):
             new["status"]["qosClass"] = quality
-        status, before = new.setdefault("status", {}), old.get("status") or {}
-        _keep_generations(status, before)
-        drop_from_status(status, before)
+        status, old_status = new.setdefault("status", {}), old.get("status") or {}
+        _keep_generations(status, old_status)
+        drop_from_status(status, old_status)
         reorder_keys(status, v1.PodStatus)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
@@ -127,12 +127,12 @@ class PodStatusStrategy(StatusStrategy):
         ]
 
 
-def _keep_generations(status: Tree, before: Tree) -> None:
+def _keep_generations(status: Tree, old_status: Tree) -> None:
     """What older reporters do not know of, stays: the generations that things were seen in."""
-    if not status.get("observedGeneration") and before.get("observedGeneration"):
-        status["observedGeneration"] = before["observedGeneration"]
+    if not status.get("observedGeneration") and old_status.get("observedGeneration"):
+        status["observedGeneration"] = old_status["observedGeneration"]
     seen: dict[str | None, list[int]] = {}
-    for condition in before.get("conditions") or ():
+    for condition in old_status.get("conditions") or ():
         generation = condition.get("observedGeneration") or 0
         seen.setdefault(condition.get("type"), []).append(generation)
     for index, condition in enumerate(status.get("conditions") or ()):

@@ -40,60 +40,76 @@ _SHOWN = {"storageos": "storageOS"}
 
 def pod(obj: Tree, path: Path) -> Iterator[str]:
     """A pod (the path is empty), or the template of one."""
-    spec, at = obj.get("spec") or {}, path / "spec"
-    yield from _placement(spec, at)
+    spec, spec_path = obj.get("spec") or {}, path / "spec"
+    yield from _placement(spec, spec_path)
     yield from _annotations(obj, path)
     for index, volume in enumerate(spec.get("volumes") or ()):
-        yield from _volume(volume, (at / "volumes")[index])
+        yield from _volume(volume, (spec_path / "volumes")[index])
     yield from path_overlaps(spec.get("volumes") or ())
-    yield from _repeated(spec.get("hostAliases") or (), "ip", at / "hostAliases")
+    yield from _repeated(spec.get("hostAliases") or (), "ip", spec_path / "hostAliases")
     secrets = spec.get("imagePullSecrets") or ()
-    yield from _repeated(secrets, "name", at / "imagePullSecrets")
+    yield from _repeated(secrets, "name", spec_path / "imagePullSecrets")
     for index, secret in enumerate(secrets):
         if not secret.get("name"):
-            yield f'{(at / "imagePullSecrets")[index] / "name"}: invalid empty name ""'
-    yield from _fractions(spec.get("overhead") or {}, at / "overhead")
+            yield f'{(spec_path / "imagePullSecrets")[index] / "name"}: invalid empty name ""'
+    yield from _fractions(spec.get("overhead") or {}, spec_path / "overhead")
     yield from _containers(obj, path)
-    yield from _ports(spec, at)
-    yield from _port_names(spec, at)
+    yield from _ports(spec, spec_path)
+    yield from _port_names(spec, spec_path)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
-        where = at / "terminationGracePeriodSeconds"
-        yield f"{where}: must be >= 0; negative values are invalid and will be treated as 1"
+        field_path = spec_path / "terminationGracePeriodSeconds"
+        yield f"{field_path}: must be >= 0; negative values are invalid and will be treated as 1"
     for kind in ("podAffinity", "podAntiAffinity"):
-        yield from _neighbours(value_at(spec, "affinity", kind) or {}, at / "affinity" / kind)
+        yield from _neighbours(
+            value_at(spec, "affinity", kind) or {}, spec_path / "affinity" / kind
+        )
     for index, server in enumerate(value_at(spec, "dnsConfig", "nameservers") or ()):
-        where = (at / "dnsConfig" / "nameservers")[index]
-        yield from addresses.ip_warnings(server, where)
+        field_path = (spec_path / "dnsConfig" / "nameservers")[index]
+        yield from addresses.ip_warnings(server, field_path)
     for index, alias in enumerate(spec.get("hostAliases") or ()):
-        where = (at / "hostAliases")[index] / "ip"
-        yield from addresses.ip_warnings(alias.get("ip") or "", where)
+        field_path = (spec_path / "hostAliases")[index] / "ip"
+        yield from addresses.ip_warnings(alias.get("ip") or "", field_path)
 
 
 def _placement(spec: Tree, path: Path) -> Iterator[str]:
     for label in spec.get("nodeSelector") or ():
         if label in OLD_NODE_LABELS:
             yield f"{(path / 'nodeSelector')[label]}: {OLD_NODE_LABELS[label]}"
-    at, nodes = path / "affinity" / "nodeAffinity", value_at(spec, "affinity", "nodeAffinity") or {}
+    node_affinity_path, nodes = (
+        path / "affinity" / "nodeAffinity",
+        value_at(spec, "affinity", "nodeAffinity") or {},
+    )
     for index, term in enumerate(value_at(nodes, _REQUIRED, "nodeSelectorTerms") or ()):
-        yield from node_selector_term(term, (at / _REQUIRED / "nodeSelectorTerms")[index])
+        yield from node_selector_term(
+            term, (node_affinity_path / _REQUIRED / "nodeSelectorTerms")[index]
+        )
     for index, term in enumerate(nodes.get(_PREFERRED) or ()):
-        yield from _preference(term.get("preference") or {}, (at / _PREFERRED)[index])
+        yield from _preference(
+            term.get("preference") or {}, (node_affinity_path / _PREFERRED)[index]
+        )
     for index, spread in enumerate(spec.get("topologySpreadConstraints") or ()):
-        where, key = (path / "topologySpreadConstraints")[index], spread.get("topologyKey") or ""
+        spread_path, key = (
+            (path / "topologySpreadConstraints")[index],
+            spread.get("topologyKey") or "",
+        )
         if key in OLD_NODE_LABELS:
-            yield f"{where / 'topologyKey'}: {key} is {OLD_NODE_LABELS[key]}"
+            yield f"{spread_path / 'topologyKey'}: {key} is {OLD_NODE_LABELS[key]}"
         if spread.get("labelSelector") is None:
-            yield _matches_nothing(where)
+            yield _matches_nothing(spread_path)
 
 
 def _preference(term: Tree, path: Path) -> Iterator[str]:
     for index, expression in enumerate(term.get("matchExpressions") or ()):
-        alone, at = {"matchExpressions": [expression]}, path / "preference" / "matchExpressions"
+        alone, match_expressions_path = (
+            {"matchExpressions": [expression]},
+            path / "preference" / "matchExpressions",
+        )
         for text in node_selector_term(alone, path / "preference"):
             yield text.replace("matchExpressions[0]", f"matchExpressions[{index}]", 1)
         for number, value in enumerate(expression.get("values") or ()):
             for message in names.label_value(value):
-                yield f"{(at[index] / 'values')[number]}: {value} is invalid, {message}"
+                value_path = (match_expressions_path[index] / "values")[number]
+                yield f"{value_path}: {value} is invalid, {message}"
 
 
 def _matches_nothing(path: Path) -> str:
@@ -110,10 +126,10 @@ def _neighbours(affinity: Tree, path: Path) -> Iterator[str]:
 
 
 def _annotations(obj: Tree, path: Path) -> Iterator[str]:
-    given, at = annotations_of(obj), path / "metadata" / "annotations"
+    given, annotations_path = annotations_of(obj), path / "metadata" / "annotations"
     for name, words in _ANNOTATIONS.items():
         if name in given:
-            yield f"{at[name]}: {words}"
+            yield f"{annotations_path[name]}: {words}"
 
 
 def _volume(volume: Tree, path: Path) -> Iterator[str]:
@@ -122,8 +138,8 @@ def _volume(volume: Tree, path: Path) -> Iterator[str]:
             yield f"{path / _SHOWN.get(name, name)}: {words}"
     claim = value_at(volume, "ephemeral", "volumeClaimTemplate")
     if claim is not None:
-        at = path / "ephemeral" / "volumeClaimTemplate" / "spec"
-        yield from claim_spec(claim.get("spec") or {}, at)
+        spec_path = path / "ephemeral" / "volumeClaimTemplate" / "spec"
+        yield from claim_spec(claim.get("spec") or {}, spec_path)
 
 
 def _repeated(items: Sequence[Tree], field: str, path: Path) -> Iterator[str]:
@@ -136,26 +152,26 @@ def _repeated(items: Sequence[Tree], field: str, path: Path) -> Iterator[str]:
 
 
 def _containers(obj: Tree, path: Path) -> Iterator[str]:
-    given, at = annotations_of(obj), path / "metadata" / "annotations"
+    given, annotations_path = annotations_of(obj), path / "metadata" / "annotations"
     spec = obj.get("spec") or {}
     whole = spec.get("securityContext") or {}
     pod_seccomp = "seccomp.security.alpha.kubernetes.io/pod"
     if whole.get("seccompProfile") is None and pod_seccomp in given:
-        yield f"{at[pod_seccomp]}: {_SECCOMP}"
-    for container, where in all_containers(spec, path / "spec"):
+        yield f"{annotations_path[pod_seccomp]}: {_SECCOMP}"
+    for container, container_path in all_containers(spec, path / "spec"):
         own, name = container.get("securityContext") or {}, container.get("name") or ""
         seccomp = f"container.seccomp.security.alpha.kubernetes.io/{name}"
         if own.get("seccompProfile") is None and seccomp in given:
-            yield f"{at[seccomp]}: {_SECCOMP}"
+            yield f"{annotations_path[seccomp]}: {_SECCOMP}"
         armor = f"{APP_ARMOR}{name}"
         fields = (whole.get("appArmorProfile"), own.get("appArmorProfile"))
         # New pods get the fields: what is said of that is no matter of what they look like.
         if str(path) and fields == (None, None) and armor in given:
-            yield f"{at[armor]}: {DEPRECATED}"
+            yield f"{annotations_path[armor]}: {DEPRECATED}"
         for what in ("limits", "requests"):
             sizes = value_at(container, "resources", what) or {}
-            yield from _fractions(sizes, where / "resources" / what)
-        yield from _environment(container, where)
+            yield from _fractions(sizes, container_path / "resources" / what)
+        yield from _environment(container, container_path)
 
 
 def _fractions(sizes: Tree, path: Path) -> Iterator[str]:
@@ -181,34 +197,34 @@ def _environment(container: Tree, path: Path) -> Iterator[str]:
 
 def _ports(spec: Tree, path: Path) -> Iterator[str]:
     seen: dict[tuple[int, str], list[tuple[Path, Tree]]] = {}
-    for port, at in _all_ports(spec, path):
+    for port, port_path in _all_ports(spec, path):
         if port.get("hostIP") and not port.get("hostPort"):
-            yield f"{at}: hostIP set without hostPort: {_shown(port)}"
+            yield f"{port_path}: hostIP set without hostPort: {_shown(port)}"
         key = (port.get("containerPort") or 0, port.get("protocol") or "")
         for where, other in seen.get(key, ()):
             clash = _clash(port, other)
             if clash:
-                yield f"{at}: {clash} port definition with {where}"
-        seen.setdefault(key, []).append((at, port))
+                yield f"{port_path}: {clash} port definition with {where}"
+        seen.setdefault(key, []).append((port_path, port))
 
 
 def _all_ports(spec: Tree, path: Path) -> Iterator[tuple[Tree, Path]]:
-    for container, where in all_containers(spec, path):
+    for container, container_path in all_containers(spec, path):
         for index, port in enumerate(container.get("ports") or ()):
-            yield port, (where / "ports")[index]
+            yield port, (container_path / "ports")[index]
 
 
 def _port_names(spec: Tree, path: Path) -> Iterator[str]:
     seen: dict[str, Path] = {}
-    for port, at in _all_ports(spec, path):
+    for port, port_path in _all_ports(spec, path):
         name = port.get("name")
         if name and name in seen:
             yield (
-                f'{at}: duplicate port name "{name}" with {seen[name]}, services and probes that '
-                f"select ports by name will use {seen[name]}"
+                f'{port_path}: duplicate port name "{name}" with {seen[name]}, services and probes '
+                f"that select ports by name will use {seen[name]}"
             )
         elif name:
-            seen[name] = at
+            seen[name] = port_path
 
 
 def _clash(port: Tree, other: Tree) -> str:

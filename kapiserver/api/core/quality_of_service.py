@@ -24,8 +24,8 @@ def quality_of_service(pod: Tree) -> QualityOfService:
     else:
         containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
         requirements = [container.get("resources") or {} for container in containers]
-    requests = [_amounts(value_at(one, "requests")) for one in requirements]
-    limits = [_amounts(value_at(one, "limits")) for one in requirements]
+    requests = [_amounts(value_at(requirement, "requests")) for requirement in requirements]
+    limits = [_amounts(value_at(requirement, "limits")) for requirement in requirements]
     if not any(requests) and not any(limits):
         return "BestEffort"
     guaranteed = all(

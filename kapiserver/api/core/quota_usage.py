@@ -139,7 +139,7 @@ def _service(service: Tree, _: float) -> Amounts:
         on_nodes = len(ports)
     elif kind == "LoadBalancer":
         if spec.get("allocateLoadBalancerNodePorts") is False:
-            ports = [one for one in ports if one.get("nodePort")]
+            ports = [port for port in ports if port.get("nodePort")]
         on_nodes = len(ports)
     return {
         "services.nodeports": Amount(on_nodes, 0, "DecimalSI"),
@@ -188,12 +188,12 @@ def _devices(claim: Tree, _: float) -> Amounts:
         if request.get("exactly"):
             total = added(total, _device(request["exactly"]))
             continue
-        most: Amounts = {}  # one of them is chosen: the most that may be
+        maximum: Amounts = {}  # one of them is chosen: the most that may be
         for one in request.get("firstAvailable") or ():
             for name, amount in _device(one).items():
-                if name not in most or amount.mantissa > most[name].mantissa:
-                    most[name] = amount
-        total = added(total, most)
+                if name not in maximum or amount.mantissa > maximum[name].mantissa:
+                    maximum[name] = amount
+        total = added(total, maximum)
     return total
 
 

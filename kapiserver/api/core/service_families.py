@@ -60,13 +60,13 @@ def align_cluster_ips(new: Tree, old: Tree) -> None:
     """Bring `clusterIP` and `clusterIPs` of a spec into line: old clients know only the first, so
     what they change there holds for the list too. `old` is empty for a new service."""
     first, listed = new.get("clusterIP") or "", new.get("clusterIPs") or []
-    before = old.get("clusterIP") or ""
+    old_cluster_ip = old.get("clusterIP") or ""
     # Servers before 1.20 stored no list.
-    listed_before = old.get("clusterIPs") or ([before] if before else [])
+    listed_before = old.get("clusterIPs") or ([old_cluster_ip] if old_cluster_ip else [])
     if not old:
         if first and not listed:
             new["clusterIPs"] = [first]
-    elif first == before:
+    elif first == old_cluster_ip:
         if listed_before and not listed:
             new["clusterIPs"] = listed_before
     elif listed == listed_before:
@@ -146,13 +146,13 @@ _OF_TYPES: tuple[tuple[Callable[[Tree], bool], tuple[tuple[str, ...], ...]], ...
 def settle_families(obj: Tree, old: Tree | None, families: Families) -> None:
     """Decide `ipFamilyPolicy` and `ipFamilies` of a service from what it says, what it was and
     what the cluster has. Raises InvalidObject."""
-    spec, before = obj["spec"], (old or {}).get("spec") or {}
-    if spec.get("type") == EXTERNAL or _prefers_what_it_has(spec, before):
+    spec, old_spec = obj["spec"], (old or {}).get("spec") or {}
+    if spec.get("type") == EXTERNAL or _prefers_what_it_has(spec, old_spec):
         return
     if not spec.get("ipFamilyPolicy"):
-        spec["ipFamilyPolicy"] = _policy(spec, before)
-    _refuse(obj, list(validate_cluster_ip_fields(spec, before)))
-    errors = list(_reduced(spec, before)) if old is not None else []
+        spec["ipFamilyPolicy"] = _policy(spec, old_spec)
+    _refuse(obj, list(validate_cluster_ip_fields(spec, old_spec)))
+    errors = list(_reduced(spec, old_spec)) if old is not None else []
     errors.extend(_too_many_for_policy(spec))
     errors.extend(_inferred(spec, families.names))
     _refuse(obj, errors)
@@ -170,27 +170,29 @@ def settle_families(obj: Tree, old: Tree | None, families: Families) -> None:
     spec["ipFamilies"] = found
 
 
-def _prefers_what_it_has(spec: Tree, before: Tree) -> bool:
+def _prefers_what_it_has(spec: Tree, old_spec: Tree) -> bool:
     # Services are not upgraded or downgraded in passing.
     same = ("clusterIPs", "ipFamilies")
-    return spec.get("ipFamilyPolicy") == before.get("ipFamilyPolicy") == "PreferDualStack" and all(
-        (spec.get(name) or []) == (before.get(name) or []) for name in same
+    return spec.get("ipFamilyPolicy") == old_spec.get(
+        "ipFamilyPolicy"
+    ) == "PreferDualStack" and all(
+        (spec.get(name) or []) == (old_spec.get(name) or []) for name in same
     )
 
 
-def _policy(spec: Tree, before: Tree) -> str:
-    if before.get("ipFamilyPolicy"):
-        return str(before["ipFamilyPolicy"])
+def _policy(spec: Tree, old_spec: Tree) -> str:
+    if old_spec.get("ipFamilyPolicy"):
+        return str(old_spec["ipFamilyPolicy"])
     if spec.get("clusterIP") == NONE and not spec.get("selector"):
         return "RequireDualStack"
     return "SingleStack"
 
 
-def _reduced(spec: Tree, before: Tree) -> Sequence[FieldError]:
+def _reduced(spec: Tree, old_spec: Tree) -> Sequence[FieldError]:
     path, policy = _SPEC / "ipFamilyPolicy", spec["ipFamilyPolicy"]
     errors = []
     for name, what in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
-        new, old = spec.get(name) or [], before.get(name) or []
+        new, old = spec.get(name) or [], old_spec.get(name) or []
         if policy == "SingleStack":
             if new == old and len(new) > 1:
                 spec[name] = new[:1]
@@ -226,8 +228,10 @@ def _inferred(spec: Tree, configured: Collection[str]) -> Sequence[FieldError]:
         if family in configured:
             families.append(family)
         else:
-            at = (_SPEC / "clusterIPs")[index]
-            errors.append(invalid(at, addresses, f"{family} is not configured on this cluster"))
+            address_path = (_SPEC / "clusterIPs")[index]
+            errors.append(
+                invalid(address_path, addresses, f"{family} is not configured on this cluster")
+            )
     if families:
         spec["ipFamilies"] = families
     return errors
@@ -240,8 +244,8 @@ def _unconfigured(spec: Tree, configured: Collection[str]) -> Sequence[FieldErro
         errors.append(invalid(_SPEC / "ipFamilyPolicy", "RequireDualStack", detail))
     for index, family in enumerate(spec.get("ipFamilies") or ()):
         if family not in configured:
-            at = (_SPEC / "ipFamilies")[index]
-            errors.append(invalid(at, family, "not configured on this cluster"))
+            family_path = (_SPEC / "ipFamilies")[index]
+            errors.append(invalid(family_path, family, "not configured on this cluster"))
     return errors
 
 

@@ -41,10 +41,10 @@ class ServiceStrategy(SpecStrategy):
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
-        spec, before = new.setdefault("spec", {}), old.get("spec") or {}
-        keep_allocated(spec, before)
-        align_cluster_ips(spec, before)
-        drop_what_the_type_lacks(spec, before)
+        spec, old_spec = new.setdefault("spec", {}), old.get("spec") or {}
+        keep_allocated(spec, old_spec)
+        align_cluster_ips(spec, old_spec)
+        drop_what_the_type_lacks(spec, old_spec)
         reorder_keys(spec, v1.ServiceSpec)
         if spec.get("type") != "LoadBalancer":
             new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}

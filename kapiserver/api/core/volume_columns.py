@@ -36,8 +36,12 @@ def _class(obj: Tree, _: datetime) -> str:
 
 
 def _claim_of(volume: Tree, _: datetime) -> str:
-    found = value_at(volume, "spec", "claimRef")
-    return "" if found is None else f"{found.get('namespace') or ''}/{found.get('name') or ''}"
+    claim_ref = value_at(volume, "spec", "claimRef")
+    return (
+        ""
+        if claim_ref is None
+        else f"{claim_ref.get('namespace') or ''}/{claim_ref.get('name') or ''}"
+    )
 
 
 def _size(volume: Tree, _: datetime) -> str:

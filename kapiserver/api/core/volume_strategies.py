@@ -72,14 +72,14 @@ def _is_local(source: Tree) -> bool:
     return (source.get("apiGroup") or "", source.get("kind") or "") in _LOCAL_SOURCES
 
 
-def _settle_sources(spec: Tree, before: Tree) -> None:
+def _settle_sources(spec: Tree, old_spec: Tree) -> None:
     # Sources in other namespaces are alpha and off.
     foreign = value_at(spec, "dataSourceRef", "namespace")
-    if foreign and before.get("dataSourceRef") is None:
+    if foreign and old_spec.get("dataSourceRef") is None:
         del spec["dataSourceRef"]
     # Old servers dropped what is no claim and no snapshot; the new field takes any.
     given, known = (
-        [one.get(name) for name in ("dataSourceRef", "dataSource")] for one in (spec, before)
+        [one.get(name) for name in ("dataSourceRef", "dataSource")] for one in (spec, old_spec)
     )
     ref, source = given
     if known == [None, None] and ref is None and source is not None and not _is_local(source):

@@ -58,11 +58,11 @@ def _class_annotation(obj: Tree) -> Iterator[str]:
 
 def node_selector_term(term: Tree, path: Path) -> Iterator[str]:
     """One term of a node selector."""
-    for index, one in enumerate(term.get("matchExpressions") or ()):
-        words = OLD_NODE_LABELS.get(one.get("key") or "")
+    for index, requirement in enumerate(term.get("matchExpressions") or ()):
+        words = OLD_NODE_LABELS.get(requirement.get("key") or "")
         if words:
-            at = (path / "matchExpressions")[index] / "key"
-            yield f"{at}: {one['key']} is {words}"
+            key_path = (path / "matchExpressions")[index] / "key"
+            yield f"{key_path}: {requirement['key']} is {words}"
 
 
 def persistent_volume_claim(obj: Tree) -> Iterator[str]:

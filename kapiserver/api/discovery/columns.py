@@ -24,7 +24,7 @@ def _endpoints(endpoint_slice: Tree, _: datetime) -> str:
     endpoints = endpoint_slice.get("endpoints") or ()
     if not endpoints:
         return UNSET
-    return first_few(chain.from_iterable(one.get("addresses") or () for one in endpoints))
+    return first_few(chain.from_iterable(endpoint.get("addresses") or () for endpoint in endpoints))
 
 
 COLUMNS: dict[str, Columns] = {

@@ -28,11 +28,11 @@ _TOPOLOGY_MAX = 16
 _HINTS_MAX = 8
 
 
-def validate_endpoint_slice(obj: Tree, before: Tree | None = None) -> Iterator[FieldError]:
+def validate_endpoint_slice(obj: Tree, old_obj: Tree | None = None) -> Iterator[FieldError]:
     """A slice; endpoints that all were there before, under other rules, may stay."""
     type_, endpoints = obj.get("addressType") or "", obj.get("endpoints") or []
     yield from validate_enum(type_, TYPES, Path("addressType"))
-    if before is None or endpoints != (before.get("endpoints") or []):
+    if old_obj is None or endpoints != (old_obj.get("endpoints") or []):
         yield from _validate_endpoints(endpoints, Path("endpoints"), type_)
     yield from _validate_ports(obj.get("ports") or (), Path("ports"))
 
@@ -46,16 +46,16 @@ def _validate_endpoints(endpoints: Sequence[Tree], path: Path, type_: str) -> It
 
 
 def _validate_endpoint(endpoint: Tree, path: Path, type_: str) -> Iterator[FieldError]:
-    found, at = endpoint.get("addresses") or (), path / "addresses"
-    if not found:
-        yield required(at, "must contain at least 1 address")
-    elif len(found) > ADDRESSES_MAX:
-        yield too_many(at, len(found), ADDRESSES_MAX)
-    for index, address in enumerate(found):
+    addresses, addresses_path = endpoint.get("addresses") or (), path / "addresses"
+    if not addresses:
+        yield required(addresses_path, "must contain at least 1 address")
+    elif len(addresses) > ADDRESSES_MAX:
+        yield too_many(addresses_path, len(addresses), ADDRESSES_MAX)
+    for index, address in enumerate(addresses):
         if type_ == "FQDN":
-            yield from _validate_domain(address, at[index])
+            yield from _validate_domain(address, addresses_path[index])
         elif type_ in _VERSIONS:
-            yield from _validate_address(address, at[index], type_)
+            yield from _validate_address(address, addresses_path[index], type_)
     node, topology = endpoint.get("nodeName"), endpoint.get("deprecatedTopology") or {}
     if node is not None:
         yield from validate_format(names.dns1123_subdomain, node, path / "nodeName")
@@ -76,9 +76,9 @@ _HINTS = (("forZones", names.label_value), ("forNodes", names.dns1123_subdomain)
 
 
 def _validate_address(text: str, path: Path, type_: str) -> Iterator[FieldError]:
-    wrong = list(validate_format(addresses.ip, text, path))
-    yield from wrong
-    if not wrong:
+    errors = list(validate_format(addresses.ip, text, path))
+    yield from errors
+    if not errors:
         if addresses.family_of(text) != _VERSIONS[type_]:
             yield invalid(path, text, f"must be an {type_} address")
         yield from validate_format(addresses.ordinary_ip, text, path)
@@ -106,11 +106,11 @@ def _validate_domain(text: str, path: Path) -> Iterator[FieldError]:
 def _validate_hints(hints: Sequence[Tree], path: Path, check: names.Check) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, hint in enumerate(hints):
-        name, at = hint.get("name") or "", path[index] / "name"
+        name, name_path = hint.get("name") or "", path[index] / "name"
         if name in seen:
-            yield duplicate(at, name)
+            yield duplicate(name_path, name)
         seen.add(name)
-        yield from validate_format(check, name, at)
+        yield from validate_format(check, name, name_path)
 
 
 def _validate_ports(ports: Sequence[Tree], path: Path) -> Iterator[FieldError]:
@@ -119,24 +119,24 @@ def _validate_ports(ports: Sequence[Tree], path: Path) -> Iterator[FieldError]:
         return
     seen: set[str] = set()
     for index, port in enumerate(ports):
-        at, name, protocol = path[index], port.get("name") or "", port.get("protocol")
+        port_path, name, protocol = path[index], port.get("name") or "", port.get("protocol")
         if name:
-            yield from validate_format(names.dns1123_label, name, at / "name")
+            yield from validate_format(names.dns1123_label, name, port_path / "name")
         if name in seen:
-            yield duplicate(at / "name", name)
+            yield duplicate(port_path / "name", name)
         seen.add(name)
         if protocol is None:
-            yield required(at / "protocol")
+            yield required(port_path / "protocol")
         elif protocol not in PROTOCOLS:
-            yield not_supported(at / "protocol", protocol, PROTOCOLS)
+            yield not_supported(port_path / "protocol", protocol, PROTOCOLS)
         if port.get("appProtocol") is not None:
             yield from validate_format(
-                names.qualified_name, port["appProtocol"], at / "appProtocol"
+                names.qualified_name, port["appProtocol"], port_path / "appProtocol"
             )
 
 
 def validate_endpoint_slice_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed slice: its addresses stay of their type."""
     yield from validate_endpoint_slice(new, old)
-    type_, before = new.get("addressType") or "", old.get("addressType") or ""
-    yield from immutable(type_, before, Path("addressType"))
+    type_, old_address_type = new.get("addressType") or "", old.get("addressType") or ""
+    yield from immutable(type_, old_address_type, Path("addressType"))

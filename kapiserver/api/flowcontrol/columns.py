@@ -13,9 +13,9 @@ from kapiserver.api.types import Tree
 
 
 def _missing_level(schema: Tree, _: datetime) -> str:
-    for one in value_at(schema, "status", "conditions") or ():
-        if one.get("type") == "Dangling":
-            return one.get("status") or ""
+    for condition in value_at(schema, "status", "conditions") or ():
+        if condition.get("type") == "Dangling":
+            return condition.get("status") or ""
     return "?"
 
 

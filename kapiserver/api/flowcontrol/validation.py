@@ -38,11 +38,11 @@ def validate_flow_schema(obj: Tree) -> Iterator[FieldError]:
         shown = {"Type": method.get("type") or ""}
         yield not_supported(_SPEC / "distinguisherMethod" / "type", shown, _METHODS)
     level = value_at(spec, "priorityLevelConfiguration", "name") or ""
-    at = _SPEC / "priorityLevelConfiguration" / "name"
+    name_path = _SPEC / "priorityLevelConfiguration" / "name"
     if level:
-        yield from validate_format(names.dns1123_subdomain, level, at)
+        yield from validate_format(names.dns1123_subdomain, level, name_path)
     else:
-        yield missing(at, "must reference a priority level")
+        yield missing(name_path, "must reference a priority level")
     for index, rule in enumerate(spec.get("rules") or ()):
         yield from _validate_rule(rule, (_SPEC / "rules")[index])
     fixed = MANDATORY_FLOW_SCHEMAS.get(name)
@@ -51,14 +51,16 @@ def validate_flow_schema(obj: Tree) -> Iterator[FieldError]:
 
 
 def _validate_precedence(name: str, precedence: int) -> Iterator[FieldError]:
-    at = _SPEC / "matchingPrecedence"
+    matching_precedence_path = _SPEC / "matchingPrecedence"
     if precedence <= 0:
-        yield invalid(at, precedence, "must be a positive value")
+        yield invalid(matching_precedence_path, precedence, "must be a positive value")
     if precedence > _PRECEDENCE_MAX:
-        yield invalid(at, precedence, f"must not be greater than {_PRECEDENCE_MAX}")
+        yield invalid(
+            matching_precedence_path, precedence, f"must not be greater than {_PRECEDENCE_MAX}"
+        )
     if precedence == 1 and name != "exempt":
         detail = "only the schema named 'exempt' may have matchingPrecedence 1"
-        yield invalid(at, precedence, detail)
+        yield invalid(matching_precedence_path, precedence, detail)
 
 
 def _validate_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
@@ -131,30 +133,30 @@ def _validate_resource_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
         if not rule.get(name):
             yield missing(path / name, f"resource rules must supply at least one {one}")
         yield from _alone(rule.get(name) or (), what, path / name)
-    namespaces, at = rule.get("namespaces") or (), path / "namespaces"
+    namespaces, namespaces_path = rule.get("namespaces") or (), path / "namespaces"
     if not namespaces and not rule.get("clusterScope"):
         detail = "resource rules that are not cluster scoped must supply at least one namespace"
-        yield missing(at, detail)
+        yield missing(namespaces_path, detail)
     elif "*" in namespaces:
-        yield from _alone(namespaces, "namespaces", at)
+        yield from _alone(namespaces, "namespaces", namespaces_path)
     else:
         for index, namespace in enumerate(namespaces):
             for message in names.dns1123_label(namespace):
-                yield invalid(at[index], namespace, f"{_NAMESPACE}{message}")
+                yield invalid(namespaces_path[index], namespace, f"{_NAMESPACE}{message}")
 
 
 def _validate_path_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
     yield from _validate_verbs(rule.get("verbs") or (), path / "verbs")
-    urls, at = rule.get("nonResourceURLs") or (), path / "nonResourceURLs"
+    urls, ls_path = rule.get("nonResourceURLs") or (), path / "nonResourceURLs"
     if not urls:
-        yield missing(at, "nonResourceURLs must contain at least one value")
+        yield missing(ls_path, "nonResourceURLs must contain at least one value")
     elif "*" in urls:
-        yield from _alone(urls, "non-resource URLs", at)
+        yield from _alone(urls, "non-resource URLs", ls_path)
     else:
         for index, url in enumerate(urls):
             detail = _wrong_with_url(url)
             if detail:
-                yield invalid(at[index], url, detail)
+                yield invalid(ls_path[index], url, detail)
 
 
 def _wrong_with_url(url: str) -> str:
@@ -174,13 +176,16 @@ def _wrong_with_url(url: str) -> str:
 def validate_conditions_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What is known of a schema or a level."""
     seen: set[str] = set()
-    for index, one in enumerate(value_at(new, "status", "conditions") or ()):
-        at, type_ = (Path("status") / "conditions")[index] / "type", one.get("type") or ""
+    for index, condition in enumerate(value_at(new, "status", "conditions") or ()):
+        type_path, type_ = (
+            (Path("status") / "conditions")[index] / "type",
+            condition.get("type") or "",
+        )
         if type_ in seen:
-            yield duplicate(at, type_)
+            yield duplicate(type_path, type_)
         seen.add(type_)
         if not type_:
-            yield missing(at, "must not be empty")
+            yield missing(type_path, "must not be empty")
 
 
 # Levels.
@@ -237,21 +242,21 @@ def _validate_limited(level: Tree, path: Path) -> Iterator[FieldError]:
     if borrowed is not None and borrowed < 0:
         detail = "if specified, must be a non-negative integer"
         yield invalid(path / "borrowingLimitPercent", borrowed, detail)
-    response, at = level.get("limitResponse") or {}, path / "limitResponse"
+    response, limit_response_path = level.get("limitResponse") or {}, path / "limitResponse"
     queuing = response.get("queuing")
     match response.get("type"):
         case "Reject":
             if queuing is not None:
                 detail = "must be nil if limited.limitResponse.type is not Limited"
-                yield forbidden(at / "queuing", detail)
+                yield forbidden(limit_response_path / "queuing", detail)
         case "Queue":
             if queuing is None:
                 detail = "must not be empty if limited.limitResponse.type is Limited"
-                yield missing(at / "queuing", detail)
+                yield missing(limit_response_path / "queuing", detail)
             else:
-                yield from _validate_queuing(queuing, at / "queuing")
+                yield from _validate_queuing(queuing, limit_response_path / "queuing")
         case other:
-            yield from validate_enum(other, ("Queue", "Reject"), at / "type")
+            yield from validate_enum(other, ("Queue", "Reject"), limit_response_path / "type")
 
 
 def _validate_queuing(queuing: Tree, path: Path) -> Iterator[FieldError]:
@@ -264,14 +269,14 @@ def _validate_queuing(queuing: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "queues", queues, "must be positive")
     elif queues > _QUEUES_MAX:
         yield invalid(path / "queues", queues, f"must not be greater than {_QUEUES_MAX}")
-    at = path / "handSize"
+    hand_size_path = path / "handSize"
     if hand <= 0:
-        yield invalid(at, hand, "must be positive")
+        yield invalid(hand_size_path, hand, "must be positive")
     elif hand > queues:
-        yield invalid(at, hand, f"should not be greater than queues ({queues})")
+        yield invalid(hand_size_path, hand, f"should not be greater than queues ({queues})")
     elif math.ceil(math.log2(queues) * hand) > _HASH_BITS:
         detail = (
             f"required entropy bits of deckSize {queues} and handSize {hand} should not be "
             f"greater than {_HASH_BITS}"
         )
-        yield invalid(at, hand, detail)
+        yield invalid(hand_size_path, hand, detail)

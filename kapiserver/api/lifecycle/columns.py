@@ -31,9 +31,9 @@ def _target_type(obj: Tree, _: datetime) -> str:
 
 def _status(obj: Tree, _: datetime) -> str:
     for type_ in ("TargetEvicted", "Failed"):
-        for one in value_at(obj, "status", "conditions") or ():
-            if one.get("type") == type_ and one.get("status") == "True":
-                return f"{type_} ({one.get('reason') or ''})"
+        for condition in value_at(obj, "status", "conditions") or ():
+            if condition.get("type") == type_ and condition.get("status") == "True":
+                return f"{type_} ({condition.get('reason') or ''})"
     seen = value_at(obj, "status", "observedGeneration") or 0
     return "Progressing" if seen > 0 else "Pending"
 
@@ -51,7 +51,7 @@ def _current(eviction: Tree) -> Tree:
 def _report(eviction: Tree) -> Tree:
     name = _current(eviction).get("name")
     reports = value_at(eviction, "status", "responders") or ()
-    return next((one for one in reports if name and one.get("name") == name), {})
+    return next((report for report in reports if name and report.get("name") == name), {})
 
 
 def _responder(eviction: Tree, _: datetime) -> str:
@@ -84,10 +84,10 @@ def _finish(eviction: Tree, now: datetime) -> str:
 
 
 def _requesters(eviction: Tree, _: datetime) -> str:
-    found = value_at(eviction, "status", "requesters") or ()
-    wanting = [one.get("name") or "" for one in found if one.get("intent") != "Withdrawn"]
+    requesters = value_at(eviction, "status", "requesters") or ()
+    wanting = [one.get("name") or "" for one in requesters if one.get("intent") != "Withdrawn"]
     if not wanting:
-        return "<withdrawn>" if found else NONE
+        return "<withdrawn>" if requesters else NONE
     return first_few(wanting, 1)
 
 

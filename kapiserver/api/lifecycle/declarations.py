@@ -49,9 +49,9 @@ _REPORTED = {
 }
 
 
-def _named(most: int, **fields: FieldRules) -> FieldRules:
+def _named(maximum: int, **fields: FieldRules) -> FieldRules:
     return FieldRules(
-        short_circuit=(max_items(most),),
+        short_circuit=(max_items(maximum),),
         rules=(unique("name"),),
         items=FieldRules(fields={"name": _PARTY, **fields}),
         keys=("name",),

@@ -25,14 +25,16 @@ def validate_request_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
 def validate_eviction_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Who asked, who answers: nobody is forgotten, and an end is an end."""
     yield from validate_request_status_update(new, old)
-    found = value_at(new, "status", "conditions") or []
-    for one in value_at(old, "status", "conditions") or ():
-        ended = one.get("type") in _FINAL and one.get("status") == "True"
-        if ended and one not in found:
-            detail = f"{one['type']} condition status cannot be reverted"
-            yield invalid(_STATUS / "conditions", found, detail)
+    conditions = value_at(new, "status", "conditions") or []
+    for condition in value_at(old, "status", "conditions") or ():
+        ended = condition.get("type") in _FINAL and condition.get("status") == "True"
+        if ended and condition not in conditions:
+            detail = f"{condition['type']} condition status cannot be reverted"
+            yield invalid(_STATUS / "conditions", conditions, detail)
     responders, before = (value_at(one, "status", "targetResponders") or [] for one in (new, old))
-    if before and [one.get("name") for one in responders] != [one.get("name") for one in before]:
+    if before and [responder.get("name") for responder in responders] != [
+        one.get("name") for one in before
+    ]:
         what = "keys" if len(responders) == len(before) else "length and the same keys"
         detail = f"must preserve the same {what} in the same order"
         yield invalid(_STATUS / "targetResponders", responders, detail)

@@ -37,11 +37,11 @@ def _class_name(ingress_class: Tree, _: datetime) -> str:
 
 
 def _parameters(ingress_class: Tree, _: datetime) -> str:
-    found = value_at(ingress_class, "spec", "parameters")
-    if found is None:
+    parameters = value_at(ingress_class, "spec", "parameters")
+    if parameters is None:
         return NONE
-    group = f".{found['apiGroup']}" if found.get("apiGroup") else ""
-    return f"{found.get('kind') or ''}{group}/{found.get('name') or ''}"
+    group = f".{parameters['apiGroup']}" if parameters.get("apiGroup") else ""
+    return f"{parameters.get('kind') or ''}{group}/{parameters.get('name') or ''}"
 
 
 def _cidrs(service_cidr: Tree, _: datetime) -> str:
@@ -49,12 +49,12 @@ def _cidrs(service_cidr: Tree, _: datetime) -> str:
 
 
 def _parent(ip_address: Tree, _: datetime) -> str:
-    found = value_at(ip_address, "spec", "parentRef")
-    if found is None:
+    parent_ref = value_at(ip_address, "spec", "parentRef")
+    if parent_ref is None:
         return NONE
-    group, namespace = found.get("group"), found.get("namespace")
-    resource = f"{found.get('resource') or ''}{f'.{group}' if group else ''}".lower()
-    parts = (resource, namespace, found.get("name") or "")
+    group, namespace = parent_ref.get("group"), parent_ref.get("namespace")
+    resource = f"{parent_ref.get('resource') or ''}{f'.{group}' if group else ''}".lower()
+    parts = (resource, namespace, parent_ref.get("name") or "")
     return "/".join(part for part in parts if part is not None)
 
 

@@ -27,9 +27,9 @@ def ingress(obj: Tree) -> Iterator[str]:
 
 def ingress_status(obj: Tree) -> Iterator[str]:
     """The addresses that the controller reports."""
-    for index, one in enumerate(value_at(obj, "status", "loadBalancer", "ingress") or ()):
-        at = (Path("status") / "loadBalancer" / "ingress")[index] / "ip"
-        yield from ip_warnings(one.get("ip") or "", at)
+    for index, ingress in enumerate(value_at(obj, "status", "loadBalancer", "ingress") or ()):
+        ip_path = (Path("status") / "loadBalancer" / "ingress")[index] / "ip"
+        yield from ip_warnings(ingress.get("ip") or "", ip_path)
 
 
 def network_policy(obj: Tree) -> Iterator[str]:
@@ -39,7 +39,7 @@ def network_policy(obj: Tree) -> Iterator[str]:
         for index, rule in enumerate(spec.get(direction) or ()):
             for number, peer in enumerate(rule.get(side) or ()):
                 block = peer.get("ipBlock") or {}
-                at = ((Path("spec") / direction)[index] / side)[number] / "ipBlock"
-                yield from cidr_warnings(block.get("cidr") or "", at / "cidr")
+                ip_block_path = ((Path("spec") / direction)[index] / side)[number] / "ipBlock"
+                yield from cidr_warnings(block.get("cidr") or "", ip_block_path / "cidr")
                 for place, text in enumerate(block.get("except") or ()):
-                    yield from cidr_warnings(text, (at / "except")[place])
+                    yield from cidr_warnings(text, (ip_block_path / "except")[place])

@@ -24,11 +24,11 @@ def validate_runtime_class(obj: Tree) -> Iterator[FieldError]:
     if scheduling is None:
         return
     yield from validate_labels(scheduling.get("nodeSelector"), path / "nodeSelector")
-    borne, at = scheduling.get("tolerations") or [], path / "tolerations"
-    yield from validate_tolerations(borne, at)
+    borne, tolerations_path = scheduling.get("tolerations") or [], path / "tolerations"
+    yield from validate_tolerations(borne, tolerations_path)
     seen: set[tuple[str, ...]] = set()
     for index, one in enumerate(borne):
         key = tuple(one.get(name) or "" for name in ("key", "operator", "value", "effect"))
         if key in seen:
-            yield duplicate(at[index], one)
+            yield duplicate(tolerations_path[index], one)
         seen.add(key)

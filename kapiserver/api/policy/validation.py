@@ -23,7 +23,7 @@ _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPo
 
 def validate_pod_disruption_budget(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
     """A budget, new or in the place of an old one."""
-    spec, before = obj.get("spec") or {}, value_at(old or {}, "spec", "selector")
+    spec, old_selector = obj.get("spec") or {}, value_at(old or {}, "spec", "selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if all(spec.get(name) is not None for name in _AMOUNTS):
         # The spec as Go spells it: the inner type has no names of its own.
@@ -38,7 +38,9 @@ def validate_pod_disruption_budget(obj: Tree, old: Tree | None = None) -> Iterat
         if spec.get(name) is not None:
             yield from validate_int_or_percent(spec[name], _SPEC / name)
             yield from validate_percent_at_most_100(spec[name], _SPEC / name)
-    yield from validate_label_selector(spec.get("selector"), _SPEC / "selector", before=before)
+    yield from validate_label_selector(
+        spec.get("selector"), _SPEC / "selector", before=old_selector
+    )
     if policy is not None and policy not in _EVICTION:
         yield not_supported(_SPEC / "unhealthyPodEvictionPolicy", policy, _EVICTION)
 

@@ -19,15 +19,17 @@ def _role(binding: Tree, _: datetime) -> str:
 
 def _subjects(kind: str) -> CellOf:
     return lambda binding, _: ", ".join(
-        one.get("name") or "" for one in binding.get("subjects") or () if one.get("kind") == kind
+        subject.get("name") or ""
+        for subject in binding.get("subjects") or ()
+        if subject.get("kind") == kind
     )
 
 
 def _accounts(binding: Tree, _: datetime) -> str:
     return ", ".join(
-        f"{one.get('namespace') or ''}/{one.get('name') or ''}"
-        for one in binding.get("subjects") or ()
-        if one.get("kind") == "ServiceAccount"
+        f"{subject.get('namespace') or ''}/{subject.get('name') or ''}"
+        for subject in binding.get("subjects") or ()
+        if subject.get("kind") == "ServiceAccount"
     )
 
 

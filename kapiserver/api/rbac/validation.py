@@ -30,21 +30,21 @@ _SUBJECTS = ("ServiceAccount", "User", "Group")
 def validate_role(obj: Tree) -> Iterator[FieldError]:
     """A role, new or changed."""
     for index, rule in enumerate(obj.get("rules") or ()):
-        at = Path("rules")[index]
+        rule_path = Path("rules")[index]
         urls = rule.get("nonResourceURLs") or []
-        yield from _validate_verbs(rule, at)
+        yield from _validate_verbs(rule, rule_path)
         if urls:
             detail = "namespaced rules cannot apply to non-resource URLs"
-            yield invalid(at / "nonResourceURLs", urls, detail)
-        yield from _what(rule, at)
+            yield invalid(rule_path / "nonResourceURLs", urls, detail)
+        yield from _what(rule, rule_path)
 
 
 def validate_cluster_role(obj: Tree) -> Iterator[FieldError]:
     """A cluster role, new or changed."""
     for index, rule in enumerate(obj.get("rules") or ()):
-        at = Path("rules")[index]
-        yield from _validate_verbs(rule, at)
-        yield from _what(rule, at)
+        rule_path = Path("rules")[index]
+        yield from _validate_verbs(rule, rule_path)
+        yield from _what(rule, rule_path)
     aggregation = obj.get("aggregationRule")
     if aggregation is None:
         return
@@ -96,10 +96,10 @@ def validate_cluster_role_binding(obj: Tree) -> Iterator[FieldError]:
     """Who has a cluster role."""
     yield from _validate_role_ref(obj.get("roleRef") or {}, ("ClusterRole",))
     for index, subject in enumerate(obj.get("subjects") or ()):
-        at = Path("subjects")[index]
-        yield from _validate_subject(subject, at)
+        subject_path = Path("subjects")[index]
+        yield from _validate_subject(subject, subject_path)
         if subject.get("kind") == "ServiceAccount":
-            yield from validate_required(subject, "namespace", at)
+            yield from validate_required(subject, "namespace", subject_path)
 
 
 def _validate_role_ref(reference: Tree, kinds: tuple[str, ...]) -> Iterator[FieldError]:

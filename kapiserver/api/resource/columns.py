@@ -42,9 +42,9 @@ def _errors(request: Tree, _: datetime) -> str:
 
 
 def _ended(request: Tree) -> Tree:
-    for one in value_at(request, "status", "conditions") or ():
-        if one.get("type") in ("Complete", "Failed") and one.get("status") == "True":
-            return dict(one)
+    for condition in value_at(request, "status", "conditions") or ():
+        if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
+            return dict(condition)
     return {}
 
 
@@ -61,8 +61,8 @@ def _completed(request: Tree, now: datetime) -> str:
 
 
 def _added(rule: Tree, now: datetime) -> str:
-    found = value_at(rule, "spec", "taint", "timeAdded")
-    return since(found, now) if found else ""
+    time_added = value_at(rule, "spec", "taint", "timeAdded")
+    return since(time_added, now) if time_added else ""
 
 
 COLUMNS: dict[str, Columns] = {

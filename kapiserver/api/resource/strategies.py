@@ -132,8 +132,8 @@ class ResourceClaimStatusStrategy(StatusStrategy):
 
 
 def _allocated(obj: Tree) -> set[tuple[str, ...]]:
-    found = value_at(obj, "status", "allocation", "devices", "results") or ()
-    return {device_id(one) for one in found}
+    results = value_at(obj, "status", "allocation", "devices", "results") or ()
+    return {device_id(one) for one in results}
 
 
 class ResourceClaimTemplateStrategy(Strategy):

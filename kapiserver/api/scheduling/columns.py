@@ -19,11 +19,11 @@ def _policy(group: Tree, _: datetime) -> str:
 
 def _status(group: Tree, _: datetime) -> str:
     found = "Pending"
-    for one in value_at(group, "status", "conditions") or ():
-        if one.get("type") == "PodGroupInitiallyScheduled":
-            found = "Scheduled" if one.get("status") == "True" else "Unschedulable"
-        elif one.get("type") == "DisruptionTarget" and one.get("status") == "True":
-            return one.get("reason") or ""
+    for condition in value_at(group, "status", "conditions") or ():
+        if condition.get("type") == "PodGroupInitiallyScheduled":
+            found = "Scheduled" if condition.get("status") == "True" else "Unschedulable"
+        elif condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
+            return condition.get("reason") or ""
     return found
 
 

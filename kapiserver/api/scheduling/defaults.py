@@ -7,9 +7,9 @@ from kapiserver.api.scheduling import v1
 from kapiserver.api.types import Tree, Type
 
 
-def _priority_class(found: Tree) -> None:
-    if found.get("preemptionPolicy") is None:
-        found["preemptionPolicy"] = "PreemptLowerPriority"
+def _priority_class(priority_class: Tree) -> None:
+    if priority_class.get("preemptionPolicy") is None:
+        priority_class["preemptionPolicy"] = "PreemptLowerPriority"
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {v1.PriorityClass: _priority_class}

@@ -27,14 +27,18 @@ _DEFAULT = (
 )
 
 
-def _class_name(found: Tree, _: datetime) -> str:
-    default = any(annotations_of(found).get(key) == "true" for key in _DEFAULT)
-    return f"{name_of(found)} (default)" if default else name_of(found)
+def _class_name(class_name: Tree, _: datetime) -> str:
+    default = any(annotations_of(class_name).get(key) == "true" for key in _DEFAULT)
+    return f"{name_of(class_name)} (default)" if default else name_of(class_name)
 
 
 def _audiences(driver: Tree, _: datetime) -> str:
     requests = value_at(driver, "spec", "tokenRequests")
-    return UNSET if requests is None else ",".join(one.get("audience") or "" for one in requests)
+    return (
+        UNSET
+        if requests is None
+        else ",".join(request.get("audience") or "" for request in requests)
+    )
 
 
 def _modes(driver: Tree, _: datetime) -> str:

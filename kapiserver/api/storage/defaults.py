@@ -21,8 +21,8 @@ _DRIVER = {
 }
 
 
-def _storage_class(found: Tree) -> None:
-    fill_missing(found, reclaimPolicy="Delete", volumeBindingMode="Immediate")
+def _storage_class(storage_class: Tree) -> None:
+    fill_missing(storage_class, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
 def _driver(spec: Tree) -> None:

@@ -48,11 +48,11 @@ class StorageClassStrategy(Strategy):
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         found = []
         for index, term in enumerate(new.get("allowedTopologies") or ()):
-            at = Path("allowedTopologies")[index] / "matchLabelExpressions"
-            for position, one in enumerate(term.get("matchLabelExpressions") or ()):
-                words = OLD_NODE_LABELS.get(one.get("key") or "")
+            expressions_path = Path("allowedTopologies")[index] / "matchLabelExpressions"
+            for position, expression in enumerate(term.get("matchLabelExpressions") or ()):
+                words = OLD_NODE_LABELS.get(expression.get("key") or "")
                 if words:
-                    found.append(f"{at[position] / 'key'}: {words}")
+                    found.append(f"{expressions_path[position] / 'key'}: {words}")
         return found
 
 
@@ -126,11 +126,11 @@ class CSIStorageCapacityStrategy(Strategy):
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         topology, path = new.get("nodeTopology") or {}, Path("nodeTopology")
         found = []
-        for index, one in enumerate(topology.get("matchExpressions") or ()):
-            key = one.get("key") or ""
+        for index, requirement in enumerate(topology.get("matchExpressions") or ()):
+            key = requirement.get("key") or ""
             if key in OLD_NODE_LABELS:
-                at = (path / "matchExpressions")[index] / "key"
-                found.append(f"{at}: {key} is {OLD_NODE_LABELS[key]}")
+                key_path = (path / "matchExpressions")[index] / "key"
+                found.append(f"{key_path}: {key} is {OLD_NODE_LABELS[key]}")
         for label in sorted(topology.get("matchLabels") or ()):
             if label in OLD_NODE_LABELS:
                 found.append(f"{path / 'matchLabels' / label}: {OLD_NODE_LABELS[label]}")

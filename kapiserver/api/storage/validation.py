@@ -92,20 +92,24 @@ def _validate_topologies(terms: Sequence[Tree], path: Path) -> Iterator[FieldErr
     # Upstream begins with as many empty terms as there are terms; its answers are kept.
     seen: list[dict[str, set[str]]] = [{} for _ in terms]
     for index, term in enumerate(terms):
-        at = path[index] / "matchLabelExpressions"
+        expressions_path = path[index] / "matchLabelExpressions"
         found: dict[str, set[str]] = {}
         expressions = term.get("matchLabelExpressions") or ()
         if not expressions:
-            yield required(at)
-        for position, one in enumerate(expressions):
-            key, values, where = one.get("key") or "", one.get("values") or [], at[position]
-            yield from _validate_topology_values(values, where / "values")
-            yield from validate_label_key(key, where / "key")
+            yield required(expressions_path)
+        for position, expression in enumerate(expressions):
+            key, values, expression_path = (
+                expression.get("key") or "",
+                expression.get("values") or [],
+                expressions_path[position],
+            )
+            yield from _validate_topology_values(values, expression_path / "values")
+            yield from validate_label_key(key, expression_path / "key")
             if key in found:
-                yield duplicate(where / "key", key)
+                yield duplicate(expression_path / "key", key)
             found[key] = set(values)
         for _ in range(seen.count(found)):
-            yield duplicate(at, "")
+            yield duplicate(expressions_path, "")
         seen.append(found)
 
 
@@ -138,8 +142,8 @@ def validate_attachment(obj: Tree) -> Iterator[FieldError]:
     yield from validate_driver_name(spec.get("attacher") or "", _SPEC / "attacher")
     volume = value_at(spec, "source", "persistentVolumeName")
     if volume is not None:
-        at = _SPEC / "source" / "persistentVolumeName"
-        yield from validate_format(names.dns1123_subdomain, volume, at)
+        name_path = _SPEC / "source" / "persistentVolumeName"
+        yield from validate_format(names.dns1123_subdomain, volume, name_path)
 
 
 def _validate_attachment(obj: Tree) -> Iterator[FieldError]:
@@ -154,10 +158,10 @@ def _validate_attachment(obj: Tree) -> Iterator[FieldError]:
     if _size(status.get("attachmentMetadata") or {}) > _PARAMETERS_MAX:
         yield too_long(path / "attachmentMetadata", _PARAMETERS_MAX)
     for name in ("attachError", "detachError"):
-        found, at = status.get(name) or {}, path / name
+        found, field_path = status.get(name) or {}, path / name
         if len((found.get("message") or "").encode("utf-8", "replace")) > _MESSAGE_MAX:
-            yield too_long(at / "message", _PARAMETERS_MAX)
-        yield from validate_range(found.get("errorCode"), 0, INT32_MAX, at / "errorCode")
+            yield too_long(field_path / "message", _PARAMETERS_MAX)
+        yield from validate_range(found.get("errorCode"), 0, INT32_MAX, field_path / "errorCode")
 
 
 def _attached(source: Tree, path: Path) -> Iterator[FieldError]:
@@ -170,8 +174,8 @@ def _attached(source: Tree, path: Path) -> Iterator[FieldError]:
     elif inline is not None:
         yield from validate_inline_volume(inline, path / "inlineVolumeSpec")
     elif not volume:
-        at = path / "persistentVolumeName"
-        yield required(at, "must specify non empty persistentVolumeName")
+        name_path = path / "persistentVolumeName"
+        yield required(name_path, "must specify non empty persistentVolumeName")
 
 
 def validate_attachment_update(new: Tree, _: Tree) -> Iterator[FieldError]:
@@ -183,26 +187,28 @@ def validate_csi_node(obj: Tree) -> Iterator[FieldError]:
     """The drivers of a node."""
     seen: set[str] = set()
     for index, driver in enumerate(value_at(obj, "spec", "drivers") or ()):
-        at, name = (_SPEC / "drivers")[index], driver.get("name") or ""
-        yield from validate_driver_name(name, at / "name")
+        driver_path, name = (_SPEC / "drivers")[index], driver.get("name") or ""
+        yield from validate_driver_name(name, driver_path / "name")
         node = driver.get("nodeID") or ""
         if not node:
-            yield required(at / "nodeID")
+            yield required(driver_path / "nodeID")
         if len(node) > _NODE_ID_MAX:
-            yield invalid(at / "nodeID", node, f"must be {_NODE_ID_MAX} characters or less")
+            yield invalid(
+                driver_path / "nodeID", node, f"must be {_NODE_ID_MAX} characters or less"
+            )
         yield from validate_nonnegative_field(
-            driver.get("allocatable") or {}, "count", at / "allocatable"
+            driver.get("allocatable") or {}, "count", driver_path / "allocatable"
         )
         if name in seen:
-            yield duplicate(at / "name", name)
+            yield duplicate(driver_path / "name", name)
         seen.add(name)
         keys = driver.get("topologyKeys") or []
         for position, key in enumerate(keys):
             if not key:
-                yield required(at)
+                yield required(driver_path)
             if key in keys[:position]:
-                yield duplicate(at, key)
-            yield from validate_format(names.qualified_name, key, at)
+                yield duplicate(driver_path, key)
+            yield from validate_format(names.qualified_name, key, driver_path)
 
 
 def validate_csi_node_update(new: Tree, old: Tree) -> Iterator[FieldError]:
@@ -212,7 +218,7 @@ def validate_csi_node_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     def fixed(driver: Tree) -> Tree:
         return {name: value for name, value in driver.items() if name != "allocatable"}
 
-    before = {one.get("name"): one for one in value_at(old, "spec", "drivers") or ()}
+    before = {driver.get("name"): driver for driver in value_at(old, "spec", "drivers") or ()}
     for driver in value_at(new, "spec", "drivers") or ():
         kept = before.get(driver.get("name"))
         if kept is not None:
@@ -238,8 +244,8 @@ def validate_csi_driver(obj: Tree) -> Iterator[FieldError]:
         yield required(_SPEC / "seLinuxMount")
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")
     if period is not None and period < 10:
-        at = _SPEC / "nodeAllocatableUpdatePeriodSeconds"
-        yield invalid(at, period, "must be greater than or equal to 10 seconds")
+        seconds_path = _SPEC / "nodeAllocatableUpdatePeriodSeconds"
+        yield invalid(seconds_path, period, "must be greater than or equal to 10 seconds")
     secret = spec.get("serviceAccountTokenInSecrets")
     if secret is not None and not spec.get("tokenRequests"):
         detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
@@ -263,14 +269,14 @@ def validate_csi_driver_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     yield from validate_csi_driver(new)
     fields = (("attachRequired", "attachedRequired"), ("volumeLifecycleModes",) * 2)
     for name, shown in fields:
-        before: Any = value_at(old, "spec", name)
-        yield from immutable(value_at(new, "spec", name), before, _SPEC / shown)
+        old_name: Any = value_at(old, "spec", name)
+        yield from immutable(value_at(new, "spec", name), old_name, _SPEC / shown)
 
 
 def validate_storage_capacity(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
     """How much storage there is, and in place of what was said before."""
-    topology, before = obj.get("nodeTopology"), (old or {}).get("nodeTopology")
-    yield from validate_label_selector(topology, Path("nodeTopology"), before=before)
+    topology, old_node_topology = obj.get("nodeTopology"), (old or {}).get("nodeTopology")
+    yield from validate_label_selector(topology, Path("nodeTopology"), before=old_node_topology)
     name = obj.get("storageClassName") or ""
     yield from validate_format(names.dns1123_subdomain, name, Path("storageClassName"))
     size = obj.get("capacity")

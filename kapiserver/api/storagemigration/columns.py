@@ -17,9 +17,13 @@ def _resource(migration: Tree, _: datetime) -> str:
 
 def _status(migration: Tree, _: datetime) -> str:
     state = "Unknown"
-    for one in value_at(migration, "status", "conditions") or ():
-        if one.get("status") == "True" and one.get("type") in ("Failed", "Running", "Succeeded"):
-            state = one["type"]
+    for condition in value_at(migration, "status", "conditions") or ():
+        if condition.get("status") == "True" and condition.get("type") in (
+            "Failed",
+            "Running",
+            "Succeeded",
+        ):
+            state = condition["type"]
     return state
 
 

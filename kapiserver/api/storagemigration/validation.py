@@ -41,28 +41,28 @@ def validate_migration_status_update(new: Tree, old: Tree) -> Iterator[FieldErro
     """How far the rewriting is: it ends once, one way or the other."""
     status = new.get("status") or {}
     version, before = (value_at(one, "status", "resourceVersion") or "" for one in (new, old))
-    at = _STATUS / "resourceVersion"
+    resource_version_path = _STATUS / "resourceVersion"
     detail = _wrong_with_version(version)
     if detail:
-        yield invalid(at, version, detail)
+        yield invalid(resource_version_path, version, detail)
     yield from validate_conditions(status.get("conditions"), _STATUS / "conditions")
     if before and version != before:
-        yield invalid(at, version, "field is immutable")
+        yield invalid(resource_version_path, version, "field is immutable")
     is_now, was = _true(new), _true(old)
-    wrong = []
+    errors = []
     if {"Succeeded", "Failed"} <= is_now:
-        wrong.append("Both success and failed conditions cannot be true at the same time")
-    wrong.extend(
+        errors.append("Both success and failed conditions cannot be true at the same time")
+    errors.extend(
         f"Running condition cannot be true when {small} condition is true"
         for type_, _, small in _ENDS
         if {type_, "Running"} <= is_now
     )
-    wrong.extend(
+    errors.extend(
         f"{large} condition cannot be set to false once it is true"
         for type_, large, _ in _ENDS
         if type_ in was and type_ not in is_now
     )
-    for text in wrong:
+    for text in errors:
         yield invalid(_STATUS / "conditions", status.get("conditions"), text)
 
 
@@ -75,5 +75,5 @@ def _wrong_with_version(version: str) -> str:
 
 
 def _true(obj: Tree) -> set[str]:
-    found = value_at(obj, "status", "conditions") or ()
-    return {one.get("type") or "" for one in found if one.get("status") == "True"}
+    conditions = value_at(obj, "status", "conditions") or ()
+    return {one.get("type") or "" for one in conditions if one.get("status") == "True"}

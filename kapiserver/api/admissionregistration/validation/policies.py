@@ -57,10 +57,10 @@ def validate_validating_policy(obj: Tree, old: Tree | None = None) -> Iterator[F
     if not validations and not annotations:
         yield required(_SPEC / "validations", _NEITHER)
         yield required(_SPEC / "auditAnnotations", _NEITHER)
-    for index, one in enumerate(validations):
-        yield from _validate_validation(one, expressions, (_SPEC / "validations")[index])
-    at = _SPEC / "auditAnnotations"
-    yield from _validate_annotations(name_of(obj), annotations, expressions, at)
+    for index, validation in enumerate(validations):
+        yield from _validate_validation(validation, expressions, (_SPEC / "validations")[index])
+    audit_annotations_path = _SPEC / "auditAnnotations"
+    yield from _validate_annotations(name_of(obj), annotations, expressions, audit_annotations_path)
 
 
 def validate_mutating_policy(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
@@ -72,8 +72,8 @@ def validate_mutating_policy(obj: Tree, old: Tree | None = None) -> Iterator[Fie
     mutations, again = spec.get("mutations") or (), spec.get("reinvocationPolicy") or ""
     if not mutations:
         yield required(_SPEC / "mutations", "mutations must contain at least one item")
-    for index, one in enumerate(mutations):
-        yield from _validate_mutation(one, (_SPEC / "mutations")[index])
+    for index, mutation in enumerate(mutations):
+        yield from _validate_mutation(mutation, (_SPEC / "mutations")[index])
     if not again:
         yield required(_SPEC / "reinvocationPolicy")
     elif again not in REINVOCATION_POLICIES:
@@ -100,13 +100,13 @@ def _validate_policy(
             yield required(_SPEC / "matchConstraints" / "resourceRules")
         if changes:
             yield from _changed_by(match, _SPEC / "matchConstraints")
-    before = (old or {}).get("spec") or {}
+    old_spec = (old or {}).get("spec") or {}
     if old is None or any(
-        spec.get(name) != before.get(name) for name in ("paramKind", "matchConditions")
+        spec.get(name) != old_spec.get(name) for name in ("paramKind", "matchConditions")
     ):
-        given, at = spec.get("matchConditions"), _SPEC / "matchConditions"
+        given, match_conditions_path = spec.get("matchConditions"), _SPEC / "matchConditions"
         only = Expressions(with_params=spec.get("paramKind") is not None)
-        yield from validate_match_conditions(given, only, at)
+        yield from validate_match_conditions(given, only, match_conditions_path)
     for index, variable in enumerate(spec.get("variables") or ()):
         yield from _validate_variable(variable, expressions, (_SPEC / "variables")[index])
 
@@ -120,19 +120,19 @@ def _changed_by(match: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_param_kind(kind: Tree, path: Path) -> Iterator[FieldError]:
-    text, at = kind.get("apiVersion") or "", path / "apiVersion"
+    text, api_version_path = kind.get("apiVersion") or "", path / "apiVersion"
     group, _, version = text.rpartition("/")
     if not text:
-        yield required(at)
+        yield required(api_version_path)
     elif "/" in group:
-        yield invalid(at, text, f"unexpected GroupVersion string: {text}")
+        yield invalid(api_version_path, text, f"unexpected GroupVersion string: {text}")
     else:
         if group and (messages := names.dns1123_subdomain(group)):
-            yield invalid(at, group, ",".join(messages))
+            yield invalid(api_version_path, group, ",".join(messages))
         if not version:
-            yield invalid(at, text, "version must be specified")
+            yield invalid(api_version_path, text, "version must be specified")
         elif messages := names.dns1035_label(version):
-            yield invalid(at, version, ",".join(messages))
+            yield invalid(api_version_path, version, ",".join(messages))
     name = kind.get("kind") or ""
     if not name:
         yield required(path / "kind")
@@ -185,22 +185,26 @@ def _validate_annotations(
         detail = f"must not have more than {_ANNOTATIONS_MAX} auditAnnotations"
         yield invalid(path, list(annotations), detail)
     seen: set[str] = set()
-    for index, one in enumerate(annotations):
-        at, key = path[index], one.get("key") or ""
+    for index, annotation in enumerate(annotations):
+        annotation_path, key = path[index], annotation.get("key") or ""
         if policy:
-            yield from validate_format(names.qualified_name, f"{policy}/{key}", at / "key")
+            yield from validate_format(
+                names.qualified_name, f"{policy}/{key}", annotation_path / "key"
+            )
         else:
-            yield invalid(at / "key", key, "requires metadata.name be non-empty")
-        expression = (one.get("valueExpression") or "").strip()
+            yield invalid(annotation_path / "key", key, "requires metadata.name be non-empty")
+        expression = (annotation.get("valueExpression") or "").strip()
         if not expression:
-            yield required(at / "valueExpression", "valueExpression is not specified")
+            yield required(annotation_path / "valueExpression", "valueExpression is not specified")
         elif len(expression) > _EXPRESSION_MAX:
             detail = f"must not exceed {_EXPRESSION_MAX} bytes in length"
-            yield required(at / "valueExpression", detail)
+            yield required(annotation_path / "valueExpression", detail)
         else:
-            yield from expressions.check(expression, at / "valueExpression", ("string", "null"))
+            yield from expressions.check(
+                expression, annotation_path / "valueExpression", ("string", "null")
+            )
         if key in seen:
-            yield duplicate(at / "key", key)
+            yield duplicate(annotation_path / "key", key)
         seen.add(key)
 
 
@@ -248,20 +252,23 @@ def validate_policy_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
 def validate_validating_binding(obj: Tree) -> Iterator[FieldError]:
     """Where a policy that refuses writes works, and how."""
     yield from _validate_binding(obj)
-    actions, at = value_at(obj, "spec", "validationActions") or [], _SPEC / "validationActions"
+    actions, validation_actions_path = (
+        value_at(obj, "spec", "validationActions") or [],
+        _SPEC / "validationActions",
+    )
     for index, action in enumerate(actions):
         if action not in _ACTIONS:
-            yield not_supported(at[index], action, _ACTIONS)
+            yield not_supported(validation_actions_path[index], action, _ACTIONS)
         if action in actions[:index]:
-            yield duplicate(at[index], action)
+            yield duplicate(validation_actions_path[index], action)
     if {"Deny", "Warn"} <= set(actions):
         detail = (
             "must not contain both Deny and Warn (repeating the same validation failure "
             "information in the API response and headers serves no purpose)"
         )
-        yield invalid(at, actions, detail)
+        yield invalid(validation_actions_path, actions, detail)
     if not actions:
-        yield required(at, "at least one validation action is required")
+        yield required(validation_actions_path, "at least one validation action is required")
 
 
 def validate_mutating_binding(obj: Tree) -> Iterator[FieldError]:

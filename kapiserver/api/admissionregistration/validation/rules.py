@@ -78,7 +78,7 @@ def _validate_resources(resources: Sequence[str], path: Path) -> Iterator[FieldE
             path, list(resources), "if '*/*' is present, must not specify other resources"
         )
     # Of those without a part only the last one is looked at.
-    bare = [one for one in resources if one and "/" not in one]
+    bare = [resource for resource in resources if resource and "/" not in resource]
     if "*" in bare and bare[-1] != "*":
         detail = "if '*' is present, must not specify other resources without subresources"
         yield invalid(path, list(resources), detail)
@@ -105,10 +105,10 @@ def validate_match_resources(match: Tree | None, path: Path) -> Iterator[FieldEr
 def _validate_named_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, name in enumerate(rule.get("resourceNames") or ()):
-        at = (path / "resourceNames")[index]
-        yield from validate_format(names.path_segment, name, at)
+        name_path = (path / "resourceNames")[index]
+        yield from validate_format(names.path_segment, name, name_path)
         if name in seen:
-            yield duplicate(at, name)
+            yield duplicate(name_path, name)
         seen.add(name)
     yield from validate_rule_with_operations(rule, path)
 
@@ -122,13 +122,13 @@ def validate_match_conditions(
         yield too_many(path, len(found), _CONDITIONS_MAX)
     seen: set[str] = set()
     for index, one in enumerate(found):
-        at, name = path[index], one.get("name") or ""
+        item_path, name = path[index], one.get("name") or ""
         expression = (one.get("expression") or "").strip()
         if not expression:
-            yield required(at / "expression")
+            yield required(item_path / "expression")
         else:
-            yield from expressions.check(expression, at / "expression")
-        yield from validate_required_format(names.qualified_name, name, at / "name")
+            yield from expressions.check(expression, item_path / "expression")
+        yield from validate_required_format(names.qualified_name, name, item_path / "name")
         if name and name in seen:
-            yield duplicate(at / "name", name)
+            yield duplicate(item_path / "name", name)
         seen.add(name)

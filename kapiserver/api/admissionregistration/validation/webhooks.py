@@ -45,13 +45,13 @@ def validate_webhooks(obj: Tree) -> Iterator[FieldError]:
 
 def validate_webhooks_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Those of a changed one: what was wrong with webhooks before is borne."""
-    before = old.get("webhooks") or ()
-    reviews = [one.get("admissionReviewVersions") or () for one in before]
-    names_ = [one.get("name") for one in before]
-    harmless = all(one.get("sideEffects") in _HARMLESS for one in before)
+    old_webhooks = old.get("webhooks") or ()
+    reviews = [one.get("admissionReviewVersions") or () for one in old_webhooks]
+    names_ = [one.get("name") for one in old_webhooks]
+    harmless = all(one.get("sideEffects") in _HARMLESS for one in old_webhooks)
     rules = _Rules(
         effects=_HARMLESS if harmless else _EFFECTS,
-        known_reviews=all(not one or set(_REVIEWS) & set(one) for one in reviews),
+        known_reviews=all(not review or set(_REVIEWS) & set(review) for review in reviews),
         unique_names=len(names_) == len(set(names_)),
         conditions=_conditions(new) != _conditions(old),
     )
@@ -59,28 +59,28 @@ def validate_webhooks_update(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 
 def _conditions(obj: Tree) -> list[list[Tree]]:
-    return [one.get("matchConditions") or [] for one in obj.get("webhooks") or ()]
+    return [webhook.get("matchConditions") or [] for webhook in obj.get("webhooks") or ()]
 
 
 def _validate_webhooks(obj: Tree, rules: _Rules) -> Iterator[FieldError]:
     seen: set[str] = set()
     expressions = Expressions()
     for index, webhook in enumerate(obj.get("webhooks") or ()):
-        at, name = Path("webhooks")[index], webhook.get("name") or ""
-        yield from _validate_webhook(webhook, rules.effects, at)
+        webhook_path, name = Path("webhooks")[index], webhook.get("name") or ""
+        yield from _validate_webhook(webhook, rules.effects, webhook_path)
         if rules.conditions:
-            given, where = webhook.get("matchConditions"), at / "matchConditions"
-            yield from validate_match_conditions(given, expressions, where)
-        reviews, where = (
+            given, field_path = webhook.get("matchConditions"), webhook_path / "matchConditions"
+            yield from validate_match_conditions(given, expressions, field_path)
+        reviews, field_path = (
             webhook.get("admissionReviewVersions") or [],
-            at / "admissionReviewVersions",
+            webhook_path / "admissionReviewVersions",
         )
-        yield from _validate_review_versions(reviews, where)
+        yield from _validate_review_versions(reviews, field_path)
         if reviews and rules.known_reviews and not set(_REVIEWS) & set(reviews):
             detail = f"must include at least one of {', '.join(_REVIEWS)}"
-            yield invalid(where, list(reviews), detail)
+            yield invalid(field_path, list(reviews), detail)
         if rules.unique_names and name and name in seen:
-            yield duplicate(at / "name", name)
+            yield duplicate(webhook_path / "name", name)
         seen.add(name)
 
 

@@ -92,8 +92,8 @@ def validate_daemon_set_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     kube-apiserver does."""
     yield from validate_daemon_set(new)
     selector = (new.get("spec") or {}).get("selector")
-    before = (old.get("spec") or {}).get("selector")
-    yield from immutable(selector, before, _SPEC / "selector")
+    old_selector = (old.get("spec") or {}).get("selector")
+    yield from immutable(selector, old_selector, _SPEC / "selector")
     yield from validate_daemon_set(new)
 
 

@@ -71,8 +71,8 @@ def validate_deployment_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed deployment: its selector stays."""
     yield from validate_deployment(new)
     selector = (new.get("spec") or {}).get("selector")
-    before = (old.get("spec") or {}).get("selector")
-    yield from immutable(selector, before, _SPEC / "selector")
+    old_selector = (old.get("spec") or {}).get("selector")
+    yield from immutable(selector, old_selector, _SPEC / "selector")
 
 
 _COUNTS = (
@@ -83,7 +83,7 @@ _COUNTS = (
 
 def validate_deployment_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What the controller reports."""
-    status, before = new.get("status") or {}, old.get("status") or {}
+    status, old_status = new.get("status") or {}, old.get("status") or {}
     yield from validate_nonnegative_counts(status, _COUNTS)
     yield from validate_count_limits(
         status,
@@ -94,4 +94,4 @@ def validate_deployment_status_update(new: Tree, old: Tree) -> Iterator[FieldErr
             ("availableReplicas", "readyReplicas"),
         ),
     )
-    yield from validate_not_decremented(status, before, "collisionCount")
+    yield from validate_not_decremented(status, old_status, "collisionCount")

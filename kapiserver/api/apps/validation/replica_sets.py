@@ -58,5 +58,5 @@ def validate_replica_set_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     yield from validate_replica_set(new)
     yield from validate_replica_set(new)
     selector = (new.get("spec") or {}).get("selector")
-    before = (old.get("spec") or {}).get("selector")
-    yield from immutable(selector, before, _SPEC / "selector")
+    old_selector = (old.get("spec") or {}).get("selector")
+    yield from immutable(selector, old_selector, _SPEC / "selector")

@@ -74,8 +74,8 @@ def _pods(spec: Tree) -> Iterator[FieldError]:
     if retention is not None:
         for name in ("whenDeleted", "whenScaled"):
             if retention.get(name) not in ("Delete", "Retain"):
-                at = _SPEC / "persistentVolumeClaimRetentionPolicy" / name
-                yield not_among(at, retention.get(name) or "", ("Retain", "Delete"))
+                field_path = _SPEC / "persistentVolumeClaimRetentionPolicy" / name
+                yield not_among(field_path, retention.get(name) or "", ("Retain", "Delete"))
 
 
 def _counts(spec: Tree) -> Iterator[FieldError]:
@@ -110,13 +110,13 @@ def _validate_update_strategy(strategy: Tree, path: Path) -> Iterator[FieldError
 
 def _validate_rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
     yield from validate_nonnegative_field(rolling, "partition", path)
-    missing, at = rolling.get("maxUnavailable"), path / "maxUnavailable"
+    missing, max_unavailable_path = rolling.get("maxUnavailable"), path / "maxUnavailable"
     if missing is None:
         return
-    yield from validate_int_or_percent(missing, at)
+    yield from validate_int_or_percent(missing, max_unavailable_path)
     if is_zero(missing):
-        yield invalid(at, missing, "cannot be 0")
-    yield from validate_percent_at_most_100(missing, at)
+        yield invalid(max_unavailable_path, missing, "cannot be 0")
+    yield from validate_percent_at_most_100(missing, max_unavailable_path)
 
 
 def _validate_template(spec: Tree, *, known_bad: bool = False) -> Iterator[FieldError]:
@@ -145,25 +145,27 @@ def _with_claims(template: Tree, spec: Tree) -> Tree:
     claims = list(dict.fromkeys(map(name_of, spec.get("volumeClaimTemplates") or ())))
     pod = {**(template.get("spec") or {}), "hostname": "", "subdomain": ""}
     if claims:
-        own = [one for one in pod.get("volumes") or () if one.get("name") not in claims]
-        mounted = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims]
+        own = [volume for volume in pod.get("volumes") or () if volume.get("name") not in claims]
+        mounted = [
+            {"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims
+        ]
         pod["volumes"] = mounted + own
     return {**template, "spec": pod}
 
 
 def _validate_claims(spec: Tree) -> Iterator[FieldError]:
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-        at = (_SPEC / "volumeClaimTemplates")[index]
-        yield from validate_claim_spec(claim.get("spec") or {}, at / "spec")
+        claim_path = (_SPEC / "volumeClaimTemplates")[index]
+        yield from validate_claim_spec(claim.get("spec") or {}, claim_path / "spec")
 
 
 def validate_stateful_set_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed stateful set: little of it may change. What was wrong before may stay so."""
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
-    was_bad = any(_kept_stateful_set(before)) or any(_validate_template(before))
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
+    was_bad = any(_kept_stateful_set(old_spec)) or any(_validate_template(old_spec))
     yield from _kept_stateful_set(spec)
     yield from _validate_template(spec, known_bad=was_bad)
-    if _rest(spec) != _rest(before):
+    if _rest(spec) != _rest(old_spec):
         *most, last = (f"'{name}'" for name in _MUTABLE)
         detail = (
             f"updates to statefulset spec for fields other than {', '.join(most)} and {last} are "

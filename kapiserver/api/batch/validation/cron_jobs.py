@@ -38,11 +38,11 @@ def validate_cron_job_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     return _validate_cron_job_spec(new.get("spec") or {}, old.get("spec") or {})
 
 
-def _validate_cron_job_spec(spec: Tree, before: Tree) -> Iterator[FieldError]:
-    yield from _validate_schedule(spec, before, _SPEC / "schedule")
+def _validate_cron_job_spec(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
+    yield from _validate_schedule(spec, old_spec, _SPEC / "schedule")
     yield from validate_nonnegative_field(spec, "startingDeadlineSeconds", _SPEC)
     zone = spec.get("timeZone")
-    if zone is not None and zone != before.get("timeZone"):
+    if zone is not None and zone != old_spec.get("timeZone"):
         yield from _validate_time_zone(zone, _SPEC / "timeZone")
     policies = ("Allow", "Forbid", "Replace")
     yield from validate_enum(spec.get("concurrencyPolicy"), policies, _SPEC / "concurrencyPolicy")
@@ -51,7 +51,7 @@ def _validate_cron_job_spec(spec: Tree, before: Tree) -> Iterator[FieldError]:
     yield from validate_nonnegative_field(spec, "failedJobsHistoryLimit", _SPEC)
 
 
-def _validate_schedule(spec: Tree, before: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_schedule(spec: Tree, old_spec: Tree, path: Path) -> Iterator[FieldError]:
     text = spec.get("schedule") or ""
     if not text:
         yield required(path)
@@ -59,7 +59,7 @@ def _validate_schedule(spec: Tree, before: Tree, path: Path) -> Iterator[FieldEr
     yield from validate_format(schedule, text, path)
     if "TZ" not in text:
         return
-    if "TZ" not in (before.get("schedule") or ""):
+    if "TZ" not in (old_spec.get("schedule") or ""):
         detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
         yield invalid(path, text, detail)
     elif spec.get("timeZone") is not None:

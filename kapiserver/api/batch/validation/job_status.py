@@ -25,9 +25,9 @@ class _Report:
         self.spec: Tree = job.get("spec") or {}
         self.status: Tree = job.get("status") or {}
         self.true = {
-            one.get("type")
-            for one in self.status.get("conditions") or ()
-            if one.get("status") == "True"
+            condition.get("type")
+            for condition in self.status.get("conditions") or ()
+            if condition.get("status") == "True"
         }
         self.is_finished = bool(self.true.intersection(("Complete", "Failed")))
         self.is_indexed = self.spec.get("completionMode") == "Indexed"
@@ -54,28 +54,28 @@ def _uncounted(pods: Tree) -> Iterator[FieldError]:
     seen: set[str] = set()
     for kind in ("succeeded", "failed"):
         for index, uid in enumerate(pods.get(kind) or ()):
-            at = (_STATUS / "uncountedTerminatedPods" / kind)[index]
+            uid_path = (_STATUS / "uncountedTerminatedPods" / kind)[index]
             if not uid:
-                yield invalid(at, uid, "must not be empty")
+                yield invalid(uid_path, uid, "must not be empty")
             elif uid in seen:
-                yield duplicate(at, uid)
+                yield duplicate(uid_path, uid)
             seen.add(uid)
 
 
-def _is_news(now: _Report, before: _Report, *types: str) -> bool:
-    return any((type_ in now.true) != (type_ in before.true) for type_ in types)
+def _is_news(now: _Report, old_now: _Report, *types: str) -> bool:
+    return any((type_ in now.true) != (type_ in old_now.true) for type_ in types)
 
 
-def _validate_completion(now: _Report, before: _Report) -> Iterator[FieldError]:
+def _validate_completion(now: _Report, old_now: _Report) -> Iterator[FieldError]:
     for other in ("Failed", "FailureTarget"):
-        if {"Complete", other} <= now.true and _is_news(now, before, "Complete", other):
+        if {"Complete", other} <= now.true and _is_news(now, old_now, "Complete", other):
             detail = f"cannot set Complete=True and {other}=true conditions"
             yield invalid(_CONDITIONS, OMITTED, detail)
 
 
-def _consequences(now: _Report, before: _Report) -> Iterator[FieldError]:
-    failed = _is_news(now, before, "Failed") or _news(now, before)("failedIndexes")
-    complete = _is_news(now, before, "Complete", "SuccessCriteriaMet")
+def _consequences(now: _Report, old_now: _Report) -> Iterator[FieldError]:
+    failed = _is_news(now, old_now, "Failed") or _news(now, old_now)("failedIndexes")
+    complete = _is_news(now, old_now, "Complete", "SuccessCriteriaMet")
     for news, end, cause in (
         (failed, "Failed", "FailureTarget"),
         (complete, "Complete", "SuccessCriteriaMet"),
@@ -98,29 +98,29 @@ def _success(now: _Report) -> Iterator[FieldError]:
         yield invalid(_CONDITIONS, OMITTED, detail)
 
 
-def _news(now: _Report, before: _Report) -> Callable[[str], bool]:
-    return lambda name: now.status.get(name) != before.status.get(name)
+def _news(now: _Report, old_now: _Report) -> Callable[[str], bool]:
+    return lambda name: now.status.get(name) != old_now.status.get(name)
 
 
-def _validate_times(now: _Report, before: _Report) -> Iterator[FieldError]:
-    is_news, at = _news(now, before), _STATUS / "completionTime"
+def _validate_times(now: _Report, old_now: _Report) -> Iterator[FieldError]:
+    is_news, completion_time_path = _news(now, old_now), _STATUS / "completionTime"
     start, end = now.status.get("startTime"), now.status.get("completionTime")
     complete = "Complete" in now.true
-    if is_news("completionTime") or complete != ("Complete" in before.true):
+    if is_news("completionTime") or complete != ("Complete" in old_now.true):
         if end and not complete:
             detail = "cannot set completionTime when there is no Complete=True condition"
-            yield invalid(at, end, detail)
+            yield invalid(completion_time_path, end, detail)
         if complete and not end:
-            yield required(at, "completionTime is required for Complete jobs")
+            yield required(completion_time_path, "completionTime is required for Complete jobs")
     if (is_news("startTime") or is_news("completionTime")) and start and end and end < start:
-        yield invalid(at, end, "must be equal to or after `startTime`")
+        yield invalid(completion_time_path, end, "must be equal to or after `startTime`")
 
 
-def _pods_at_the_end(now: _Report, before: _Report) -> Iterator[FieldError]:
+def _pods_at_the_end(now: _Report, old_now: _Report) -> Iterator[FieldError]:
     if not now.is_finished:
         return
-    is_news, status = _news(now, before), now.status
-    is_end = not before.is_finished
+    is_news, status = _news(now, old_now), now.status
+    is_end = not old_now.is_finished
     active = status.get("active") or 0
     if active > 0 and (is_end or is_news("active")):
         yield invalid(_STATUS / "active", active, "active>0 is invalid for finished job")
@@ -132,11 +132,11 @@ def _pods_at_the_end(now: _Report, before: _Report) -> Iterator[FieldError]:
         yield invalid(_STATUS / name, status[name], "must be empty for finished job")
 
 
-def _validate_pods(now: _Report, before: _Report) -> Iterator[FieldError]:
-    is_news, status = _news(now, before), now.status
+def _validate_pods(now: _Report, old_now: _Report) -> Iterator[FieldError]:
+    is_news, status = _news(now, old_now), now.status
     active, ready = status.get("active") or 0, status.get("ready")
     terminating = status.get("terminating") or 0
-    is_end = now.is_finished != before.is_finished
+    is_end = now.is_finished != old_now.is_finished
     if now.is_finished and terminating > 0 and (is_end or is_news("terminating")):
         detail = "terminating>0 is invalid for finished job"
         yield invalid(_STATUS / "terminating", terminating, detail)
@@ -144,8 +144,8 @@ def _validate_pods(now: _Report, before: _Report) -> Iterator[FieldError]:
         yield invalid(_STATUS / "ready", ready, "cannot set more ready pods than active")
 
 
-def _validate_indexes(now: _Report, before: _Report) -> Iterator[FieldError]:
-    is_news, total = _news(now, before), now.completions
+def _validate_indexes(now: _Report, old_now: _Report) -> Iterator[FieldError]:
+    is_news, total = _news(now, old_now), now.completions
     done, failed = now.status.get("completedIndexes") or "", now.status.get("failedIndexes")
     by_index = now.spec.get("backoffLimitPerIndex") is not None
     at_done, at_failed = _STATUS / "completedIndexes", _STATUS / "failedIndexes"
@@ -180,11 +180,11 @@ def _spelled(text: str, completions: int, path: Path) -> Iterator[FieldError]:
         yield invalid(path, text, f"error parsing {name}: {error}")
 
 
-def _goes_on(now: _Report, before: _Report) -> Iterator[FieldError]:
+def _goes_on(now: _Report, old_now: _Report) -> Iterator[FieldError]:
     # What was reported once and cannot be undone.
-    status, was = now.status, before.status
+    status, was = now.status, old_now.status
     for type_ in _FINAL:
-        if type_ in before.true and type_ not in now.true:
+        if type_ in old_now.true and type_ not in now.true:
             detail = f"cannot disable the terminal {type_}=True condition"
             yield invalid(_CONDITIONS, OMITTED, detail)
     shrinks = now.is_indexed and now.completions == now.spec.get("parallelism")
@@ -199,9 +199,9 @@ def _goes_on(now: _Report, before: _Report) -> Iterator[FieldError]:
     if started and started != status.get("startTime") and not now.spec.get("suspend"):
         detail = f"{IMMUTABLE} for unsuspended job once set"
         yield invalid(_STATUS / "startTime", status.get("startTime"), detail)
-    if "SuccessCriteriaMet" in before.true and "SuccessCriteriaMet" not in now.true:
+    if "SuccessCriteriaMet" in old_now.true and "SuccessCriteriaMet" not in now.true:
         detail = "cannot disable the SuccessCriteriaMet=True condition"
         yield invalid(_CONDITIONS, OMITTED, detail)
-    if "Complete" in before.true and "SuccessCriteriaMet" in now.true - before.true:
+    if "Complete" in old_now.true and "SuccessCriteriaMet" in now.true - old_now.true:
         detail = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
         yield invalid(_CONDITIONS, OMITTED, detail)

@@ -78,12 +78,12 @@ def _generated(obj: Tree, wanted: dict[str, str]) -> Iterator[FieldError]:
         return
     if not uid_of(obj):
         yield required(Path("metadata") / "uid")
-    found, at = labels_of(template), _SPEC / "template" / "metadata" / "labels"
+    found, labels_path = labels_of(template), _SPEC / "template" / "metadata" / "labels"
     for key, value in wanted.items():
         if key not in found:
-            yield required(at[key], f"must be '{value}'")
+            yield required(labels_path[key], f"must be '{value}'")
         elif found[key] != value:
-            yield invalid(at[key], dict(found), f"must be '{value}'")
+            yield invalid(labels_path[key], dict(found), f"must be '{value}'")
     try:
         selection = selection_of(selector)
     except BadObject:
@@ -199,28 +199,28 @@ _IMMUTABLE = ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successP
 def validate_job_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed job: what its pods look like stays. The rules of a spec are told twice, as
     kube-apiserver does."""
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     yield from validate_job(new, old)
     yield from _validate_job_spec(spec)
-    yield from _completions(spec, before)
-    yield from immutable(spec.get("selector"), before.get("selector"), _SPEC / "selector")
-    template, kept = spec.get("template") or {}, before.get("template") or {}
+    yield from _completions(spec, old_spec)
+    yield from immutable(spec.get("selector"), old_spec.get("selector"), _SPEC / "selector")
+    template, kept = spec.get("template") or {}, old_spec.get("template") or {}
     if _is_at_rest(old):
         pod = template.get("spec") or {}
         yield from immutable(pod, _with_mutable(kept, pod), _SPEC / "template" / "spec")
     else:
         yield from immutable(template, kept, _SPEC / "template")
     mode = "completionMode"
-    yield from immutable(spec.get(mode), before.get(mode), _SPEC / mode)
+    yield from immutable(spec.get(mode), old_spec.get(mode), _SPEC / mode)
     for name in _IMMUTABLE:
-        yield from immutable(spec.get(name), before.get(name), _SPEC / name)
+        yield from immutable(spec.get(name), old_spec.get(name), _SPEC / name)
 
 
-def _completions(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _completions(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
     wanted, path = spec.get("completions"), _SPEC / "completions"
     if spec.get("completionMode") != "Indexed":
-        yield from immutable(wanted, before.get("completions"), path)
-    elif wanted not in (None, before.get("completions"), spec.get("parallelism") or 0):
+        yield from immutable(wanted, old_spec.get("completions"), path)
+    elif wanted not in (None, old_spec.get("completions"), spec.get("parallelism") or 0):
         yield invalid(path, wanted, "can only be modified in tandem with spec.parallelism")
 
 

@@ -31,9 +31,9 @@ _INDEXES_MAX = 64 * 1024
 
 def validate_pod_failure_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
     """What follows from the failure of a pod."""
-    rules, at = spec["podFailurePolicy"].get("rules") or (), path / "rules"
+    rules, rules_path = spec["podFailurePolicy"].get("rules") or (), path / "rules"
     if len(rules) > _RULES_MAX:
-        yield too_many(at, len(rules), _RULES_MAX)
+        yield too_many(rules_path, len(rules), _RULES_MAX)
     pod = (spec.get("template") or {}).get("spec") or {}
     containers = {
         container.get("name") or ""
@@ -43,9 +43,9 @@ def validate_pod_failure_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
     by_index = spec.get("backoffLimitPerIndex") is not None
     for index, rule in enumerate(rules):
         yield from _validate_action(
-            rule.get("action") or "", at[index] / "action", by_index=by_index
+            rule.get("action") or "", rules_path[index] / "action", by_index=by_index
         )
-        yield from _validate_rule(rule, at[index], containers)
+        yield from _validate_rule(rule, rules_path[index], containers)
 
 
 def _validate_action(action: str, path: Path, *, by_index: bool) -> Iterator[FieldError]:
@@ -80,9 +80,11 @@ def _validate_conditions(patterns: Sequence[Tree], path: Path) -> Iterator[Field
     if len(patterns) > _PATTERNS_MAX:
         yield too_many(path, len(patterns), _PATTERNS_MAX)
     for index, pattern in enumerate(patterns):
-        at = path[index]
-        yield from validate_format(names.qualified_name, pattern.get("type") or "", at / "type")
-        yield from _one_of(pattern.get("status") or "", _STATUSES, at / "status")
+        pattern_path = path[index]
+        yield from validate_format(
+            names.qualified_name, pattern.get("type") or "", pattern_path / "type"
+        )
+        yield from _one_of(pattern.get("status") or "", _STATUSES, pattern_path / "status")
 
 
 def _validate_exit_codes(
@@ -93,32 +95,32 @@ def _validate_exit_codes(
     if container is not None and container not in containers:
         detail = "must be one of the container or initContainer names in the pod template"
         yield invalid(path / "containerName", container, detail)
-    values, at = codes.get("values") or [], path / "values"
+    values, values_path = codes.get("values") or [], path / "values"
     if not values:
-        yield invalid(at, codes.get("values"), "at least one value is required")
+        yield invalid(values_path, codes.get("values"), "at least one value is required")
     elif len(values) > _VALUES_MAX:
-        yield too_many(at, len(values), _VALUES_MAX)
+        yield too_many(values_path, len(values), _VALUES_MAX)
     seen: set[int] = set()
     for index, value in enumerate(values):
         if operator == "In" and not value:
-            yield invalid(at[index], value, "must not be 0 for the In operator")
+            yield invalid(values_path[index], value, "must not be 0 for the In operator")
         if value in seen:
-            yield duplicate(at[index], value)
+            yield duplicate(values_path[index], value)
         seen.add(value)
     if values != sorted(values):
-        yield invalid(at, values, "must be ordered")
+        yield invalid(values_path, values, "must be ordered")
 
 
 def validate_success_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
     """When an indexed job is done before all its pods are."""
-    rules, at = spec["successPolicy"].get("rules") or (), path / "rules"
+    rules, rules_path = spec["successPolicy"].get("rules") or (), path / "rules"
     if not rules:
         detail = "at least one rules must be specified when the successPolicy is specified"
-        yield required(at, detail)
+        yield required(rules_path, detail)
     if len(rules) > _RULES_MAX:
-        yield too_many(at, len(rules), _RULES_MAX)
+        yield too_many(rules_path, len(rules), _RULES_MAX)
     for index, rule in enumerate(rules):
-        yield from _validate_success_rule(rule, at[index], spec.get("completions") or 0)
+        yield from _validate_success_rule(rule, rules_path[index], spec.get("completions") or 0)
 
 
 def _validate_success_rule(rule: Tree, path: Path, completions: int) -> Iterator[FieldError]:
@@ -128,28 +130,28 @@ def _validate_success_rule(rule: Tree, path: Path, completions: int) -> Iterator
         yield required(path, detail)
     total = 0
     if indexes is not None:
-        at = path / "succeededIndexes"
+        field_path = path / "succeededIndexes"
         if len(indexes) > _INDEXES_MAX:
-            yield too_long(at, _INDEXES_MAX)
+            yield too_long(field_path, _INDEXES_MAX)
         try:
             total = sum(last - first + 1 for first, last in intervals(indexes, completions))
         except ValueError as error:
-            yield invalid(at, indexes, f"error parsing succeededIndexes: {error}")
+            yield invalid(field_path, indexes, f"error parsing succeededIndexes: {error}")
     if count is None:
         return
-    at = path / "succeededCount"
+    field_path = path / "succeededCount"
     yield from validate_nonnegative_field(rule, "succeededCount", path)
     if count > completions:
         detail = (
             f"must be less than or equal to {completions} (the number of specified completions)"
         )
-        yield invalid(at, count, detail)
+        yield invalid(field_path, count, detail)
     if indexes is not None and count > total:
         detail = (
             f"must be less than or equal to {total} (the number of indexes in the specified "
             "succeededIndexes field)"
         )
-        yield invalid(at, count, detail)
+        yield invalid(field_path, count, detail)
 
 
 def validate_pod_replacement_policy(spec: Tree, path: Path) -> Iterator[FieldError]:

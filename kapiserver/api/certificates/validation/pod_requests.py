@@ -62,15 +62,15 @@ def validate_pod_request(obj: Tree) -> Iterator[FieldError]:
             yield invalid(_SPEC / f"{kind}UID", uid, "must not be empty")
         if len(uid) > _UID_MAX:
             yield too_long(_SPEC / f"{kind}UID", _UID_MAX)
-    seconds, at = spec.get("maxExpirationSeconds"), _SPEC / "maxExpirationSeconds"
+    seconds, seconds_path = spec.get("maxExpirationSeconds"), _SPEC / "maxExpirationSeconds"
     if seconds is None:
-        yield required(at, "must be set")
+        yield required(seconds_path, "must be set")
         return
     domain = signer.partition("/")[0]
     own = domain == _KUBERNETES or domain.endswith(f".{_KUBERNETES}")
-    most = _DAY if own else 91 * _DAY
-    if not _HOUR <= seconds <= most:
-        yield invalid(at, seconds, f"must be in the range [{_HOUR}, {most}]")
+    maximum = _DAY if own else 91 * _DAY
+    if not _HOUR <= seconds <= maximum:
+        yield invalid(seconds_path, seconds, f"must be in the range [{_HOUR}, {maximum}]")
     yield from _validate_key(spec)
 
 
@@ -123,9 +123,9 @@ def validate_pod_request_update(new: Tree, old: Tree) -> Iterator[FieldError]:
 def validate_pod_request_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What the signer reports: one state, for good."""
     listed = value_at(new, "status", "conditions")
-    found = [*_states(new), *validate_conditions(listed, _STATUS / "conditions")]
-    yield from found
-    if found:
+    errors = [*_states(new), *validate_conditions(listed, _STATUS / "conditions")]
+    yield from errors
+    if errors:
         return
     status, before = _given(new), _given(old)
     types = {one.get("type") for one in listed or ()}
@@ -153,9 +153,9 @@ def _given(obj: Tree) -> Tree:
 
 def _states(obj: Tree) -> Iterator[FieldError]:
     known = 0
-    for index, one in enumerate(value_at(obj, "status", "conditions") or ()):
+    for index, condition in enumerate(value_at(obj, "status", "conditions") or ()):
         # Upstream spells these paths with a dot before the index.
-        at, type_ = _STATUS / "conditions" / f"[{index}]", one.get("type") or ""
+        at, type_ = _STATUS / "conditions" / f"[{index}]", condition.get("type") or ""
         if type_ not in _STATES:
             yield not_among(at / "type", type_, _STATES)
             continue
@@ -163,8 +163,8 @@ def _states(obj: Tree) -> Iterator[FieldError]:
         if known > 1:
             detail = 'There may be at most one condition with type "Issued", "Denied", or "Failed"'
             yield invalid(at / "type", type_, detail)
-        if one.get("status") != "True":
-            yield not_among(at / "status", one.get("status") or "", ("True",))
+        if condition.get("status") != "True":
+            yield not_among(at / "status", condition.get("status") or "", ("True",))
 
 
 def _issued(status: Tree, spec: Tree) -> Iterator[FieldError]:
@@ -177,8 +177,8 @@ def _issued(status: Tree, spec: Tree) -> Iterator[FieldError]:
     if leaf is None or blocks[0].type != "CERTIFICATE":
         yield invalid(_CHAIN, chain, _no_leaf(blocks))
         return
-    found = list(_validate_names(leaf))
-    yield from found
+    errors = list(_validate_names(leaf))
+    yield from errors
     wanted = _wanted_key(spec)
     if not wanted:
         pkix = spec.get("pkixPublicKey") or ""
@@ -189,7 +189,7 @@ def _issued(status: Tree, spec: Tree) -> Iterator[FieldError]:
         return
     missing = list(_missing_times(status))
     yield from missing
-    if found or missing:
+    if errors or missing:
         return
     wrong = next(_validate_times(status, leaf, spec.get("maxExpirationSeconds") or 0), None)
     detail = _wrong_below(blocks[1:])
@@ -253,7 +253,7 @@ def _missing_times(status: Tree) -> Iterator[FieldError]:
         yield required(_STATUS / "beginRefreshAt", detail)
 
 
-def _validate_times(status: Tree, leaf: Certificate, most: int) -> Iterator[FieldError]:
+def _validate_times(status: Tree, leaf: Certificate, maximum: int) -> Iterator[FieldError]:
     begin, refresh, end = (
         datetime.fromisoformat(status[name]) for name in ("notBefore", "beginRefreshAt", "notAfter")
     )
@@ -269,11 +269,11 @@ def _validate_times(status: Tree, leaf: Certificate, most: int) -> Iterator[Fiel
     if lifetime < _HOUR:
         detail = "leaf certificate lifetime must be >= 1 hour"
         yield invalid(_CHAIN, lifetime * _NANOSECOND, detail)
-    if lifetime > most:
-        detail = f"leaf certificate lifetime must be <= spec.maxExpirationSeconds ({most})"
+    if lifetime > maximum:
+        detail = f"leaf certificate lifetime must be <= spec.maxExpirationSeconds ({maximum})"
         yield invalid(_CHAIN, lifetime * _NANOSECOND, detail)
-    at, told = _STATUS / "beginRefreshAt", status["beginRefreshAt"]
+    at_path, told = _STATUS / "beginRefreshAt", status["beginRefreshAt"]
     if refresh - begin < _EARLY:
-        yield invalid(at, told, "must be at least 10 minutes after status.notBefore")
+        yield invalid(at_path, told, "must be at least 10 minutes after status.notBefore")
     if end - refresh < _EARLY:
-        yield invalid(at, told, "must be at least 10 minutes before status.notAfter")
+        yield invalid(at_path, told, "must be at least 10 minutes before status.notAfter")

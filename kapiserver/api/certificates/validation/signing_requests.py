@@ -69,7 +69,9 @@ def _allowed(new: Tree, old: Tree) -> _Allowed:
 
 
 def _types(obj: Tree) -> list[str]:
-    return [one.get("type") or "" for one in value_at(obj, "status", "conditions") or ()]
+    return [
+        condition.get("type") or "" for condition in value_at(obj, "status", "conditions") or ()
+    ]
 
 
 def _certificate(obj: Tree) -> str:
@@ -145,19 +147,23 @@ def _validate_usages(usages: Sequence[str], allowed: _Allowed) -> Iterator[Field
         seen.add(usage)
 
 
-def _validate_conditions(found: Sequence[Tree], allowed: _Allowed) -> Iterator[FieldError]:
+def _validate_conditions(conditions: Sequence[Tree], allowed: _Allowed) -> Iterator[FieldError]:
     seen: set[str] = set()
-    for index, one in enumerate(found):
-        at, type_, status = _CONDITIONS[index], one.get("type") or "", one.get("status") or ""
+    for index, one in enumerate(conditions):
+        item_path, type_, status = (
+            _CONDITIONS[index],
+            one.get("type") or "",
+            one.get("status") or "",
+        )
         if not (type_ or allowed.nameless_types):
-            yield required(at / "type")
+            yield required(item_path / "type")
         statuses = ("True",) if type_ in _FINAL else _STATUSES
         if not status:
-            yield required(at / "status")
+            yield required(item_path / "status")
         elif status not in statuses:
-            yield not_supported(at / "status", status, statuses)
+            yield not_supported(item_path / "status", status, statuses)
         if type_ in seen and not allowed.repeated_types:
-            yield duplicate(at / "type", type_)
+            yield duplicate(item_path / "type", type_)
         seen.add(type_)
 
 

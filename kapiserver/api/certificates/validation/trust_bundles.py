@@ -47,21 +47,21 @@ def _validate_trust_anchors(text: str, path: Path) -> Iterator[FieldError]:
         yield too_long(path, _BUNDLE_MAX)
         return
     places: dict[bytes, list[int]] = {}
-    wrong = []
+    errors = []
     for index, block in enumerate(pem.blocks(text)):
         detail = _trust_anchor_problem(block)
         if detail:
-            wrong.append(f"entry {index} {detail}")
+            errors.append(f"entry {index} {detail}")
         places.setdefault(block.content, []).append(index)
-    if not wrong and not places:
-        wrong.append("at least one trust anchor must be provided")
-    elif not wrong:
-        wrong.extend(
+    if not errors and not places:
+        errors.append("at least one trust anchor must be provided")
+    elif not errors:
+        errors.extend(
             f"duplicate trust anchor (indices [{' '.join(map(str, found))}])"
             for found in places.values()
             if len(found) > 1
         )
-    for detail in wrong:
+    for detail in errors:
         yield invalid(path, _SHOWN, detail)
 
 

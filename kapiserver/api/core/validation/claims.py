@@ -35,25 +35,25 @@ def validate_claim(obj: Tree) -> Iterator[FieldError]:
 
 
 def validate_claim_spec(
-    spec: Tree, path: Path, *, before: Tree | None = None
+    spec: Tree, path: Path, *, old_spec: Tree | None = None
 ) -> Iterator[FieldError]:
     """What storage is asked for; what `before` spells badly already may stay so."""
     modes = spec.get("accessModes") or ()
     if not modes:
         yield required(path / "accessModes", "at least 1 access mode is required")
-    kept = (before or {}).get("selector")
+    kept = (old_spec or {}).get("selector")
     yield from validate_label_selector(spec.get("selector"), path / "selector", before=kept)
     yield from validate_access_modes(modes, path / "accessModes")
     yield from _validate_storage_request(
         value_at(spec, "resources", "requests") or {}, path / "resources"
     )
     if spec.get("storageClassName"):
-        where = path / "storageClassName"
-        yield from validate_format(names.dns1123_subdomain, spec["storageClassName"], where)
+        name_path = path / "storageClassName"
+        yield from validate_format(names.dns1123_subdomain, spec["storageClassName"], name_path)
     mode = spec.get("volumeMode")
     if mode is not None and mode not in VOLUME_MODES:
         yield not_supported(path / "volumeMode", mode, VOLUME_MODES)
-    yield from _validate_data_sources(spec, path, lax=_has_api_group(before or {}))
+    yield from _validate_data_sources(spec, path, lax=_has_api_group(old_spec or {}))
     if spec.get(_CLASS):
         yield from validate_format(names.dns1123_subdomain, spec[_CLASS], path / _CLASS)
 
@@ -109,25 +109,25 @@ def _validate_data_source(source: Tree, path: Path, *, lax: bool) -> Iterator[Fi
 
 def validate_claim_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A claim that is to be changed: it may grow, and little else."""
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
-    yield from validate_claim_spec(spec, _SPEC, before=before)
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
+    yield from validate_claim_spec(spec, _SPEC, old_spec=old_spec)
     if not _moves_class_annotation_to_field(new, old):
         key = CLASS_ANNOTATION
         values = annotations_of(new).get(key, ""), annotations_of(old).get(key, "")
         yield from immutable(*values, Path("metadata") / "annotations" / key)
     yield from _validate_immutable_spec(new, old)
     size = value_at(spec, "resources", "requests", "storage")
-    shrinks = amount(size) < amount(value_at(before, "resources", "requests", "storage"))
+    shrinks = amount(size) < amount(value_at(old_spec, "resources", "requests", "storage"))
     if shrinks and amount(size) <= amount(value_at(old, "status", "capacity", "storage")):
-        where = _SPEC / "resources" / "requests" / "storage"
-        yield forbidden(where, "field can not be less than status.capacity")
-    yield from immutable(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
+        storage_path = _SPEC / "resources" / "requests" / "storage"
+        yield forbidden(storage_path, "field can not be less than status.capacity")
+    yield from immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), Path("volumeMode"))
     yield from _validate_attributes_class_update(spec, old)
 
 
 def _validate_immutable_spec(new: Tree, old: Tree) -> Iterator[FieldError]:
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
-    wanted, kept = copy.deepcopy(spec), dict(before)
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
+    wanted, kept = copy.deepcopy(spec), dict(old_spec)
     if not kept.get("volumeName"):
         take(kept, wanted, "volumeName")
     if _moves_class_annotation_to_field(new, old):
@@ -137,7 +137,7 @@ def _validate_immutable_spec(new: Tree, old: Tree) -> Iterator[FieldError]:
     if value_at(new, "status", "phase") == "Bound":
         requests = value_at(wanted, "resources", "requests")
         if requests:
-            requests["storage"] = value_at(before, "resources", "requests", "storage") or "0"
+            requests["storage"] = value_at(old_spec, "resources", "requests", "storage") or "0"
         take(wanted, kept, _CLASS)
     if _without_empty_fields(wanted) != _without_empty_fields(kept):
         detail = (
@@ -195,17 +195,17 @@ def validate_claim_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     for name, text in (status.get("capacity") or {}).items():
         yield from validate_basic_quantity(text, (_STATUS / "capacity")[name])
     for name, state in (status.get("allocatedResourceStatuses") or {}).items():
-        at = _STATUS / "allocatedResourceStatuses"
-        yield from _validate_claim_resource_name(name, at)
+        field_path = _STATUS / "allocatedResourceStatuses"
+        yield from _validate_claim_resource_name(name, field_path)
         if state not in _RESIZING:
-            yield not_supported(at, name, _RESIZING)
+            yield not_supported(field_path, name, _RESIZING)
     for name, text in (status.get("allocatedResources") or {}).items():
-        at = _STATUS / "allocatedResources"
-        wrong = list(_validate_claim_resource_name(name, at))
+        field_path = _STATUS / "allocatedResources"
+        errors = list(_validate_claim_resource_name(name, field_path))
         yield from (
-            wrong
-            or validate_basic_quantity(text, at[name])
-            or validate_resource_quantity("storage", text, at[name])
+            errors
+            or validate_basic_quantity(text, field_path[name])
+            or validate_resource_quantity("storage", text, field_path[name])
         )
 
 

@@ -36,13 +36,13 @@ def _validate_finalizer(finalizer: str, path: Path) -> Iterator[FieldError]:
 def validate_namespace_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """A namespace is Terminating exactly when its deletion was asked for."""
     phase = value_at(new, "status", "phase") or ""
-    at = Path("status") / "Phase"
+    phase_path = Path("status") / "Phase"
     if is_terminating(new):
         if phase != "Terminating":
             detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
-            yield invalid(at, phase, detail)
+            yield invalid(phase_path, phase, detail)
     elif phase != "Active":
-        yield invalid(at, phase, "may only be 'Active' if `deletionTimestamp` is empty")
+        yield invalid(phase_path, phase, "may only be 'Active' if `deletionTimestamp` is empty")
 
 
 def validate_event(obj: Tree, reporter: str = "reportingComponent") -> Iterator[FieldError]:

@@ -33,10 +33,10 @@ _BAD_REASON = (
 )
 
 
-def validate_conditions(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_conditions(conditions: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
     """The conditions of one status, each type once."""
     seen: set[str] = set()
-    for index, one in enumerate(found or ()):
+    for index, one in enumerate(conditions or ()):
         type_ = one.get("type") or ""
         if type_ in seen:
             yield duplicate(path[index] / "type", type_)
@@ -44,16 +44,16 @@ def validate_conditions(found: Sequence[Tree] | None, path: Path) -> Iterator[Fi
         yield from _validate_condition(one, path[index])
 
 
-def _validate_condition(one: Tree, path: Path) -> Iterator[FieldError]:
-    status, reason = one.get("status") or "", one.get("reason") or ""
-    yield from validate_label_key(one.get("type") or "", path / "type")
+def _validate_condition(condition: Tree, path: Path) -> Iterator[FieldError]:
+    status, reason = condition.get("status") or "", condition.get("reason") or ""
+    yield from validate_label_key(condition.get("type") or "", path / "type")
     if status not in _STATUSES:
         yield not_supported(path / "status", status, _STATUSES)
-    generation = one.get("observedGeneration") or 0
+    generation = condition.get("observedGeneration") or 0
     if generation < 0:
         detail = "must be greater than or equal to zero"
         yield invalid(path / "observedGeneration", generation, detail)
-    if not one.get("lastTransitionTime"):
+    if not condition.get("lastTransitionTime"):
         yield required(path / "lastTransitionTime", "must be set")
     if not reason:
         yield required(path / "reason", "must be set")
@@ -62,5 +62,5 @@ def _validate_condition(one: Tree, path: Path) -> Iterator[FieldError]:
             yield invalid(path / "reason", reason, _BAD_REASON)
         if len(reason) > _REASON_MAX:
             yield too_long(path / "reason", _REASON_MAX)
-    if len(one.get("message") or "") > _MESSAGE_MAX:
+    if len(condition.get("message") or "") > _MESSAGE_MAX:
         yield too_long(path / "message", _MESSAGE_MAX)

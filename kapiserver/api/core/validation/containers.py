@@ -66,48 +66,48 @@ def _pod_context(spec: Tree, volumes: Volumes) -> _Around:
 
 def validate_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
     """The regular containers of a pod's spec at `path`."""
-    found, at = spec.get("containers") or [], path / "containers"
-    if not found:
-        yield required(at)
+    containers, containers_path = spec.get("containers") or [], path / "containers"
+    if not containers:
+        yield required(containers_path)
         return
     around = _pod_context(spec, volumes)
     seen: set[str] = set()
-    for index, container in enumerate(found):
-        yield from _validate_common_fields(container, around, at[index])
+    for index, container in enumerate(containers):
+        yield from _validate_common_fields(container, around, containers_path[index])
         name = container.get("name") or ""
         if name in seen:
-            yield duplicate(at[index] / "name", name)
+            yield duplicate(containers_path[index] / "name", name)
         seen.add(name)
-        yield from validate_probes(container, at[index], spec)
-        yield from validate_restart_rules(container, at[index])
-    yield from validate_host_port_conflicts(found, at)
+        yield from validate_probes(container, containers_path[index], spec)
+        yield from validate_restart_rules(container, containers_path[index])
+    yield from validate_host_port_conflicts(containers, containers_path)
 
 
 def validate_init_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
     """The init containers; those that restart always are sidecars, with probes of their own."""
-    at, around = path / "initContainers", _pod_context(spec, volumes)
+    init_containers_path, around = path / "initContainers", _pod_context(spec, volumes)
     seen = {container.get("name") for container in spec.get("containers") or ()}
     for index, container in enumerate(spec.get("initContainers") or ()):
-        yield from _validate_common_fields(container, around, at[index])
-        yield from validate_restart_rules(container, at[index])
+        yield from _validate_common_fields(container, around, init_containers_path[index])
+        yield from validate_restart_rules(container, init_containers_path[index])
         name = container.get("name") or ""
         if name in seen:
-            yield duplicate(at[index] / "name", name)
+            yield duplicate(init_containers_path[index] / "name", name)
         elif name:
             seen.add(name)
-        yield from validate_host_port_conflicts([container], at)
+        yield from validate_host_port_conflicts([container], init_containers_path)
         if container.get("restartPolicy") == "Always":
-            yield from validate_probes(container, at[index], spec)
+            yield from validate_probes(container, init_containers_path[index], spec)
             continue
         detail = "may not be set for init containers without restartPolicy=Always"
         for forbidden_name in _SIDECARS_ONLY:
             if container.get(forbidden_name) is not None:
-                yield forbidden(at[index] / forbidden_name, detail)
+                yield forbidden(init_containers_path[index] / forbidden_name, detail)
 
 
 def validate_ephemeral_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
     """The containers that are added to a running pod."""
-    at = path / "ephemeralContainers"
+    ephemeral_containers_path = path / "ephemeralContainers"
     others = {
         container.get("name")
         for kind in ("containers", "initContainers")
@@ -115,24 +115,24 @@ def validate_ephemeral_containers(spec: Tree, volumes: Volumes, path: Path) -> I
     }
     seen, around = set(others), _pod_context(spec, volumes)
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):
-        here, name = at[index], container.get("name") or ""
-        yield from _validate_common_fields(container, around, here)
-        yield from validate_image_whitespace(container, here)
+        container_path, name = ephemeral_containers_path[index], container.get("name") or ""
+        yield from _validate_common_fields(container, around, container_path)
+        yield from validate_image_whitespace(container, container_path)
         if name in seen:
-            yield duplicate(here / "name", name)
+            yield duplicate(container_path / "name", name)
         seen.add(name)
         target = container.get("targetContainerName")
         if target and target not in others:
-            yield not_found(here / "targetContainerName", target)
+            yield not_found(container_path / "targetContainerName", target)
         for field in _NOT_EPHEMERAL:
             given = container.get(field)
             if given or (given is not None and field != "resources"):
-                yield forbidden(here / field, "cannot be set for an Ephemeral Container")
+                yield forbidden(container_path / field, "cannot be set for an Ephemeral Container")
         for number, mount in enumerate(container.get("volumeMounts") or ()):
             for field in ("subPath", "subPathExpr"):
                 if mount.get(field):
-                    where = (here / "volumeMounts")[number] / field
-                    yield forbidden(where, "cannot be set for an Ephemeral Container")
+                    field_path = (container_path / "volumeMounts")[number] / field
+                    yield forbidden(field_path, "cannot be set for an Ephemeral Container")
 
 
 def validate_restart_rules(container: Tree, path: Path) -> Iterator[FieldError]:
@@ -145,22 +145,22 @@ def validate_restart_rules(container: Tree, path: Path) -> Iterator[FieldError]:
         return
     if policy not in _RESTARTS:
         yield not_supported(path / "restartPolicy", policy, _RESTARTS)
-    at = path / "restartPolicyRules"
+    rules_path = path / "restartPolicyRules"
     if len(rules) > _RULES_MAX:
-        yield too_long(at, _RULES_MAX)
+        yield too_long(rules_path, _RULES_MAX)
     for index, rule in enumerate(rules):
         action, codes = rule.get("action") or "", rule.get("exitCodes")
         if action not in _ACTIONS:
-            yield not_supported(at[index] / "action", action, _ACTIONS)
+            yield not_supported(rules_path[index] / "action", action, _ACTIONS)
         if codes is None:
-            yield required(at[index] / "exitCodes", "must be specified")
+            yield required(rules_path[index] / "exitCodes", "must be specified")
             continue
         operator = codes.get("operator") or ""
         if operator not in ("In", "NotIn"):
-            where = at[index] / "exitCodes" / "operator"
-            yield not_supported(where, operator, ("In", "NotIn"))
+            operator_path = rules_path[index] / "exitCodes" / "operator"
+            yield not_supported(operator_path, operator, ("In", "NotIn"))
         if len(codes.get("values") or ()) > _CODES_MAX:
-            yield too_long(at[index] / "exitCodes" / "values", _CODES_MAX)
+            yield too_long(rules_path[index] / "exitCodes" / "values", _CODES_MAX)
 
 
 def validate_image_whitespace(container: Tree, path: Path) -> Iterator[FieldError]:
@@ -217,30 +217,30 @@ def _validate_resize_policy(container: Tree, spec: Tree, path: Path) -> Iterator
 def _validate_ports(ports: list[Tree] | None, path: Path) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, port in enumerate(ports or ()):
-        at, name = path[index], port.get("name") or ""
+        port_path, name = path[index], port.get("name") or ""
         if name:
             messages = names.port_name(name)
             for message in messages:
-                yield invalid(at / "name", name, message)
+                yield invalid(port_path / "name", name, message)
             if not messages and name in seen:
-                yield duplicate(at / "name", name)
+                yield duplicate(port_path / "name", name)
             seen.add(name)
         number = port.get("containerPort") or 0
         if not number:
-            yield required(at / "containerPort")
+            yield required(port_path / "containerPort")
         else:
             for message in names.port_number(number):
-                yield invalid(at / "containerPort", number, message)
+                yield invalid(port_path / "containerPort", number, message)
         if port.get("hostPort"):
             for message in names.port_number(port["hostPort"]):
-                yield invalid(at / "hostPort", port["hostPort"], message)
-        yield from validate_enum(port.get("protocol"), PROTOCOLS, at / "protocol")
+                yield invalid(port_path / "hostPort", port["hostPort"], message)
+        yield from validate_enum(port.get("protocol"), PROTOCOLS, port_path / "protocol")
 
 
-def validate_host_port_conflicts(found: list[Tree], path: Path) -> Iterator[FieldError]:
+def validate_host_port_conflicts(containers: list[Tree], path: Path) -> Iterator[FieldError]:
     """Two ports of a pod cannot be the same port of its node."""
     seen: set[str] = set()
-    for index, container in enumerate(found):
+    for index, container in enumerate(containers):
         for number, port in enumerate(container.get("ports") or ()):
             if not port.get("hostPort"):
                 continue
@@ -255,12 +255,12 @@ def validate_host_network_ports(spec: Tree, path: Path, *, template: bool) -> It
     if not spec.get("hostNetwork"):
         return
     for index, container in enumerate(spec.get("containers") or ()):
-        at = (path / "containers")[index] / "ports"
+        ports_path = (path / "containers")[index] / "ports"
         for number, port in enumerate(container.get("ports") or ()):
             host = port.get("hostPort") or 0
             if host != (port.get("containerPort") or 0) and (host or not template):
                 detail = "must match `containerPort` when `hostNetwork` is true"
-                yield invalid(at[number] / "hostPort", host, detail)
+                yield invalid(ports_path[number] / "hostPort", host, detail)
 
 
 def validate_resource_claims(spec: Tree, path: Path, *, static: bool) -> Iterator[FieldError]:
@@ -271,15 +271,15 @@ def validate_resource_claims(spec: Tree, path: Path, *, static: bool) -> Iterato
         if static:
             yield forbidden(Path("[]"), "static pods do not support resource claims")
             continue
-        at, name = (path / "resourceClaims")[index], claim.get("name") or ""
+        claim_path, name = (path / "resourceClaims")[index], claim.get("name") or ""
         if not name:
-            yield required(at / "name")
+            yield required(claim_path / "name")
         elif name in seen:
-            yield duplicate(at / "name", name)
+            yield duplicate(claim_path / "name", name)
         else:
-            yield from validate_format(names.dns1123_label, name, at / "name")
+            yield from validate_format(names.dns1123_label, name, claim_path / "name")
             seen.add(name)
-        given = [one for one in _CLAIMED if claim.get(one) is not None]
+        given = [name for name in _CLAIMED if claim.get(name) is not None]
         if len(given) != 1:
             detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
             if given:
@@ -287,9 +287,9 @@ def validate_resource_claims(spec: Tree, path: Path, *, static: bool) -> Iterato
                     "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be "
                     "specified"
                 )
-            yield invalid(at, as_go_struct(claim, PodResourceClaim), detail)
+            yield invalid(claim_path, as_go_struct(claim, PodResourceClaim), detail)
         for one in given:
-            yield from validate_format(names.dns1123_subdomain, claim[one], at / one)
+            yield from validate_format(names.dns1123_subdomain, claim[one], claim_path / one)
 
 
 _CLAIMED = ("resourceClaimName", "resourceClaimTemplateName")

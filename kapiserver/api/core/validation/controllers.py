@@ -66,9 +66,9 @@ def validate_count_limits(
             yield invalid(STATUS / small, value, f"cannot be greater than {other}")
 
 
-def validate_not_decremented(status: Tree, before: Tree, name: str) -> Iterator[FieldError]:
+def validate_not_decremented(status: Tree, old_status: Tree, name: str) -> Iterator[FieldError]:
     """A number of a status that never goes down."""
-    count, was = status.get(name), before.get(name)
+    count, was = status.get(name), old_status.get(name)
     if was is not None and (count is None or count < was):
         yield invalid(STATUS / name, count or 0, "cannot be decremented")
 

@@ -13,14 +13,14 @@ from kapiserver.api.types import Tree
 def validate_endpoints(obj: Tree) -> Iterator[FieldError]:
     """Endpoints, new or changed."""
     for index, subset in enumerate(obj.get("subsets") or ()):
-        at, ports = Path("subsets")[index], subset.get("ports") or ()
+        subset_path, ports = Path("subsets")[index], subset.get("ports") or ()
         if not subset.get("addresses") and not subset.get("notReadyAddresses"):
-            yield required(at, "must specify `addresses` or `notReadyAddresses`")
+            yield required(subset_path, "must specify `addresses` or `notReadyAddresses`")
         for kind in ("addresses", "notReadyAddresses"):
             for number, address in enumerate(subset.get(kind) or ()):
-                yield from _validate_address(address, (at / kind)[number])
+                yield from _validate_address(address, (subset_path / kind)[number])
         for number, port in enumerate(ports):
-            yield from _validate_port(port, (at / "ports")[number], named=len(ports) > 1)
+            yield from _validate_port(port, (subset_path / "ports")[number], named=len(ports) > 1)
 
 
 def _validate_address(address: Tree, path: Path) -> Iterator[FieldError]:

@@ -46,27 +46,29 @@ _BYTE_DIVISOR = f"only divisor's values {', '.join(_BYTE_UNITS)} are supported w
 def validate_env(variables: list[Tree] | None, path: Path) -> Iterator[FieldError]:
     """The `env` of a container."""
     for index, variable in enumerate(variables or ()):
-        at = path[index]
-        yield from validate_required_format(names.env_name, variable.get("name"), at / "name")
+        variable_path = path[index]
+        yield from validate_required_format(
+            names.env_name, variable.get("name"), variable_path / "name"
+        )
         if variable.get("valueFrom") is not None:
-            yield from _validate_value_from(variable, at / "valueFrom")
+            yield from _validate_value_from(variable, variable_path / "valueFrom")
 
 
 def _validate_value_from(variable: Tree, path: Path) -> Iterator[FieldError]:
     source = variable["valueFrom"]
-    given = [name for name in _SOURCES if source.get(name) is not None]
-    for name in given:
+    sources = [name for name in _SOURCES if source.get(name) is not None]
+    for name in sources:
         yield from _SOURCES[name](source[name], path / name)
-    if not given:
+    if not sources:
         detail = (
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
             "`secretKeyRef` or `fileKeyRef`"
         )
         yield invalid(path, "", detail)
     if variable.get("value"):
-        if given:
+        if sources:
             yield invalid(path, "", "may not be specified when `value` is not empty")
-    elif len(given) > 1:
+    elif len(sources) > 1:
         yield invalid(path, "", "may not have more than one field specified at a time")
 
 
@@ -179,16 +181,16 @@ _PREFIX = names.without_generate_suffix(names.dns1123_subdomain)
 def validate_env_from(sources: list[Tree] | None, path: Path) -> Iterator[FieldError]:
     """The `envFrom` of a container."""
     for index, source in enumerate(sources or ()):
-        at = path[index]
+        source_path = path[index]
         if source.get("prefix"):
-            yield from validate_format(names.env_name, source["prefix"], at / "prefix")
-        given = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
-        for name in given:
+            yield from validate_format(names.env_name, source["prefix"], source_path / "prefix")
+        members = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
+        for name in members:
             reference = source[name].get("name")
-            yield from validate_required_format(_PREFIX, reference, at / name / "name")
-        if not given:  # of the list, not of the item
+            yield from validate_required_format(_PREFIX, reference, source_path / name / "name")
+        if not members:  # of the list, not of the item
             yield invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
-        elif len(given) > 1:
+        elif len(members) > 1:
             yield invalid(path, "", "may not have more than one field specified at a time")
 
 
@@ -204,8 +206,8 @@ def validate_env_file_volumes(
                 continue
             sources = sources or {volume.get("name") or "": volume for volume in volumes}
             name = reference.get("volumeName") or ""
-            at = (path / "env")[index] / "valueFrom" / "fileKeyRef" / "volumeName"
+            volume_name_path = (path / "env")[index] / "valueFrom" / "fileKeyRef" / "volumeName"
             if name not in sources:
-                yield not_found(at, name)
+                yield not_found(volume_name_path, name)
             elif sources[name].get("emptyDir") is None:
-                yield invalid(at, name, "referenced volume must be of type emptyDir")
+                yield invalid(volume_name_path, name, "referenced volume must be of type emptyDir")

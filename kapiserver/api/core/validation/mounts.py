@@ -25,21 +25,21 @@ def validate_volume_mounts(container: Tree, volumes: Volumes, path: Path) -> Ite
     device_paths = {device.get("devicePath") or "" for device in raw}
     seen: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
-        at = path[index]
+        mount_path = path[index]
         name, where = mount.get("name") or "", mount.get("mountPath") or ""
-        yield from validate_required(mount, "name", at)
+        yield from validate_required(mount, "name", mount_path)
         if name not in volumes:
-            yield not_found(at / "name", name)
-        yield from validate_required(mount, "mountPath", at)
+            yield not_found(mount_path / "name", name)
+        yield from validate_required(mount, "mountPath", mount_path)
         if where in seen:
-            yield invalid(at / "mountPath", where, "must be unique")
+            yield invalid(mount_path / "mountPath", where, "must be unique")
         seen.add(where)
         if name in device_names:
-            yield invalid(at / "name", name, "must not already exist in volumeDevices")
+            yield invalid(mount_path / "name", name, "must not already exist in volumeDevices")
         if where in device_paths:
             detail = "must not already exist as a path in volumeDevices"
-            yield invalid(at / "mountPath", where, detail)
-        yield from _validate_sub_path(mount, at, path)
+            yield invalid(mount_path / "mountPath", where, detail)
+        yield from _validate_sub_path(mount, mount_path, path)
         yield from _validate_mount_propagation(mount, container, path)
         yield from _validate_recursive_read_only(mount, path / "recursiveReadOnly")
 
@@ -56,14 +56,14 @@ def _validate_sub_path(mount: Tree, path: Path, mounts: Path) -> Iterator[FieldE
 
 
 def _validate_mount_propagation(mount: Tree, container: Tree, path: Path) -> Iterator[FieldError]:
-    found = mount.get("mountPropagation")
-    if found is None:
+    mount_propagation = mount.get("mountPropagation")
+    if mount_propagation is None:
         return
     modes = ("Bidirectional", "HostToContainer", "None")
-    if found not in modes:
-        yield not_supported(path / "mountPropagation", found, modes)
+    if mount_propagation not in modes:
+        yield not_supported(path / "mountPropagation", mount_propagation, modes)
     privileged = (container.get("securityContext") or {}).get("privileged")
-    if found == "Bidirectional" and not privileged:
+    if mount_propagation == "Bidirectional" and not privileged:
         detail = "Bidirectional mount propagation is available only to privileged containers"
         yield forbidden(path / "mountPropagation", detail)
 
@@ -88,31 +88,31 @@ def validate_volume_devices(container: Tree, volumes: Volumes, path: Path) -> It
     seen_names: set[str] = set()
     seen_paths: set[str] = set()
     for index, device in enumerate(container.get("volumeDevices") or ()):
-        at = path[index]
+        device_path = path[index]
         name, where = device.get("name") or "", device.get("devicePath") or ""
         volume = volumes.get(name)
-        yield from validate_required(device, "name", at)
+        yield from validate_required(device, "name", device_path)
         if name in seen_names:
-            yield invalid(at / "name", name, "must be unique")
+            yield invalid(device_path / "name", name, "must be unique")
         if volume is None:
-            yield not_found(at / "name", name)
+            yield not_found(device_path / "name", name)
         elif not _CLAIMED.intersection(volume):
             detail = (
                 "can only use volume source type of PersistentVolumeClaim or Ephemeral "
                 "for block mode"
             )
-            yield invalid(at / "name", name, detail)
-        yield from validate_required(device, "devicePath", at)
+            yield invalid(device_path / "name", name, detail)
+        yield from validate_required(device, "devicePath", device_path)
         if where in seen_paths:
-            yield invalid(at / "devicePath", where, "must be unique")
-        if any(validate_path_no_backsteps(where, at)):
-            yield invalid(at / "devicePath", where, "can not contain backsteps ('..')")
+            yield invalid(device_path / "devicePath", where, "must be unique")
+        if any(validate_path_no_backsteps(where, device_path)):
+            yield invalid(device_path / "devicePath", where, "can not contain backsteps ('..')")
         else:
             seen_paths.add(where)
         if name in mount_names:
-            yield invalid(at / "name", name, "must not already exist in volumeMounts")
+            yield invalid(device_path / "name", name, "must not already exist in volumeMounts")
         if where in mount_paths:
             detail = "must not already exist as a path in volumeMounts"
-            yield invalid(at / "devicePath", where, detail)
+            yield invalid(device_path / "devicePath", where, detail)
         if name:
             seen_names.add(name)

@@ -60,7 +60,7 @@ def validate_node_update(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 def validate_node_changes(new: Tree, old: Tree) -> Iterator[FieldError]:
     """The rules for a node that changed, beside those of any; of its status, all that there are."""
-    spec, before, path = new.get("spec") or {}, old.get("spec") or {}, Path("spec")
+    spec, old_spec, path = new.get("spec") or {}, old.get("spec") or {}, Path("spec")
     yield from _validate_resources(new)
     seen: set[tuple[str, str]] = set()
     for index, address in enumerate(value_at(new, "status", "addresses") or ()):
@@ -68,13 +68,13 @@ def validate_node_changes(new: Tree, old: Tree) -> Iterator[FieldError]:
         if key in seen:
             yield duplicate((_STATUS / "addresses")[index], as_go_struct(address, NodeAddress))
         seen.add(key)
-    had, wanted = before.get("podCIDRs") or [], spec.get("podCIDRs") or []
+    had, wanted = old_spec.get("podCIDRs") or [], spec.get("podCIDRs") or []
     if had:
         changes = sum(one != other for one, other in zip(had, wanted, strict=False))
         for _ in range(changes if len(had) == len(wanted) else 1):
             detail = 'node updates may not change podCIDR except from "" to valid'
             yield forbidden(_CIDRS, detail)
-    if before.get("providerID") and spec.get("providerID") != before["providerID"]:
+    if old_spec.get("providerID") and spec.get("providerID") != old_spec["providerID"]:
         detail = 'node updates may not change providerID except from "" to valid'
         yield forbidden(path / "providerID", detail)
     yield from _validate_config_source(spec.get("configSource"), path / "configSource", _IN_SPEC)
@@ -82,7 +82,7 @@ def validate_node_changes(new: Tree, old: Tree) -> Iterator[FieldError]:
         source = value_at(new, "status", "config", kind)
         yield from _validate_config_source(source, _STATUS / "config" / kind, _IN_STATUS)
     yield from validate_taints(spec.get("taints"), _TAINTS)
-    if (spec.get("externalID") or "") != (before.get("externalID") or ""):
+    if (spec.get("externalID") or "") != (old_spec.get("externalID") or ""):
         yield forbidden(path / "externalID", "may not be updated")
 
 
@@ -99,19 +99,19 @@ _SAYS = (
 def _validate_config_source(source: Tree | None, path: Path, where: str) -> Iterator[FieldError]:
     if source is None:
         return
-    found = source.get("configMap")
-    if found is None:
+    config_map = source.get("configMap")
+    if config_map is None:
         shown = as_go_struct(source, NodeConfigSource)
         yield invalid(path, shown, "exactly one reference subfield must be non-nil")
         return
-    at = path / "configMap"
+    config_map_path = path / "configMap"
     for name in ("uid", "resourceVersion"):
-        if where == _IN_SPEC and found.get(name):
-            yield forbidden(at / name, f"{name} must not be set in spec")
-        if where == _IN_STATUS and not found.get(name):
-            yield required(at / name, f"{name} must be set in status")
+        if where == _IN_SPEC and config_map.get(name):
+            yield forbidden(config_map_path / name, f"{name} must not be set in spec")
+        if where == _IN_STATUS and not config_map.get(name):
+            yield required(config_map_path / name, f"{name} must be set in status")
     for name, check in _SAYS:
-        if found.get(name):
-            yield from validate_format(check, found[name], at / name)
+        if config_map.get(name):
+            yield from validate_format(check, config_map[name], config_map_path / name)
         else:
-            yield required(at / name, f"{name} must be set")
+            yield required(config_map_path / name, f"{name} must be set")

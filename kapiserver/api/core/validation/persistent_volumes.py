@@ -74,9 +74,9 @@ def validate_persistent_volume(obj: Tree) -> Iterator[FieldError]:
                 yield not_supported(_SPEC / "volumeMode", mode, VOLUME_MODES)
     if spec.get(_CLASS) is not None and spec.get("csi") is None:
         yield required(_SPEC / "csi", "has to be specified when using volumeAttributesClassName")
-    if MOUNT_ANNOTATION in annotations_of(obj) and any(spec.get(one) for one in _MOUNTED_AS_IS):
-        at = Path("metadata") / "annotations" / MOUNT_ANNOTATION
-        yield forbidden(at, "may not specify mount options for this volume type")
+    if MOUNT_ANNOTATION in annotations_of(obj) and any(spec.get(name) for name in _MOUNTED_AS_IS):
+        mount_annotation_path = Path("metadata") / "annotations" / MOUNT_ANNOTATION
+        yield forbidden(mount_annotation_path, "may not specify mount options for this volume type")
 
 
 def validate_inline_volume(spec: Tree, path: Path) -> Iterator[FieldError]:
@@ -130,8 +130,8 @@ def _validate_affinity(affinity: Tree | None, path: Path) -> Iterator[FieldError
 
 
 def _validate_volume_source(spec: Tree, path: Path) -> Iterator[FieldError]:
-    given = [name for name in _SOURCES if spec.get(name) is not None]
-    for position, name in enumerate(given):
+    sources = [name for name in _SOURCES if spec.get(name) is not None]
+    for position, name in enumerate(sources):
         if position and name != "flexVolume":
             where = "cephFS" if name == "cephfs" else name
             yield forbidden(path / where, "may not specify more than 1 volume type")
@@ -140,7 +140,7 @@ def _validate_volume_source(spec: Tree, path: Path) -> Iterator[FieldError]:
         yield from _SOURCES[name](spec[name], path / where)
         if name == "local" and spec.get("nodeAffinity") is None:
             yield required(path / "nodeAffinity", "Local volume requires node affinity")
-    if not given:
+    if not sources:
         yield required(path, "must specify a volume type")
     host = spec.get("hostPath")
     recycled = spec.get("persistentVolumeReclaimPolicy") == "Recycle"
@@ -220,19 +220,24 @@ _SOURCES: dict[str, Rule] = {
 def validate_persistent_volume_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A volume that is to be changed: where its content is stays."""
     yield from validate_persistent_volume(new)
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
-    source, kept = _source_of(spec), _source_of(before)
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
+    source, kept = _source_of(spec), _source_of(old_spec)
     expand = "controllerExpandSecretRef"
     if kept.get("csi") and source.get("csi") and kept["csi"].get(expand) is None:
         source["csi"] = {key: value for key, value in source["csi"].items() if key != expand}
     if source != kept:
-        at = _SPEC / "persistentvolumesource"
+        persistentvolumesource_path = _SPEC / "persistentvolumesource"
         shown = go_diff(kept, source, PersistentVolumeSource)
-        yield forbidden(at, f"spec.persistentvolumesource is immutable after creation\n{shown}")
-    yield from immutable(spec.get("volumeMode"), before.get("volumeMode"), Path("volumeMode"))
-    if before.get("nodeAffinity") is not None:
-        yield from _validate_node_affinity_update(spec.get("nodeAffinity"), before["nodeAffinity"])
-    if before.get(_CLASS) is not None and spec.get(_CLASS) is None:
+        yield forbidden(
+            persistentvolumesource_path,
+            f"spec.persistentvolumesource is immutable after creation\n{shown}",
+        )
+    yield from immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), Path("volumeMode"))
+    if old_spec.get("nodeAffinity") is not None:
+        yield from _validate_node_affinity_update(
+            spec.get("nodeAffinity"), old_spec["nodeAffinity"]
+        )
+    if old_spec.get(_CLASS) is not None and spec.get(_CLASS) is None:
         yield forbidden(_SPEC / _CLASS, "update from non-nil value to nil is forbidden")
 
 
@@ -246,15 +251,15 @@ def _validate_node_affinity_update(new: Tree | None, old: Tree) -> Iterator[Fiel
 
 def _with_stable_labels(old: Tree, new: Tree) -> Tree:
     """The old affinity, by the stable name of a label where the new one says that."""
-    found = copy.deepcopy(old)
-    terms = (value_at(one, "required", "nodeSelectorTerms") or () for one in (found, new))
+    result = copy.deepcopy(old)
+    terms = (value_at(one, "required", "nodeSelectorTerms") or () for one in (result, new))
     for mine, theirs in zip(*terms, strict=False):
         for kind in ("matchExpressions", "matchFields"):
             pairs = zip(mine.get(kind) or (), theirs.get(kind) or (), strict=False)
             for one, other in pairs:
                 if other.get("key") == _STABLE_LABELS.get(one.get("key") or "", ""):
                     one["key"] = other["key"]
-    return found
+    return result
 
 
 _STABLE_LABELS = {

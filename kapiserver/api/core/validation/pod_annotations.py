@@ -47,15 +47,15 @@ def validate_pod_annotations(pod: Tree, path: Path) -> Iterator[FieldError]:
 def validate_annotations_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Annotations of a pod that is changed: some are there from the beginning or never."""
     path = Path("metadata") / "annotations"
-    annotations, before = annotations_of(new), annotations_of(old)
-    for key, value in before.items():
+    annotations, old_annotations = annotations_of(new), annotations_of(old)
+    for key, value in old_annotations.items():
         if annotations.get(key) != value:
             if key.startswith(APP_ARMOR):
                 yield forbidden(path[key], "may not remove or update AppArmor annotations")
             if key == MIRROR:
                 yield forbidden(path[key], "may not remove or update mirror pod annotation")
     for key in annotations:
-        if key not in before:
+        if key not in old_annotations:
             if key.startswith(APP_ARMOR):
                 yield forbidden(path[key], "may not add AppArmor annotations")
             if key == MIRROR:
@@ -116,7 +116,7 @@ def validate_profile_annotations_match(pod: Tree, path: Path) -> Iterator[FieldE
 
 def _validate_seccomp_annotations_match(pod: Tree, path: Path) -> Iterator[FieldError]:
     annotations, spec = annotations_of(pod), pod.get("spec") or {}
-    for holder, at, key in (
+    for holder, holder_path, key in (
         (spec, path, _SECCOMP_POD),
         *(
             (one, where, _SECCOMP + (one.get("name") or ""))
@@ -125,21 +125,23 @@ def _validate_seccomp_annotations_match(pod: Tree, path: Path) -> Iterator[Field
     ):
         profile = (holder.get("securityContext") or {}).get("seccompProfile")
         if profile is not None and key in annotations:
-            where = at / "securityContext" / "seccompProfile"
+            seccomp_profile_path = holder_path / "securityContext" / "seccompProfile"
             plain = ("runtime/default", "docker/default")
-            yield from _validate_profile_match(annotations[key], profile, where, "seccomp", plain)
+            yield from _validate_profile_match(
+                annotations[key], profile, seccomp_profile_path, "seccomp", plain
+            )
 
 
 def _validate_app_armor_annotations_match(pod: Tree, path: Path) -> Iterator[FieldError]:
     annotations, spec = annotations_of(pod), pod.get("spec") or {}
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
-    for container, at in all_containers(spec, path):
+    for container, container_path in all_containers(spec, path):
         profile = (container.get("securityContext") or {}).get("appArmorProfile") or of_pod
         key = APP_ARMOR + (container.get("name") or "")
         if profile is not None and key in annotations:
-            where = at / "securityContext" / "appArmorProfile"
+            profile_path = container_path / "securityContext" / "appArmorProfile"
             yield from _validate_profile_match(
-                annotations[key], profile, where, "apparmor", ("runtime/default",)
+                annotations[key], profile, profile_path, "apparmor", ("runtime/default",)
             )
 
 

@@ -37,34 +37,40 @@ _LISTS = (
 
 def validate_pod_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed status."""
-    status, before, spec = new.get("status") or {}, old.get("status") or {}, new.get("spec") or {}
+    status, old_status, spec = (
+        new.get("status") or {},
+        old.get("status") or {},
+        new.get("spec") or {},
+    )
     yield from validate_annotations_update(new, old)
     yield from _validate_conditions(status.get("conditions") or ())
     node = status.get("nominatedNodeName")
-    if node and node != before.get("nominatedNodeName"):
-        at = _STATUS / "nominatedNodeName"
-        yield from validate_format(names.dns1123_subdomain, node, at)
+    if node and node != old_status.get("nominatedNodeName"):
+        field_path = _STATUS / "nominatedNodeName"
+        yield from validate_format(names.dns1123_subdomain, node, field_path)
         if (old.get("spec") or {}).get("nodeName"):
-            yield forbidden(at, "may not be set on pods that are already bound to a node")
+            yield forbidden(field_path, "may not be set on pods that are already bound to a node")
     if (status.get("observedGeneration") or 0) < 0:
-        at = _STATUS / "observedGeneration"
-        yield invalid(at, status["observedGeneration"], _NO_GENERATION)
-    quality = status.get("qosClass") or "", before.get("qosClass") or ""
+        field_path = _STATUS / "observedGeneration"
+        yield invalid(field_path, status["observedGeneration"], _NO_GENERATION)
+    quality = status.get("qosClass") or "", old_status.get("qosClass") or ""
     yield from immutable(*quality, _STATUS / "qosClass")
     for name, kind in _LISTS:
-        yield from _validate_state_transitions(status, before, old.get("spec") or {}, name, kind)
+        yield from _validate_state_transitions(
+            status, old_status, old.get("spec") or {}, name, kind
+        )
     yield from _validate_resource_claim_statuses(status.get("resourceClaimStatuses"), spec)
     if status.get("extendedResourceClaimStatus") is not None:
-        at = _STATUS / "extendedResourceClaimStatus"
+        field_path = _STATUS / "extendedResourceClaimStatus"
         yield from _validate_extended_resource_claim(
-            status["extendedResourceClaimStatus"], spec, at
+            status["extendedResourceClaimStatus"], spec, field_path
         )
-    yield from _validate_addresses(status, before, "podIPs")
+    yield from _validate_addresses(status, old_status, "podIPs")
     hosts = status.get("hostIPs") or ()
     if hosts and (status.get("hostIP") or "") != (hosts[0].get("ip") or ""):
-        at = (_STATUS / "hostIPs")[0] / "ip"
-        yield invalid(at, hosts[0].get("ip") or "", "must be equal to `hostIP`")
-    yield from _validate_addresses(status, before, "hostIPs")
+        field_path = (_STATUS / "hostIPs")[0] / "ip"
+        yield invalid(field_path, hosts[0].get("ip") or "", "must be equal to `hostIP`")
+    yield from _validate_addresses(status, old_status, "hostIPs")
     windows = (spec.get("os") or {}).get("name") == "windows"
     for name, _ in _LISTS:
         yield from _validate_users(status.get(name) or (), _STATUS / name, windows=windows)
@@ -74,24 +80,24 @@ def validate_pod_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 def _validate_conditions(conditions: Sequence[Tree]) -> Iterator[FieldError]:
     for index, condition in enumerate(conditions):
-        at, kind = (_STATUS / "conditions")[index], condition.get("type") or ""
+        condition_path, kind = (_STATUS / "conditions")[index], condition.get("type") or ""
         if (condition.get("observedGeneration") or 0) < 0:
-            where = at / "observedGeneration"
-            yield invalid(where, condition["observedGeneration"], _NO_GENERATION)
+            observed_generation_path = condition_path / "observedGeneration"
+            yield invalid(observed_generation_path, condition["observedGeneration"], _NO_GENERATION)
         if kind not in _OWN_CONDITIONS:
             yield from validate_format(
-                names.qualified_name, kind, at / "Type"
+                names.qualified_name, kind, condition_path / "Type"
             )  # as kube-apiserver says
 
 
 def _validate_state_transitions(
-    status: Tree, before: Tree, spec: Tree, name: str, kind: str
+    status: Tree, old_status: Tree, spec: Tree, name: str, kind: str
 ) -> Iterator[FieldError]:
     """What has ended for good does not begin again."""
     found: dict[str | None, list[Tree]] = {}
     for one in status.get(name) or ():
         found.setdefault(one.get("name"), []).append(one)
-    for index, old in enumerate(before.get(name) or ()):
+    for index, old in enumerate(old_status.get(name) or ()):
         ended = (old.get("state") or {}).get("terminated")
         runs = any(
             (one.get("state") or {}).get("terminated") is None
@@ -140,29 +146,29 @@ def _validate_resource_claim_statuses(
 ) -> Iterator[FieldError]:
     known = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
     seen: set[str] = set()
-    for index, one in enumerate(statuses or ()):
-        at, name = (_STATUS / "resourceClaimStatuses")[index], one.get("name") or ""
+    for index, status in enumerate(statuses or ()):
+        status_path, name = (_STATUS / "resourceClaimStatuses")[index], status.get("name") or ""
         if name not in known:
             detail = "must match the name of an entry in `spec.resourceClaims`"
-            yield invalid(at / "name", name, detail)
+            yield invalid(status_path / "name", name, detail)
         if name in seen:
-            yield duplicate(at / "name", name)
+            yield duplicate(status_path / "name", name)
         seen.add(name)
-        if one.get("resourceClaimName") is not None:
-            claim = one["resourceClaimName"]
-            yield from validate_format(names.dns1123_subdomain, claim, at / "name")
+        if status.get("resourceClaimName") is not None:
+            claim = status["resourceClaimName"]
+            yield from validate_format(names.dns1123_subdomain, claim, status_path / "name")
 
 
 def _validate_extended_resource_claim(claim: Tree, spec: Tree, path: Path) -> Iterator[FieldError]:
     """The claim that was made for the extended resources that containers request."""
     kinds = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
-    containers = {one.get("name"): one for one in kinds}
+    containers = {kind.get("name"): kind for kind in kinds}
     mappings = claim.get("requestMappings") or ()
     if not mappings:
         yield required(path / "requestMappings", "at least one request mapping is required")
     seen: set[tuple[str, ...]] = set()
     for index, mapping in enumerate(mappings):
-        at = (path / "requestMappings")[index]
+        field_path = (path / "requestMappings")[index]
         parts = ("containerName", "resourceName", "requestName")
         container, resource, request = key = tuple(mapping.get(part) or "" for part in parts)
         own = containers.get(container)
@@ -171,26 +177,26 @@ def _validate_extended_resource_claim(claim: Tree, spec: Tree, path: Path) -> It
                 "must match the name of an entry in spec.initContainers.name or "
                 "spec.containers.name"
             )
-            yield invalid(at / "containerName", container, detail)
+            yield invalid(field_path / "containerName", container, detail)
         elif resource not in ((own.get("resources") or {}).get("requests") or ()):
             detail = (
                 "must match the extended resource name of an entry in "
                 "spec.initContainers.resources.requests or spec.containers.resources.requests"
             )
-            yield invalid(at / "resourceName", resource, detail)
+            yield invalid(field_path / "resourceName", resource, detail)
         # kube-apiserver does not say in which mapping.
         yield from validate_format(names.dns1123_label, request, path / "requestName")
         if key in seen:
             for part, value in zip(parts, key, strict=True):
-                yield duplicate(at / part, value)
+                yield duplicate(field_path / part, value)
         seen.add(key)
-    name, at = claim.get("resourceClaimName"), path / "resourceClaimName"
-    yield from validate_required_format(names.dns1123_subdomain, name, at)
+    name, field_path = claim.get("resourceClaimName"), path / "resourceClaimName"
+    yield from validate_required_format(names.dns1123_subdomain, name, field_path)
 
 
-def _validate_addresses(status: Tree, before: Tree, name: str) -> Iterator[FieldError]:
+def _validate_addresses(status: Tree, old_status: Tree, name: str) -> Iterator[FieldError]:
     path, found = _STATUS / name, status.get(name) or []
-    kept = {one.get("ip") for one in before.get(name) or ()}
+    kept = {one.get("ip") for one in old_status.get(name) or ()}
     shown = [one.get("ip") or "" for one in found]
     for index, address in enumerate(shown):
         if address not in kept:
@@ -209,8 +215,8 @@ def _validate_addresses(status: Tree, before: Tree, name: str) -> Iterator[Field
 
 
 def _validate_users(statuses: Sequence[Tree], path: Path, *, windows: bool) -> Iterator[FieldError]:
-    for index, one in enumerate(statuses):
-        user = (one.get("user") or {}).get("linux")
+    for index, status in enumerate(statuses):
+        user = (status.get("user") or {}).get("linux")
         if user is not None:
             yield from _validate_user(user, path[index] / "user" / "linux", windows=windows)
 
@@ -219,14 +225,16 @@ def _validate_allocated_resources(
     statuses: Sequence[Tree], spec: Tree, path: Path, kind: str
 ) -> Iterator[FieldError]:
     own = {one.get("name"): one for one in spec.get(kind) or ()}
-    for index, one in enumerate(statuses):
-        allocated = one.get("allocatedResourcesStatus") or ()
-        at = path[index] / "allocatedResourcesStatus"
+    for index, status in enumerate(statuses):
+        allocated = status.get("allocatedResourcesStatus") or ()
+        status_path = path[index] / "allocatedResourcesStatus"
         if allocated and kind == "ephemeralContainers":
-            yield forbidden(at, "must not be specified in container status")
+            yield forbidden(status_path, "must not be specified in container status")
             continue
         for number, resource in enumerate(allocated):
-            yield from _validate_allocated_resource(resource, own.get(one.get("name")), at[number])
+            yield from _validate_allocated_resource(
+                resource, own.get(status.get("name")), status_path[number]
+            )
 
 
 def _validate_user(user: Tree, path: Path, *, windows: bool) -> Iterator[FieldError]:
@@ -250,7 +258,7 @@ def _validate_allocated_resource(
                 "must match one of the container's resource claims in a format "
                 "'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"
             )
-            known = [_claim_resource_name(one) for one in asked.get("claims") or ()]
+            known = [_claim_resource_name(claim) for claim in asked.get("claims") or ()]
         else:
             detail = "must match one of the container's resource requests"
             known = list(asked.get("requests") or ())
@@ -258,12 +266,12 @@ def _validate_allocated_resource(
             yield invalid(path / "name", name, detail)
     seen: set[str] = set()
     for index, one in enumerate(resource.get("resources") or ()):
-        at, health = (path / "resources")[index], one.get("health") or ""
+        item_path, health = (path / "resources")[index], one.get("health") or ""
         if health not in _HEALTH:
-            yield not_supported(at / "health", health, _HEALTH)
+            yield not_supported(item_path / "health", health, _HEALTH)
         identity = one.get("resourceID") or ""
         if identity in seen:
-            yield duplicate(at / "resourceID", identity)
+            yield duplicate(item_path / "resourceID", identity)
         seen.add(identity)
 
 

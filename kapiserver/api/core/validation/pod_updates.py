@@ -29,37 +29,37 @@ _UPDATABLE = (
 
 def validate_pod_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A pod that is to be changed: little of one may be."""
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     yield from validate_pod_metadata_and_spec(new)
     yield from validate_annotations_update(new, old)
     for kind in ("containers", "initContainers"):
-        if len(spec.get(kind) or ()) != len(before.get(kind) or ()):
+        if len(spec.get(kind) or ()) != len(old_spec.get(kind) or ()):
             yield forbidden(_SPEC / kind, "pod updates may not add or remove containers")
             return
         for index, container in enumerate(spec.get(kind) or ()):
-            at = (_SPEC / kind)[index]
+            container_path = (_SPEC / kind)[index]
             if not container.get("image"):
-                yield required(at / "image")
-            yield from validate_image_whitespace(container, at)
-    deadline = list(_validate_active_deadline_update(spec, before))
+                yield required(container_path / "image")
+            yield from validate_image_whitespace(container, container_path)
+    deadline = list(_validate_active_deadline_update(spec, old_spec))
     yield from deadline
     if deadline and spec.get("activeDeadlineSeconds") is not None:
         return
-    yield from _validate_tolerations_update(spec, before)
-    yield from _validate_scheduling_gates_update(spec, before)
-    if spec == before:
+    yield from _validate_tolerations_update(spec, old_spec)
+    yield from _validate_scheduling_gates_update(spec, old_spec)
+    if spec == old_spec:
         return
-    if before.get("schedulingGates"):
-        yield from _validate_node_constraints_update(spec, before)
-    wanted = _with_mutable_fields_of(spec, before)
-    if wanted != before:
+    if old_spec.get("schedulingGates"):
+        yield from _validate_node_constraints_update(spec, old_spec)
+    wanted = _with_mutable_fields_of(spec, old_spec)
+    if wanted != old_spec:
         detail = f"pod updates may not change fields other than {','.join(_UPDATABLE)}"
-        yield forbidden(_SPEC, f"{detail}\n{go_diff(before, wanted, PodSpec)}")
+        yield forbidden(_SPEC, f"{detail}\n{go_diff(old_spec, wanted, PodSpec)}")
 
 
-def _validate_active_deadline_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _validate_active_deadline_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
     path = _SPEC / "activeDeadlineSeconds"
-    new, old = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+    new, old = spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds")
     if new is None:
         if old is not None:
             yield invalid(path, None, "must not update from a positive integer to nil value")
@@ -69,38 +69,38 @@ def _validate_active_deadline_update(spec: Tree, before: Tree) -> Iterator[Field
         yield invalid(path, new, "must be less than or equal to previous value")
 
 
-def _validate_tolerations_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
-    def timeless(found: list[Tree] | None) -> list[Tree]:
-        return [{**one, "tolerationSeconds": None} for one in found or ()]
+def _validate_tolerations_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
+    def timeless(timeless: list[Tree] | None) -> list[Tree]:
+        return [{**one, "tolerationSeconds": None} for one in timeless or ()]
 
     kept = timeless(spec.get("tolerations"))
-    if any(one not in kept for one in timeless(before.get("tolerations"))):
+    if any(one not in kept for one in timeless(old_spec.get("tolerations"))):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden(_SPEC / "tolerations", detail)
         return
     yield from validate_tolerations(spec.get("tolerations"), _SPEC / "tolerations")
 
 
-def _validate_scheduling_gates_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
-    known = {gate.get("name") for gate in before.get("schedulingGates") or ()}
+def _validate_scheduling_gates_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
+    known = {gate.get("name") for gate in old_spec.get("schedulingGates") or ()}
     for index, gate in enumerate(spec.get("schedulingGates") or ()):
         if gate.get("name") not in known:
             detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
             yield forbidden((_SPEC / "schedulingGates")[index] / "name", detail)
 
 
-def _validate_node_constraints_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _validate_node_constraints_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
     """Where a pod may run that is held back from scheduling: fewer nodes, never others."""
-    labels, had = spec.get("nodeSelector") or {}, before.get("nodeSelector") or {}
+    labels, had = spec.get("nodeSelector") or {}, old_spec.get("nodeSelector") or {}
     if any(labels.get(key) != value for key, value in had.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         yield invalid(_SPEC / "nodeSelector", labels or None, detail)
     path = _SPEC / "affinity" / "nodeAffinity" / _REQUIRED / "nodeSelectorTerms"
-    old_terms = value_at(before, "affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms") or []
+    old_terms = value_at(old_spec, "affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms") or []
     terms = value_at(spec, "affinity", "nodeAffinity", _REQUIRED, "nodeSelectorTerms") or []
     if old_terms and len(old_terms) != len(terms):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        yield invalid(path, [_go_term(one) for one in terms] or None, detail)
+        yield invalid(path, [_go_term(term) for term in terms] or None, detail)
         return
     for index, (term, old) in enumerate(zip(terms, old_terms, strict=False)):
         if not _only_adds(term, old):
@@ -122,27 +122,27 @@ def _only_adds(term: Tree, old: Tree) -> bool:
 _TERM = ("matchExpressions", "matchFields")
 
 
-def _with_mutable_fields_of(spec: Tree, before: Tree) -> Tree:
+def _with_mutable_fields_of(spec: Tree, old_spec: Tree) -> Tree:
     """The new spec, with the old values of all that may change."""
-    found = copy.deepcopy(spec)
+    result = copy.deepcopy(spec)
     for kind in ("containers", "initContainers"):
-        for container, old in zip(found.get(kind) or (), before.get(kind) or (), strict=False):
+        for container, old in zip(result.get(kind) or (), old_spec.get(kind) or (), strict=False):
             if "image" in old:
                 container["image"] = old["image"]
     for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
-        take(found, before, name)
-    grace = before.get("terminationGracePeriodSeconds")
-    if grace is not None and grace < 0 and found.get("terminationGracePeriodSeconds") == 1:
-        found["terminationGracePeriodSeconds"] = grace
-    if before.get("schedulingGates"):  # not scheduled yet: where it may run can be narrowed
-        take(found, before, "nodeSelector")
-        affinity = dict(found.get("affinity") or {})
-        take(affinity, before.get("affinity") or {}, "nodeAffinity")
-        if affinity or "affinity" in before:
-            found["affinity"] = affinity
+        take(result, old_spec, name)
+    grace = old_spec.get("terminationGracePeriodSeconds")
+    if grace is not None and grace < 0 and result.get("terminationGracePeriodSeconds") == 1:
+        result["terminationGracePeriodSeconds"] = grace
+    if old_spec.get("schedulingGates"):  # not scheduled yet: where it may run can be narrowed
+        take(result, old_spec, "nodeSelector")
+        affinity = dict(result.get("affinity") or {})
+        take(affinity, old_spec.get("affinity") or {}, "nodeAffinity")
+        if affinity or "affinity" in old_spec:
+            result["affinity"] = affinity
         else:
-            found.pop("affinity", None)
-    return found
+            result.pop("affinity", None)
+    return result
 
 
 def validate_ephemeral_containers_update(new: Tree, old: Tree) -> Iterator[FieldError]:
@@ -150,16 +150,18 @@ def validate_ephemeral_containers_update(new: Tree, old: Tree) -> Iterator[Field
     if MIRROR in annotations_of(old):
         yield forbidden(Path("[]"), "static pods do not support ephemeral containers")
         return
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     path = _SPEC / "ephemeralContainers"
     yield from validate_pod_metadata_and_spec(new)
     yield from validate_annotations_update(new, old)
-    found = {one.get("name"): one for one in spec.get("ephemeralContainers") or ()}
-    for one in before.get("ephemeralContainers") or ():
-        name = one.get("name")
+    found = {
+        container.get("name"): container for container in spec.get("ephemeralContainers") or ()
+    }
+    for container in old_spec.get("ephemeralContainers") or ():
+        name = container.get("name")
         words = f'existing ephemeral containers "{name}" may not be'
         if name not in found:
             yield forbidden(path, f"{words} removed\n")
-        elif found[name] != one:
-            shown = go_diff(one, found[name], EphemeralContainer)
+        elif found[name] != container:
+            shown = go_diff(container, found[name], EphemeralContainer)
             yield forbidden(path, f"{words} changed\n{shown}")

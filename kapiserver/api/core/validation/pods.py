@@ -91,11 +91,11 @@ def _validate_token_sources(spec: Tree) -> Iterator[FieldError]:
     if spec.get("serviceAccountName"):
         return
     for index, volume in enumerate(spec.get("volumes") or ()):
-        at = (_SPEC / "volumes")[index] / "projected" / "sources"
+        sources_path = (_SPEC / "volumes")[index] / "projected" / "sources"
         for number, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
             if source.get("serviceAccountToken") is not None:
                 detail = "must not be specified when serviceAccountName is not set"
-                yield forbidden(at[number] / "serviceAccountToken", detail)
+                yield forbidden(sources_path[number] / "serviceAccountToken", detail)
 
 
 def validate_pod_template(template: Tree, path: Path) -> Iterator[FieldError]:
@@ -235,5 +235,5 @@ def _validate_host_aliases(spec: Tree, path: Path) -> Iterator[FieldError]:
     for index, alias in enumerate(spec.get("hostAliases") or ()):
         yield from validate_format(addresses.ip, alias.get("ip") or "", path[index] / "ip")
         for number, hostname in enumerate(alias.get("hostnames") or ()):
-            at = (path[index] / "hostnames")[number]
-            yield from validate_format(names.dns1123_subdomain, hostname, at)
+            hostname_path = (path[index] / "hostnames")[number]
+            yield from validate_format(names.dns1123_subdomain, hostname, hostname_path)

@@ -35,15 +35,17 @@ def validate_probes(container: Tree, path: Path, spec: Tree) -> Iterator[FieldEr
         probe = container.get(name)
         if probe is None:
             continue
-        at = path / name
-        yield from _validate_probe(probe, at, grace)
+        field_path = path / name
+        yield from _validate_probe(probe, field_path, grace)
         if name == "readinessProbe":
             period = probe.get("terminationGracePeriodSeconds")
             if period is not None:
                 detail = "must not be set for readinessProbes"
-                yield invalid(at / "terminationGracePeriodSeconds", period, detail)
+                yield invalid(field_path / "terminationGracePeriodSeconds", period, detail)
         elif probe.get("successThreshold") != 1:
-            yield invalid(at / "successThreshold", probe.get("successThreshold") or 0, "must be 1")
+            yield invalid(
+                field_path / "successThreshold", probe.get("successThreshold") or 0, "must be 1"
+            )
 
 
 def _validate_lifecycle(lifecycle: Tree | None, path: Path, spec: Tree) -> Iterator[FieldError]:
@@ -84,13 +86,13 @@ def _validate_probe(probe: Tree, path: Path, grace: int | None) -> Iterator[Fiel
 
 
 def _validate_handler(handler: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
-    given = [name for name in _HANDLERS if handler.get(name) is not None]
-    for index, name in enumerate(given):
+    handlers = [name for name in _HANDLERS if handler.get(name) is not None]
+    for index, name in enumerate(handlers):
         if index:
             yield forbidden(path / name, "may not specify more than 1 handler type")
         else:
             yield from _HANDLERS[name](handler[name], path / name, grace)
-    if not given:
+    if not handlers:
         yield required(path, "must specify a handler type")
 
 

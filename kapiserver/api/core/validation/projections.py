@@ -52,12 +52,12 @@ def validate_projections(source: Tree, path: Path) -> Iterator[FieldError]:
     """The sources of a projected volume."""
     volume = _Volume(path, set())
     for index, one in enumerate(source.get("sources") or ()):
-        at = (path / "sources")[index]
-        given = [name for name in _PROJECTIONS if one.get(name) is not None]
-        for name in given:
-            yield from _PROJECTIONS[name](one[name], at / name, volume)
-        if len(given) > 1:
-            yield forbidden(at, "may not specify more than 1 volume type per source")
+        item_path = (path / "sources")[index]
+        projections = [name for name in _PROJECTIONS if one.get(name) is not None]
+        for name in projections:
+            yield from _PROJECTIONS[name](one[name], item_path / name, volume)
+        if len(projections) > 1:
+            yield forbidden(item_path, "may not specify more than 1 volume type per source")
 
 
 def validate_key_paths(source: Tree, path: Path) -> Iterator[FieldError]:
@@ -168,12 +168,12 @@ def _validate_pod_certificate_projection(
         yield not_among(path / "keyType", key_type, _KEY_TYPES)
     seconds = projection.get("maxExpirationSeconds")
     if seconds is not None:
-        most = _OWN_EXPIRES_MAX if signer.startswith("kubernetes.io/") else _EXPIRES_MAX
+        maximum = _OWN_EXPIRES_MAX if signer.startswith("kubernetes.io/") else _EXPIRES_MAX
         words = "if provided, maxExpirationSeconds must be"
         if seconds < _HOUR:
             yield invalid(path / "maxExpirationSeconds", seconds, f"{words} >= {_HOUR}")
-        if seconds > most:
-            yield invalid(path / "maxExpirationSeconds", seconds, f"{words} <= {most}")
+        if seconds > maximum:
+            yield invalid(path / "maxExpirationSeconds", seconds, f"{words} <= {maximum}")
     for name in _CERTIFICATE_PATHS:
         if projection.get(name):
             yield from validate_local_non_reserved_path(projection[name], path / name)

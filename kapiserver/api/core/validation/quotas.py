@@ -42,15 +42,15 @@ def validate_limit_range(obj: Tree) -> Iterator[FieldError]:
     """A limit range, new or changed."""
     seen: set[str] = set()
     for index, item in enumerate(value_at(obj, "spec", "limits") or ()):
-        at, type_ = _LIMITS[index], item.get("type") or ""
-        yield from _validate_limit_type(type_, at / "type")
+        item_path, type_ = _LIMITS[index], item.get("type") or ""
+        yield from _validate_limit_type(type_, item_path / "type")
         if type_ in seen:
-            yield duplicate(at / "type", type_)
+            yield duplicate(item_path / "type", type_)
         seen.add(type_)
-        yield from _validate_limit_names(item, type_, at)
+        yield from _validate_limit_names(item, type_, item_path)
         for name in sorted({key for kind in _limit_maps(type_) for key in item.get(kind) or ()}):
             found = {kind: (item.get(kind) or {}).get(name) for kind in _limit_maps(type_)}
-            yield from _validate_limit_values(name, found, at)
+            yield from _validate_limit_values(name, found, item_path)
 
 
 def _limit_maps(type_: str) -> tuple[str, ...]:
@@ -86,17 +86,17 @@ def _validate_limit_names(item: Tree, type_: str, path: Path) -> Iterator[FieldE
 
 
 def _validate_limit_values(
-    name: str, found: dict[str, str | None], path: Path
+    name: str, limit_values: dict[str, str | None], path: Path
 ) -> Iterator[FieldError]:
     for smaller, larger, kind, shown, small_words, large_words in _ORDERED:
-        low, high = found.get(smaller), found.get(larger)
+        low, high = limit_values.get(smaller), limit_values.get(larger)
         if low is not None and high is not None and amount(low) > amount(high):
             detail = f"{small_words} {low} is greater than {large_words} {high}"
-            yield invalid((path / kind)[name], found[shown], detail)
-    ratio = found.get("maxLimitRequestRatio")
+            yield invalid((path / kind)[name], limit_values[shown], detail)
+    ratio = limit_values.get("maxLimitRequestRatio")
     if ratio is not None:
-        yield from _validate_limit_ratio(ratio, found, (path / "maxLimitRequestRatio")[name])
-    limit, request = found.get("default"), found.get("defaultRequest")
+        yield from _validate_limit_ratio(ratio, limit_values, (path / "maxLimitRequestRatio")[name])
+    limit, request = limit_values.get("default"), limit_values.get("defaultRequest")
     if limit is None or request is None or may_overcommit(name):
         return
     if amount(limit) != amount(request):
@@ -105,16 +105,16 @@ def _validate_limit_values(
 
 
 def _validate_limit_ratio(
-    ratio: str, found: dict[str, str | None], path: Path
+    ratio: str, limit_ratio: dict[str, str | None], path: Path
 ) -> Iterator[FieldError]:
     if amount(ratio) < 1:
         yield invalid(path, ratio, f"ratio {ratio} is less than 1")
-    if found.get("min") is None or found.get("max") is None:
+    if limit_ratio.get("min") is None or limit_ratio.get("max") is None:
         return
-    low, high = _round_up(found["min"], 1), _round_up(found["max"], 1)
+    low, high = _round_up(limit_ratio["min"], 1), _round_up(limit_ratio["max"], 1)
     wanted: float = _round_up(ratio, 1)
     if max(wanted, low, high) < _MILLI_MAX:
-        low, high = _round_up(found["min"], 1000), _round_up(found["max"], 1000)
+        low, high = _round_up(limit_ratio["min"], 1000), _round_up(limit_ratio["max"], 1000)
         wanted = _round_up(ratio, 1000) / 1000
     if low and wanted > high / low:
         detail = f"ratio {ratio} is greater than max/min = {high / low:f}"
@@ -162,11 +162,11 @@ def validate_resource_quota(obj: Tree) -> Iterator[FieldError]:
 
 def validate_resource_quota_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A quota that is to be changed: its limits may, what it counts not."""
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     yield from _validate_resource_list(spec.get("hard"), _SPEC / "hard")
     yield from _validate_scopes(spec)
     yield from _validate_scope_selector(spec)
-    if {*(spec.get("scopes") or ())} != {*(before.get("scopes") or ())}:
+    if {*(spec.get("scopes") or ())} != {*(old_spec.get("scopes") or ())}:
         yield invalid(_SPEC / "scopes", spec.get("scopes"), "field is immutable")
 
 
@@ -213,8 +213,8 @@ def _validate_scope_selector(spec: Tree) -> Iterator[FieldError]:
     if selector is None:
         return
     path, seen = _SPEC / "scopeSelector" / "matchExpressions", set()
-    for one in selector.get("matchExpressions") or ():
-        scope, operator = one.get("scopeName") or "", one.get("operator") or ""
+    for requirement in selector.get("matchExpressions") or ():
+        scope, operator = requirement.get("scopeName") or "", requirement.get("operator") or ""
         if scope not in _SCOPES:
             yield invalid(path / "scopeName", scope, "unsupported scope")
         for _ in _resources_out_of_scope(scope, spec):
@@ -222,7 +222,7 @@ def _validate_scope_selector(spec: Tree) -> Iterator[FieldError]:
             yield invalid(path, shown, "unsupported scope applied to resource")
         if scope in _SCOPES and not scope.endswith("Class") and operator != "Exists":
             yield invalid(path / "operator", operator, _JUST_EXISTS)
-        yield from _validate_scope_values(operator, one.get("values") or [], path)
+        yield from _validate_scope_values(operator, requirement.get("values") or [], path)
         seen.add(scope)
     for pair in _PAIRS:
         if pair <= seen:

@@ -29,26 +29,26 @@ def validate_pod_resize(new: Tree, old: Tree) -> Iterator[FieldError]:
     if value_at(old, "spec", "os", "name") == "windows":
         yield forbidden(_WHOLE, "windows pods cannot be resized")
         return
-    spec, before = new["spec"], old["spec"]
+    spec, old_spec = new["spec"], old["spec"]
     errors = [*validate_pod_metadata_and_spec(new), *_validate_pod_changes(new, old)]
-    unlike = list(_validate_container_order(spec, before))
+    unlike = list(_validate_container_order(spec, old_spec))
     if not unlike:
-        errors += _validate_container_changes(spec, before)
+        errors += _validate_container_changes(spec, old_spec)
     yield from errors
     yield from unlike
-    if not errors and not unlike and _with_old_container_resources(spec, before) != before:
+    if not errors and not unlike and _with_old_container_resources(spec, old_spec) != old_spec:
         yield forbidden(_SPEC, f"{_ONLY} are mutable")
 
 
 def _validate_pod_changes(new: Tree, old: Tree) -> Iterator[FieldError]:
-    status, spec, before = old.get("status") or {}, new["spec"], old["spec"]
+    status, spec, old_spec = old.get("status") or {}, new["spec"], old["spec"]
     if quality_of_service(new) != (status.get("qosClass") or quality_of_service(old)):
         shown = value_at(new, "status", "qosClass") or ""
         yield invalid(_SPEC, shown, "Pod QOS Class may not change as a result of resizing")
     if not _node_resizes(status):
         yield forbidden(_SPEC, "Pod running on node without support for resize")
-    if any(value_at(one, "resources", part) for one in (spec, before) for part in _PARTS):
-        yield from _validate_pod_level_resources(spec.get("resources"), before.get("resources"))
+    if any(value_at(one, "resources", part) for one in (spec, old_spec) for part in _PARTS):
+        yield from _validate_pod_level_resources(spec.get("resources"), old_spec.get("resources"))
     if status.get("nodeAllocatableResourceClaimStatuses"):
         detail = "pods with node allocatable resource claims cannot be resized"
         yield forbidden(_SPEC, detail)
@@ -56,28 +56,28 @@ def _validate_pod_changes(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 def _node_resizes(status: Tree) -> bool:
     """Whether the node tells what a running container has; without one, it is taken to."""
-    for one in status.get("containerStatuses") or ():
-        if value_at(one, "state", "running") is not None:
-            return one.get("resources") is not None
+    for container_status in status.get("containerStatuses") or ():
+        if value_at(container_status, "state", "running") is not None:
+            return container_status.get("resources") is not None
     return True
 
 
 def _validate_pod_level_resources(
-    resources: Tree | None, before: Tree | None
+    resources: Tree | None, old_resources: Tree | None
 ) -> Iterator[FieldError]:
     path = _SPEC / "resources"
-    if before is not None and resources is None:
+    if old_resources is not None and resources is None:
         yield forbidden(path, "pod-level resources cannot be removed")
         return
-    yield from _validate_resources_not_removed(resources, before, path, "pod-level resource")
-    if _old_resizable_resources(resources, before) != (before or {}):
+    yield from _validate_resources_not_removed(resources, old_resources, path, "pod-level resource")
+    if _old_resizable_resources(resources, old_resources) != (old_resources or {}):
         yield forbidden(_SPEC, f"{_ONLY} are mutable at pod-level")
 
 
-def _validate_container_order(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _validate_container_order(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
     """Containers that are not those that were there, in their order."""
     for kind in ("containers", "initContainers"):
-        containers, were = spec.get(kind) or (), before.get(kind) or ()
+        containers, were = spec.get(kind) or (), old_spec.get(kind) or ()
         if len(containers) != len(were):
             yield forbidden(_SPEC / kind, f"{kind} may not be added or removed on resize")
             continue
@@ -87,9 +87,9 @@ def _validate_container_order(spec: Tree, before: Tree) -> Iterator[FieldError]:
                 yield forbidden((_SPEC / kind)[index] / "name", detail)
 
 
-def _validate_container_changes(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def _validate_container_changes(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
     pairs = {
-        kind: list(zip(spec.get(kind) or (), before.get(kind) or (), strict=True))
+        kind: list(zip(spec.get(kind) or (), old_spec.get(kind) or (), strict=True))
         for kind in ("initContainers", "containers")
     }
     for kind, found in pairs.items():
@@ -118,10 +118,12 @@ def _validate_container_changes(spec: Tree, before: Tree) -> Iterator[FieldError
 
 
 def _validate_resources_not_removed(
-    resources: Tree | None, before: Tree | None, path: Path, what: str
+    resources: Tree | None, old_resources: Tree | None, path: Path, what: str
 ) -> Iterator[FieldError]:
     for part in _PARTS:
-        if ((before or {}).get(part) or {}).keys() - ((resources or {}).get(part) or {}).keys():
+        if ((old_resources or {}).get(part) or {}).keys() - (
+            (resources or {}).get(part) or {}
+        ).keys():
             yield forbidden(path / part, f"{what} {part} cannot be removed")
 
 
@@ -137,32 +139,32 @@ def _with_resources(container: Tree) -> Tree:
     return {**container, "resources": container.get("resources") or {}}
 
 
-def _old_resizable_resources(resources: Tree | None, before: Tree | None) -> Tree:
-    found = dict(resources or {})
+def _old_resizable_resources(resources: Tree | None, old_resources: Tree | None) -> Tree:
+    result = dict(resources or {})
     for part in _PARTS:
-        had = ((before or {}).get(part)) or {}
-        asked = found.get(part) or {}
+        had = ((old_resources or {}).get(part)) or {}
+        asked = result.get(part) or {}
         rest = {name: text for name, text in asked.items() if name not in _RESIZED}
         rest.update({name: had[name] for name in _RESIZED if name in had})
         if rest:
-            found[part] = rest
+            result[part] = rest
         else:
-            found.pop(part, None)
-    return found
+            result.pop(part, None)
+    return result
 
 
-def _with_old_container_resources(spec: Tree, before: Tree) -> Tree:
+def _with_old_container_resources(spec: Tree, old_spec: Tree) -> Tree:
     """The new spec with all that may be resized as it was."""
-    found = dict(spec)
+    result = dict(spec)
     for kind in ("containers", "initContainers"):
-        if kind in found:
-            pairs = zip(found[kind], before[kind], strict=True)
-            found[kind] = [
+        if kind in result:
+            pairs = zip(result[kind], old_spec[kind], strict=True)
+            result[kind] = [
                 {**one, "resources": old["resources"]} if "resources" in old else one
                 for one, old in pairs
             ]
-    if "resources" in before:
-        found["resources"] = before["resources"]
+    if "resources" in old_spec:
+        result["resources"] = old_spec["resources"]
     else:
-        found.pop("resources", None)
-    return found
+        result.pop("resources", None)
+    return result

@@ -118,16 +118,16 @@ def _validate_requirements(
 ) -> Iterator[FieldError]:
     limits, requests = obj.get("limits") or {}, obj.get("requests") or {}
     for name, text in limits.items():
-        at = (path / "limits")[name]
-        yield from named(name, at)
-        yield from validate_resource_quantity(name, text, at)
-        yield from _validate_huge_page_quantity(name, text, at)
+        field_path = (path / "limits")[name]
+        yield from named(name, field_path)
+        yield from validate_resource_quantity(name, text, field_path)
+        yield from _validate_huge_page_quantity(name, text, field_path)
     for name, text in requests.items():
-        at = (path / "requests")[name]
-        yield from named(name, at)
-        yield from validate_resource_quantity(name, text, at)
+        field_path = (path / "requests")[name]
+        yield from named(name, field_path)
+        yield from validate_resource_quantity(name, text, field_path)
         yield from _validate_request_against_limit(name, text, limits.get(name), path)
-        yield from _validate_huge_page_quantity(name, text, at)
+        yield from _validate_huge_page_quantity(name, text, field_path)
     given = {*limits, *requests}
     if any(map(_is_hugepages, given)) and not given.intersection(_COMPUTE):
         yield forbidden(path, "HugePages require cpu or memory")
@@ -193,15 +193,15 @@ def validate_pod_level_resources(spec: Tree, path: Path) -> Iterator[FieldError]
     for index, container in enumerate(spec.get("containers") or ()):
         for name, text in ((container.get("resources") or {}).get("limits") or {}).items():
             if name in limits and amount(text) > amount(limits[name]):
-                at = (path / "containers")[index][name] / "limits"
+                limits_path = (path / "containers")[index][name] / "limits"
                 detail = f"must be less than or equal to pod limits of {limits[name]}"
-                yield invalid(at, text, detail)
+                yield invalid(limits_path, text, detail)
 
 
 def _validate_pod_resource_name(name: str, path: Path) -> Iterator[FieldError]:
-    wrong = list(validate_resource_name(name, path))
-    yield from wrong
-    if not wrong and name not in _COMPUTE and not _is_hugepages(name):
+    errors = list(validate_resource_name(name, path))
+    yield from errors
+    if not errors and name not in _COMPUTE and not _is_hugepages(name):
         yield not_supported(path, name, (*_COMPUTE, _HUGE))
 
 

@@ -26,35 +26,37 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def validate_affinity(found: Tree | None, path: Path) -> Iterator[FieldError]:
+def validate_affinity(affinity: Tree | None, path: Path) -> Iterator[FieldError]:
     """Affinity to nodes and to other pods."""
-    if not found:
+    if not affinity:
         return
-    if found.get("nodeAffinity") is not None:
-        yield from _validate_node_affinity(found["nodeAffinity"], path / "nodeAffinity")
+    if affinity.get("nodeAffinity") is not None:
+        yield from _validate_node_affinity(affinity["nodeAffinity"], path / "nodeAffinity")
     for kind in ("podAffinity", "podAntiAffinity"):
-        if found.get(kind) is not None:
-            yield from _validate_pod_affinity(found[kind], path / kind)
+        if affinity.get(kind) is not None:
+            yield from _validate_pod_affinity(affinity[kind], path / kind)
 
 
-def _validate_node_affinity(found: Tree, path: Path) -> Iterator[FieldError]:
-    if found.get(_REQUIRED) is not None:
-        yield from validate_node_selector(found[_REQUIRED], path / _REQUIRED)
-    for index, preferred in enumerate(found.get(_PREFERRED) or ()):
-        at = (path / _PREFERRED)[index]
-        yield from _validate_weight(preferred, at)
+def _validate_node_affinity(node_affinity: Tree, path: Path) -> Iterator[FieldError]:
+    if node_affinity.get(_REQUIRED) is not None:
+        yield from validate_node_selector(node_affinity[_REQUIRED], path / _REQUIRED)
+    for index, preferred in enumerate(node_affinity.get(_PREFERRED) or ()):
+        preferred_path = (path / _PREFERRED)[index]
+        yield from _validate_weight(preferred, preferred_path)
         # Odd label values are no error here: they just match no node.
         term = preferred.get("preference") or {}
-        yield from _validate_node_selector_term(term, at / "preference", check=_no_check)
+        yield from _validate_node_selector_term(
+            term, preferred_path / "preference", check=_no_check
+        )
 
 
-def validate_node_selector(found: Tree, path: Path) -> Iterator[FieldError]:
+def validate_node_selector(node_selector: Tree, path: Path) -> Iterator[FieldError]:
     """Nodes that match one of several terms."""
-    terms, at = found.get("nodeSelectorTerms") or (), path / "nodeSelectorTerms"
+    terms, terms_path = node_selector.get("nodeSelectorTerms") or (), path / "nodeSelectorTerms"
     if not terms:
-        yield required(at, "must have at least one node selector term")
+        yield required(terms_path, "must have at least one node selector term")
     for index, term in enumerate(terms):
-        yield from _validate_node_selector_term(term, at[index])
+        yield from _validate_node_selector_term(term, terms_path[index])
 
 
 def _validate_weight(preferred: Tree, path: Path) -> Iterator[FieldError]:
@@ -70,54 +72,60 @@ def _no_check(_: str) -> list[str]:
 def _validate_node_selector_term(
     term: Tree, path: Path, *, check: names.Check = names.label_value
 ) -> Iterator[FieldError]:
-    for index, one in enumerate(term.get("matchExpressions") or ()):
-        yield from _validate_label_requirement(one, (path / "matchExpressions")[index], check)
-    for index, one in enumerate(term.get("matchFields") or ()):
-        yield from _validate_field_requirement(one, (path / "matchFields")[index])
+    for index, requirement in enumerate(term.get("matchExpressions") or ()):
+        yield from _validate_label_requirement(
+            requirement, (path / "matchExpressions")[index], check
+        )
+    for index, requirement in enumerate(term.get("matchFields") or ()):
+        yield from _validate_field_requirement(requirement, (path / "matchFields")[index])
 
 
-def _validate_label_requirement(one: Tree, path: Path, check: names.Check) -> Iterator[FieldError]:
-    operator, values = one.get("operator") or "", one.get("values") or []
-    at = path / "values"
+def _validate_label_requirement(
+    requirement: Tree, path: Path, check: names.Check
+) -> Iterator[FieldError]:
+    operator, values = requirement.get("operator") or "", requirement.get("values") or []
+    values_path = path / "values"
     if operator in ("In", "NotIn"):
         if not values:
-            yield required(at, "must be specified when `operator` is 'In' or 'NotIn'")
+            yield required(values_path, "must be specified when `operator` is 'In' or 'NotIn'")
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            yield forbidden(at, detail)
+            yield forbidden(values_path, detail)
     elif operator in ("Gt", "Lt"):
         if len(values) != 1:
-            yield required(at, "must be specified single value when `operator` is 'Lt' or 'Gt'")
+            yield required(
+                values_path, "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            )
     else:
         yield invalid(path / "operator", operator, "not a valid selector operator")
-    yield from validate_label_key(one.get("key") or "", path / "key")
+    yield from validate_label_key(requirement.get("key") or "", path / "key")
     for index, value in enumerate(values):
-        yield from validate_format(check, value, at[index])
+        yield from validate_format(check, value, values_path[index])
 
 
-def _validate_field_requirement(one: Tree, path: Path) -> Iterator[FieldError]:
-    operator, values = one.get("operator") or "", one.get("values") or []
+def _validate_field_requirement(requirement: Tree, path: Path) -> Iterator[FieldError]:
+    operator, values = requirement.get("operator") or "", requirement.get("values") or []
     if operator not in ("In", "NotIn"):
         yield invalid(path / "operator", operator, "not a valid selector operator")
     elif len(values) != 1:
         detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         yield required(path / "values", detail)
-    if one.get("key") != "metadata.name":
-        yield invalid(path / "key", one.get("key") or "", "not a valid field selector key")
+    if requirement.get("key") != "metadata.name":
+        yield invalid(path / "key", requirement.get("key") or "", "not a valid field selector key")
         return
     for index, value in enumerate(values):
         yield from validate_format(names.dns1123_subdomain, value, (path / "values")[index])
 
 
-def _validate_pod_affinity(found: Tree, path: Path) -> Iterator[FieldError]:
-    for index, term in enumerate(found.get(_REQUIRED) or ()):
+def _validate_pod_affinity(pod_affinity: Tree, path: Path) -> Iterator[FieldError]:
+    for index, term in enumerate(pod_affinity.get(_REQUIRED) or ()):
         yield from _validate_pod_affinity_term(term, (path / _REQUIRED)[index])
-    for index, preferred in enumerate(found.get(_PREFERRED) or ()):
-        at = (path / _PREFERRED)[index]
-        yield from _validate_weight(preferred, at)
+    for index, preferred in enumerate(pod_affinity.get(_PREFERRED) or ()):
+        preferred_path = (path / _PREFERRED)[index]
+        yield from _validate_weight(preferred, preferred_path)
         yield from _validate_pod_affinity_term(
-            preferred.get("podAffinityTerm") or {}, at / "podAffinityTerm"
+            preferred.get("podAffinityTerm") or {}, preferred_path / "podAffinityTerm"
         )
 
 
@@ -161,77 +169,79 @@ def _validate_match_label_keys(term: Tree, path: Path) -> Iterator[FieldError]:
             yield invalid((path / "matchLabelKeys")[index], key, detail)
 
 
-def validate_tolerations(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_tolerations(tolerations: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
     """Which taints a pod bears."""
-    for index, one in enumerate(found or ()):
-        at = path[index]
+    for index, one in enumerate(tolerations or ()):
+        item_path = path[index]
         key, operator = one.get("key") or "", one.get("operator") or ""
         value, effect = one.get("value") or "", one.get("effect") or ""
         if key:
-            yield from validate_label_key(key, at / "key")
+            yield from validate_label_key(key, item_path / "key")
         elif operator != "Exists":
             detail = (
                 'operator must be Exists when `key` is empty, which means "match all values and '
                 'all keys"'
             )
-            yield invalid(at / "operator", operator, detail)
+            yield invalid(item_path / "operator", operator, detail)
         if one.get("tolerationSeconds") is not None and effect != "NoExecute":
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            yield invalid(at / "effect", effect, detail)
+            yield invalid(item_path / "effect", effect, detail)
         if operator in ("", "Equal"):
             messages = names.label_value(value)
             if messages:
-                yield invalid(at / "operator", value, ";".join(messages))
+                yield invalid(item_path / "operator", value, ";".join(messages))
         elif operator == "Exists":
             if value:
                 detail = "value must be empty when `operator` is 'Exists'"
-                yield invalid(at / "operator", value, detail)
+                yield invalid(item_path / "operator", value, detail)
         else:
-            yield not_among(at / "operator", operator, ("Equal", "Exists"))
+            yield not_among(item_path / "operator", operator, ("Equal", "Exists"))
         if effect and effect not in _EFFECTS:
-            yield not_among(at / "effect", effect, _EFFECTS)
+            yield not_among(item_path / "effect", effect, _EFFECTS)
 
 
 def validate_topology_spread_constraints(
-    found: Sequence[Tree] | None, path: Path
+    topology_spread_constraints: Sequence[Tree] | None, path: Path
 ) -> Iterator[FieldError]:
     """How evenly pods spread."""
-    pairs = [_topology_key_and_action(one) for one in found or ()]
-    for index, one in enumerate(found or ()):
-        at = path[index]
+    pairs = [_topology_key_and_action(one) for one in topology_spread_constraints or ()]
+    for index, one in enumerate(topology_spread_constraints or ()):
+        item_path = path[index]
         skew, action = one.get("maxSkew") or 0, one.get("whenUnsatisfiable") or ""
         if skew <= 0:
-            yield invalid(at / "maxSkew", skew, "must be greater than zero")
+            yield invalid(item_path / "maxSkew", skew, "must be greater than zero")
         if not one.get("topologyKey"):
-            yield required(at / "topologyKey", "can not be empty")
+            yield required(item_path / "topologyKey", "can not be empty")
         if action not in _ACTIONS:
-            yield not_supported(at / "whenUnsatisfiable", action, _ACTIONS)
+            yield not_supported(item_path / "whenUnsatisfiable", action, _ACTIONS)
         if pairs[index] in pairs[index + 1 :]:
-            yield duplicate(at / "{topologyKey, whenUnsatisfiable}", pairs[index])
+            yield duplicate(item_path / "{topologyKey, whenUnsatisfiable}", pairs[index])
         domains = one.get("minDomains")
         if domains is not None:
             if domains <= 0:
-                yield invalid(at / "minDomains", domains, "must be greater than zero")
+                yield invalid(item_path / "minDomains", domains, "must be greater than zero")
             if action != "DoNotSchedule":
                 detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-                yield invalid(at / "minDomains", domains, detail)
+                yield invalid(item_path / "minDomains", domains, detail)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            yield from validate_enum(one.get(name), ("Honor", "Ignore"), at / name, optional=True)
-        yield from _validate_match_label_keys(one, at)
-        yield from validate_label_selector(one.get("labelSelector"), at / "labelSelector")
+            yield from validate_enum(
+                one.get(name), ("Honor", "Ignore"), item_path / name, optional=True
+            )
+        yield from _validate_match_label_keys(one, item_path)
+        yield from validate_label_selector(one.get("labelSelector"), item_path / "labelSelector")
 
 
 _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 
 
-def _topology_key_and_action(one: Tree) -> str:
-    return f"{{{one.get('topologyKey') or ''}, {one.get('whenUnsatisfiable') or ''}}}"
+def _topology_key_and_action(action: Tree) -> str:
+    return f"{{{action.get('topologyKey') or ''}, {action.get('whenUnsatisfiable') or ''}}}"
 
 
-def validate_scheduling_gates(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_scheduling_gates(gates: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
     """What must be cleared before a pod is scheduled."""
     seen: set[str] = set()
-    for index, gate in enumerate(found or ()):
+    for index, gate in enumerate(gates or ()):
         name = gate.get("name") or ""
         yield from validate_format(names.qualified_name, name, path[index])
         if name in seen:
@@ -239,27 +249,27 @@ def validate_scheduling_gates(found: Sequence[Tree] | None, path: Path) -> Itera
         seen.add(name)
 
 
-def validate_readiness_gates(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_readiness_gates(gates: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
     """Conditions that must be true before a pod counts as ready."""
-    for index, gate in enumerate(found or ()):
+    for index, gate in enumerate(gates or ()):
         name = gate.get("conditionType") or ""
         yield from validate_format(names.qualified_name, name, path[index] / "conditionType")
 
 
-def validate_taints(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_taints(taints: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
     """The taints of a node."""
     seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(found or ()):
-        at, key, effect = path[index], taint.get("key") or "", taint.get("effect") or ""
-        yield from validate_label_key(key, at / "key")
+    for index, taint in enumerate(taints or ()):
+        taint_path, key, effect = path[index], taint.get("key") or "", taint.get("effect") or ""
+        yield from validate_label_key(key, taint_path / "key")
         messages = names.label_value(taint.get("value") or "")
         if messages:
-            yield invalid(at / "value", taint["value"], ";".join(messages))
+            yield invalid(taint_path / "value", taint["value"], ";".join(messages))
         if not effect:
-            yield required(at / "effect")
+            yield required(taint_path / "effect")
         elif effect not in _EFFECTS:
-            yield not_among(at / "effect", effect, _EFFECTS)
+            yield not_among(taint_path / "effect", effect, _EFFECTS)
         if (key, effect) in seen:
             detail = "taints must be unique by key and effect pair"
-            yield FieldError("duplicate", at, detail, as_go_struct(taint, Taint))
+            yield FieldError("duplicate", taint_path, detail, as_go_struct(taint, Taint))
         seen.add((key, effect))

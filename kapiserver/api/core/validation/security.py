@@ -93,43 +93,57 @@ def validate_app_armor_profile(profile: Tree | None, path: Path) -> Iterator[Fie
     if profile is None:
         return
     type_, local = profile.get("type") or "", profile.get("localhostProfile")
-    at = path / "localhostProfile"
+    localhost_profile_path = path / "localhostProfile"
     if not type_:
         yield required(path / "type", "type is required when appArmorProfile is set")
     elif type_ not in _PROFILES:
         yield not_supported(path / "type", type_, _PROFILES)
     elif type_ != "Localhost":
         if local is not None:
-            yield invalid(at, local, "can only be set when AppArmor type is Localhost")
+            yield invalid(
+                localhost_profile_path, local, "can only be set when AppArmor type is Localhost"
+            )
     elif not local:
-        yield required(at, "must be set when AppArmor type is Localhost")
+        yield required(localhost_profile_path, "must be set when AppArmor type is Localhost")
     else:
         if local.strip() != local:
-            yield invalid(at, local, "must not be padded with whitespace")
+            yield invalid(localhost_profile_path, local, "must not be padded with whitespace")
         if len(local.encode()) > _PATH_MAX:
-            yield too_long(at, _PATH_MAX)
+            yield too_long(localhost_profile_path, _PATH_MAX)
 
 
 def validate_pod_security_context(spec: Tree, path: Path) -> Iterator[FieldError]:
     """The security context of a pod; `path` is that of its spec."""
-    context, at = spec.get("securityContext") or {}, path / "securityContext"
-    yield from validate_range(context.get("fsGroup"), 0, INT32_MAX, at / "fsGroup")
-    yield from _validate_users(context, at)
+    context, security_context_path = spec.get("securityContext") or {}, path / "securityContext"
+    yield from validate_range(
+        context.get("fsGroup"), 0, INT32_MAX, security_context_path / "fsGroup"
+    )
+    yield from _validate_users(context, security_context_path)
     for index, group in enumerate(context.get("supplementalGroups") or ()):
-        yield from validate_range(group, 0, INT32_MAX, (at / "supplementalGroups")[index])
+        yield from validate_range(
+            group, 0, INT32_MAX, (security_context_path / "supplementalGroups")[index]
+        )
     if spec.get("hostPID") and spec.get("shareProcessNamespace"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
-        yield invalid(at / "shareProcessNamespace", True, detail)
-    yield from _validate_sysctls(context.get("sysctls"), spec, at / "sysctls")
+        yield invalid(security_context_path / "shareProcessNamespace", True, detail)
+    yield from _validate_sysctls(context.get("sysctls"), spec, security_context_path / "sysctls")
     yield from _validate_optional_enum(
-        context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), at
+        context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), security_context_path
     )
-    yield from _validate_seccomp(context.get("seccompProfile"), at / "seccompProfile")
-    yield from validate_windows_options(context.get("windowsOptions"), at / "windowsOptions")
-    yield from validate_app_armor_profile(context.get("appArmorProfile"), at / "appArmorProfile")
-    yield from _validate_optional_enum(context, "supplementalGroupsPolicy", ("Merge", "Strict"), at)
+    yield from _validate_seccomp(
+        context.get("seccompProfile"), security_context_path / "seccompProfile"
+    )
+    yield from validate_windows_options(
+        context.get("windowsOptions"), security_context_path / "windowsOptions"
+    )
+    yield from validate_app_armor_profile(
+        context.get("appArmorProfile"), security_context_path / "appArmorProfile"
+    )
     yield from _validate_optional_enum(
-        context, "seLinuxChangePolicy", ("MountOption", "Recursive"), at
+        context, "supplementalGroupsPolicy", ("Merge", "Strict"), security_context_path
+    )
+    yield from _validate_optional_enum(
+        context, "seLinuxChangePolicy", ("MountOption", "Recursive"), security_context_path
     )
 
 
@@ -148,9 +162,9 @@ def validate_host_users(spec: Tree, path: Path) -> Iterator[FieldError]:
     for name, shown in _NAMESPACES:
         if spec.get(name):
             yield forbidden(path / shown, _OWN_USERS)
-    for container, at in all_containers(spec, path):
+    for container, container_path in all_containers(spec, path):
         if container.get("volumeDevices"):
-            yield forbidden(at / "volumeDevices", _OWN_USERS)
+            yield forbidden(container_path / "volumeDevices", _OWN_USERS)
 
 
 _OWN_USERS = "when `hostUsers` is false"
@@ -159,20 +173,20 @@ _NAMESPACES = (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC
 
 def _validate_sysctls(sysctls: list[Tree] | None, spec: Tree, path: Path) -> Iterator[FieldError]:
     seen: set[str] = set()
-    for index, one in enumerate(sysctls or ()):
-        at, name = path[index] / "name", one.get("name") or ""
+    for index, sysctl in enumerate(sysctls or ()):
+        name_path, name = path[index] / "name", sysctl.get("name") or ""
         if not name:
-            yield required(at)
+            yield required(name_path)
         elif len(name) > _SYSCTL_MAX or not _SYSCTL.fullmatch(name):
             detail = f"must have at most {_SYSCTL_MAX} characters and match regex ^{_SYSCTL_TEXT}$"
-            yield invalid(at, name, detail)
+            yield invalid(name_path, name, detail)
         elif name in seen:
-            yield duplicate(at, name)
+            yield duplicate(name_path, name)
         plain = _dotted_sysctl(name)
         if spec.get("hostNetwork") and plain.startswith("net."):
-            yield invalid(at, name, "may not be specified when 'hostNetwork' is true")
+            yield invalid(name_path, name, "may not be specified when 'hostNetwork' is true")
         elif spec.get("hostIPC") and (plain == "kernel.sem" or plain.startswith(_OF_IPC)):
-            yield invalid(at, name, "may not be specified when 'hostIPC' is true")
+            yield invalid(name_path, name, "may not be specified when 'hostIPC' is true")
         seen.add(name)
 
 

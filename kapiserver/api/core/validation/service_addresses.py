@@ -25,18 +25,18 @@ def is_headless(spec: Tree) -> bool:
     return spec.get("clusterIPs") == ["None"]
 
 
-def validate_cluster_ip_fields(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def validate_cluster_ip_fields(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
     """Addresses, families and policy; addresses of the spec before need not be well spelled."""
     if spec.get("type") == "ExternalName":
         return
     yield from _validate_cluster_ip_match(spec)
     yield from _validate_ip_families(spec)
     listed: Sequence[str] = spec.get("clusterIPs") or []
-    wrong = list(_validate_cluster_ips(listed, before.get("clusterIPs") or ()))
-    yield from wrong
+    errors = list(_validate_cluster_ips(listed, old_spec.get("clusterIPs") or ()))
+    yield from errors
     if len(listed) > 2:
         yield invalid(_LISTED, listed, "may only hold up to 2 values")
-    if wrong:
+    if errors:
         return
     kinds = [addresses.family_of(one) for one in listed]
     if len(listed) > 1 and not {4, 6}.issubset(kinds):
@@ -78,18 +78,18 @@ def _validate_cluster_ips(listed: Sequence[str], known: Sequence[str]) -> Iterat
             yield invalid(_LISTED, listed, "'None' must be the first and only value")
 
 
-def validate_cluster_ips_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
+def validate_cluster_ips_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
     """The first address and family stay; the second may come, and go if the policy says so."""
-    if "ExternalName" in (spec.get("type"), before.get("type")):
+    if "ExternalName" in (spec.get("type"), old_spec.get("type")):
         return
-    if not (is_headless(spec) and is_headless(before)):
-        yield from _validate_cluster_ips_update(spec, before)
-    if not is_headless(spec) and not is_headless(before):
-        yield from _validate_ip_families_update(spec, before)
+    if not (is_headless(spec) and is_headless(old_spec)):
+        yield from _validate_cluster_ips_update(spec, old_spec)
+    if not is_headless(spec) and not is_headless(old_spec):
+        yield from _validate_ip_families_update(spec, old_spec)
 
 
-def _validate_cluster_ips_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
-    new, old = spec.get("clusterIPs") or [], before.get("clusterIPs") or []
+def _validate_cluster_ips_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
+    new, old = spec.get("clusterIPs") or [], old_spec.get("clusterIPs") or []
     if len(new) == len(old):
         for index, (address, had) in enumerate(zip(new, old, strict=True)):
             if address != had:
@@ -103,8 +103,8 @@ def _validate_cluster_ips_update(spec: Tree, before: Tree) -> Iterator[FieldErro
         yield from _validate_secondary_release(spec, "clusterIP")
 
 
-def _validate_ip_families_update(spec: Tree, before: Tree) -> Iterator[FieldError]:
-    new, old = spec.get("ipFamilies") or [], before.get("ipFamilies") or []
+def _validate_ip_families_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
+    new, old = spec.get("ipFamilies") or [], old_spec.get("ipFamilies") or []
     listed, at = spec.get("clusterIPs"), _FAMILIES[0]
     if len(new) == len(old):
         for family, had in zip(new, old, strict=True):

@@ -51,22 +51,22 @@ def validate_service(obj: Tree) -> Iterator[FieldError]:
 
 def validate_service_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed service: addresses once given stay, and what was right once is right."""
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
-    yield from validate_cluster_ips_update(spec, before)
-    balanced = _is_load_balancer(spec) and _is_load_balancer(before)
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
+    yield from validate_cluster_ips_update(spec, old_spec)
+    balanced = _is_load_balancer(spec) and _is_load_balancer(old_spec)
     class_ = spec.get("loadBalancerClass")
-    if balanced and class_ != before.get("loadBalancerClass"):
+    if balanced and class_ != old_spec.get("loadBalancerClass"):
         yield invalid(SPEC / "loadBalancerClass", class_, "may not change once set")
     yield from _validate_load_balancer_class(spec)
-    if needs_health_check_node_port(spec) and needs_health_check_node_port(before):
-        port, had = (one.get("healthCheckNodePort") or 0 for one in (spec, before))
+    if needs_health_check_node_port(spec) and needs_health_check_node_port(old_spec):
+        port, had = (one.get("healthCheckNodePort") or 0 for one in (spec, old_spec))
         if port != had:
             yield forbidden(SPEC / "healthCheckNodePort", IMMUTABLE)
     yield from _validate_service_fields(new, old)
 
 
 def _validate_service_fields(obj: Tree, old: Tree) -> Iterator[FieldError]:
-    spec, before = obj.get("spec") or {}, old.get("spec") or {}
+    spec, old_spec = obj.get("spec") or {}, old.get("spec") or {}
     ports: Sequence[Tree] = spec.get("ports") or ()
     yield from _validate_topology_annotations(annotations_of(obj))
     if not ports and not is_headless(spec) and spec.get("type") != "ExternalName":
@@ -77,12 +77,12 @@ def _validate_service_fields(obj: Tree, old: Tree) -> Iterator[FieldError]:
         yield from _validate_port(port, (SPEC / "ports")[index], seen, named=len(ports) > 1)
     yield from validate_labels(spec.get("selector"), SPEC / "selector")
     yield from _validate_session_affinity(spec)
-    yield from validate_cluster_ip_fields(spec, before)
-    known = before.get("externalIPs") or ()
+    yield from validate_cluster_ip_fields(spec, old_spec)
+    known = old_spec.get("externalIPs") or ()
     for index, text in enumerate(spec.get("externalIPs") or ()):
-        at = (SPEC / "externalIPs")[index]
-        wrong = list(validate_format(addresses.ip, text, at, known=known))
-        yield from wrong or validate_format(addresses.ordinary_ip, text, at)
+        text_path = (SPEC / "externalIPs")[index]
+        errors = list(validate_format(addresses.ip, text, text_path, known=known))
+        yield from errors or validate_format(addresses.ordinary_ip, text, text_path)
     yield from validate_enum(spec.get("type"), _TYPES, SPEC / "type")
     yield from _validate_unique_ports(spec, ports)
     yield from _validate_source_ranges(obj, old)
@@ -219,13 +219,13 @@ def _validate_node_port_allocation(spec: Tree) -> Iterator[FieldError]:
 
 
 def _validate_load_balancer_class(spec: Tree) -> Iterator[FieldError]:
-    class_, at = spec.get("loadBalancerClass"), SPEC / "loadBalancerClass"
+    class_, class_path = spec.get("loadBalancerClass"), SPEC / "loadBalancerClass"
     if class_ is None:
         return
     if _is_load_balancer(spec):
-        yield from validate_format(names.qualified_name, class_, at)
+        yield from validate_format(names.qualified_name, class_, class_path)
     else:
-        yield forbidden(at, _ONLY_BALANCED)
+        yield forbidden(class_path, _ONLY_BALANCED)
 
 
 def needs_health_check_node_port(spec: Tree) -> bool:
@@ -242,26 +242,26 @@ def is_externally_accessible(spec: Tree) -> bool:
 
 
 def _validate_traffic_policies(spec: Tree) -> Iterator[FieldError]:
-    external, at = spec.get("externalTrafficPolicy") or "", SPEC / "externalTrafficPolicy"
+    external, field_path = spec.get("externalTrafficPolicy") or "", SPEC / "externalTrafficPolicy"
     if is_externally_accessible(spec):
-        yield from validate_enum(external, _POLICIES, at)
+        yield from validate_enum(external, _POLICIES, field_path)
     elif external:
-        yield invalid(at, external, "may only be set for externally-accessible services")
-    port, at = spec.get("healthCheckNodePort") or 0, SPEC / "healthCheckNodePort"
+        yield invalid(field_path, external, "may only be set for externally-accessible services")
+    port, field_path = spec.get("healthCheckNodePort") or 0, SPEC / "healthCheckNodePort"
     if needs_health_check_node_port(spec):
         if not port:
-            yield required(at)
+            yield required(field_path)
         else:
-            yield from (invalid(at, port, message) for message in names.port_number(port))
+            yield from (invalid(field_path, port, message) for message in names.port_number(port))
     elif port:
         detail = (
             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         )
-        yield invalid(at, port, detail)
-    internal, at = spec.get("internalTrafficPolicy"), SPEC / "internalTrafficPolicy"
+        yield invalid(field_path, port, detail)
+    internal, field_path = spec.get("internalTrafficPolicy"), SPEC / "internalTrafficPolicy"
     if internal is None and spec.get("type") in ("ClusterIP", "LoadBalancer", "NodePort"):
-        yield required(at)
-    yield from validate_optional_enum(internal, _POLICIES, at)
+        yield required(field_path)
+    yield from validate_optional_enum(internal, _POLICIES, field_path)
     distribution = spec.get("trafficDistribution")
     if distribution is not None and distribution not in _DISTRIBUTIONS:
         yield not_among(SPEC / "trafficDistribution", distribution, _DISTRIBUTIONS)
@@ -270,24 +270,24 @@ def _validate_traffic_policies(spec: Tree) -> Iterator[FieldError]:
 def validate_service_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """The addresses that a load balancer reports."""
     path = Path("status") / "loadBalancer" / "ingress"
-    found = value_at(new, "status", "loadBalancer", "ingress") or ()
-    if found and not _is_load_balancer(new.get("spec") or {}):
+    ingress = value_at(new, "status", "loadBalancer", "ingress") or ()
+    if ingress and not _is_load_balancer(new.get("spec") or {}):
         yield forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")
         return
-    before = value_at(old, "status", "loadBalancer", "ingress") or ()
-    known = [one["ip"] for one in before if one.get("ip")]
-    for index, one in enumerate(found):
+    old_ingress = value_at(old, "status", "loadBalancer", "ingress") or ()
+    known = [one["ip"] for one in old_ingress if one.get("ip")]
+    for index, one in enumerate(ingress):
         text, mode = one.get("ip") or "", one.get("ipMode")
         if text:
             yield from validate_format(addresses.ip, text, path[index] / "ip", known=known)
-        at = path[index] / "ipMode"
+        ip_mode_path = path[index] / "ipMode"
         if mode is None:
             if text:
-                yield required(at, "must be specified when `ip` is set")
+                yield required(ip_mode_path, "must be specified when `ip` is set")
         elif not text:
-            yield forbidden(at, "may not be specified when `ip` is not set")
+            yield forbidden(ip_mode_path, "may not be specified when `ip` is not set")
         elif mode not in ("Proxy", "VIP"):
-            yield not_supported(at, mode, ("Proxy", "VIP"))
+            yield not_supported(ip_mode_path, mode, ("Proxy", "VIP"))
         yield from validate_load_balancer_hostname(
             one.get("hostname") or "", path[index] / "hostname"
         )

@@ -27,9 +27,9 @@ def validate_signer_name(name: str, path: Path) -> Iterator[FieldError]:
         detail = "should be a domain with at least two segments separated by dots"
         yield invalid(path, domain, detail)
     yield from _validate_dns_labels(rest, names.dns1123_subdomain, path)
-    most = 2 * names.SUBDOMAIN_MAX + names.LABEL_MAX + 2
-    if len(name) > most:
-        yield too_long(path, most)
+    maximum = 2 * names.SUBDOMAIN_MAX + names.LABEL_MAX + 2
+    if len(name) > maximum:
+        yield too_long(path, maximum)
 
 
 def validate_user_annotations(told: Mapping[str, str], path: Path) -> Iterator[FieldError]:
@@ -39,9 +39,9 @@ def validate_user_annotations(told: Mapping[str, str], path: Path) -> Iterator[F
         if not name:
             yield required(path)
             continue
-        wrong = list(validate_format(names.qualified_name, name, path))
-        yield from wrong
-        if not wrong and "/" not in name:
+        errors = list(validate_format(names.qualified_name, name, path))
+        yield from errors
+        if not errors and "/" not in name:
             yield invalid(path, name, 'must be a domain-prefixed key (such as "acme.io/foo")')
     sizes = (len(f"{key}{value}".encode("utf-8", "replace")) for key, value in told.items())
     if sum(sizes) > ANNOTATIONS_MAX:

@@ -66,22 +66,22 @@ def validate_volumes(
         f"{pod_name}-{one.get('name') or ''}" for one in listed if pod_name and _is_ephemeral(one)
     }
     for index, volume in enumerate(listed):
-        at, name = (path / "volumes")[index], volume.get("name") or ""
-        found = list(_validate_volume_source(volume, at, pod_name))
+        volume_path, name = (path / "volumes")[index], volume.get("name") or ""
+        found = list(_validate_volume_source(volume, volume_path, pod_name))
         if not name:
-            found.append(required(at / "name"))
+            found.append(required(volume_path / "name"))
         else:
-            found.extend(validate_format(names.dns1123_label, name, at / "name"))
+            found.extend(validate_format(names.dns1123_label, name, volume_path / "name"))
         if name in usable:
-            found.append(duplicate(at / "name", name))
+            found.append(duplicate(volume_path / "name", name))
         if not found:
             usable[name] = volume
         errors.extend(found)
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName") or ""
         if claim in made:
-            where = at / "persistentVolumeClaim" / "claimName"
+            claim_name_path = volume_path / "persistentVolumeClaim" / "claimName"
             detail = "must not reference a PVC that gets created for an ephemeral volume"
-            errors.append(invalid(where, claim, detail))
+            errors.append(invalid(claim_name_path, claim, detail))
     return usable, errors
 
 
@@ -93,11 +93,11 @@ def _validate_volume_source(volume: Tree, path: Path, pod_name: str | None) -> I
     if volume.get("projected") == TOKEN_PROJECTION and volume.keys() == {"name", "projected"}:
         return  # nearly every pod has it: looking at it each time is a tenth of its validation
     own = volume.get("name") or ""
-    given = [name for name in SOURCES if volume.get(name) is not None]
-    for position, name in enumerate(given):
+    sources = [name for name in SOURCES if volume.get(name) is not None]
+    for position, name in enumerate(sources):
         if position:
-            where = path / _MISNAMED.get(name, name)
-            yield forbidden(where, "may not specify more than 1 volume type")
+            name_path = path / _MISNAMED.get(name, name)
+            yield forbidden(name_path, "may not specify more than 1 volume type")
         else:
             yield from SOURCES[name](volume[name], path / _NAMED_OTHERWISE.get(name, name))
             yield from _validate_pod_only_rules(volume, name, path, pod_name)
@@ -105,7 +105,7 @@ def _validate_volume_source(volume: Tree, path: Path, pod_name: str | None) -> I
             session = f"{own}:{volume[name].get('targetPortal') or ''}"
             if len(session.encode()) > _PORTAL_MAX:
                 yield invalid(path / "name", own, _PORTAL_TOO_LONG)
-    if not given:
+    if not sources:
         yield required(path, "must specify a volume type")
 
 
@@ -173,17 +173,19 @@ def _validate_image(source: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_ephemeral(source: Tree, path: Path) -> Iterator[FieldError]:
-    template, at = source.get("volumeClaimTemplate"), path / "volumeClaimTemplate"
+    template, template_path = source.get("volumeClaimTemplate"), path / "volumeClaimTemplate"
     if template is None:
-        yield required(at)
+        yield required(template_path)
         return
     metadata = template.get("metadata") or {}
-    yield from validate_annotations(metadata.get("annotations"), at / "metadata" / "annotations")
-    yield from validate_labels(metadata.get("labels"), at / "metadata" / "labels")
+    yield from validate_annotations(
+        metadata.get("annotations"), template_path / "metadata" / "annotations"
+    )
+    yield from validate_labels(metadata.get("labels"), template_path / "metadata" / "labels")
     for name in metadata:
         if name not in ("annotations", "labels"):
-            yield forbidden(at / "metadata" / name, "cannot be set")
-    yield from validate_claim_spec(template.get("spec") or {}, at / "spec")
+            yield forbidden(template_path / "metadata" / name, "cannot be set")
+    yield from validate_claim_spec(template.get("spec") or {}, template_path / "spec")
 
 
 SOURCES: dict[str, Rule] = {

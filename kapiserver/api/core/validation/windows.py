@@ -45,12 +45,12 @@ def validate_windows_options(options: Tree | None, path: Path) -> Iterator[Field
         for message in names.dns1123_subdomain(name):
             yield invalid(path / "gmsaCredentialSpecName", name, message)
     if credentials is not None:
-        at = path / "gmsaCredentialSpec"
+        spec_path = path / "gmsaCredentialSpec"
         if not credentials:
-            yield invalid(at, credentials, "gmsaCredentialSpec cannot be an empty string")
+            yield invalid(spec_path, credentials, "gmsaCredentialSpec cannot be an empty string")
         elif len(credentials.encode()) > _CREDENTIALS_KIB * 1024:
             detail = f"gmsaCredentialSpec size must be under {_CREDENTIALS_KIB} KiB"
-            yield invalid(at, credentials, detail)
+            yield invalid(spec_path, credentials, detail)
     user = options.get("runAsUserName")
     if user is not None:
         for detail in _user_name_problems(user):
@@ -84,19 +84,21 @@ def _user_name_problems(text: str) -> Iterator[str]:
 
 def _host_process(holder: Tree) -> bool | None:
     options = (holder.get("securityContext") or {}).get("windowsOptions") or {}
-    found: bool | None = options.get("hostProcess")
-    return found
+    host_process: bool | None = options.get("hostProcess")
+    return host_process
 
 
 def validate_windows_host_process(spec: Tree, path: Path) -> Iterator[FieldError]:
     """Either all containers are processes of the node, on its network, or none is."""
     of_pod, hosted, count = _host_process(spec), 0, 0
-    for container, at in all_containers(spec, path):
+    for container, container_path in all_containers(spec, path):
         own = _host_process(container)
         if of_pod is not None and own is not None and own != of_pod:
             shown = str(of_pod).lower()
             detail = f"pod hostProcess value must be identical if both are specified, was {shown}"
-            yield invalid(at / "securityContext" / "windowsOptions" / "hostProcess", own, detail)
+            yield invalid(
+                container_path / "securityContext" / "windowsOptions" / "hostProcess", own, detail
+            )
         count += 1
         hosted += bool(own if own is not None else of_pod)
     if not hosted:
@@ -121,9 +123,9 @@ def validate_os(spec: Tree, path: Path) -> Iterator[FieldError]:
         yield not_supported(path / "os", name, _SYSTEMS)
     elif name == "linux":
         detail = "windows options cannot be set for a linux pod"
-        for holder, at in ((spec, path), *all_containers(spec, path)):
+        for holder, holder_path in ((spec, path), *all_containers(spec, path)):
             if (holder.get("securityContext") or {}).get("windowsOptions") is not None:
-                yield forbidden(at / "securityContext" / "windowsOptions", detail)
+                yield forbidden(holder_path / "securityContext" / "windowsOptions", detail)
     else:
         yield from _validate_windows_pod(spec, path)
 
@@ -135,11 +137,11 @@ def _validate_windows_pod(spec: Tree, path: Path) -> Iterator[FieldError]:
         value = holder.get(name)
         if value or (value is not None and name not in _PLAIN):
             yield forbidden(path / part / name if part else path / name, detail)
-    for container, at in all_containers(spec, path):
+    for container, container_path in all_containers(spec, path):
         context = container.get("securityContext") or {}
         for name in _CONTAINER_FIELDS:
             if context.get(name) is not None:
-                yield forbidden(at / "securityContext" / name, detail)
+                yield forbidden(container_path / "securityContext" / name, detail)
 
 
 _PLAIN = ("hostPID", "hostIPC", "sysctls")

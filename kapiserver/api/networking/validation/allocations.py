@@ -34,8 +34,8 @@ def validate_ip_address(obj: Tree) -> Iterator[FieldError]:
 
 def validate_ip_address_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """An address that is taken stays its owner's."""
-    parent, before = value_at(new, "spec", "parentRef"), value_at(old, "spec", "parentRef")
-    yield from immutable(parent, before, _PARENT)
+    parent, old_parent_ref = value_at(new, "spec", "parentRef"), value_at(old, "spec", "parentRef")
+    yield from immutable(parent, old_parent_ref, _PARENT)
 
 
 def validate_service_cidr(obj: Tree) -> Iterator[FieldError]:
@@ -66,12 +66,12 @@ def _family(cidr: str) -> int:
 
 def validate_service_cidr_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A range stays as it is, and may get one of the other family beside it."""
-    cidrs, before = value_at(new, "spec", "cidrs") or [], value_at(old, "spec", "cidrs") or []
-    grows = (len(before), len(cidrs)) == (1, 2)
-    if not grows and len(before) != len(cidrs):
+    cidrs, old_cidrs = value_at(new, "spec", "cidrs") or [], value_at(old, "spec", "cidrs") or []
+    grows = (len(old_cidrs), len(cidrs)) == (1, 2)
+    if not grows and len(old_cidrs) != len(cidrs):
         yield invalid(_CIDRS, cidrs, IMMUTABLE)
         return
-    for index, cidr in enumerate(before):
+    for index, cidr in enumerate(old_cidrs):
         yield from immutable(cidrs[index], cidr, _CIDRS[index])
     if grows:
         yield from validate_service_cidr(new)

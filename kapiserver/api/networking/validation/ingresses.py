@@ -46,11 +46,11 @@ def validate_ingress(obj: Tree) -> Iterator[FieldError]:
 
 def validate_ingress_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed ingress: what was wrong with secrets and wildcards may stay so."""
-    before = old.get("spec") or {}
-    secrets = any(_validate_secret_name(tls, Path()) for tls in before.get("tls") or ())
+    old_spec = old.get("spec") or {}
+    secrets = any(_validate_secret_name(tls, Path()) for tls in old_spec.get("tls") or ())
     wildcards = any(
         "*" in (rule.get("host") or "") and any(_validate_http(rule, Path()))
-        for rule in before.get("rules") or ()
+        for rule in old_spec.get("rules") or ()
     )
     for error in _validate_ingress_spec(new.get("spec") or {}, lax_wildcards=wildcards):
         if not (secrets and str(error.path).endswith(".secretName")):
@@ -65,18 +65,18 @@ def _validate_ingress_spec(spec: Tree, *, lax_wildcards: bool = False) -> Iterat
     if backend is not None:
         yield from _validate_backend(backend, _SPEC / "defaultBackend")
     for index, rule in enumerate(rules):
-        at, host = (_SPEC / "rules")[index], rule.get("host") or ""
+        field_path, host = (_SPEC / "rules")[index], rule.get("host") or ""
         if host:
             if addresses.address_of(host) is not None:
-                yield invalid(at / "host", host, _IS_IP)
-            yield from _validate_host(host, at / "host")
+                yield invalid(field_path / "host", host, _IS_IP)
+            yield from _validate_host(host, field_path / "host")
         if not ("*" in host and lax_wildcards):
-            yield from _validate_http(rule, at)
+            yield from _validate_http(rule, field_path)
     for index, tls in enumerate(spec.get("tls") or ()):
-        at = (_SPEC / "tls")[index]
+        field_path = (_SPEC / "tls")[index]
         for number, host in enumerate(tls.get("hosts") or ()):
-            yield from _validate_host(host, (at / "hosts")[number])
-        yield from _validate_secret_name(tls, at)
+            yield from _validate_host(host, (field_path / "hosts")[number])
+        yield from _validate_secret_name(tls, field_path)
     class_ = spec.get("ingressClassName")
     if class_ is not None:
         yield from validate_format(names.dns1123_subdomain, class_, _SPEC / "ingressClassName")
@@ -95,15 +95,15 @@ def _validate_secret_name(tls: Tree, path: Path) -> list[FieldError]:
 def _validate_http(rule: Tree, path: Path) -> Iterator[FieldError]:
     if rule.get("http") is None:
         return
-    paths, at = rule["http"].get("paths") or (), path / "http" / "paths"
+    paths, paths_path = rule["http"].get("paths") or (), path / "http" / "paths"
     if not paths:
-        yield required(at)
+        yield required(paths_path)
     for index, one in enumerate(paths):
-        yield from _validate_http_path(one, at[index])
+        yield from _validate_http_path(one, paths_path[index])
 
 
 def _validate_http_path(one: Tree, path: Path) -> Iterator[FieldError]:
-    kind, text, at = one.get("pathType"), one.get("path") or "", path / "path"
+    kind, text, path_path = one.get("pathType"), one.get("path") or "", path / "path"
     if kind is None:
         yield required(path / "pathType", "pathType must be specified")
         return
@@ -111,16 +111,16 @@ def _validate_http_path(one: Tree, path: Path) -> Iterator[FieldError]:
         yield not_supported(path / "pathType", kind, _PATH_TYPES)
     elif kind == "ImplementationSpecific":
         if text and not text.startswith("/"):
-            yield invalid(at, text, "must be an absolute path")
+            yield invalid(path_path, text, "must be an absolute path")
     else:
         if not text.startswith("/"):
-            yield invalid(at, text, "must be an absolute path")
+            yield invalid(path_path, text, "must be an absolute path")
         for part in _NOT_IN_PATHS:
             if part in text:
-                yield invalid(at, text, f"must not contain '{part}'")
+                yield invalid(path_path, text, f"must not contain '{part}'")
         for end in _NOT_AT_END:
             if text.endswith(end):
-                yield invalid(at, text, f"cannot end with '{end}'")
+                yield invalid(path_path, text, f"cannot end with '{end}'")
     yield from _validate_backend(one.get("backend") or {}, path / "backend")
 
 
@@ -131,16 +131,18 @@ def _validate_backend(backend: Tree, path: Path) -> Iterator[FieldError]:
     elif resource is not None:
         yield from _validate_reference(resource, path / "resource")
     elif service is not None:
-        at, port = path / "service", service.get("port") or {}
-        yield from validate_required_format(names.dns1123_label, service.get("name"), at / "name")
+        service_path, port = path / "service", service.get("port") or {}
+        yield from validate_required_format(
+            names.dns1123_label, service.get("name"), service_path / "name"
+        )
         name, number = port.get("name"), port.get("number")
         if name and number:
             yield invalid(path, "", "cannot set both port name & port number")
         elif name:
-            yield from validate_format(names.port_name, name, at / "port" / "name")
+            yield from validate_format(names.port_name, name, service_path / "port" / "name")
         elif number:
             for message in names.port_number(number):
-                yield invalid(at / "port" / "number", number, message)
+                yield invalid(service_path / "port" / "number", number, message)
         else:
             yield required(path, "port name or number is required")
     else:
@@ -163,10 +165,12 @@ def validate_ingress_status_update(new: Tree, old: Tree) -> Iterator[FieldError]
     found, before = (value_at(one, "status", "loadBalancer", "ingress") or () for one in (new, old))
     known = [one["ip"] for one in before if one.get("ip")]
     for index, one in enumerate(found):
-        at = (Path("status") / "loadBalancer" / "ingress")[index]
+        item_path = (Path("status") / "loadBalancer" / "ingress")[index]
         if one.get("ip"):
-            yield from validate_format(addresses.ip, one["ip"], at / "ip", known=known)
-        yield from validate_load_balancer_hostname(one.get("hostname") or "", at / "hostname")
+            yield from validate_format(addresses.ip, one["ip"], item_path / "ip", known=known)
+        yield from validate_load_balancer_hostname(
+            one.get("hostname") or "", item_path / "hostname"
+        )
 
 
 def validate_ingress_class(obj: Tree) -> Iterator[FieldError]:
@@ -183,23 +187,23 @@ def validate_ingress_class(obj: Tree) -> Iterator[FieldError]:
 def _validate_parameters(parameters: Tree, path: Path) -> Iterator[FieldError]:
     yield from _validate_reference(parameters, path)
     scope, namespace = parameters.get("scope"), parameters.get("namespace")
-    at = path / "namespace"
+    namespace_path = path / "namespace"
     if scope is None:
         yield required(path / "scope")
     elif scope not in _SCOPES:
         yield not_supported(path / "scope", scope, _SCOPES)
     elif scope == "Cluster":
         if namespace is not None:
-            yield forbidden(at, "`parameters.scope` is set to 'Cluster'")
+            yield forbidden(namespace_path, "`parameters.scope` is set to 'Cluster'")
     elif namespace is None:
-        yield required(at, "`parameters.scope` is set to 'Namespace'")
+        yield required(namespace_path, "`parameters.scope` is set to 'Namespace'")
     else:
-        yield from validate_format(names.dns1123_label, namespace, at)
+        yield from validate_format(names.dns1123_label, namespace, namespace_path)
 
 
 def validate_ingress_class_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A changed class: who serves it stays."""
     controller = value_at(new, "spec", "controller") or ""
-    before = value_at(old, "spec", "controller") or ""
-    yield from immutable(controller, before, _SPEC / "controller")
+    old_controller = value_at(old, "spec", "controller") or ""
+    yield from immutable(controller, old_controller, _SPEC / "controller")
     yield from validate_ingress_class(new)

@@ -36,16 +36,22 @@ def _named(spec: Tree) -> Iterator[str]:
 
 
 def _validate_policy(obj: Tree, old: Tree) -> Iterator[FieldError]:
-    spec, known, before = obj.get("spec") or {}, frozenset(_named(old)), old.get("podSelector")
-    at = _SPEC / "podSelector"
-    yield from validate_label_selector(spec.get("podSelector"), at, before=before)
+    spec, known, old_pod_selector = (
+        obj.get("spec") or {},
+        frozenset(_named(old)),
+        old.get("podSelector"),
+    )
+    field_path = _SPEC / "podSelector"
+    yield from validate_label_selector(spec.get("podSelector"), field_path, before=old_pod_selector)
     for direction, side in DIRECTIONS:
         for index, rule in enumerate(spec.get(direction) or ()):
-            at = (_SPEC / direction)[index]
+            field_path = (_SPEC / direction)[index]
             for number, port in enumerate(rule.get("ports") or ()):
-                yield from _validate_port(port, (at / "ports")[number])
+                yield from _validate_port(port, (field_path / "ports")[number])
             for number, peer in enumerate(rule.get(side) or ()):
-                yield from _validate_peer(peer, (at / side)[number], known, before)
+                yield from _validate_peer(
+                    peer, (field_path / side)[number], known, old_pod_selector
+                )
     types, path = spec.get("policyTypes") or [], _SPEC / "policyTypes"
     if len(types) > len(_TYPES):
         yield invalid(path, types, "may not specify more than two policyTypes")
@@ -79,17 +85,17 @@ def _validate_port(port: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_peer(
-    peer: Tree, path: Path, known: Container[str], before: Tree | None
+    peer: Tree, path: Path, known: Container[str], old_peer: Tree | None
 ) -> Iterator[FieldError]:
     block = peer.get("ipBlock")
-    given = [one for one in ("podSelector", "namespaceSelector") if peer.get(one) is not None]
-    for name in given:
-        yield from validate_label_selector(peer[name], path / name, before=before)
+    members = [one for one in ("podSelector", "namespaceSelector") if peer.get(one) is not None]
+    for name in members:
+        yield from validate_label_selector(peer[name], path / name, before=old_peer)
     if block is not None:
         yield from _validate_block(block, path / "ipBlock", known)
-        if given:
+        if members:
             yield forbidden(path, "may not specify both ipBlock and another peer")
-    elif not given:
+    elif not members:
         yield required(path, "must specify a peer")
 
 
@@ -101,8 +107,8 @@ def _validate_block(block: Tree, path: Path, known: Container[str]) -> Iterator[
     yield from validate_format(addresses.cidr, text, path / "cidr", known=known)
     whole = addresses.network_of(text)
     for index, inner in enumerate(block.get("except") or () if whole is not None else ()):
-        at = (path / "except")[index]
-        yield from validate_format(addresses.cidr, inner, at, known=known)
+        inner_path = (path / "except")[index]
+        yield from validate_format(addresses.cidr, inner, inner_path, known=known)
         part = addresses.network_of(inner)
         if part is not None and not addresses.is_strictly_in(part, whole):
-            yield invalid(at, inner, "must be a strict subset of `cidr`")
+            yield invalid(inner_path, inner, "must be a strict subset of `cidr`")

@@ -38,27 +38,31 @@ for."""
 
 def validate_claim_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """What a claim got and who uses it: what it got stays until it is given back."""
-    status, before = new.get("status") or {}, old.get("status") or {}
-    at, consumers = _STATUS / "reservedFor", status.get("reservedFor") or []
-    yield from items(consumers, _CONSUMERS_MAX, _consumer, at, key=lambda one: one.get("uid"))
-    allocation, kept = status.get("allocation"), before.get("allocation")
-    given = {device_id(one) for one in value_at(status, "allocation", "devices", "results") or ()}
+    status, old_status = new.get("status") or {}, old.get("status") or {}
+    reserved_for_path, consumers = _STATUS / "reservedFor", status.get("reservedFor") or []
+    yield from items(
+        consumers, _CONSUMERS_MAX, _consumer, reserved_for_path, key=lambda one: one.get("uid")
+    )
+    allocation, kept = status.get("allocation"), old_status.get("allocation")
+    given = {
+        device_id(result) for result in value_at(status, "allocation", "devices", "results") or ()
+    }
 
-    def reported(one: Tree, where: Path) -> Iterator[FieldError]:
-        return _reported(one, given, where)
+    def reported(reported: Tree, where: Path) -> Iterator[FieldError]:
+        return _reported(reported, given, where)
 
     listed = status.get("devices") or []
     yield from items(listed, len(listed), reported, _STATUS / "devices", key=device_id)
     if consumers and allocation is None:
-        yield forbidden(at, "may not be specified when `allocated` is not set")
+        yield forbidden(reserved_for_path, "may not be specified when `allocated` is not set")
     elif is_terminating(new):
-        users = before.get("reservedFor") or []
-        if any(one not in users for one in consumers):
+        users = old_status.get("reservedFor") or []
+        if any(consumer not in users for consumer in consumers):
             detail = (
                 "new entries may not be added while `deallocationRequested` or "
                 "`deletionTimestamp` are set"
             )
-            yield forbidden(at, detail)
+            yield forbidden(reserved_for_path, detail)
     if allocation is not None and kept is None:
         known = request_names(value_at(new, "spec", "devices") or {})
         yield from _validate_allocation(allocation, known, _STATUS / "allocation")
@@ -74,19 +78,19 @@ def _consumer(consumer: Tree, path: Path) -> Iterator[FieldError]:
         yield from validate_required(consumer, name, path)
 
 
-def _reported(one: Tree, given: set[tuple[str, ...]], path: Path) -> Iterator[FieldError]:
-    yield from validate_driver_name(one.get("driver") or "", path / "driver")
-    yield from validate_pool_name(one.get("pool") or "", path / "pool")
-    yield from validate_label(one, "device", path)
-    if device_id(one) not in given:
+def _reported(reported: Tree, given: set[tuple[str, ...]], path: Path) -> Iterator[FieldError]:
+    yield from validate_driver_name(reported.get("driver") or "", path / "driver")
+    yield from validate_pool_name(reported.get("pool") or "", path / "pool")
+    yield from validate_label(reported, "device", path)
+    if device_id(reported) not in given:
         yield invalid(path, _OPAQUE, "must be an allocated device in the claim")
-    known, at = one.get("conditions") or (), path / "conditions"
+    known, conditions_path = reported.get("conditions") or (), path / "conditions"
     if len(known) > _CONDITIONS_MAX:
-        yield too_many(at, len(known), _CONDITIONS_MAX)
-    yield from validate_conditions(known, at)
-    if "data" in one:
-        yield from free_object(one["data"], SETTINGS_MAX, path / "data")
-    yield from _validate_network(one.get("networkData") or {}, path / "networkData")
+        yield too_many(conditions_path, len(known), _CONDITIONS_MAX)
+    yield from validate_conditions(known, conditions_path)
+    if "data" in reported:
+        yield from free_object(reported["data"], SETTINGS_MAX, path / "data")
+    yield from _validate_network(reported.get("networkData") or {}, path / "networkData")
 
 
 def _validate_network(data: Tree, path: Path) -> Iterator[FieldError]:
@@ -109,19 +113,19 @@ def _validate_interface(text: str, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_allocation(allocation: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
-    def result(one: Tree, where: Path) -> Iterator[FieldError]:
-        yield from reference(one.get("request") or "", known, where / "request")
-        yield from validate_label(one, "device", where)
-        yield from validate_binding_conditions(one, where)
-        yield from validate_tolerations(one.get("tolerations"), where / "tolerations")
+    def result(result: Tree, where: Path) -> Iterator[FieldError]:
+        yield from reference(result.get("request") or "", known, where / "request")
+        yield from validate_label(result, "device", where)
+        yield from validate_binding_conditions(result, where)
+        yield from validate_tolerations(result.get("tolerations"), where / "tolerations")
 
-    def config(one: Tree, where: Path) -> Iterator[FieldError]:
-        yield from validate_enum(one.get("source"), _SOURCES, where / "source")
-        yield from references(one, known, where)
-        yield from settings(one, where)
+    def config(config: Tree, where: Path) -> Iterator[FieldError]:
+        yield from validate_enum(config.get("source"), _SOURCES, where / "source")
+        yield from references(config, known, where)
+        yield from settings(config, where)
 
-    devices, at = allocation.get("devices") or {}, path / "devices"
-    yield from items(devices.get("results"), REQUESTS_MAX, result, at / "results")
-    yield from items(devices.get("config"), 2 * REQUESTS_MAX, config, at / "config")
+    devices, devices_path = allocation.get("devices") or {}, path / "devices"
+    yield from items(devices.get("results"), REQUESTS_MAX, result, devices_path / "results")
+    yield from items(devices.get("config"), 2 * REQUESTS_MAX, config, devices_path / "config")
     if allocation.get("nodeSelector") is not None:
         yield from validate_node_selector(allocation["nodeSelector"], path / "nodeSelector")

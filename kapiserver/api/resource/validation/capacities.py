@@ -45,7 +45,7 @@ def validate_request_policy(policy: Tree, capacity: str, path: Path) -> Iterator
 
 
 def _values(values: Sequence[str], default: str, capacity: str, path: Path) -> Iterator[FieldError]:
-    exact = [amount(one) for one in values]
+    exact = [amount(value) for value in values]
     for index in range(1, len(values)):
         if exact[index - 1] > exact[index]:
             yield invalid(path[index], values[index], "values must be sorted in ascending order")
@@ -102,22 +102,22 @@ def _validate_range(limits: Tree, default: str, capacity: str, path: Path) -> It
 
 
 def _bounds(
-    least: str, most: str | None, default: str, capacity: str, path: Path
+    least: str, maximum: str | None, default: str, capacity: str, path: Path
 ) -> Iterator[FieldError]:
     if amount(least) > amount(capacity):
         detail = f"min is larger than capacity value: {capacity}"
         yield invalid(path / "min", least, detail)
     if amount(default) < amount(least):
         yield invalid(path / "default", default, f"default is less than min: {least}")
-    if most is None:
+    if maximum is None:
         return
-    if amount(least) > amount(most):
-        yield invalid(path / "max", least, f"min is larger than max: {most}")
-    if amount(most) > amount(capacity):
+    if amount(least) > amount(maximum):
+        yield invalid(path / "max", least, f"min is larger than max: {maximum}")
+    if amount(maximum) > amount(capacity):
         detail = f"max is larger than capacity value: {capacity}"
-        yield invalid(path / "max", most, detail)
-    if amount(default) > amount(most):
-        yield invalid(path / "default", default, f"default is more than max: {most}")
+        yield invalid(path / "max", maximum, detail)
+    if amount(default) > amount(maximum):
+        yield invalid(path / "default", default, f"default is more than max: {maximum}")
 
 
 def _nanos(text: str) -> int:

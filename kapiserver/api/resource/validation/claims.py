@@ -45,12 +45,12 @@ def validate_claim(obj: Tree) -> Iterator[FieldError]:
 def validate_claim_template(obj: Tree) -> Iterator[FieldError]:
     """A new template of claims."""
     spec = obj.get("spec") or {}
-    metadata, at = spec.get("metadata") or {}, _SPEC / "metadata"
-    yield from validate_annotations(metadata.get("annotations"), at / "annotations")
-    yield from validate_labels(metadata.get("labels"), at / "labels")
+    metadata, metadata_path = spec.get("metadata") or {}, _SPEC / "metadata"
+    yield from validate_annotations(metadata.get("annotations"), metadata_path / "annotations")
+    yield from validate_labels(metadata.get("labels"), metadata_path / "labels")
     for name, value in metadata.items():
         if value and name not in ("annotations", "labels"):
-            yield forbidden(at / name, "cannot be set")
+            yield forbidden(metadata_path / name, "cannot be set")
     yield from _validate_claim_spec(spec.get("spec") or {}, _SPEC / "spec")
 
 
@@ -60,23 +60,27 @@ def kept_spec(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 
 def _validate_claim_spec(spec: Tree, path: Path) -> Iterator[FieldError]:
-    devices, at = spec.get("devices") or {}, path / "devices"
+    devices, devices_path = spec.get("devices") or {}, path / "devices"
     known = request_names(devices)
     check = check_for(_all_selectors(devices))
 
-    def request(one: Tree, where: Path) -> Iterator[FieldError]:
-        return _validate_request(one, check, where)
+    def request(request: Tree, where: Path) -> Iterator[FieldError]:
+        return _validate_request(request, check, where)
 
-    def constraint(one: Tree, where: Path) -> Iterator[FieldError]:
-        return _validate_constraint(one, known, where)
+    def constraint(constraint: Tree, where: Path) -> Iterator[FieldError]:
+        return _validate_constraint(constraint, known, where)
 
-    def config(one: Tree, where: Path) -> Iterator[FieldError]:
-        yield from references(one, known, where)
-        yield from settings(one, where)
+    def config(config: Tree, where: Path) -> Iterator[FieldError]:
+        yield from references(config, known, where)
+        yield from settings(config, where)
 
-    yield from items(devices.get("requests"), REQUESTS_MAX, request, at / "requests", key=named)
-    yield from items(devices.get("constraints"), REQUESTS_MAX, constraint, at / "constraints")
-    yield from items(devices.get("config"), REQUESTS_MAX, config, at / "config")
+    yield from items(
+        devices.get("requests"), REQUESTS_MAX, request, devices_path / "requests", key=named
+    )
+    yield from items(
+        devices.get("constraints"), REQUESTS_MAX, constraint, devices_path / "constraints"
+    )
+    yield from items(devices.get("config"), REQUESTS_MAX, config, devices_path / "config")
 
 
 def _all_selectors(devices: Tree) -> Iterable[Tree]:
@@ -102,8 +106,8 @@ def references(holder: Tree, known: set[str], path: Path) -> Iterator[FieldError
     def check(name: str, where: Path) -> Iterator[FieldError]:
         return reference(name, known, where)
 
-    found, at = holder.get("requests"), path / "requests"
-    yield from items(found, REQUESTS_MAX, check, at, key=str)
+    requests, requests_path = holder.get("requests"), path / "requests"
+    yield from items(requests, REQUESTS_MAX, check, requests_path, key=str)
 
 
 def reference(name: str, known: set[str], path: Path) -> Iterator[FieldError]:
@@ -126,12 +130,14 @@ def _validate_request(request: Tree, check: Check, path: Path) -> Iterator[Field
         yield from _exact(exactly, check, path / "exactly")
     else:
 
-        def alternative(one: Tree, where: Path) -> Iterator[FieldError]:
-            yield from validate_label(one, "name", where)
-            yield from _exact(one, check, where)
+        def alternative(alternative: Tree, where: Path) -> Iterator[FieldError]:
+            yield from validate_label(alternative, "name", where)
+            yield from _exact(alternative, check, where)
 
-        at = path / "firstAvailable"
-        yield from items(alternatives, _ALTERNATIVES_MAX, alternative, at, key=named)
+        first_available_path = path / "firstAvailable"
+        yield from items(
+            alternatives, _ALTERNATIVES_MAX, alternative, first_available_path, key=named
+        )
 
 
 def _exact(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
@@ -151,10 +157,10 @@ def _exact(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
 def _validate_constraint(constraint: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
     yield from references(constraint, known, path)
     fields = ("matchAttribute", "distinctAttribute")
-    given = [name for name in fields if constraint.get(name) is not None]
-    for name in given:
+    members = [name for name in fields if constraint.get(name) is not None]
+    for name in members:
         yield from validate_fully_qualified_name(constraint[name], path / name)
-    if not given:
+    if not members:
         yield required(path, _NO_ATTRIBUTE)
 
 
@@ -168,12 +174,12 @@ def validate_device_class(obj: Tree) -> Iterator[FieldError]:
 
 def validate_device_class_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A class that is to be changed: selectors and settings that stay are trusted."""
-    spec, before = new.get("spec") or {}, old.get("spec")
+    spec, old_spec = new.get("spec") or {}, old.get("spec")
     found, config = spec.get("selectors"), spec.get("config")
     check, rule = check_for(found or ()), settings
-    if before is not None and found == before.get("selectors"):
+    if old_spec is not None and found == old_spec.get("selectors"):
         check = trusted
-    if before is not None and config == before.get("config"):
+    if old_spec is not None and config == old_spec.get("config"):
         rule = kept_settings
     yield from selectors(found, check, _SPEC / "selectors")
     yield from items(config, REQUESTS_MAX, rule, _SPEC / "config")

@@ -40,12 +40,12 @@ Key = Callable[[Any], Any]
 
 
 def items(
-    found: Sequence[Any] | None, most: int, check: Item, path: Path, *, key: Key | None = None
+    items: Sequence[Any] | None, maximum: int, check: Item, path: Path, *, key: Key | None = None
 ) -> Iterator[FieldError]:
     """A list of no more than so many items, unique by their key where there is one."""
-    listed = found or ()
-    if len(listed) > most:
-        yield too_many(path, len(listed), most)
+    listed = items or ()
+    if len(listed) > maximum:
+        yield too_many(path, len(listed), maximum)
         return
     for index, item in enumerate(listed):
         yield from check(item, path[index])
@@ -140,38 +140,38 @@ def kept_settings(config: Tree, path: Path) -> Iterator[FieldError]:
     return _settings(config, path, None)
 
 
-def _settings(config: Tree, path: Path, most: int | None) -> Iterator[FieldError]:
-    opaque, at = config.get("opaque"), path / "opaque"
+def _settings(config: Tree, path: Path, maximum: int | None) -> Iterator[FieldError]:
+    opaque, opaque_path = config.get("opaque"), path / "opaque"
     if opaque is None:
-        yield required(at)
+        yield required(opaque_path)
         return
-    yield from free_object(opaque.get("parameters"), most, at / "parameters")
+    yield from free_object(opaque.get("parameters"), maximum, opaque_path / "parameters")
 
 
-def free_object(value: Value, most: int | None, path: Path) -> Iterator[FieldError]:
+def free_object(value: Value, maximum: int | None, path: Path) -> Iterator[FieldError]:
     """An object of any content, so many bytes long."""
     if value is None:
         yield required(path)
-    elif most is not None and len(orjson.dumps(value)) > most:
-        yield too_long(path, most)
+    elif maximum is not None and len(orjson.dumps(value)) > maximum:
+        yield too_long(path, maximum)
     elif not isinstance(value, dict):
         yield invalid(path, "<value omitted>", "must be a valid JSON object")
 
 
 def validate_taint(
-    found: Tree, path: Path, *, effect_before: str | None = None
+    taint: Tree, path: Path, *, effect_before: str | None = None
 ) -> Iterator[FieldError]:
     """A mark that keeps claims off a device. An effect that was there before may be any."""
-    yield from validate_label_key(found.get("key") or "", path / "key")
-    yield from validate_format(names.label_value, found.get("value") or "", path / "value")
-    effect = found.get("effect") or ""
+    yield from validate_label_key(taint.get("key") or "", path / "key")
+    yield from validate_format(names.label_value, taint.get("value") or "", path / "value")
+    effect = taint.get("effect") or ""
     if effect != effect_before:
         yield from validate_enum(effect, _EFFECTS, path / "effect")
 
 
-def validate_toleration(found: Tree, path: Path) -> Iterator[FieldError]:
+def validate_toleration(toleration: Tree, path: Path) -> Iterator[FieldError]:
     """A taint that does not matter."""
-    key, operator, value = (found.get(name) or "" for name in ("key", "operator", "value"))
+    key, operator, value = (toleration.get(name) or "" for name in ("key", "operator", "value"))
     if key:
         yield from validate_label_key(key, path / "key")
     if operator == "Exists":
@@ -181,16 +181,18 @@ def validate_toleration(found: Tree, path: Path) -> Iterator[FieldError]:
         yield from validate_format(names.label_value, value, path / "value")
     else:
         yield from validate_enum(operator, _OPERATORS, path / "operator")
-    yield from validate_enum(found.get("effect"), _EFFECTS, path / "effect", optional=True)
+    yield from validate_enum(toleration.get("effect"), _EFFECTS, path / "effect", optional=True)
 
 
-def validate_tolerations(found: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
+def validate_tolerations(tolerations: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
     """Taints that do not matter."""
-    for index, one in enumerate(found or ()):
+    for index, one in enumerate(tolerations or ()):
         yield from validate_toleration(one, path[index])
 
 
 def validate_class_name(holder: Tree, path: Path) -> Iterator[FieldError]:
     """The class of the devices that are asked for."""
-    at = path / "deviceClassName"
-    yield from validate_required_format(names.dns1123_subdomain, holder.get("deviceClassName"), at)
+    name_path = path / "deviceClassName"
+    yield from validate_required_format(
+        names.dns1123_subdomain, holder.get("deviceClassName"), name_path
+    )

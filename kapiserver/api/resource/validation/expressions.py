@@ -51,23 +51,23 @@ def _refused(_expression: str, path: Path) -> Iterator[FieldError]:
     yield forbidden(path, _TOO_COMPLEX)
 
 
-def check_for(found: Iterable[Tree]) -> Check:
+def check_for(check_for: Iterable[Tree]) -> Check:
     """How to check the expressions of all these selectors of an object."""
-    texts = {(one.get("cel") or {}).get("expression") or "" for one in found}
+    texts = {(one.get("cel") or {}).get("expression") or "" for one in check_for}
     return compiled if sum(map(len, texts)) <= _LENGTHS_MAX else _refused
 
 
-def selectors(found: Sequence[Tree] | None, check: Check, path: Path) -> Iterator[FieldError]:
+def selectors(selectors: Sequence[Tree] | None, check: Check, path: Path) -> Iterator[FieldError]:
     """Which devices fit."""
 
-    def selector(one: Tree, where: Path) -> Iterator[FieldError]:
-        cel = one.get("cel")
+    def selector(selector: Tree, where: Path) -> Iterator[FieldError]:
+        cel = selector.get("cel")
         if cel is None:
             yield required(where / "cel")
         else:
             yield from check(cel.get("expression") or "", where / "cel" / "expression")
 
-    return items(found, _SELECTORS_MAX, selector, path)
+    return items(selectors, _SELECTORS_MAX, selector, path)
 
 
 @functools.lru_cache(256)
@@ -87,8 +87,8 @@ def _cost_or_problem(expression: str) -> int | str:
 def _device() -> Kind:
     from kapiserver.api.cel import kinds as k
 
-    def text(most: int) -> Kind:
-        return replace(k.STRING, size=most)
+    def text(maximum: int) -> Kind:
+        return replace(k.STRING, size=maximum)
 
     def by_domain(values: Kind) -> Kind:
         return k.map_of(text(63), k.map_of(text(32), values, 32), 32)

@@ -64,12 +64,12 @@ def validate_resource_slice(obj: Tree) -> Iterator[FieldError]:
 
 def validate_resource_slice_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A slice that is to be changed: it stays with its driver, pool and node."""
-    spec, before = new.get("spec") or {}, old.get("spec")
+    spec, old_spec = new.get("spec") or {}, old.get("spec")
     yield from validate_driver_name(spec.get("driver") or "", _SPEC / "driver")
     yield from _validate_pool(spec.get("pool") or {}, _SPEC / "pool")
-    for path in (("pool", "name"), ("driver",), ("nodeName",)) if before is not None else ():
+    for path in (("pool", "name"), ("driver",), ("nodeName",)) if old_spec is not None else ():
         at = Path(".".join(("spec", *path)))
-        its, kept = value_at(spec, *path), value_at(before or {}, *path)
+        its, kept = value_at(spec, *path), value_at(old_spec or {}, *path)
         yield from immutable(its, kept, at)
     yield from _validate_nodes(
         spec, _WHERE, _SPEC, empty="must be either unset or set to a non-empty string"
@@ -83,7 +83,7 @@ def validate_resource_slice_update(new: Tree, old: Tree) -> Iterator[FieldError]
         yield invalid(_SPEC, f"{{{', '.join(given)}}}", detail)
     if spec.get("sharedCounters") is not None and spec.get("devices") is not None:
         yield invalid(_SPEC, "", "only one of `sharedCounters` or `devices` is allowed")
-    yield from _validate_devices(spec, before or {})
+    yield from _validate_devices(spec, old_spec or {})
     counters, at = spec.get("sharedCounters"), _SPEC / "sharedCounters"
     yield from items(counters, _COUNTER_SETS_MAX, _validate_counter_set, at, key=named)
 
@@ -114,28 +114,28 @@ def _validate_nodes(
         yield from validate_node_selector(selector, path / "nodeSelector")
         terms = selector.get("nodeSelectorTerms")
         if path == _SPEC and len(terms or ()) != 1:
-            at = path / "nodeSelector" / "nodeSelectorTerms"
-            yield invalid(at, terms, "must have exactly one node selector term")
+            terms_path = path / "nodeSelector" / "nodeSelectorTerms"
+            yield invalid(terms_path, terms, "must have exactly one node selector term")
     for field in fields[2:]:
         if holder.get(field) is False:
             yield invalid(path / field, False, "must be either unset or set to true")
 
 
-def _validate_devices(spec: Tree, before: Tree) -> Iterator[FieldError]:
-    devices, at = spec.get("devices") or (), _SPEC / "devices"
-    most = _DEVICES_WITH_MORE_MAX if any(map(_has_more, devices)) else _DEVICES_MAX
-    if len(devices) > most:
-        yield too_many(at, len(devices), most)
+def _validate_devices(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
+    devices, devices_path = spec.get("devices") or (), _SPEC / "devices"
+    maximum = _DEVICES_WITH_MORE_MAX if any(map(_has_more, devices)) else _DEVICES_MAX
+    if len(devices) > maximum:
+        yield too_many(devices_path, len(devices), maximum)
         return
     each = bool(spec.get("perDeviceNodeSelection"))
     known: dict[str, Tree] = {}
-    for one in before.get("devices") or ():
-        known.setdefault(named(one), one)
-    for index, one in enumerate(devices):
-        yield from _validate_device(one, known.get(named(one)), at[index])
-        yield from _validate_device_nodes(one, at[index], each=each)
-        yield from validate_binding_conditions(one, at[index])
-    yield from _repeated([named(one) for one in devices], at)
+    for device in old_spec.get("devices") or ():
+        known.setdefault(named(device), device)
+    for index, device in enumerate(devices):
+        yield from _validate_device(device, known.get(named(device)), devices_path[index])
+        yield from _validate_device_nodes(device, devices_path[index], each=each)
+        yield from validate_binding_conditions(device, devices_path[index])
+    yield from _repeated([named(device) for device in devices], devices_path)
 
 
 def _has_more(device: Tree) -> bool:
@@ -146,15 +146,15 @@ def _has_more(device: Tree) -> bool:
     return any(fact.get(name) is not None for fact in facts for name in _LISTS)
 
 
-def _repeated(found: list[str], path: Path) -> Iterator[FieldError]:
+def _repeated(repeated: list[str], path: Path) -> Iterator[FieldError]:
     seen: set[str] = set()
-    for index, one in enumerate(found):
+    for index, one in enumerate(repeated):
         if one in seen:
             yield duplicate(path[index], one)
         seen.add(one)
 
 
-def _validate_device(device: Tree, before: Tree | None, path: Path) -> Iterator[FieldError]:
+def _validate_device(device: Tree, old_device: Tree | None, path: Path) -> Iterator[FieldError]:
     yield from validate_label(device, "name", path)
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
     count = len(attributes) + len(capacity)
@@ -162,25 +162,26 @@ def _validate_device(device: Tree, before: Tree | None, path: Path) -> Iterator[
         detail = f"the total number of attributes and capacities must not exceed {_FACTS_MAX}"
         yield invalid(path, count, detail)
     count = sum(
-        sum(len(one.get(name) or ()) for name in _LISTS) or 1 for one in attributes.values()
+        sum(len(attribute.get(name) or ()) for name in _LISTS) or 1
+        for attribute in attributes.values()
     )
     if count > _VALUES_MAX:
         detail = f"the total number of attribute values must not exceed {_VALUES_MAX}"
         yield invalid(path, count, detail)
-    at = path / "attributes"
+    field_path = path / "attributes"
     for name, value in attributes.items():
-        yield from validate_qualified_name(name, at)
-        yield from _validate_attribute(value, at[_shortened(name)])
-    if before is None or device.get("capacity") != before.get("capacity"):
+        yield from validate_qualified_name(name, field_path)
+        yield from _validate_attribute(value, field_path[_shortened(name)])
+    if old_device is None or device.get("capacity") != old_device.get("capacity"):
         yield from _validate_capacities(device, path / "capacity")
-    if before is None or device.get("taints") != before.get("taints"):
+    if old_device is None or device.get("taints") != old_device.get("taints"):
         yield from items(device.get("taints"), _TAINTS_MAX, validate_taint, path / "taints")
-    consumed, at = device.get("consumesCounters"), path / "consumesCounters"
+    consumed, field_path = device.get("consumesCounters"), path / "consumesCounters"
     yield from items(
         consumed,
         _CONSUMED_SETS_MAX,
         _validate_consumption,
-        at,
+        field_path,
         key=lambda one: one.get("counterSet") or "",
     )
 
@@ -196,13 +197,18 @@ def _shortened(key: str) -> str:
 def _validate_capacities(device: Tree, path: Path) -> Iterator[FieldError]:
     for name, value in (device.get("capacity") or {}).items():
         yield from validate_qualified_name(name, path)
-        policy, at = value.get("requestPolicy"), path[_shortened(name)] / "requestPolicy"
+        policy, request_policy_path = (
+            value.get("requestPolicy"),
+            path[_shortened(name)] / "requestPolicy",
+        )
         if policy is None:
             continue
         if device.get("allowMultipleAllocations"):
-            yield from validate_request_policy(policy, value.get("value") or "0", at)
+            yield from validate_request_policy(
+                policy, value.get("value") or "0", request_policy_path
+            )
         else:
-            yield forbidden(at, "allowMultipleAllocations must be true")
+            yield forbidden(request_policy_path, "allowMultipleAllocations must be true")
 
 
 def _validate_attribute(value: Tree, path: Path) -> Iterator[FieldError]:
@@ -264,9 +270,9 @@ def _validate_consumption(consumption: Tree, path: Path) -> Iterator[FieldError]
 
 
 def _validate_counters(holder: Tree, path: Path) -> Iterator[FieldError]:
-    counters, at = holder.get("counters") or {}, path / "counters"
+    counters, counters_path = holder.get("counters") or {}, path / "counters"
     if len(counters) > _COUNTERS_MAX:
-        yield too_many(at, len(counters), _COUNTERS_MAX)
+        yield too_many(counters_path, len(counters), _COUNTERS_MAX)
 
 
 def validate_binding_conditions(holder: Tree, path: Path) -> Iterator[FieldError]:

@@ -29,29 +29,32 @@ def validate_taint_rule(obj: Tree) -> Iterator[FieldError]:
 def validate_taint_rule_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A rule that is to be changed: its effect is not looked at again."""
     spec = new.get("spec") or {}
-    selector, at = spec.get("deviceSelector") or {}, _SPEC / "deviceSelector"
+    selector, device_selector_path = spec.get("deviceSelector") or {}, _SPEC / "deviceSelector"
     if selector.get("driver") is not None:
-        yield from validate_driver_name(selector["driver"], at / "driver")
+        yield from validate_driver_name(selector["driver"], device_selector_path / "driver")
     if selector.get("pool") is not None:
-        yield from validate_pool_name(selector["pool"], at / "pool")
+        yield from validate_pool_name(selector["pool"], device_selector_path / "pool")
     if selector.get("device") is not None:
-        yield from validate_label(selector, "device", at)
-    before = value_at(old, "spec", "taint", "effect")
-    yield from validate_taint(spec.get("taint") or {}, _SPEC / "taint", effect_before=before)
+        yield from validate_label(selector, "device", device_selector_path)
+    old_effect = value_at(old, "spec", "taint", "effect")
+    yield from validate_taint(spec.get("taint") or {}, _SPEC / "taint", effect_before=old_effect)
 
 
 def validate_rule_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What is known of a rule."""
-    found, at = value_at(new, "status", "conditions") or (), _STATUS / "conditions"
-    yield from validate_conditions(found, at)
-    if len(found) > _CONDITIONS_MAX:
-        yield too_many(at, len(found), _CONDITIONS_MAX)
+    conditions, conditions_path = (
+        value_at(new, "status", "conditions") or (),
+        _STATUS / "conditions",
+    )
+    yield from validate_conditions(conditions, conditions_path)
+    if len(conditions) > _CONDITIONS_MAX:
+        yield too_many(conditions_path, len(conditions), _CONDITIONS_MAX)
 
 
 def validate_request_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """The answer: it is given once."""
-    status, before = new.get("status"), old.get("status")
-    if before is not None:
-        yield from immutable(status, before, _STATUS)
+    status, old_status = new.get("status"), old.get("status")
+    if old_status is not None:
+        yield from immutable(status, old_status, _STATUS)
     elif status is not None:
         yield from validate_conditions(status.get("conditions"), _STATUS / "conditions")

@@ -46,18 +46,18 @@ def validate_pod_group(obj: Tree) -> Iterator[FieldError]:
     """A new group, of pods or of groups."""
     spec = obj.get("spec") or {}
     parent, origin = spec.get("parentCompositePodGroupName"), spec.get("workloadRef")
-    at = _SPEC / "workloadRef"
+    workload_ref_path = _SPEC / "workloadRef"
     if parent is not None:
-        where = _SPEC / "parentCompositePodGroupName"
-        yield from _given_name(parent, where)
+        name_path = _SPEC / "parentCompositePodGroupName"
+        yield from _given_name(parent, name_path)
     if origin is None and (obj.get("kind") == "CompositePodGroup" or parent is not None):
-        yield required(at)
+        yield required(workload_ref_path)
     elif origin is not None:
         yield from check_required_text(
-            origin.get("workloadName"), names.dns1123_subdomain, at / "workloadName"
+            origin.get("workloadName"), names.dns1123_subdomain, workload_ref_path / "workloadName"
         )
         yield from check_required_text(
-            origin.get("templateName"), names.dns1123_label, at / "templateName"
+            origin.get("templateName"), names.dns1123_label, workload_ref_path / "templateName"
         )
     yield from group(spec, _SPEC)
 
@@ -70,10 +70,12 @@ def group(spec: Tree, path: Path) -> Iterator[FieldError]:
     """What groups and templates of groups have in common, new."""
     yield from policy(spec.get("schedulingPolicy") or {}, path / "schedulingPolicy")
     topology = (spec.get("schedulingConstraints") or {}).get("topology") or ()
-    at = path / "schedulingConstraints" / "topology"
-    yield from check_max_items(topology, 1, at)
+    topology_path = path / "schedulingConstraints" / "topology"
+    yield from check_max_items(topology, 1, topology_path)
     for index, one in enumerate(topology if len(topology) <= 1 else ()):
-        yield from check_required_text(one.get("key"), names.qualified_name, at[index] / "key")
+        yield from check_required_text(
+            one.get("key"), names.qualified_name, topology_path[index] / "key"
+        )
     yield from _claims(spec, path / "resourceClaims")
     if spec.get("disruptionMode") is not None:
         yield from check_union(spec["disruptionMode"], _MODES, path / "disruptionMode")
@@ -94,24 +96,24 @@ def _claims(spec: Tree, path: Path) -> Iterator[FieldError]:
         yield from check_max_items(claims, _CLAIMS_MAX, path)
         return
     yield from check_unique(claims, lambda one: one.get("name"), path)
-    for index, one in enumerate(claims):
-        yield from check_union(one, _CLAIMS, path[index])
-        yield from check_required_text(one.get("name"), names.dns1123_label, path[index] / "name")
+    for index, claim in enumerate(claims):
+        yield from check_union(claim, _CLAIMS, path[index])
+        yield from check_required_text(claim.get("name"), names.dns1123_label, path[index] / "name")
         for name in _CLAIMS:
-            if one.get(name) is not None:
-                yield from _given_name(one[name], path[index] / name)
+            if claim.get(name) is not None:
+                yield from _given_name(claim[name], path[index] / name)
 
 
-def policy(found: Tree, path: Path) -> Iterator[FieldError]:
+def policy(policy: Tree, path: Path) -> Iterator[FieldError]:
     """How a group is scheduled."""
-    yield from check_union(found, _POLICIES, path)
-    gang = found.get("gang")
+    yield from check_union(policy, _POLICIES, path)
+    gang = policy.get("gang")
     if gang is not None:
         yield from _least(gang, path / "gang")
 
 
 def _least(gang: Tree, path: Path) -> Iterator[FieldError]:
-    name = next((one for one in _COUNTS if one in gang), _COUNTS[0])
+    name = next((name for name in _COUNTS if name in gang), _COUNTS[0])
     yield from check_positive(gang.get(name), path / name)
 
 
@@ -122,16 +124,21 @@ def validate_pod_group_update(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 def changed_group(new: Tree, old: Tree, path: Path) -> Iterator[FieldError]:
     """A group, or a template of one, that is to be changed."""
-    its, before = new.get("schedulingPolicy") or {}, old.get("schedulingPolicy") or {}
-    at = path / "schedulingPolicy"
-    if not same_union_members(its, before, _POLICIES):
-        yield from check_union(its, _POLICIES, at)
+    its, old_scheduling_policy = (
+        new.get("schedulingPolicy") or {},
+        old.get("schedulingPolicy") or {},
+    )
+    scheduling_policy_path = path / "schedulingPolicy"
+    if not same_union_members(its, old_scheduling_policy, _POLICIES):
+        yield from check_union(its, _POLICIES, scheduling_policy_path)
     basic, gang = its.get("basic"), its.get("gang")
-    if basic != before.get("basic"):
-        yield invalid(at / "basic", None, IMMUTABLE)
-    yield from check_presence_unchanged(gang, before.get("gang"), at / "gang")
-    if gang is not None and gang != before.get("gang"):
-        yield from _least(gang, at / "gang")
+    if basic != old_scheduling_policy.get("basic"):
+        yield invalid(scheduling_policy_path / "basic", None, IMMUTABLE)
+    yield from check_presence_unchanged(
+        gang, old_scheduling_policy.get("gang"), scheduling_policy_path / "gang"
+    )
+    if gang is not None and gang != old_scheduling_policy.get("gang"):
+        yield from _least(gang, scheduling_policy_path / "gang")
     yield from check_immutable_fields(new, old, _KEPT, path)
 
 
@@ -139,16 +146,21 @@ def validate_pod_group_status_update(new: Tree, _: Tree) -> Iterator[FieldError]
     """What is known of a group: claims only of those it names."""
     status, spec = new.get("status") or {}, new.get("spec") or {}
     yield from validate_conditions(status.get("conditions"), _STATUS / "conditions")
-    claims = {one.get("name") for one in spec.get("resourceClaims") or ()}
-    found, at = status.get("resourceClaimStatuses") or (), _STATUS / "resourceClaimStatuses"
-    for index, one in enumerate(found):
+    claims = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
+    resource_claim_statuses, statuses_path = (
+        status.get("resourceClaimStatuses") or (),
+        _STATUS / "resourceClaimStatuses",
+    )
+    for index, one in enumerate(resource_claim_statuses):
         if one.get("name") not in claims:
             detail = "must match the name of an entry in `spec.resourceClaims`"
-            yield invalid(at[index] / "name", one.get("name") or "", detail)
-    if len(found) > _CLAIMS_MAX:
-        yield from check_max_items(found, _CLAIMS_MAX, at)
+            yield invalid(statuses_path[index] / "name", one.get("name") or "", detail)
+    if len(resource_claim_statuses) > _CLAIMS_MAX:
+        yield from check_max_items(resource_claim_statuses, _CLAIMS_MAX, statuses_path)
         return
-    yield from check_unique(found, lambda one: one.get("name"), at)
-    for index, one in enumerate(found):
+    yield from check_unique(resource_claim_statuses, lambda one: one.get("name"), statuses_path)
+    for index, one in enumerate(resource_claim_statuses):
         if one.get("resourceClaimName") is not None:
-            yield from _given_name(one["resourceClaimName"], at[index] / "resourceClaimName")
+            yield from _given_name(
+                one["resourceClaimName"], statuses_path[index] / "resourceClaimName"
+            )

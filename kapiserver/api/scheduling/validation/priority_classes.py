@@ -30,11 +30,11 @@ def validate_priority_class(obj: Tree) -> Iterator[FieldError]:
     elif value > USER_MAX:
         detail = f"maximum allowed value of a user defined priority is {USER_MAX}"
         yield forbidden(Path("value"), detail)
-    policy, at = obj.get("preemptionPolicy"), Path("preemptionPolicy")
+    policy, preemption_policy_path = obj.get("preemptionPolicy"), Path("preemptionPolicy")
     if policy == "":
-        yield required(at)
+        yield required(preemption_policy_path)
     elif policy is not None and policy not in PREEMPTION:
-        yield not_among(at, policy, _SHOWN)
+        yield not_among(preemption_policy_path, policy, _SHOWN)
 
 
 def _unlike_system(name: str, value: int, *, default: bool) -> str:

@@ -30,25 +30,27 @@ def validate_workload(obj: Tree) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
     yield from _validate_hierarchy(spec)
     yield from check_union(spec, _KINDS, _SPEC)
-    reference, at = spec.get("controllerRef"), _SPEC / "controllerRef"
+    reference, controller_ref_path = spec.get("controllerRef"), _SPEC / "controllerRef"
     if reference is not None:
         yield from check_optional_text(
-            reference.get("apiGroup"), names.dns1123_subdomain, at / "apiGroup"
+            reference.get("apiGroup"), names.dns1123_subdomain, controller_ref_path / "apiGroup"
         )
         for name in ("kind", "name"):
-            yield from check_required_text(reference.get(name), names.path_segment, at / name)
+            yield from check_required_text(
+                reference.get(name), names.path_segment, controller_ref_path / name
+            )
     for kind in _KINDS:
         yield from _validate_templates(spec.get(kind) or (), _SPEC / kind)
 
 
 def validate_workload_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """A workload that is to be changed: of its templates, how many are needed may change."""
-    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     yield from _validate_hierarchy(spec)
-    if not same_union_members(spec, before, _KINDS):
+    if not same_union_members(spec, old_spec, _KINDS):
         yield from check_union(spec, _KINDS, _SPEC)
-    yield from check_immutable_fields(spec, before, ("controllerRef",), _SPEC)
-    yield from _validate_templates_update(spec, before, _SPEC)
+    yield from check_immutable_fields(spec, old_spec, ("controllerRef",), _SPEC)
+    yield from _validate_templates_update(spec, old_spec, _SPEC)
 
 
 def _validate_templates(templates: Sequence[Tree], path: Path) -> Iterator[FieldError]:
@@ -56,11 +58,11 @@ def _validate_templates(templates: Sequence[Tree], path: Path) -> Iterator[Field
         yield from check_max_items(templates, _TEMPLATES_MAX, path)
         return
     yield from check_unique(templates, _name, path)
-    for index, one in enumerate(templates):
-        yield from check_required_text(_name(one), names.dns1123_label, path[index] / "name")
-        yield from group(one, path[index])
+    for index, template in enumerate(templates):
+        yield from check_required_text(_name(template), names.dns1123_label, path[index] / "name")
+        yield from group(template, path[index])
         for kind in _KINDS:
-            yield from _validate_templates(one.get(kind) or (), path[index] / kind)
+            yield from _validate_templates(template.get(kind) or (), path[index] / kind)
 
 
 def _name(template: Tree) -> str:
@@ -69,16 +71,16 @@ def _name(template: Tree) -> str:
 
 def _validate_templates_update(new: Tree, old: Tree, path: Path) -> Iterator[FieldError]:
     for kind in _KINDS:
-        its, before, at = new.get(kind) or (), old.get(kind) or (), path / kind
-        yield from check_names_unchanged(its, before, at)
-        known = {_name(one): one for one in before}
+        its, old_kind, kind_path = new.get(kind) or (), old.get(kind) or (), path / kind
+        yield from check_names_unchanged(its, old_kind, kind_path)
+        known = {_name(one): one for one in old_kind}
         for index, one in enumerate(its):
             kept = known.get(_name(one))
             if kept is None:
-                yield from _validate_templates([one], at)
+                yield from _validate_templates([one], kind_path)
             else:
-                yield from changed_group(one, kept, at[index])
-                yield from _validate_templates_update(one, kept, at[index])
+                yield from changed_group(one, kept, kind_path[index])
+                yield from _validate_templates_update(one, kept, kind_path[index])
 
 
 # What is said of the templates together.
@@ -87,7 +89,7 @@ def _validate_templates_update(new: Tree, old: Tree, path: Path) -> Iterator[Fie
 def _validate_hierarchy(spec: Tree) -> Iterator[FieldError]:
     groups, composite = (spec.get(kind) or () for kind in _KINDS)
     at = _SPEC / _KINDS[1]
-    yield from _names_across(composite, at, {_name(one) for one in groups})
+    yield from _names_across(composite, at, {_name(group) for group in groups})
     for index, one in enumerate(composite):
         if _depth(one) >= _DEPTH_MAX:
             detail = f"maximum template hierarchy depth is {_DEPTH_MAX}"
@@ -101,13 +103,13 @@ def _validate_hierarchy(spec: Tree) -> Iterator[FieldError]:
 def _names_across(templates: Sequence[Tree], path: Path, seen: set[str]) -> Iterator[FieldError]:
     # Within one list the declared rule speaks; here only of names in different ones.
     yield from _taken(templates, path, seen)
-    for index, one in enumerate(templates):
-        yield from _taken(one.get(_KINDS[0]) or (), path[index] / _KINDS[0], seen)
-        yield from _names_across(one.get(_KINDS[1]) or (), path[index] / _KINDS[1], seen)
+    for index, template in enumerate(templates):
+        yield from _taken(template.get(_KINDS[0]) or (), path[index] / _KINDS[0], seen)
+        yield from _names_across(template.get(_KINDS[1]) or (), path[index] / _KINDS[1], seen)
 
 
 def _taken(templates: Sequence[Tree], path: Path, seen: set[str]) -> Iterator[FieldError]:
-    own = [_name(one) for one in templates]
+    own = [_name(template) for template in templates]
     for index, name in enumerate(own):
         if name in seen:
             yield duplicate(path[index] / "name", name)
@@ -130,7 +132,7 @@ def _priority(template: Tree) -> tuple[str, int | None]:
 
 
 def _one_priority(groups: Sequence[Tree]) -> str:
-    if len({_priority(one) for one in groups}) > 1:
+    if len({_priority(group) for group in groups}) > 1:
         return "detected multiple priority configurations"
     return "all priority and priorityClassName values must be identical, detected multiple values"
 

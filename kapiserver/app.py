@@ -1,94 +1,238 @@
-"""Everything one server is made of, put together in one function.
+"""The composition of a server: every part is made and connected here, and nowhere else.
 
-Knows no socket: `server.py` gives it one. Layers below know no configuration: it ends here.
+What a test replaces (clock, identifiers, filters, authorizer, faults) is a parameter of `serve`.
+The layers below know no configuration file, no flag and no environment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from kapiserver.api.custom_kinds import Definition
-from kapiserver.api.group import CORE, GroupVersion
+from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation import ServiceAllocation
+from kapiserver.apiserver.allocation.repair import Repair
 from kapiserver.apiserver.authentication.service_accounts import ServiceAccountTokens
 from kapiserver.apiserver.authentication.union import Authentication, read_tokens
+from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
+from kapiserver.apiserver.authorization.authorizer import Authorizer
+from kapiserver.apiserver.authorization.union import UnionAuthorizer
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.context import Filter, Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
+from kapiserver.apiserver.faults import Faults
 from kapiserver.apiserver.filters import FILTERS
+from kapiserver.apiserver.filters.recovery import answer_error
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import parse_runtime_config, served
+from kapiserver.apiserver.serving.kubeconfig import write_kubeconfig
+from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
+from kapiserver.apiserver.serving.tls import Credentials, credentials
 from kapiserver.codecs.factory import CodecFactory
-from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES
+from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
+from kapiserver.controllers import start_controllers
+from kapiserver.controllers.apiserver_endpoints import Place
+from kapiserver.controllers.kubernetes_service import KubernetesService, reached_at
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
+from kapiserver.storage.compaction import Compaction
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV
-from kapiserver.storage.store_registry import Converter, Stores
+from kapiserver.storage.object_reader import Names
+from kapiserver.storage.store_registry import Converter, StoreHooks, Stores
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.admission.configuration import AdmissionSettings
     from kapiserver.storage.encryption_config import EncryptionFile
 
+Barrier: TypeAlias = Callable[[], Awaitable[None]]
+"""Waits for other processes that become ready at the same time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class App:
-    """A server's parts and the way of a request through them."""
+    """A server's parts, and its handler of requests."""
 
     server: Server
     kv: KV
     handle: Handler
     encryption: EncryptionFile | None = None
-    """What is sealed at rest; to be started and stopped."""
+    """The configuration of encryption at rest, which is started and stopped."""
 
 
-async def build_app(config: Config, *, clock: Clock | None = None) -> App:
-    """Make everything a server needs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningServer:
+    """A server that answers requests.
 
-    Raises BadTokenFile and OSError for a file that is no good, StorageError and ValueError for a
-    store that does not open, ValueError for a runtime config that makes no sense or a file of
-    admission plugins that does not.
+    url             HTTPS if it is served, else plain HTTP
+    insecure_url    plain HTTP, "" if it is off
+    ca_file         certificate that signed the one of `url`; None without HTTPS
+    kubeconfig      of an administrator, ready for kubectl; None without HTTPS
+    credentials     certificates, as files; None without HTTPS
+    """
+
+    app: App
+    url: str
+    insecure_url: str = ""
+    ca_file: Path | None = None
+    kubeconfig: Path | None = None
+    credentials: Credentials | None = None
+
+
+async def _no_barrier() -> None:
+    pass
+
+
+@asynccontextmanager
+async def serve(
+    config: Config,
+    *,
+    clock: Clock | None = None,
+    identifiers: Names | None = None,
+    filters: Sequence[Filter] = FILTERS,
+    authorizer: Authorizer | None = None,
+    faults: Faults | None = None,
+    barrier: Barrier = _no_barrier,
+) -> AsyncIterator[RunningServer]:
+    """Run a server until the block ends, then drain it within `config.shutdown_timeout` seconds:
+    /readyz fails, no connection is accepted, watches end, requests in flight finish.
+
+    clock       tells the time and runs timers
+    identifiers makes uids and the ends of generated names
+    filters     that every request passes, in order
+    authorizer  instead of the configured ones
+    faults      called around every request
+    barrier     awaited before the server reports ready
+
+    Raises what `build_app` raises, NotOurs, and OSError for a port that is taken.
+    """
+    async with AsyncExitStack() as stack:
+        folder = config.cert_dir or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="kapiserver-"))
+        )
+        made = credentials(config, folder) if config.secure_port is not None else None
+        app = await build_app(
+            config,
+            clock=clock,
+            identifiers=identifiers,
+            filters=filters,
+            authorizer=authorizer,
+            faults=faults,
+        )
+        stack.push_async_callback(app.kv.close)
+        _start_storage_tasks(app, stack)
+        http = HttpServer(
+            app.handle,
+            functools.partial(answer_error, app.server),
+            reuse_port=config.workers > 1,
+        )
+        stack.push_async_callback(_drain, app, http)
+        insecure_port = 0
+        if config.insecure_port is not None:
+            insecure_port = await http.listen_insecure(config.insecure_port)
+        await _start_loops(app, stack, ca_text=made.ca.read_text() if made is not None else "")
+        await barrier()
+        _start_repair(app, stack)
+        app.server.health.start()
+        insecure_url = f"http://{LOOPBACK}:{insecure_port}" if insecure_port else ""
+        if made is None:
+            _start_kubernetes_service(app, stack, insecure_port)
+            yield RunningServer(app=app, url=insecure_url, insecure_url=insecure_url)
+            return
+        context = made.server_context()
+        port = await http.listen_secure(config.bind_address, config.secure_port or 0, context)
+        _start_kubernetes_service(app, stack, port)
+        url = f"https://{url_host(config.bind_address)}:{port}"
+        kubeconfig = config.kubeconfig_out or folder / "kubeconfig"
+        write_kubeconfig(kubeconfig, url=url, made=made)
+        yield RunningServer(
+            app=app,
+            url=url,
+            insecure_url=insecure_url,
+            ca_file=made.ca,
+            kubeconfig=kubeconfig,
+            credentials=made,
+        )
+
+
+def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:
+    server = app.server
+    compaction = Compaction(app.kv, server.clock, server.config.etcd_compaction_interval)
+    compaction.start()
+    stack.callback(compaction.stop)
+    if app.encryption is not None:
+        app.encryption.start()
+        stack.callback(app.encryption.stop)
+
+
+async def _start_loops(app: App, stack: AsyncExitStack, *, ca_text: str) -> None:
+    await app.server.custom_resources.start()
+    stack.callback(app.server.custom_resources.stop)
+    controllers = await start_controllers(app.server, ca_text=ca_text)
+    stack.push_async_callback(controllers.stop)
+
+
+def _start_repair(app: App, stack: AsyncExitStack) -> None:
+    repair = Repair(app.server)
+    repair.start()
+    stack.push_async_callback(repair.stop)
+
+
+def _start_kubernetes_service(app: App, stack: AsyncExitStack, port: int) -> None:
+    address = reached_at(app.server.config.bind_address)
+    place = Place(port, address) if address and port else None
+    service = KubernetesService(app.server, place, port)
+    service.start()
+    stack.push_async_callback(service.stop)
+
+
+async def _drain(app: App, http: HttpServer) -> None:
+    app.server.health.drain()
+    app.server.stores.stop()
+    await http.drain(app.server.config.shutdown_timeout)
+
+
+async def build_app(
+    config: Config,
+    *,
+    clock: Clock | None = None,
+    identifiers: Names | None = None,
+    filters: Sequence[Filter] = FILTERS,
+    authorizer: Authorizer | None = None,
+    faults: Faults | None = None,
+) -> App:
+    """Make every part of a server; open its store, and no socket.
+
+    Raises BadTokenFile and OSError for a file that cannot be used, StorageError and ValueError for
+    a store that does not open, ValueError for a runtime config or a file of admission plugins that
+    is wrong.
     """
     clock = clock or SystemClock()
     tokens = read_tokens(config.token_auth_file) if config.token_auth_file else {}
     scheme = Scheme(serves=served(parse_runtime_config(config.runtime_config)))
-    codecs = CodecFactory(scheme)
-    if "CBORServingAndStorage" not in config.feature_gates:
-        codecs = CodecFactory(scheme, [one for one in MEDIA_TYPES if one is not CBOR])
-        codecs.custom_at_rest = JSON
-    root = f"/{config.etcd_prefix.strip('/')}".rstrip("/")
-    etcd = EtcdConfig(
-        root=root,
-        cafile=config.etcd_cafile,
-        certfile=config.etcd_certfile,
-        keyfile=config.etcd_keyfile,
-        username=config.etcd_username,
-        password_file=config.etcd_password_file,
-    )
+    codecs = CodecFactory(scheme, _media_types(config))
     encryption = _encryption(config, clock)
-    kv = await open_store(config.storage, clock=clock, etcd=etcd)
-
-    async def storage_answers() -> None:
-        await kv.current_revision()
-
-    health = Health()
-    health.alive["storage"] = storage_answers
-    health.ready["storage-writes"] = kv.writable
+    kv = await open_store(config.storage, clock=clock, etcd=_etcd_config(config))
     stores = Stores(
         kv,
         scheme,
         codecs,
         clock,
-        root=root,
+        names=identifiers,
+        root=_etcd_root(config),
         event_ttl=config.event_ttl,
         encryption=encryption.encryption if encryption is not None else None,
+        hooks=functools.partial(_store_hooks, config, codecs),
     )
-    stores.converter = _converter(stores)
     server = Server(
         config=config,
         scheme=scheme,
@@ -96,34 +240,74 @@ async def build_app(config: Config, *, clock: Clock | None = None) -> App:
         stores=stores,
         clock=clock,
         custom_resources=CustomResources(scheme, stores, clock),
-        health=health,
+        health=_health(kv),
         admission=_admission(config),
         authentication=Authentication(
             tokens=tokens,
             anonymous=config.anonymous_auth,
             accounts=_accounts(config, stores, clock),
         ),
+        authorizer=authorizer or UnionAuthorizer([AllowAuthenticated()]),
+        faults=faults,
     )
-    services = server.stores.named(CORE, "services")
-    services.reserve = ServiceAllocation(server).reserve
-    return App(server=server, kv=kv, handle=compose(server), encryption=encryption)
+    return App(server=server, kv=kv, handle=compose(server, filters), encryption=encryption)
+
+
+def compose(server: Server, filters: Sequence[Filter] = FILTERS) -> Handler:
+    """Wrap the filters around the routes, the first in the list outermost."""
+    handle = route(server)
+    for wrap in reversed(filters):
+        handle = wrap(server, handle)
+    return handle
+
+
+def _media_types(config: Config) -> Sequence[MediaType]:
+    if "CBORServingAndStorage" in config.feature_gates:
+        return MEDIA_TYPES
+    return [media for media in MEDIA_TYPES if media is not CBOR]
+
+
+def _etcd_root(config: Config) -> str:
+    return f"/{config.etcd_prefix.strip('/')}".rstrip("/")
+
+
+def _etcd_config(config: Config) -> EtcdConfig:
+    return EtcdConfig(
+        root=_etcd_root(config),
+        cafile=config.etcd_cafile,
+        certfile=config.etcd_certfile,
+        keyfile=config.etcd_keyfile,
+        username=config.etcd_username,
+        password_file=config.etcd_password_file,
+    )
+
+
+def _health(kv: KV) -> Health:
+    async def storage_answers() -> None:
+        await kv.current_revision()
+
+    return Health(alive={"storage": storage_answers}, ready={"storage-writes": kv.writable})
 
 
 def _accounts(config: Config, stores: Stores, clock: Clock) -> ServiceAccountTokens:
-    """Keys that were given are read now, so that a wrong one is no surprise later."""
+    """Read configured keys now, so that a wrong one is reported at start."""
     accounts = ServiceAccountTokens(config, stores, clock)
     if config.service_account_signing_key_file or config.service_account_key_file:
         _ = accounts.keys
     return accounts
 
 
+def _store_hooks(config: Config, codecs: CodecFactory, stores: Stores) -> StoreHooks:
+    allocation = ServiceAllocation(config, codecs, stores)
+    return StoreHooks(converter=_converter(stores), reserve={("", "services"): allocation.reserve})
+
+
 def _converter(stores: Stores) -> Converter:
     async def convert(
         definition: Definition, objects: Sequence[Tree], version: GroupVersion
     ) -> Sequence[Tree]:
-        from kapiserver.apiserver.customresources.conversion_webhooks import (
-            ConversionWebhooks,  # an HTTP client
-        )
+        # Loaded late: an HTTP client.
+        from kapiserver.apiserver.customresources.conversion_webhooks import ConversionWebhooks
 
         return await ConversionWebhooks(stores).convert(definition, objects, version)
 
@@ -133,9 +317,8 @@ def _converter(stores: Stores) -> Converter:
 def _admission(config: Config) -> AdmissionSettings | None:
     if config.admission_control_config_file is None:
         return None
-    from kapiserver.apiserver.admission.configuration import (  # loads YAML
-        read_admission_settings,
-    )
+    # Loaded late: YAML.
+    from kapiserver.apiserver.admission.configuration import read_admission_settings
 
     return read_admission_settings(config.admission_control_config_file)
 
@@ -143,15 +326,7 @@ def _admission(config: Config) -> AdmissionSettings | None:
 def _encryption(config: Config, clock: Clock) -> EncryptionFile | None:
     if config.encryption_provider_config is None:
         return None
-    from kapiserver.storage.encryption_config import EncryptionFile  # loads YAML
+    from kapiserver.storage.encryption_config import EncryptionFile  # loaded late: YAML
 
     reload = config.encryption_provider_config_automatic_reload
     return EncryptionFile(config.encryption_provider_config, clock, reload=reload)
-
-
-def compose(server: Server) -> Handler:
-    """The filters around the routes, the first in the list outermost."""
-    handle = route(server)
-    for filter_ in reversed(FILTERS):
-        handle = filter_(server, handle)
-    return handle

@@ -26,7 +26,7 @@ from kapiserver.storage_commands import add_storage_commands
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.serving.workers import Seat
-    from kapiserver.server import Running
+    from kapiserver.app import RunningServer
 
 DEFAULTS = Config()
 
@@ -256,7 +256,7 @@ def _serve(options: argparse.Namespace) -> int:
     if config.workers == 1:
         _serve_alone(config)
         return 0
-    from kapiserver import server  # noqa: F401 - what workers share is imported once
+    from kapiserver import app  # noqa: F401 - what workers share is imported once
     from kapiserver.apiserver.serving.tls import credentials
     from kapiserver.apiserver.serving.workers import supervise
 
@@ -288,14 +288,14 @@ async def _until_told(config: Config, seat: Seat | None = None) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once. A
     worker is told by its supervisor, or its supervisor's end."""
     from kapiserver.apiserver.serving.process_memory import tend
-    from kapiserver.server import serve
+    from kapiserver.app import serve
 
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT) if seat is None else (signal.SIGTERM,):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises instead
             loop.add_signal_handler(number, _tell, told, number)
-    serving = serve(config) if seat is None else serve(config, others=seat.everybody)
+    serving = serve(config) if seat is None else serve(config, barrier=seat.everybody)
     async with serving as running:
         if seat is None or seat.greets:
             sys.stdout.write(_greeting(running))
@@ -313,7 +313,7 @@ def _tell(told: asyncio.Event, number: signal.Signals) -> None:
     told.set()
 
 
-def _greeting(running: Running) -> str:
+def _greeting(running: RunningServer) -> str:
     lines = [f"kapiserver {__version__} serves {running.url}"]
     if running.insecure_url and running.insecure_url != running.url:
         lines.append(f"and, for administrators on this machine, {running.insecure_url}")

@@ -13,14 +13,14 @@ import pytest
 from aiohttp import web
 
 from kapiserver.apiserver.config import Config
+from kapiserver.app import RunningServer, serve
 from kapiserver.client import Client, Event, Gates, Resource, StatusError
-from kapiserver.server import Running, serve
 from tests.apiserver.customkit import definition
 from tests.storage.etcd_server import free_port
 
 
 @asynccontextmanager
-async def connected(**options: Any) -> AsyncIterator[tuple[Running, Client]]:
+async def connected(**options: Any) -> AsyncIterator[tuple[RunningServer, Client]]:
     """A server of the test's own and a client of it."""
     config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
     async with serve(config) as running, Client(running.url, **options) as client:

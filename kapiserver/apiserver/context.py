@@ -1,6 +1,6 @@
 """What one server is made of: the parts that handlers and filters work with.
 
-Made once by `app.build_app`; nothing here reads flags or the environment.
+Made once by `build_app` of `kapiserver/app.py`; nothing here reads flags or the environment.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from kapiserver.storage.clock import Clock
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.admission.configuration import AdmissionSettings
+    from kapiserver.apiserver.faults import Faults
     from kapiserver.codecs.factory import CodecFactory
     from kapiserver.storage.store_registry import Stores
 
@@ -39,6 +40,8 @@ class Server:
     health: Health = field(default_factory=Health)
     authentication: Authentication = field(default_factory=Authentication)
     authorizer: Authorizer = field(default_factory=AllowAuthenticated)
+    faults: Faults | None = None
+    """Of a test that makes requests fail."""
     admission: AdmissionSettings | None = None
     """Of the file that configures admission plugins, where there is one."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from kapiserver.apiserver.response import Response, page_not_found, text
@@ -29,26 +28,41 @@ async def _ping() -> None:
     pass
 
 
-@dataclass(slots=True, kw_only=True)
 class Health:
     """The checks of one server and its state.
 
-    alive       probes of /livez and /healthz, by name
-    ready       more of them for /readyz
-    started     bootstrap is done
-    draining    shutdown has begun
+    alive       probes of /livez and /healthz, by name, beside `ping`
+    ready       probes of /readyz alone, by name
     """
 
-    alive: dict[str, Probe] = field(default_factory=lambda: {"ping": _ping})
-    ready: dict[str, Probe] = field(default_factory=dict)
-    started: bool = False
-    draining: bool = False
+    def __init__(
+        self, *, alive: Mapping[str, Probe] | None = None, ready: Mapping[str, Probe] | None = None
+    ) -> None:
+        self.alive: Mapping[str, Probe] = {"ping": _ping, **(alive or {})}
+        self.ready: Mapping[str, Probe] = ready or {}
+        self.started = False
+        """Bootstrap is done."""
+        self.draining = False
+        """Shutdown has begun."""
+
+    def start(self) -> None:
+        """Report ready from now on."""
+        self.started = True
+
+    def drain(self) -> None:
+        """Report unready from now on."""
+        self.draining = True
 
     def probes(self, path: str) -> Mapping[str, Probe]:
         """The probes of `healthz`, `livez` or `readyz`."""
         if path != "readyz":
             return self.alive
-        return self.alive | self.ready | {"bootstrap": self._bootstrap, "shutdown": self._shutdown}
+        return {
+            **self.alive,
+            **self.ready,
+            "bootstrap": self._bootstrap,
+            "shutdown": self._shutdown,
+        }
 
     async def _bootstrap(self) -> None:
         if not self.started:

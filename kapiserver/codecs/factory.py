@@ -41,8 +41,8 @@ class CodecFactory:
         self._serializers: dict[str, Serializer] = {}
         self._body_serializers: dict[str, Serializer] = {}
         self._pretty = PrettyJSONSerializer(scheme)
-        self.custom_at_rest = CBOR
-        """In what custom objects are stored; JSON where CBOR is turned off."""
+        self.custom_at_rest = CBOR if CBOR in self.media_types else JSON
+        """The encoding in which custom objects are stored; JSON if CBOR is turned off."""
         self.universal_deserializer: Serializer = Recognizer(self)
         """Reads any encoding by its first bytes and hands objects out as they are."""
 

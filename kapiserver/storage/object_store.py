@@ -72,9 +72,10 @@ class ResourceStore(ResourceReader):
         around: Surroundings,
         *,
         ttl: int = 0,
+        reserve: Reserve | None = None,
     ) -> None:
         super().__init__(resource, codec, documents, around)
-        self.reserve: Reserve | None = None
+        self._reserve = reserve
         """For kinds that hold something outside of their objects."""
         self._ruled_by = resource
         self._scheme = around.scheme
@@ -130,9 +131,9 @@ class ResourceStore(ResourceReader):
 
     async def _create(self, obj: Tree, admit: Admit | None, dry_run: bool) -> Written:
         validate = await admit(obj, None) if admit is not None else None
-        if self.reserve is None:
+        if self._reserve is None:
             return await self._create_admitted(obj, validate, dry_run)
-        async with self.reserve(obj, None, dry_run):
+        async with self._reserve(obj, None, dry_run):
             return await self._create_admitted(obj, validate, dry_run)
 
     async def _create_admitted(
@@ -233,9 +234,9 @@ class ResourceStore(ResourceReader):
         new = await self._aside.changed(entry, change)
         lifecycle.check_version(new, old, self.resource, strategy)
         validate = await admit(new, old) if admit is not None else None
-        if self.reserve is None or subresource:
+        if self._reserve is None or subresource:
             return await self._update_admitted(entry, new, strategy, validate, dry_run)
-        async with self.reserve(new, old, dry_run):
+        async with self._reserve(new, old, dry_run):
             return await self._update_admitted(entry, new, strategy, validate, dry_run)
 
     async def _update_admitted(
@@ -332,7 +333,7 @@ class ResourceStore(ResourceReader):
         """Delete the key; the answer is the object as it was last, at that revision."""
         if dry_run:
             return entry
-        async with self.reserve(None, last, False) if self.reserve else contextlib.nullcontext():
+        async with self._reserve(None, last, False) if self._reserve else contextlib.nullcontext():
             revision = await self._kv.delete(entry.path, expected=entry.revision)
         return Entry(self._codec, entry.path, entry.value, _UNSEEN, tree=last).at_revision(revision)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import os
 import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from kapiserver.api.custom_kinds import CustomVersion, Definition, version_behind
@@ -33,6 +33,7 @@ from kapiserver.storage.object_codec import ObjectCodec
 from kapiserver.storage.object_reader import Names, Surroundings
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.offload import Aside
+from kapiserver.storage.query import Reserve
 
 ROOT = "/registry"
 EVENT_TTL = 3600
@@ -51,6 +52,18 @@ async def _no_converter(
     definition: Definition, _objects: Sequence[Tree], _version: GroupVersion
 ) -> Sequence[Tree]:
     raise ConversionRefused(f"{definition.name}: nothing here asks webhooks")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreHooks:
+    """What stores call in the layer above them.
+
+    converter   converts custom objects that only a webhook can convert
+    reserve     by group and plural name: takes what objects hold outside of themselves
+    """
+
+    converter: Converter = _no_converter
+    reserve: Mapping[tuple[str, str], Reserve] = field(default_factory=dict)
 
 
 class RandomNames:
@@ -85,6 +98,7 @@ class Stores:
         event_ttl: int = EVENT_TTL,
         budget: int = BUDGET,
         encryption: Encryption | None = None,
+        hooks: Callable[[Stores], StoreHooks] = lambda _: StoreHooks(),
     ) -> None:
         self.kv = kv
         self._codecs = codecs
@@ -103,13 +117,17 @@ class Stores:
             tokens=self._load_tokens,
             aside=self.aside,
         )
-        self.converter: Converter = _no_converter
-        """Converts custom objects that only a webhook converts."""
         self._tokens: Tokens | None = None
         self._made: dict[tuple[str, str], ResourceStore] = {}
         self._custom: dict[str, dict[str, ResourceStore]] = {}
         """Of custom kinds: by definition and version."""
         self._named: dict[tuple[GroupVersion, str], ResourceStore] = {}
+        self._hooks = hooks(self)
+
+    @property
+    def converter(self) -> Converter:
+        """Converts custom objects that only a webhook can convert."""
+        return self._hooks.converter
 
     def of(self, resource: Resource) -> ResourceStore:
         """The objects of a resource; kinds that two groups show have one store."""
@@ -188,7 +206,7 @@ class Stores:
         return ConvertingStore(
             kv,
             self._codecs,
-            functools.partial(self.converter, custom.definition),
+            functools.partial(self._hooks.converter, custom.definition),
             version=custom.group_version,
             stored=custom.definition.stored.group_version,
         )
@@ -212,4 +230,5 @@ class Stores:
         documents = Documents(codec, self._codecs)
         short_lived = (resource.group, resource.name) in _SHORT_LIVED
         ttl = self._event_ttl if short_lived else 0
-        return ResourceStore(resource, codec, documents, around, ttl=ttl)
+        reserve = self._hooks.reserve.get((resource.group, resource.name))
+        return ResourceStore(resource, codec, documents, around, ttl=ttl, reserve=reserve)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.server import serve
+from kapiserver.app import serve
 
 JSON = "application/json"
 

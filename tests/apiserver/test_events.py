@@ -4,7 +4,7 @@ import asyncio
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.config import Config
-from kapiserver.server import serve
+from kapiserver.app import serve
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.query import ListQuery
 from tests.clock import ManualClock

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from kapiserver.apiserver.config import Config
+from kapiserver.app import serve
 from kapiserver.client import Client
-from kapiserver.server import serve
 
 DEPENDENTS = 10_000
 AT_ONCE = 50

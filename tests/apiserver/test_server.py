@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from kapiserver.apiserver.config import Config
-from kapiserver.server import Running, serve
+from kapiserver.app import RunningServer, serve
 from tests.clock import ManualClock
 
 Fetch = Callable[..., Awaitable[tuple[int, str]]]
 
 
 @asynccontextmanager
-async def _client(running: Running, *, admin: bool = True) -> AsyncIterator[Fetch]:
+async def _client(running: RunningServer, *, admin: bool = True) -> AsyncIterator[Fetch]:
     context = ssl.create_default_context(cafile=str(running.ca_file))
     if admin:
         assert running.credentials is not None
@@ -35,7 +35,7 @@ async def _client(running: Running, *, admin: bool = True) -> AsyncIterator[Fetc
         yield fetch
 
 
-def _run(config: Config, test: Callable[[Running], Awaitable[None]]) -> None:
+def _run(config: Config, test: Callable[[RunningServer], Awaitable[None]]) -> None:
     async def whole() -> None:
         async with serve(config) as running:
             await test(running)
@@ -46,7 +46,7 @@ def _run(config: Config, test: Callable[[Running], Awaitable[None]]) -> None:
 def test_https(tmp_path: Path) -> None:
     """The server shows a certificate of its own CA; the kubeconfig knows both ends."""
 
-    async def check(running: Running) -> None:
+    async def check(running: RunningServer) -> None:
         assert running.kubeconfig is not None
         described = yaml.safe_load(running.kubeconfig.read_text())
         assert described["clusters"][0]["cluster"]["server"] == running.url
@@ -65,7 +65,7 @@ def test_users(tmp_path: Path) -> None:
     """Without a certificate one is anonymous, or who one's token says, or nobody."""
     (tmp_path / "tokens").write_text("good,ann,1\n")
 
-    async def check(running: Running) -> None:
+    async def check(running: RunningServer) -> None:
         async with _client(running, admin=False) as fetch:
             assert (await fetch("GET", "/api", Authorization="Bearer good"))[0] == 200
             assert (await fetch("GET", "/api", Authorization="Bearer bad"))[0] == 401
@@ -80,7 +80,7 @@ def test_users(tmp_path: Path) -> None:
 def test_anonymous(tmp_path: Path) -> None:
     """Who shows nothing learns how the server is, and nothing of what is in it."""
 
-    async def check(running: Running) -> None:
+    async def check(running: RunningServer) -> None:
         async with _client(running, admin=False) as fetch:
             for path in ("/version", "/healthz", "/livez", "/readyz"):
                 assert (await fetch("GET", path))[0] == 200
@@ -91,7 +91,7 @@ def test_anonymous(tmp_path: Path) -> None:
     _run(Config(cert_dir=tmp_path), check)
 
 
-async def _seen(running: Running, path: str, wanted: Callable[[dict], bool]) -> dict:
+async def _seen(running: RunningServer, path: str, wanted: Callable[[dict], bool]) -> dict:
     """The object of that path, as soon as a watch shows it as wanted."""
     collection, _, name = path.rpartition("/")
     query = {"watch": "1", "fieldSelector": f"metadata.name={name}"}
@@ -114,7 +114,7 @@ def _any(found: dict) -> bool:
 def test_bootstrap(tmp_path: Path) -> None:
     """The system namespaces are there, and each namespace has its account and its CA."""
 
-    async def check(running: Running) -> None:
+    async def check(running: RunningServer) -> None:
         assert running.ca_file is not None
         async with _client(running) as fetch:
             status, body = await fetch("GET", "/api/v1/namespaces")
@@ -134,7 +134,7 @@ def test_bootstrap(tmp_path: Path) -> None:
 def test_what_is_deleted_comes_back(tmp_path: Path) -> None:
     """The default account and the CA are made again, and the CA is put right."""
 
-    async def check(running: Running) -> None:
+    async def check(running: RunningServer) -> None:
         async with _client(running) as fetch:
             root = "/api/v1/namespaces/default"
             for path in (f"{root}/serviceaccounts/default", f"{root}/configmaps/kube-root-ca.crt"):

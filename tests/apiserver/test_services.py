@@ -11,8 +11,8 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.allocation.addresses import candidates, has_address, service_ranges
 from kapiserver.apiserver.allocation.repair import Leaked, Repair
 from kapiserver.apiserver.config import Config
+from kapiserver.app import serve
 from kapiserver.controllers.resync import Wakes
-from kapiserver.server import serve
 from tests.clock import ManualClock
 from tests.storage.etcd_server import Member
 

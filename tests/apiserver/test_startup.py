@@ -20,7 +20,7 @@ LATER = (
 CODE = """
 import asyncio, sys
 from kapiserver.apiserver.config import Config
-from kapiserver.server import serve
+from kapiserver.app import serve
 
 async def run():
     async with serve(Config(secure_port=None, insecure_port=0)):

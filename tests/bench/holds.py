@@ -120,7 +120,7 @@ async def _serve(arguments: list[str], over: float) -> None:
     from kapiserver import cli
     from kapiserver.apiserver.filters import compression
     from kapiserver.apiserver.serving.process_memory import tend
-    from kapiserver.server import serve
+    from kapiserver.app import serve
 
     compression.is_remote = lambda _: True  # the only client is on the loopback
     turns = Turns(over)

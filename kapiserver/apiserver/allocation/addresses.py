@@ -14,11 +14,12 @@ from typing import TypeAlias
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.objects import is_terminating, name_of, namespace_of, value_at
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.config import Config
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, NotFound
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery, ListQuery
+from kapiserver.storage.store_registry import Stores
 
 NETWORKING = GroupVersion("networking.k8s.io", "v1")
 FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
@@ -41,19 +42,20 @@ OUTSIDE = "the provided network does not match the current range"
 class Addresses:
     """All addresses that services may have, and those they have."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, config: Config, stores: Stores) -> None:
+        self._config = config
+        self._stores = stores
         self._random = random.Random()
 
     @property
     def store(self) -> ResourceStore:
         """The IPAddress objects."""
-        return self._server.stores.named(NETWORKING, "ipaddresses")
+        return self._stores.named(NETWORKING, "ipaddresses")
 
     async def ranges(self) -> list[Network]:
         """The cluster's own ranges and those of ServiceCIDRs that are in use."""
-        found = dict.fromkeys(service_ranges(self._server.config.service_cluster_ip_range))
-        cidrs = self._server.stores.named(NETWORKING, "servicecidrs")
+        found = dict.fromkeys(service_ranges(self._config.service_cluster_ip_range))
+        cidrs = self._stores.named(NETWORKING, "servicecidrs")
         for entry in (await cidrs.list(ListQuery(resource_version="0"))).entries:
             tree = entry.tree()
             if not is_terminating(tree) and _is_ready(tree):

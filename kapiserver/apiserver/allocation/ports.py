@@ -15,12 +15,15 @@ from dataclasses import dataclass
 
 from kapiserver.api.core.service_families import WITH_NODE_PORTS, node_ports
 from kapiserver.api.core.validation.services import needs_health_check_node_port
+from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.config import Config
 from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest
+from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.errors import Conflict, KeyExists, Unavailable
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.query import ListQuery
+from kapiserver.storage.store_registry import Stores
 
 KEY = "ranges/servicenodeports"
 ATTEMPTS = 100
@@ -110,10 +113,11 @@ class Ports:
 class NodePorts:
     """The ports of the store."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._key = f"{server.config.key_root}/{KEY}"
-        self._allowed = PortRange.parse(server.config.service_node_port_range)
+    def __init__(self, config: Config, codecs: CodecFactory, stores: Stores) -> None:
+        self._codecs = codecs
+        self._stores = stores
+        self._key = f"{config.key_root}/{KEY}"
+        self._allowed = PortRange.parse(config.service_node_port_range)
         self._random = random.Random()
         self._turn = asyncio.Lock()
 
@@ -122,7 +126,7 @@ class NodePorts:
         what it raises goes through, and nothing is changed. Raises StorageError."""
         async with self._turn:  # of one server's plans none is made in vain
             for _ in range(ATTEMPTS):
-                item = (await self._server.stores.kv.get(self._key)).item
+                item = (await self._stores.kv.get(self._key)).item
                 taken = self._read(item.value) if item is not None else None
                 if taken is None:
                     taken = await self._held()
@@ -146,7 +150,7 @@ class NodePorts:
             "range": str(self._allowed),
             "data": base64.b64encode(data).decode(),
         }
-        value, kv = encode_at_rest(self._server.codecs, tree), self._server.stores.kv
+        value, kv = encode_at_rest(self._codecs, tree), self._stores.kv
         if expected is None:
             await kv.create(self._key, value)
         else:
@@ -154,16 +158,14 @@ class NodePorts:
 
     def _read(self, value: bytes) -> int | None:
         """The bits; None where they are of another range."""
-        tree = decode_at_rest(self._server.codecs, value)
+        tree = decode_at_rest(self._codecs, value)
         if tree.get("range") != str(self._allowed):
             return None
         return int.from_bytes(base64.b64decode(tree.get("data") or ""), "big")
 
     async def _held(self) -> int:
         """The bits of what services have: where there is no record, or one of another range."""
-        from kapiserver.api.group import CORE
-
-        services = self._server.stores.named(CORE, "services")
+        services = self._stores.named(CORE, "services")
         ports = Ports(self._allowed, 0, self._random)
         for entry in (await services.list(ListQuery())).entries:
             for port in ports_of(entry.tree()):

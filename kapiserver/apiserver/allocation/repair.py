@@ -48,7 +48,7 @@ class Repair:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._allocation = ServiceAllocation(server)
+        self._allocation = ServiceAllocation(server.config, server.codecs, server.stores)
         self._seen = Leaked()
         self._timer: Timer | None = None
         self._task: asyncio.Task[None] | None = None

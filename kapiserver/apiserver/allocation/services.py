@@ -31,9 +31,11 @@ from kapiserver.api.objects import name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation.addresses import Addresses, NotAllocated, service_ranges
 from kapiserver.apiserver.allocation.ports import NodePorts, PortNotAllocated, Ports, ports_of
-from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.errors import InternalError
+from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.errors import StorageError, Unavailable
+from kapiserver.storage.store_registry import Stores
 
 _SPEC = Path("spec")
 _log = logging.getLogger(__name__)
@@ -50,10 +52,10 @@ class Held:
 class ServiceAllocation:
     """Hands out what services hold."""
 
-    def __init__(self, server: Server) -> None:
-        self.addresses = Addresses(server)
-        self.ports = NodePorts(server)
-        ranges = service_ranges(server.config.service_cluster_ip_range)
+    def __init__(self, config: Config, codecs: CodecFactory, stores: Stores) -> None:
+        self.addresses = Addresses(config, stores)
+        self.ports = NodePorts(config, codecs, stores)
+        ranges = service_ranges(config.service_cluster_ip_range)
         self._families = Families(names=tuple(f"IPv{one.version}" for one in ranges))
 
     @asynccontextmanager

@@ -14,6 +14,7 @@ from kapiserver.apiserver.filters.authentication import authenticate
 from kapiserver.apiserver.filters.authorization import authorize
 from kapiserver.apiserver.filters.compression import compress_answers
 from kapiserver.apiserver.filters.deadline import end_in_time
+from kapiserver.apiserver.filters.faults import inject_faults
 from kapiserver.apiserver.filters.headers import add_headers
 from kapiserver.apiserver.filters.in_flight import limit_in_flight
 from kapiserver.apiserver.filters.recovery import answer_errors
@@ -27,6 +28,7 @@ FILTERS: tuple[Filter, ...] = (
     end_in_time,  # around every filter and handler that may take long
     authenticate,  # before the filters that read the user
     limit_in_flight,  # after authenticate: administrators are exempt
-    authorize,  # last: a forbidden request holds a seat, and costs nothing else
+    authorize,  # a forbidden request holds a seat, and costs nothing else
+    inject_faults,  # last: a test's faults see the user and the decision
 )
 """In the order in which a request passes them."""

@@ -10,6 +10,7 @@ import logging
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.endpoints.responses import answer_status
 from kapiserver.apiserver.errors import status_of
+from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer, Response
 from kapiserver.apiserver.status import status
@@ -23,6 +24,8 @@ def answer_errors(server: Server, next_handler: Handler) -> Handler:
     async def handle(request: Request) -> Answer:
         try:
             return await next_handler(request)
+        except DropConnection:
+            raise
         except Exception as error:
             return answer_error(server, request, error)
 

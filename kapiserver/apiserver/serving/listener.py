@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
@@ -23,6 +23,7 @@ from aiohttp.abc import AbstractStreamWriter
 from kapiserver.apiserver.authentication.user import ANONYMOUS, User
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge, ServerError
+from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Certificate, Outcome, Request, parse_query, unquote_path
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Headers, Response, StreamResponse
@@ -189,6 +190,10 @@ class StreamSink:
             self.done.set_result(None)
 
 
+AnswerError: TypeAlias = Callable[[Request, Exception], Response]
+"""Turns an error into the response of a request that no handler was called for."""
+
+
 class Listener(web.Server):
     """Serves `handle` on every connection that a socket accepts; `user` is who asks before
     authentication knows better."""
@@ -196,7 +201,7 @@ class Listener(web.Server):
     def __init__(
         self,
         handle: Handler,
-        answer_error: Callable[[Request, Exception], Response],
+        answer_error: AnswerError,
         *,
         user: User,
     ) -> None:
@@ -271,6 +276,10 @@ class Listener(web.Server):
                 outcome, reply = await self._stream(raw, response)
             else:
                 outcome, reply = await _respond_whole(raw, response)
+        except DropConnection:
+            if raw.transport is not None:
+                raw.transport.abort()
+            return _CLOSE
         finally:
             if connection.stream is not None:
                 self._close_sink(connection, connection.stream)

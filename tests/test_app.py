@@ -1,0 +1,162 @@
+"""The composition of a server: what `serve` takes from a test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+
+from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.context import Filter, Handler, Server
+from kapiserver.apiserver.errors import TooManyRequests
+from kapiserver.apiserver.faults import DropConnection
+from kapiserver.apiserver.filters import FILTERS
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.response import Answer
+from kapiserver.app import serve
+from tests.clock import ManualClock
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+BODY = {"metadata": {"generateName": "map-"}}
+
+
+@asynccontextmanager
+async def _client(**parts: Any) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
+    config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
+    async with serve(config, **parts) as running, aiohttp.ClientSession() as session:
+        yield session, running.url
+
+
+async def _create(session: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
+    async with session.post(url + MAPS, json=BODY) as response:
+        return response.status, await response.json()
+
+
+class _Counted:
+    """Identifiers that a test foresees."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def uid(self) -> str:
+        self.count += 1
+        return f"00000000-0000-4000-8000-{self.count:012d}"
+
+    def suffix(self) -> str:
+        return "abcde"
+
+
+def test_clock_and_identifiers() -> None:
+    """Timestamps follow the clock that a test passes, uids and names its identifiers."""
+
+    async def run() -> None:
+        async with _client(clock=ManualClock(1_000_000_000.0), identifiers=_Counted()) as client:
+            status, created = await _create(*client)
+        assert status == 201
+        metadata = created["metadata"]
+        assert metadata["name"] == "map-abcde"
+        assert metadata["creationTimestamp"] == "2001-09-09T01:46:40Z"
+        assert metadata["uid"].startswith("00000000-0000-4000-8000-")
+
+    asyncio.run(run())
+
+
+def test_filters() -> None:
+    """A filter of the test's own stands where its list has it."""
+    users = []
+
+    def record(server: Server, next_handler: Handler) -> Handler:
+        async def handle(request: Request) -> Answer:
+            users.append(request.user.name)
+            return await next_handler(request)
+
+        return handle
+
+    filters: Sequence[Filter] = (*FILTERS, record)
+
+    async def run() -> None:
+        async with _client(filters=filters) as client:
+            assert (await _create(*client))[0] == 201
+        assert users == ["system:unsecured"]
+
+    asyncio.run(run())
+
+
+class _Nothing:
+    """Allows nothing but reading."""
+
+    async def authorize(self, user: User, info: RequestInfo) -> Decision:
+        if info.verb == "get":
+            return Decision(verdict=Verdict.ALLOW)
+        return Decision(verdict=Verdict.DENY, reason="read only")
+
+    async def rules_for(self, user: User, namespace: str) -> Rules:
+        return Rules()
+
+
+def test_authorizer() -> None:
+    """An authorizer that a test passes decides alone."""
+
+    async def run() -> None:
+        async with _client(authorizer=_Nothing()) as client:
+            status, answer = await _create(*client)
+        assert status == 403
+        assert answer["message"].endswith('in the namespace "default": read only')
+
+    asyncio.run(run())
+
+
+class _Fails:
+    """Fails requests before or after their handler."""
+
+    def __init__(self, *, before: Exception | None, after: Exception | None) -> None:
+        self._before = before
+        self._after = after
+
+    async def before(self, request: Request) -> None:
+        if self._before is not None and request.info.verb == "create":
+            raise self._before
+
+    async def after(self, request: Request, response: Answer) -> None:
+        if self._after is not None and request.info.verb == "create":
+            raise self._after
+
+
+@pytest.mark.parametrize(("before", "written"), [(True, 0), (False, 1)])
+def test_faults(before: bool, written: int) -> None:
+    """A fault answers instead of the handler, or hides from the client what it wrote."""
+    faults = _Fails(
+        before=TooManyRequests() if before else None, after=None if before else TooManyRequests()
+    )
+
+    async def run() -> None:
+        async with _client(faults=faults) as (session, url):
+            assert (await _create(session, url))[0] == 429
+            assert await _count(session, url) == written
+
+    asyncio.run(run())
+
+
+def test_dropped_connection() -> None:
+    """A fault may cut the connection after the write."""
+
+    async def run() -> None:
+        async with _client(faults=_Fails(before=None, after=DropConnection())) as (session, url):
+            with pytest.raises(aiohttp.ClientConnectionError):
+                await _create(session, url)
+            assert await _count(session, url) == 1
+
+    asyncio.run(run())
+
+
+async def _count(session: aiohttp.ClientSession, url: str) -> int:
+    async with session.get(f"{url}{MAPS}") as response:
+        items = (await response.json())["items"]
+    return sum(item["metadata"]["name"].startswith("map-") for item in items)

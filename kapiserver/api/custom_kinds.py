@@ -106,13 +106,20 @@ class CustomVersion:
         self.head = head
         self.name: str = head["name"]
         self.served: bool = head["served"]
-        self.is_read = False
+        self.is_compiled = False
         self._like: dict[str, bool] = {}
 
     @property
     def group_version(self) -> GroupVersion:
         """Its group and version."""
         return GroupVersion(self.definition.group, self.name)
+
+    is_typed = False
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether the definition is being deleted."""
+        return self.definition.terminating
 
     @functools.cached_property
     def resource(self) -> Resource:
@@ -178,13 +185,13 @@ class CustomVersion:
 
     # Compiled when first needed.
 
-    def read(self) -> None:
+    def compile(self) -> None:
         """Compile what every request needs: that takes long for a large schema."""
         from kapiserver.api.apiextensions import structural
 
         structural.has_rules(self.structural)
         structural.holds_objects(self.structural)
-        self.is_read = True
+        self.is_compiled = True
 
     @functools.cached_property
     def spec(self) -> Tree:
@@ -249,6 +256,10 @@ class CustomVersion:
         from kapiserver.api.selectable_fields import extractor
 
         return extractor(self.resource, {})
+
+    def strategy(self, subresource: str = "") -> Strategy:
+        """Return how writes of the objects, or of one of their subresources, behave."""
+        return self.strategies[subresource]
 
     @functools.cached_property
     def strategies(self) -> Mapping[str, Strategy]:

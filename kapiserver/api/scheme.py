@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from kapiserver.api.builtin_kinds import BuiltinKind
 from kapiserver.api.columns import DEFAULT_COLUMNS, Columns
 from kapiserver.api.conversion import Conversion, Convert
 from kapiserver.api.custom_kinds import NONE as NO_CUSTOM_KINDS
@@ -25,6 +26,7 @@ from kapiserver.api.defaulting import Defaults, DefaultTable, compile_defaults
 from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.group import HUB, Group, GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.groups import DECLARED_GROUPS, GROUPS, META
+from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.objects import kind_of
 from kapiserver.api.selectable_fields import Extractor, extractor
 from kapiserver.api.strategy import StatusStrategy, Strategy, ordinary
@@ -144,22 +146,30 @@ class Scheme:
 
     def resource(self, version: GroupVersion, name: str) -> Resource:
         """The resource of that plural name. Raises NotRegistered."""
+        return self.kind_info(version, name).resource
+
+    def kind_info(self, version: GroupVersion, name: str) -> KindInfo:
+        """Return what is known of a resource in a version. Raises NotRegistered if it is not
+        served."""
         found = self._plurals(version.group).get((version.version, name))
-        if found is None:
-            custom = self._custom_resource(version, name)
-            if custom is not None and custom.served:
-                return custom.resource
-            raise NotRegistered(f"{name} is not a resource of {version}")
-        return found
+        if found is not None:
+            return found
+        custom = self._custom_resource(version, name)
+        if custom is not None and custom.served:
+            return custom
+        raise NotRegistered(f"{name} is not a resource of {version}")
 
     def _custom_resource(self, version: GroupVersion, name: str) -> CustomVersion | None:
         definition = self.custom.by_plural(version.group, name)
         return None if definition is None else definition.versions.get(version.version)
 
     @_remembered(256)
-    def _plurals(self, group: str) -> dict[tuple[str, str], Resource]:
-        every = self._resources(group)
-        return {(version, one.name): one for one in every for version in one.versions}
+    def _plurals(self, group: str) -> dict[tuple[str, str], BuiltinKind]:
+        return {
+            (version, resource.name): BuiltinKind(resource, GroupVersion(group, version), self)
+            for resource in self._resources(group)
+            for version in resource.versions
+        }
 
     def stored_resources(self) -> Iterator[Resource]:
         """All resources that have a store of their own, those that are off included."""

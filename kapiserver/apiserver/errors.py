@@ -5,6 +5,7 @@
     |-- Unauthorized        401
     |-- Forbidden           403
     |-- UnknownResource     404: no such path below a version that is served
+    |   `-- UnknownGroup    404: no such API group
     |-- MethodNotAllowed    405: no such verb on the resource
     |-- NoSuchForm          406: the answer cannot be turned into the kind asked for
     |-- BodyTooLarge        413
@@ -76,6 +77,10 @@ class UnknownResource(ServerError):
 
     def __init__(self) -> None:
         super().__init__("the server could not find the requested resource")
+
+
+class UnknownGroup(UnknownResource):
+    """No such API group. Over HTTP the answer is a plain page, as for any unknown path."""
 
 
 class MethodNotAllowed(ServerError):

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, unquote_plus
 
 from kapiserver.apiserver.authentication.user import ANONYMOUS, User
@@ -20,6 +20,9 @@ from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.storage.query import WatchSink
 
 _log = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.target import Target
 
 Query: TypeAlias = Mapping[str, Sequence[str]]
 """Query parameters, each with its values in the order given."""
@@ -89,6 +92,7 @@ class Request:
 
     user        who sent it, as authentication found
     audit_id    names the request in the log and in the response
+    target      what the path names, once it is resolved
     decision    of the authorizer
     annotations of the audit event
     warnings    for the client
@@ -108,6 +112,7 @@ class Request:
     open_sink: Callable[[], WatchSink] = _no_stream
     user: User = ANONYMOUS
     audit_id: str = ""
+    target: Target | None = None
     decision: Decision | None = None
     annotations: dict[str, str] = field(default_factory=dict)
     warnings: Warnings = field(default_factory=Warnings)

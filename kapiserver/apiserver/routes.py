@@ -5,22 +5,21 @@ Routes of resources are not listed: they follow from the scheme, one lookup each
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from kapiserver.api.errors import NotRegistered
-from kapiserver.api.group import deprecation_of
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.discovery import discovery
 from kapiserver.apiserver.discovery.server_info import health, paths, version
-from kapiserver.apiserver.endpoints.handlers import handler_of_verb
-from kapiserver.apiserver.endpoints.subresources import handler_of
-from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
+from kapiserver.apiserver.endpoints.handlers import VerbHandler, handler_of_verb
+from kapiserver.apiserver.endpoints.subresources import handler_of_subresource
+from kapiserver.apiserver.errors import MethodNotAllowed, UnknownGroup
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer, page_not_found
-from kapiserver.apiserver.target import resource_of
+from kapiserver.apiserver.target_resolver import resolve_target
 
-VerbHandler: TypeAlias = Callable[[Server, Request], Awaitable[Answer]]
+PathHandler: TypeAlias = Callable[[Server, Request], Awaitable[Answer]]
+"""Answers a path that is no resource."""
 
 
 def route(server: Server) -> Handler:
@@ -30,75 +29,66 @@ def route(server: Server) -> Handler:
         info = request.info
         if not info.is_resource_request:
             return await _answer_path(server, request)
-        if not await _knows(server, request):
+        try:
+            target = await resolve_target(server, info)
+        except UnknownGroup:
             return page_not_found()
         # HEAD is a verb to authorization only: kube-apiserver has no route for it.
-        if info.verb not in verbs_at(server, request) or request.method == "HEAD":
+        if info.verb not in target.verbs or request.method == "HEAD":
             raise MethodNotAllowed
-        if info.verb == "create" and _is_leaving(server, request):
+        if info.verb == "create" and target.kind_info.is_terminating:
             raise MethodNotAllowed(
                 "create not allowed while custom resource definition is terminating"
             )
-        _warn(server, request)
-        answered = ANSWERED.get((info.version.group, info.resource))
-        handler = answered or handler_of(info) or handler_of_verb(info.verb)
-        return await handler(server, request)
+        request.target = target
+        request.warnings.add(target.deprecation)
+        load = UNSTORED.get((info.version.group, info.resource))
+        if load is not None:
+            return await load()(server, request, target)
+        handler = handler_of_subresource(target) if target.subresource else None
+        return await (handler or handler_of_verb(info.verb))(server, request, target)
 
     return handle
 
 
-def _is_leaving(server: Server, request: Request) -> bool:
-    definition = server.scheme.custom.by_plural(request.info.version.group, request.info.resource)
-    return definition is not None and definition.terminating
+def _load_review() -> VerbHandler:
+    from kapiserver.apiserver.endpoints.reviews import review
+
+    return review
 
 
-def _warn(server: Server, request: Request) -> None:
-    # A subresource of another kind has a life of its own.
-    info, resource = request.info, resource_of(server, request)
-    if not resource.deprecations:
-        return
-    other = {one.name for one in resource.subresources if one.kind is not None}
-    if info.subresource not in other:
-        request.warnings.add(deprecation_of(resource, info.version))
+def _load_component_statuses() -> VerbHandler:
+    from kapiserver.apiserver.endpoints.component_statuses import get_or_list
+
+    return get_or_list
+
+
+UNSTORED: dict[tuple[str, str], Callable[[], VerbHandler]] = {
+    ("", "componentstatuses"): _load_component_statuses,
+    ("authentication.k8s.io", "selfsubjectreviews"): _load_review,
+    ("authentication.k8s.io", "tokenreviews"): _load_review,
+    ("authorization.k8s.io", "localsubjectaccessreviews"): _load_review,
+    ("authorization.k8s.io", "selfsubjectaccessreviews"): _load_review,
+    ("authorization.k8s.io", "selfsubjectrulesreviews"): _load_review,
+    ("authorization.k8s.io", "subjectaccessreviews"): _load_review,
+}
+"""Handlers of resources that are never stored, by group and name (see `media_types.py` on late
+loading)."""
 
 
 async def _openapi(server: Server, request: Request) -> Answer:
-    from kapiserver.apiserver.discovery import openapi  # large, and most servers are never asked
+    from kapiserver.apiserver.discovery.openapi import answer  # large, and rarely asked for
 
-    return await openapi.answer(server, request)
-
-
-async def _issuer(server: Server, request: Request) -> Answer:
-    from kapiserver.apiserver.discovery import oidc  # most servers are never asked
-
-    return await oidc.answer(server, request)
+    return await answer(server, request)
 
 
-async def _review(server: Server, request: Request) -> Answer:
-    from kapiserver.apiserver.endpoints import reviews
+async def _oidc(server: Server, request: Request) -> Answer:
+    from kapiserver.apiserver.discovery.oidc import answer  # rarely asked for
 
-    return await reviews.review(server, request)
-
-
-async def _component_statuses(server: Server, request: Request) -> Answer:
-    from kapiserver.apiserver.endpoints import component_statuses
-
-    ask = component_statuses.get if request.info.is_item else component_statuses.list_
-    return await ask(server, request)
+    return await answer(server, request)
 
 
-ANSWERED: dict[tuple[str, str], VerbHandler] = {
-    ("", "componentstatuses"): _component_statuses,
-    ("authentication.k8s.io", "selfsubjectreviews"): _review,
-    ("authentication.k8s.io", "tokenreviews"): _review,
-    ("authorization.k8s.io", "localsubjectaccessreviews"): _review,
-    ("authorization.k8s.io", "selfsubjectaccessreviews"): _review,
-    ("authorization.k8s.io", "selfsubjectrulesreviews"): _review,
-    ("authorization.k8s.io", "subjectaccessreviews"): _review,
-}
-"""What answers for resources that are not stored, by group and name; loaded when first asked."""
-
-PATHS: dict[str, VerbHandler] = {
+PATHS: dict[str, PathHandler] = {
     "": paths,
     "api": discovery.answer,
     "apis": discovery.answer,
@@ -107,57 +97,13 @@ PATHS: dict[str, VerbHandler] = {
     "healthz": health,
     "livez": health,
     "readyz": health,
-    "openid": _issuer,
-    ".well-known": _issuer,
+    "openid": _oidc,
+    ".well-known": _oidc,
 }
-"""What answers a path that is no resource, by its first segment."""
+"""Handlers of paths that are no resource, by the first segment."""
 
 
 async def _answer_path(server: Server, request: Request) -> Answer:
     first = request.path.strip("/").partition("/")[0]
     answer = PATHS.get(first)
     return await answer(server, request) if answer is not None else page_not_found()
-
-
-async def _knows(server: Server, request: Request) -> bool:
-    """Whether there is such a group. The core group is served below /api, all others below
-    /apis."""
-    info, scheme = request.info, server.scheme
-    group = info.version.group
-    if (info.prefix == "api") != (group == ""):
-        return False
-    try:
-        scheme.resource(info.version, info.resource)
-    except NotRegistered:
-        # Another server may have established a definition just now.
-        await server.custom_resources.look_up(group, info.resource)
-    await server.custom_resources.read(info.version, info.resource)
-    return scheme.has_group(group)
-
-
-_OF_ITEMS = ("get", "update", "patch", "delete", "watch")
-_OF_COLLECTIONS = ("list", "watch", "create", "deletecollection")
-_ACROSS_NAMESPACES = ("list", "watch")
-
-
-def verbs_at(server: Server, request: Request) -> Collection[str]:
-    """The verbs that the request's path takes. Raises UnknownResource where there is no such."""
-    info = request.info
-    resource = resource_of(server, request)
-    if info.trailing and info.subresource != "proxy":
-        raise UnknownResource
-    across = resource.namespaced and not info.namespace
-    if info.is_item and across:
-        raise UnknownResource
-    if not resource.namespaced and info.namespace and resource.name != "namespaces":
-        raise UnknownResource
-    if info.subresource:
-        for subresource in resource.subresources:
-            if subresource.name == info.subresource:
-                return subresource.verbs
-        raise UnknownResource
-    possible = _OF_ITEMS if info.is_item else _ACROSS_NAMESPACES if across else _OF_COLLECTIONS
-    found = [verb for verb in resource.verbs if verb in possible]
-    if info.is_item and not found:  # questions that are answered and gone
-        raise UnknownResource
-    return found

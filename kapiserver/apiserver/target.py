@@ -1,25 +1,28 @@
-"""What a resource request is about, looked up: resource, version, object, body kind, store.
+"""Target: the resource, version, object and store that one request is about.
 
-A subresource whose body is another kind (scale) is a View: it reads that body out of the object
-and writes it back. Knows no verb.
+`target_resolver.py` makes the Target of each request once; handlers are given it. A subresource
+whose body is another kind (scale) has a View, which reads that body out of the object and writes
+it back. Knows no request and no verb's meaning.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from kapiserver.api.custom_kinds import version_behind
-from kapiserver.api.errors import NotRegistered
-from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
+from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource, deprecation_of
+from kapiserver.api.kind_info import KindInfo
+from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.customresources.custom_scale import CustomScale
 from kapiserver.apiserver.errors import UnknownResource
-from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.scale import Scale
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.object_store import ResourceStore
+from kapiserver.storage.store_registry import Stores
 
 
 class View(Protocol):
@@ -41,58 +44,114 @@ VIEWS: dict[str, View] = {"scale": Scale()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a request is about.
+    """The resource, version, object and store that one request is about.
 
-    version     of the URL: what bodies are in
-    kind        of bodies: the resource's own, or that of the subresource
-    key         name empty: the collection
-    view        None: bodies are the object itself
+    version     of the URL: bodies are in this version
+    kind        of bodies: the resource's own kind, or that of the subresource
+    key         of the object; the name is empty for a collection
+    verbs       that the path allows
+    view        None if bodies are the object itself
     """
 
+    kind_info: KindInfo
     resource: Resource
     version: GroupVersion
     kind: GroupVersionKind
     key: ObjectKey
     store: ResourceStore
+    verbs: Collection[str]
     subresource: str = ""
     view: View | None = None
 
     @property
     def is_namespace(self) -> bool:
-        """Whether it is about the namespaces themselves."""
+        """Whether the objects are namespaces."""
         return self.resource.name == "namespaces" and not self.resource.group
 
+    @property
+    def is_typed(self) -> bool:
+        """Whether a declared type describes the bodies, so that they have a Protobuf form."""
+        return self.kind_info.is_typed or self.has_other_kind
 
-def resource_of(server: Server, request: Request) -> Resource:
-    """The resource of a request. Raises UnknownResource."""
-    try:
-        return server.scheme.resource(request.info.version, request.info.resource)
-    except NotRegistered:
-        raise UnknownResource from None
+    @property
+    def has_other_kind(self) -> bool:
+        """Whether bodies are of another kind than the resource's own."""
+        kind, resource = self.kind, self.resource
+        return kind.kind != resource.kind or kind.group != resource.group
+
+    @property
+    def strategy(self) -> Strategy:
+        """How writes of the objects, or of this subresource, behave."""
+        return self.kind_info.strategy(self.subresource)
+
+    @property
+    def deprecation(self) -> str:
+        """The warning for clients of a deprecated version; "" if the version is not deprecated. A
+        subresource of another kind has a life cycle of its own."""
+        if not self.resource.deprecations or self.has_other_kind:
+            return ""
+        return deprecation_of(self.resource, self.version)
 
 
-def target_of(server: Server, request: Request) -> Target:
-    """Look a request up. Raises UnknownResource."""
-    info = request.info
-    resource = resource_of(server, request)
-    kind = info.version.with_kind(resource.kind)
-    for subresource in resource.subresources:
-        if subresource.name == info.subresource and subresource.kind is not None:
-            kind = subresource.kind
-    namespace = info.namespace if resource.namespaced else ""
+def target_of(kind_info: KindInfo, stores: Stores, info: RequestInfo) -> Target:
+    """Return the target of a request for that kind. Raises UnknownResource if there is no such
+    path."""
+    resource = kind_info.resource
+    name, kind, subresource_verbs = info.subresource, info.version.with_kind(resource.kind), None
+    if info.trailing and name != "proxy":
+        raise UnknownResource
+    if name:
+        for subresource in resource.subresources:
+            if subresource.name == name:
+                kind = subresource.kind or kind
+                subresource_verbs = subresource.verbs
+    verbs = _verbs(info, resource, subresource_verbs)
     return Target(
+        kind_info=kind_info,
         resource=resource,
         version=info.version,
         kind=kind,
-        key=ObjectKey(namespace, info.name),
-        store=server.stores.of(resource),
-        subresource=info.subresource,
-        view=_view(server, resource, info.subresource),
+        key=ObjectKey(info.namespace if resource.namespaced else "", info.name),
+        store=stores.of(resource),
+        verbs=verbs,
+        subresource=name,
+        view=_view(kind_info, name) if name else None,
     )
 
 
-def _view(server: Server, resource: Resource, subresource: str) -> View | None:
-    custom = version_behind(resource, server.scheme.custom) if resource.definition else None
-    if custom is not None and custom.scale is not None and subresource == "scale":
-        return CustomScale(custom.scale)
+_OF_ITEMS = ("get", "update", "patch", "delete", "watch")
+_OF_COLLECTIONS = ("list", "watch", "create", "deletecollection")
+_ACROSS_NAMESPACES = ("list", "watch")
+
+
+def _verbs(
+    info: RequestInfo, resource: Resource, subresource_verbs: Collection[str] | None
+) -> Collection[str]:
+    """Return the verbs that a path allows. Raises UnknownResource if there is no such path."""
+    across = resource.namespaced and not info.namespace
+    if info.is_item and across:
+        raise UnknownResource
+    if not resource.namespaced and info.namespace and resource.name != "namespaces":
+        raise UnknownResource
+    if info.subresource:
+        if subresource_verbs is None:
+            raise UnknownResource
+        return subresource_verbs
+    allowed = _allowed(resource.verbs, info.is_item, across)
+    if info.is_item and not allowed:  # reviews, which are never stored
+        raise UnknownResource
+    return allowed
+
+
+@functools.lru_cache(maxsize=256)
+def _allowed(verbs: tuple[str, ...], is_item: bool, across_namespaces: bool) -> frozenset[str]:
+    possible = (
+        _OF_ITEMS if is_item else _ACROSS_NAMESPACES if across_namespaces else _OF_COLLECTIONS
+    )
+    return frozenset(verb for verb in verbs if verb in possible)
+
+
+def _view(kind_info: KindInfo, subresource: str) -> View | None:
+    if subresource == "scale" and kind_info.scale is not None:
+        return CustomScale(kind_info.scale)
     return VIEWS.get(subresource)

@@ -10,13 +10,8 @@ from __future__ import annotations
 
 from kapiserver.api.objects import metadata_of, name_of
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.plugins import (
-    Attributes,
-    Operation,
-    chain,
-    dra_admin_access,
-    enabled,
-)
+from kapiserver.apiserver.admission.attributes import Attributes, Operation
+from kapiserver.apiserver.admission.plugins import chain, dra_admin_access, enabled
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.target import Target

@@ -100,14 +100,6 @@ class CustomResources:
             return False
         return True
 
-    async def read(self, version: GroupVersion, plural: str) -> None:
-        """Read the schema of a kind in that version, where there is one, before its first request:
-        it may be large."""
-        definition = self._scheme.custom.by_plural(version.group, plural)
-        found = None if definition is None else definition.versions.get(version.version)
-        if found is not None and not found.is_read:
-            await self._stores.aside.do(found.read)
-
     # What the store says.
 
     def _broken(self) -> None:

@@ -14,24 +14,28 @@ from kapiserver.apiserver.endpoints.tables import metadata_alone
 from kapiserver.apiserver.errors import NoSuchForm
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
-from kapiserver.apiserver.target import Target, target_of
+from kapiserver.apiserver.target import Target
 from kapiserver.storage.errors import NotFound
 
 STORE = "etcd-0"
 """What the store is called, whatever it is."""
 
 
-async def get(server: Server, request: Request) -> Answer:
-    """Answer with the status of one component. Raises NotFound."""
-    target, form = target_of(server, request), wanted(server, request)
+async def get_or_list(server: Server, request: Request, target: Target) -> Answer:
+    """Answer with one component's status, or with all of them. Raises NotFound."""
+    answer = _get if request.info.is_item else _list
+    return await answer(server, request, target)
+
+
+async def _get(server: Server, request: Request, target: Target) -> Answer:
+    form = wanted(server, request, target)
     if target.key.name != STORE:
         raise NotFound(resource="componentstatuses", group="", name=target.key.name)
     return _answer(server, request, form, target, await _store_status(server))
 
 
-async def list_(server: Server, request: Request) -> Answer:
-    """Answer with the statuses of all components."""
-    target, form = target_of(server, request), wanted(server, request)
+async def _list(server: Server, request: Request, target: Target) -> Answer:
+    form = wanted(server, request, target)
     options = read_options(server, request, "ListOptions")
     selection = selection_of(request, options, target.resource)
     found = [await _store_status(server)]

@@ -16,7 +16,6 @@ from kapiserver.api.objects import metadata_of, name_of, namespace_of
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.negotiation import is_custom
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request, Warnings
 from kapiserver.apiserver.target import Target
@@ -40,17 +39,17 @@ class Body:
     media: MediaType
 
 
-def media_type_of(server: Server, request: Request) -> MediaType:
+def media_type_of(server: Server, request: Request, target: Target) -> MediaType:
     """The body's media type. Raises UnsupportedMediaType."""
     offered = server.codecs.media_types
-    if request.info.is_resource_request and is_custom(server, request):
+    if not target.is_typed:
         offered = tuple(one for one in offered if one is not PROTOBUF)
     return content_type(request.header("Content-Type"), offered)
 
 
-async def read_body(server: Server, request: Request) -> Body:
+async def read_body(server: Server, request: Request, target: Target) -> Body:
     """Read the body. Raises UnsupportedMediaType, BodyTooLarge."""
-    media = media_type_of(server, request)
+    media = media_type_of(server, request, target)
     return Body(data=await request.read_body(server.config.body_limit), media=media)
 
 
@@ -67,7 +66,7 @@ def decode_object(
         decoded = serializer.decode(body.data, defaults=target.kind)
         check_strict(decoded.strict_errors, validation, warnings)
     except (CodecError, StrictErrors) as error:
-        if isinstance(error, MissingKind | UnknownKind) and error.kind and is_free(server, target):
+        if isinstance(error, MissingKind | UnknownKind) and error.kind and not target.is_typed:
             raise another_kind(target, error.kind, error.name) from None
         kind = error.kind if isinstance(error, CodecError) else target.kind
         reason = str(error)
@@ -75,7 +74,7 @@ def decode_object(
             reason += _in_scheme(target)
         raise BadRequest(_cannot_be_handled(target, kind, reason, body.data)) from None
     found = decoded.kind
-    if found != target.kind and is_free(server, target):
+    if found != target.kind and not target.is_typed:
         raise another_kind(target, found, name_of(decoded.object))
     if found.kind != target.kind.kind or found.group != target.kind.group:
         raise BadRequest(_cannot_be_handled(target, found, _no_conversion(target, found), b""))
@@ -83,11 +82,6 @@ def decode_object(
     if found.version not in versions:
         raise BadRequest(_another_version(target, found))
     return to_hub(server.scheme, target, decoded.object)
-
-
-def is_free(server: Server, target: Target) -> bool:
-    """Whether bodies are custom objects, which kube-apiserver reads whatever kind they name."""
-    return server.scheme.custom.version_of(target.kind) is not None
 
 
 def another_kind(target: Target, found: GroupVersionKind, name: str) -> Exception:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.target import Target
 from kapiserver.codecs.media_types import PROTOBUF, MediaType
 from kapiserver.codecs.negotiation import (
     Accepted,
@@ -41,20 +42,20 @@ class Wanted:
         return self.convert is not None and self.convert.kind == "Table"
 
 
-def wanted(server: Server, request: Request) -> Wanted:
+def wanted(server: Server, request: Request, target: Target) -> Wanted:
     """The form that a client wants an object, a list or a Table in. Raises NotAcceptable."""
     header, offered = request.header("Accept"), server.codecs.media_types
     # Clients send the same few headers over and over.
     known = len(header) <= _REMEMBERED_LENGTH
-    allows = _allows_of_custom if is_custom(server, request) else _allows
+    allows = _allows if target.is_typed else _allows_of_custom
     accepted = (_negotiated if known else _negotiated.__wrapped__)(header, offered, allows)
     return _wanted(request, accepted)
 
 
-def wanted_stream(server: Server, request: Request) -> Wanted:
+def wanted_stream(server: Server, request: Request, target: Target) -> Wanted:
     """The form of a watch's events. Raises NotAcceptable."""
     header = request.header("Accept")
-    allows = _allows_of_custom if is_custom(server, request) else _allows
+    allows = _allows if target.is_typed else _allows_of_custom
     accepted = negotiate_stream(header, server.codecs.media_types, allows=allows)
     return Wanted(media=accepted.media, convert=accepted.convert)
 
@@ -68,14 +69,6 @@ def _wanted(request: Request, accepted: Accepted) -> Wanted:
     human = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
     pretty = accepted.media.pretty and (accepted.pretty or human)
     return Wanted(media=accepted.media, pretty=pretty, convert=accepted.convert)
-
-
-def is_custom(server: Server, request: Request) -> bool:
-    """Whether bodies of the request are custom objects: those of scale are not."""
-    info = request.info
-    if info.subresource == "scale" or not server.scheme.custom:
-        return False
-    return server.scheme.custom.by_plural(info.version.group, info.resource) is not None
 
 
 def _allows_of_custom(media: MediaType, convert: GroupVersionKind | None) -> bool:

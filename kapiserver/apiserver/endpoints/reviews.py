@@ -28,10 +28,10 @@ from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.response import Answer
-from kapiserver.apiserver.target import target_of
+from kapiserver.apiserver.target import Target
 from kapiserver.codecs.negotiation import negotiate, wants_pretty
 
-Ask: TypeAlias = Callable[[Server, Request, Tree], Awaitable[Tree]]
+ReviewHandler: TypeAlias = Callable[[Server, Request, Tree], Awaitable[Tree]]
 """From the question, as the client sent it, to the answer. Raises BadRequest, InvalidObject."""
 
 API_AUDIENCE = "https://kubernetes.default.svc.cluster.local"
@@ -40,18 +40,17 @@ _INVALID_TOKEN = "invalid bearer token"
 _ANY = "*"
 
 
-async def review(server: Server, request: Request) -> Answer:
+async def review(server: Server, request: Request, target: Target) -> Answer:
     """Answer a question. Raises NotAcceptable for a Table: there is nothing to list."""
-    target = target_of(server, request)
     accepted = negotiate(request.header("Accept"), server.codecs.media_types)
     human = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
     form = Wanted(media=accepted.media, pretty=accepted.media.pretty and (accepted.pretty or human))
-    body = await read_body(server, request)
+    body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     question = decode_object(server, target, body, field_validation(options), request.warnings)
     place(target, question)
     follow(server, request, target, options, live=None, new=question)
-    answer = await QUESTIONS[target.resource.kind](server, request, question)
+    answer = await REVIEWS[target.resource.kind](server, request, question)
     return answer_plain(server, form, answer, 201)
 
 
@@ -180,7 +179,7 @@ async def _self_subject_rules(server: Server, request: Request, question: Tree) 
     return {**question, "metadata": {}, "spec": {}, "status": status}
 
 
-QUESTIONS: Mapping[str, Ask] = {
+REVIEWS: Mapping[str, ReviewHandler] = {
     "LocalSubjectAccessReview": _local_subject_access,
     "SelfSubjectAccessReview": _self_subject_access,
     "SelfSubjectReview": _self_subject_review,

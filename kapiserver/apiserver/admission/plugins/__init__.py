@@ -1,48 +1,132 @@
 """The admission plugins, in the order in which a write meets them, and on what each looks.
 
-A plugin is a module with `admit` (may change the object, before it is prepared), `validate` (looks
-at it when it keeps to its kind's rules) or both; it is loaded with the first write that it is for.
-The order is that of kube-apiserver's AllOrderedPlugins.
+A plugin is a module with `admit`, `validate` or both (see Hooks). It loads with the first write
+that it looks at (see `media_types.py` on late loading). The order is that of kube-apiserver's
+AllOrderedPlugins.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
 
-from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import User
-from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.errors import Forbidden
-from kapiserver.apiserver.request import Warnings
-from kapiserver.apiserver.target import Target
-
-Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE"]
+from kapiserver.apiserver.admission.attributes import Hook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attributes:
-    """What admission knows of a request; `name` is empty where the server still makes one."""
+class Hooks:
+    """The hooks of one plugin.
 
-    operation: Operation
-    target: Target
-    user: User
-    warnings: Warnings
-    name: str
-    dry_run: bool = False
+    admit       may change the object, before it is prepared
+    validate    looks at the object once it is prepared and valid
+    """
 
-    def forbidden(self, reason: str) -> Forbidden:
-        """The error that refuses the write."""
-        resource = self.target.resource
-        name = self.name or "Unknown"
-        return Forbidden(reason, resource=resource.name, group=resource.group, name=name)
+    admit: Hook | None = None
+    validate: Hook | None = None
 
 
-Look: TypeAlias = Callable[[Server, Attributes, Tree | None, Tree | None], Awaitable[None]]
-"""(server, attributes, new, old); raises to refuse."""
+def _load_always_pull_images() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import always_pull_images
+
+    return Hooks(admit=always_pull_images.admit)
+
+
+def _load_certificate_approval() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import certificate_approval
+
+    return Hooks(validate=certificate_approval.validate)
+
+
+def _load_certificate_signing() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import certificate_signing
+
+    return Hooks(validate=certificate_signing.validate)
+
+
+def _load_certificate_subject_restriction() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import certificate_subject_restriction
+
+    return Hooks(validate=certificate_subject_restriction.validate)
+
+
+def _load_default_class() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import default_class
+
+    return Hooks(admit=default_class.admit)
+
+
+def _load_default_toleration_seconds() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import default_toleration_seconds
+
+    return Hooks(admit=default_toleration_seconds.admit)
+
+
+def _load_deny_service_external_ips() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import deny_service_external_ips
+
+    return Hooks(validate=deny_service_external_ips.validate)
+
+
+def _load_limit_ranger() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import limit_ranger
+
+    return Hooks(admit=limit_ranger.admit, validate=limit_ranger.validate)
+
+
+def _load_namespace_lifecycle() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import namespace_lifecycle
+
+    return Hooks(admit=namespace_lifecycle.admit)
+
+
+def _load_persistent_volume_claim_resize() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import persistent_volume_claim_resize
+
+    return Hooks(validate=persistent_volume_claim_resize.validate)
+
+
+def _load_pod_security() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import pod_security
+
+    return Hooks(validate=pod_security.validate)
+
+
+def _load_priority() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import priority
+
+    return Hooks(admit=priority.admit, validate=priority.validate)
+
+
+def _load_resource_quota() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import resource_quota
+
+    return Hooks(validate=resource_quota.validate)
+
+
+def _load_runtime_class() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import runtime_class
+
+    return Hooks(admit=runtime_class.admit, validate=runtime_class.validate)
+
+
+def _load_service_account() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import service_account
+
+    return Hooks(admit=service_account.admit, validate=service_account.validate)
+
+
+def _load_storage_object_in_use_protection() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import storage_object_in_use_protection
+
+    return Hooks(admit=storage_object_in_use_protection.admit)
+
+
+def _load_taint_nodes_by_condition() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import taint_nodes_by_condition
+
+    return Hooks(admit=taint_nodes_by_condition.admit)
+
 
 CREATE = ("CREATE",)
 UPDATE = ("UPDATE",)
@@ -60,7 +144,7 @@ class Plugin:
     """
 
     name: str
-    module: str
+    load: Callable[[], Hooks]
     on: tuple[str, ...] = ()
     operations: tuple[str, ...] = ANY
     standard: bool = True
@@ -70,36 +154,36 @@ _CSR = "certificatesigningrequests.certificates.k8s.io"
 
 PLUGINS = (
     # First: nothing else is asked about what is going away.
-    Plugin(name="NamespaceLifecycle", module="namespace_lifecycle"),
+    Plugin(name="NamespaceLifecycle", load=_load_namespace_lifecycle),
     # Before what counts resources: it fills them in.
     Plugin(
         name="LimitRanger",
-        module="limit_ranger",
+        load=_load_limit_ranger,
         on=("pods", "pods/resize", "persistentvolumeclaims"),
         operations=WRITE,
     ),
     Plugin(
         name="ServiceAccount",
-        module="service_account",
+        load=_load_service_account,
         on=("pods", "pods/ephemeralcontainers"),
         operations=WRITE,
     ),
     Plugin(
         name="TaintNodesByCondition",
-        module="taint_nodes_by_condition",
+        load=_load_taint_nodes_by_condition,
         on=("nodes",),
         operations=CREATE,
     ),
     Plugin(
         name="AlwaysPullImages",
-        module="always_pull_images",
+        load=_load_always_pull_images,
         on=("pods", "pods/ephemeralcontainers"),
         operations=WRITE,
         standard=False,
     ),
     Plugin(
         name="PodSecurity",
-        module="pod_security",
+        load=_load_pod_security,
         on=(
             "cronjobs.batch",
             "daemonsets.apps",
@@ -117,25 +201,25 @@ PLUGINS = (
     ),
     Plugin(
         name="Priority",
-        module="priority",
+        load=_load_priority,
         on=("pods", "priorityclasses.scheduling.k8s.io"),
         operations=WRITE,
     ),
     Plugin(
         name="DefaultTolerationSeconds",
-        module="default_toleration_seconds",
+        load=_load_default_toleration_seconds,
         on=("pods",),
         operations=WRITE,
     ),
     Plugin(
         name="DefaultStorageClass",
-        module="default_class",
+        load=_load_default_class,
         on=("persistentvolumeclaims",),
         operations=CREATE,
     ),
     Plugin(
         name="StorageObjectInUseProtection",
-        module="storage_object_in_use_protection",
+        load=_load_storage_object_in_use_protection,
         on=(
             "persistentvolumeclaims",
             "persistentvolumes",
@@ -145,48 +229,48 @@ PLUGINS = (
     ),
     Plugin(
         name="PersistentVolumeClaimResize",
-        module="persistent_volume_claim_resize",
+        load=_load_persistent_volume_claim_resize,
         on=("persistentvolumeclaims",),
         operations=UPDATE,
     ),
     # After those that may set the class, before what counts the overhead.
-    Plugin(name="RuntimeClass", module="runtime_class", on=("pods",), operations=CREATE),
+    Plugin(name="RuntimeClass", load=_load_runtime_class, on=("pods",), operations=CREATE),
     Plugin(
         name="CertificateApproval",
-        module="certificate_approval",
+        load=_load_certificate_approval,
         on=(f"{_CSR}/approval",),
         operations=UPDATE,
     ),
     Plugin(
         name="CertificateSigning",
-        module="certificate_signing",
+        load=_load_certificate_signing,
         on=(f"{_CSR}/status",),
         operations=UPDATE,
     ),
     Plugin(
         name="CertificateSubjectRestriction",
-        module="certificate_subject_restriction",
+        load=_load_certificate_subject_restriction,
         on=(_CSR,),
         operations=CREATE,
     ),
     Plugin(
         name="DefaultIngressClass",
-        module="default_class",
+        load=_load_default_class,
         on=("ingresses.networking.k8s.io",),
         operations=CREATE,
     ),
     Plugin(
         name="DenyServiceExternalIPs",
-        module="deny_service_external_ips",
+        load=_load_deny_service_external_ips,
         on=("services",),
         operations=WRITE,
         standard=False,
     ),
     # Last: what others refuse is not counted.
-    Plugin(name="ResourceQuota", module="resource_quota", operations=CREATE),
+    Plugin(name="ResourceQuota", load=_load_resource_quota, operations=CREATE),
     Plugin(
         name="ResourceQuota",
-        module="resource_quota",
+        load=_load_resource_quota,
         on=(
             "persistentvolumeclaims",
             "pods/resize",
@@ -198,12 +282,12 @@ PLUGINS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
     """What looks at one operation on one resource."""
 
-    admit: tuple[Look, ...]
-    validate: tuple[Look, ...]
+    admit: tuple[Hook, ...]
+    validate: tuple[Hook, ...]
 
 
 @functools.lru_cache(maxsize=64)
@@ -234,14 +318,14 @@ _ELSEWHERE = frozenset(
 @functools.lru_cache(maxsize=1024)
 def chain(names: frozenset[str], resource: str, operation: str) -> Chain:
     """What looks; `resource` is qualified, with its subresource."""
-    modules = [
-        importlib.import_module(f"{__name__}.{plugin.module}")
+    hooks = [
+        plugin.load()
         for plugin in PLUGINS
         if plugin.name in names
         and operation in plugin.operations
         and (not plugin.on or resource in plugin.on)
     ]
     return Chain(
-        tuple(cast(Look, one.admit) for one in modules if hasattr(one, "admit")),
-        tuple(cast(Look, one.validate) for one in modules if hasattr(one, "validate")),
+        admit=tuple(one.admit for one in hooks if one.admit is not None),
+        validate=tuple(one.validate for one in hooks if one.validate is not None),
     )

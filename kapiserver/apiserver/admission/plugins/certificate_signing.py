@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.plugins import Attributes
+from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.plugins.signers import may
 from kapiserver.apiserver.context import Server
 

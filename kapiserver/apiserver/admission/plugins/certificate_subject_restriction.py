@@ -9,7 +9,7 @@ import base64
 
 from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.plugins import Attributes
+from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.authentication.user import MASTERS
 from kapiserver.apiserver.context import Server
 

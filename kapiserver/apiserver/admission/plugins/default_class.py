@@ -15,7 +15,7 @@ from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.networking.v1 import IngressSpec
 from kapiserver.api.objects import annotations_of, name_of
 from kapiserver.api.types import Tree, Type
-from kapiserver.apiserver.admission.plugins import Attributes
+from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.query import ListQuery
 

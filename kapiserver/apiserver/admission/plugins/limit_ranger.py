@@ -18,7 +18,7 @@ from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import metadata_of, value_at
 from kapiserver.api.quantity import Amount, parse, plus
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.plugins import Attributes
+from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.query import ListQuery
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kapiserver.api.group import CORE
 from kapiserver.api.objects import is_terminating
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.plugins import Attributes
+from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.status import cause

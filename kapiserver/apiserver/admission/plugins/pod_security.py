@@ -15,8 +15,8 @@ from kapiserver.api.errors import InvalidObject
 from kapiserver.api.group import CORE
 from kapiserver.api.objects import annotations_of, labels_of, metadata_of, name_of, value_at
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.configuration import AdmissionSettings, PodSecurity
-from kapiserver.apiserver.admission.plugins import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound

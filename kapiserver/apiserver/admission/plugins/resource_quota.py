@@ -21,7 +21,7 @@ from kapiserver.api.core.quota_usage import (
 from kapiserver.api.group import CORE, Resource
 from kapiserver.api.objects import name_of, namespace_of, uid_of, value_at
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.plugins import Attributes
+from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound

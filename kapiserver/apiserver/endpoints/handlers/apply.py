@@ -93,7 +93,7 @@ APPLY_TYPES: dict[str, tuple[str, Callable[[bytes], Configuration]]] = {
 
 async def apply(server: Server, request: Request, target: Target, media: str) -> Answer:
     """Apply the configuration in the body and answer with the object as it was stored."""
-    form = wanted(server, request)
+    form = wanted(server, request, target)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions", rules=apply_rules)
     config = _read(media, data, request, field_validation(options))

@@ -18,16 +18,15 @@ from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
-from kapiserver.apiserver.target import target_of
+from kapiserver.apiserver.target import Target
 
 
-async def create(server: Server, request: Request) -> Answer:
+async def create(server: Server, request: Request, target: Target) -> Answer:
     """Create the object in the body and answer with it as it was stored."""
-    target = target_of(server, request)
     if target.key.name or (target.resource.namespaced and not target.key.namespace):
         raise MethodNotAllowed
-    form = wanted(server, request)
-    body = await read_body(server, request)
+    form = wanted(server, request, target)
+    body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     validation = field_validation(options)
 

@@ -14,16 +14,15 @@ from kapiserver.apiserver.errors import BadRequest, Forbidden
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
 from kapiserver.apiserver.status import SUCCESS, details
-from kapiserver.apiserver.target import Target, target_of
+from kapiserver.apiserver.target import Target
 from kapiserver.storage.entry import Entry
 
 KIND = "DeleteOptions"
 
 
-async def delete(server: Server, request: Request) -> Answer:
+async def delete(server: Server, request: Request, target: Target) -> Answer:
     """Delete the object, or mark it as terminating."""
-    target = target_of(server, request)
-    form = wanted(server, request)
+    form = wanted(server, request, target)
     options = await read_delete_options(server, request, target)
     query = delete_query(options)
     refused = server.scheme.strategy(target.resource).undeletable(target.key.name)
@@ -48,7 +47,7 @@ async def read_delete_options(server: Server, request: Request, target: Target) 
     data = await request.read_body(server.config.body_limit)
     if not data:
         return read_options(server, request, KIND)
-    body = Body(data=data, media=media_type_of(server, request))
+    body = Body(data=data, media=media_type_of(server, request, target))
     serializer = server.codecs.body_serializer_for(body.media)
     # Clients may send them in the version of the resource, too.
     decoded = serializer.decode(body.data, defaults=target.version.with_kind(KIND))

@@ -14,16 +14,15 @@ from kapiserver.apiserver.endpoints.options import delete_query, read_options
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
-from kapiserver.apiserver.target import target_of
+from kapiserver.apiserver.target import Target
 from kapiserver.storage.query import Listing
 
 
-async def deletecollection(server: Server, request: Request) -> Answer:
+async def deletecollection(server: Server, request: Request, target: Target) -> Answer:
     """Delete what the selectors select and answer with the list of it."""
-    target = target_of(server, request)
     if target.resource.namespaced and not target.key.namespace:
         raise MethodNotAllowed
-    form = wanted(server, request)
+    form = wanted(server, request, target)
     options = read_options(server, request, "ListOptions")
     deletion = await read_delete_options(server, request, target)
     query = delete_query(deletion)

@@ -8,14 +8,13 @@ from kapiserver.apiserver.endpoints.object_responses import answer_entry
 from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
-from kapiserver.apiserver.target import target_of
+from kapiserver.apiserver.target import Target
 from kapiserver.codecs.media_types import YAML
 
 
-async def get(server: Server, request: Request) -> Answer:
+async def get(server: Server, request: Request, target: Target) -> Answer:
     """Answer with the object."""
-    target = target_of(server, request)
-    form = wanted(server, request)
+    form = wanted(server, request, target)
     version = request.parameter("resourceVersion")
     if version:
         read_options(server, request, "GetOptions")

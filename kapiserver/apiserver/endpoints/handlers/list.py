@@ -9,14 +9,13 @@ from kapiserver.apiserver.endpoints.object_responses import answer_listing, prep
 from kapiserver.apiserver.endpoints.options import read_options, selection_of
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
-from kapiserver.apiserver.target import Target, target_of
+from kapiserver.apiserver.target import Target
 from kapiserver.storage.query import ListQuery
 
 
-async def list_(server: Server, request: Request) -> Answer:
+async def list_(server: Server, request: Request, target: Target) -> Answer:
     """Answer with the list, or a page of it."""
-    target = target_of(server, request)
-    form = wanted(server, request)
+    form = wanted(server, request, target)
     options = read_options(server, request, "ListOptions")
     listing = await target.store.list(list_query(request, target, options))
     await prepare_listing(form, target, listing)

@@ -23,7 +23,6 @@ from kapiserver.apiserver.endpoints.decode import (
     check_name,
     check_strict,
     field_validation,
-    is_free,
     not_of_kind,
     place,
     to_hub,
@@ -37,7 +36,7 @@ from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
-from kapiserver.apiserver.target import Target, target_of
+from kapiserver.apiserver.target import Target
 from kapiserver.codecs import cbor, json
 from kapiserver.codecs.bounds import MAX_VALUES
 from kapiserver.codecs.errors import CodecError, UnsupportedMediaType
@@ -133,9 +132,8 @@ class Patch:
     validation: FieldValidation
 
 
-async def patch(server: Server, request: Request) -> Answer:
+async def patch(server: Server, request: Request, target: Target) -> Answer:
     """Apply the patch to the object and answer with it as it was stored."""
-    target = target_of(server, request)
     name = request.header("Content-Type").partition(";")[0].strip()
     accepted = _accepted(server, target)
     if name not in accepted:
@@ -143,7 +141,7 @@ async def patch(server: Server, request: Request) -> Answer:
     if name in APPLY_TYPES:
         return await apply(server, request, target, name)
     type_ = PATCH_TYPES[name]
-    form = wanted(server, request)
+    form = wanted(server, request, target)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions")
     read = _read(type_, data, field_validation(options))
@@ -197,7 +195,7 @@ def _patched(server: Server, request: Request, target: Target, patch: Patch, cur
     type_ = scheme.type_of(target.kind)
     after = patch.type.apply(before, patch.content, type_)
     unknown: list[str] = []
-    if is_free(server, target):
+    if not target.is_typed:
         _check_free_kind(target, after)
     try:
         after = _of_kind(server, target, patch, after)

@@ -19,15 +19,14 @@ from kapiserver.apiserver.endpoints.object_responses import answer_entry
 from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
-from kapiserver.apiserver.target import target_of
+from kapiserver.apiserver.target import Target
 from kapiserver.storage.query import Preconditions
 
 
-async def update(server: Server, request: Request) -> Answer:
+async def update(server: Server, request: Request, target: Target) -> Answer:
     """Replace the object by the one in the body and answer with it as it was stored."""
-    target = target_of(server, request)
-    form = wanted(server, request)
-    body = await read_body(server, request)
+    form = wanted(server, request, target)
+    body = await read_body(server, request, target)
     options = read_options(server, request, "UpdateOptions")
     validation = field_validation(options)
 

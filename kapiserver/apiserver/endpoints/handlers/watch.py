@@ -14,15 +14,14 @@ from kapiserver.apiserver.errors import status_of
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer, StreamResponse
 from kapiserver.apiserver.status import status
-from kapiserver.apiserver.target import Target, target_of
+from kapiserver.apiserver.target import Target
 from kapiserver.storage.entry import Form, form_of
 from kapiserver.storage.query import Framer, WatchQuery
 
 
-async def watch(server: Server, request: Request) -> Answer:
+async def watch(server: Server, request: Request, target: Target) -> Answer:
     """Answer with a stream of events."""
-    target = target_of(server, request)
-    form = wanted_stream(server, request)
+    form = wanted_stream(server, request, target)
     options = read_options(server, request, "ListOptions")
     query = WatchQuery(
         framer=_framer(server, request, form, target),

@@ -5,38 +5,78 @@ What is a part of the object (status, scale, resize) is written by the handlers 
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias, cast
+from collections.abc import Callable
 
-from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.request_info import RequestInfo
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.endpoints.handlers import VerbHandler
+from kapiserver.apiserver.target import Target
 
-Handle: TypeAlias = Callable[[Server, Request], Awaitable[Answer]]
 
-SUBRESOURCES: dict[tuple[str, str, str], str] = {
-    ("", "bindings", ""): "binding.bind",
-    ("", "nodes", "proxy"): "connections.node_proxy",
-    ("", "pods", "attach"): "connections.stream",
-    ("", "pods", "binding"): "binding.bind",
-    ("", "pods", "eviction"): "eviction.evict",
-    ("", "pods", "exec"): "connections.stream",
-    ("", "pods", "log"): "connections.log",
-    ("", "pods", "portforward"): "connections.stream",
-    ("", "pods", "proxy"): "connections.pod_proxy",
-    ("", "serviceaccounts", "token"): "token.request",
-    ("", "services", "proxy"): "connections.service_proxy",
+def _load_bind() -> VerbHandler:
+    from kapiserver.apiserver.endpoints.subresources.binding import bind
+
+    return bind
+
+
+def _load_evict() -> VerbHandler:
+    from kapiserver.apiserver.endpoints.subresources.eviction import evict
+
+    return evict
+
+
+def _load_log() -> VerbHandler:
+    from kapiserver.apiserver.endpoints.subresources.connections import log
+
+    return log
+
+
+def _load_node_proxy() -> VerbHandler:
+    from kapiserver.apiserver.endpoints.subresources.connections import node_proxy
+
+    return node_proxy
+
+
+def _load_pod_proxy() -> VerbHandler:
+    from kapiserver.apiserver.endpoints.subresources.connections import pod_proxy
+
+    return pod_proxy
+
+
+def _load_service_proxy() -> VerbHandler:
+    from kapiserver.apiserver.endpoints.subresources.connections import service_proxy
+
+    return service_proxy
+
+
+def _load_stream() -> VerbHandler:
+    from kapiserver.apiserver.endpoints.subresources.connections import stream
+
+    return stream
+
+
+def _load_token() -> VerbHandler:
+    from kapiserver.apiserver.endpoints.subresources.token import request_token
+
+    return request_token
+
+
+SUBRESOURCES: dict[tuple[str, str, str], Callable[[], VerbHandler]] = {
+    ("", "bindings", ""): _load_bind,
+    ("", "nodes", "proxy"): _load_node_proxy,
+    ("", "pods", "attach"): _load_stream,
+    ("", "pods", "binding"): _load_bind,
+    ("", "pods", "eviction"): _load_evict,
+    ("", "pods", "exec"): _load_stream,
+    ("", "pods", "log"): _load_log,
+    ("", "pods", "portforward"): _load_stream,
+    ("", "pods", "proxy"): _load_pod_proxy,
+    ("", "serviceaccounts", "token"): _load_token,
+    ("", "services", "proxy"): _load_service_proxy,
 }
-"""(group, resource, subresource) to module and function; loaded when first asked for."""
+"""By group, resource and subresource (see `media_types.py` on late loading)."""
 
 
-def handler_of(info: RequestInfo) -> Handle | None:
-    """The handler of a path; None where the verb's own is meant."""
-    named = SUBRESOURCES.get((info.version.group, info.resource, info.subresource))
-    if named is None:
-        return None
-    module, _, function = named.partition(".")
-    loaded = importlib.import_module(f"{__name__}.{module}")
-    return cast(Handle, getattr(loaded, function))
+def handler_of_subresource(target: Target) -> VerbHandler | None:
+    """Return the handler of a path; None if the handler of the verb serves it."""
+    resource = target.resource
+    load = SUBRESOURCES.get((resource.group, resource.name, target.subresource))
+    return None if load is None else load()

@@ -29,17 +29,16 @@ from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
 from kapiserver.apiserver.status import SUCCESS, status
-from kapiserver.apiserver.target import target_of
+from kapiserver.apiserver.target import Target
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.query import Preconditions
 
 
-async def bind(server: Server, request: Request) -> Answer:
+async def bind(server: Server, request: Request, target: Target) -> Answer:
     """Assign the pod to the node and answer with a Status."""
-    target = target_of(server, request)
-    body = await read_body(server, request)
+    body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     binding = decode_object(server, target, body, field_validation(options), request.warnings)
     place(target, binding)

@@ -17,19 +17,19 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest, ServiceUnavailable
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer, text
-from kapiserver.apiserver.target import Target, target_of
+from kapiserver.apiserver.target import Target
 from kapiserver.codecs.parameters import ParameterCodec
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 
 
-async def log(server: Server, request: Request) -> Answer:
+async def log(server: Server, request: Request, target: Target) -> Answer:
     """A pod's log: nothing before it runs somewhere."""
     options = ParameterCodec(server.scheme).decode(request.query, "PodLogOptions", CORE)
     errors = list(_log_rules(options))
     if errors:
         raise InvalidObject(group="", kind="PodLogOptions", name=request.info.name, errors=errors)
-    pod = await _pod(server, request)
+    pod = await _pod(target)
     _check_container(pod, request.parameter("container"))
     node = value_at(pod, "spec", "nodeName")
     if not node:
@@ -37,9 +37,9 @@ async def log(server: Server, request: Request) -> Answer:
     raise await _no_kubelet(server, node)
 
 
-async def stream(server: Server, request: Request) -> Answer:
+async def stream(server: Server, request: Request, target: Target) -> Answer:
     """Attach, exec or forward ports."""
-    pod = await _pod(server, request)
+    pod = await _pod(target)
     if request.info.subresource != "portforward":
         _check_container(pod, request.parameter("container"))
     node = value_at(pod, "spec", "nodeName")
@@ -48,9 +48,8 @@ async def stream(server: Server, request: Request) -> Answer:
     raise await _no_kubelet(server, node)
 
 
-async def pod_proxy(server: Server, request: Request) -> Answer:
+async def pod_proxy(server: Server, request: Request, target: Target) -> Answer:
     """A connection to a port of a pod."""
-    target = target_of(server, request)
     name = _split(request.info.name)[0]
     pod = (await target.store.get(ObjectKey(target.key.namespace, name))).tree()
     address = value_at(pod, "status", "podIP") or ""
@@ -58,9 +57,8 @@ async def pod_proxy(server: Server, request: Request) -> Answer:
     raise _unreachable(f"pod {name} at {address}")
 
 
-async def service_proxy(server: Server, request: Request) -> Answer:
+async def service_proxy(server: Server, request: Request, target: Target) -> Answer:
     """A connection to a pod behind a service."""
-    target = target_of(server, request)
     name, port = _split(request.info.name)
     key = ObjectKey(target.key.namespace, name)
     service = (await target.store.get(key)).tree()
@@ -77,13 +75,12 @@ async def service_proxy(server: Server, request: Request) -> Answer:
     raise _unreachable(f"service {name}")
 
 
-async def node_proxy(server: Server, request: Request) -> Answer:
+async def node_proxy(server: Server, request: Request, target: Target) -> Answer:
     """A connection to a kubelet."""
     raise await _no_kubelet(server, _split(request.info.name)[0])
 
 
-async def _pod(server: Server, request: Request) -> Tree:
-    target: Target = target_of(server, request)
+async def _pod(target: Target) -> Tree:
     return (await target.store.get(target.key)).tree()
 
 

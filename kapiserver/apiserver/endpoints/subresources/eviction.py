@@ -33,7 +33,7 @@ from kapiserver.apiserver.errors import BadRequest, Forbidden, TooManyRequests
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
 from kapiserver.apiserver.status import SUCCESS, cause, status
-from kapiserver.apiserver.target import Target, target_of
+from kapiserver.apiserver.target import Target
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.lifecycle import timestamp
@@ -49,10 +49,9 @@ _SEVERAL = (
 )
 
 
-async def evict(server: Server, request: Request) -> Answer:
+async def evict(server: Server, request: Request, target: Target) -> Answer:
     """Delete the pod, or answer that it may not go now."""
-    target = target_of(server, request)
-    body = await read_body(server, request)
+    body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     eviction = decode_object(server, target, body, field_validation(options), request.warnings)
     place(target, eviction)

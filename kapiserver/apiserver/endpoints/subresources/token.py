@@ -21,7 +21,7 @@ from kapiserver.apiserver.endpoints.responses import answer_tree
 from kapiserver.apiserver.errors import BadRequest, UnknownResource
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
-from kapiserver.apiserver.target import Target, target_of
+from kapiserver.apiserver.target import Target
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound, ObjectConflict
 from kapiserver.storage.lifecycle import timestamp
@@ -31,13 +31,12 @@ _SECONDS = Path("spec") / "expirationSeconds"
 _DEFAULT_SECONDS = 3600
 
 
-async def request(server: Server, request: Request) -> Answer:
+async def request_token(server: Server, request: Request, target: Target) -> Answer:
     """Answer with a TokenRequest that holds the token."""
     tokens = server.authentication.accounts
     if tokens is None:
         raise UnknownResource
-    target = target_of(server, request)
-    body = await read_body(server, request)
+    body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     asked = decode_object(server, target, body, field_validation(options), request.warnings)
     _place(target, asked)

@@ -1,0 +1,36 @@
+"""From a RequestInfo to its Target, custom kinds that were established a moment ago included."""
+
+from __future__ import annotations
+
+from kapiserver.api.errors import NotRegistered
+from kapiserver.api.kind_info import KindInfo
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import UnknownGroup, UnknownResource
+from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.target import Target, target_of
+
+
+async def resolve_target(server: Server, info: RequestInfo) -> Target:
+    """Return what a resource request is about. Raises UnknownGroup, UnknownResource."""
+    # The core group is served below /api, all others below /apis.
+    if (info.prefix == "api") != (not info.version.group):
+        raise UnknownGroup
+    try:
+        kind_info = server.scheme.kind_info(info.version, info.resource)
+    except NotRegistered:
+        kind_info = await _look_up(server, info)
+    if not kind_info.is_compiled:
+        await server.stores.aside.do(kind_info.compile)
+    return target_of(kind_info, server.stores, info)
+
+
+async def _look_up(server: Server, info: RequestInfo) -> KindInfo:
+    """Ask the store for a definition that another server may have established."""
+    group = info.version.group
+    await server.custom_resources.look_up(group, info.resource)
+    if not server.scheme.has_group(group):
+        raise UnknownGroup
+    try:
+        return server.scheme.kind_info(info.version, info.resource)
+    except NotRegistered:
+        raise UnknownResource from None

@@ -12,7 +12,7 @@ from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.discovery import discovery
 from kapiserver.apiserver.discovery.server_info import health, paths, version
 from kapiserver.apiserver.endpoints.handlers import VerbHandler, handler_of_verb
-from kapiserver.apiserver.endpoints.subresources import handler_of_subresource
+from kapiserver.apiserver.endpoints.subresources import handler_of_subresource, load_bind
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownGroup
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer, page_not_found
@@ -64,6 +64,7 @@ def _load_component_statuses() -> VerbHandler:
 
 
 UNSTORED: dict[tuple[str, str], Callable[[], VerbHandler]] = {
+    ("", "bindings"): load_bind,
     ("", "componentstatuses"): _load_component_statuses,
     ("authentication.k8s.io", "selfsubjectreviews"): _load_review,
     ("authentication.k8s.io", "tokenreviews"): _load_review,

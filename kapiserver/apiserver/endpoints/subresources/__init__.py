@@ -11,7 +11,8 @@ from kapiserver.apiserver.endpoints.handlers import VerbHandler
 from kapiserver.apiserver.target import Target
 
 
-def _load_bind() -> VerbHandler:
+def load_bind() -> VerbHandler:
+    """Load the handler of `bindings` and `pods/binding`."""
     from kapiserver.apiserver.endpoints.subresources.binding import bind
 
     return bind
@@ -60,10 +61,9 @@ def _load_token() -> VerbHandler:
 
 
 SUBRESOURCES: dict[tuple[str, str, str], Callable[[], VerbHandler]] = {
-    ("", "bindings", ""): _load_bind,
     ("", "nodes", "proxy"): _load_node_proxy,
     ("", "pods", "attach"): _load_stream,
-    ("", "pods", "binding"): _load_bind,
+    ("", "pods", "binding"): load_bind,
     ("", "pods", "eviction"): _load_evict,
     ("", "pods", "exec"): _load_stream,
     ("", "pods", "log"): _load_log,

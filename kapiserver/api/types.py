@@ -24,9 +24,10 @@ A table that two versions of a group share is declared once. The module of the o
         protocol: str | None = field(4)
         hostPort = remove_field()
 
-A field keeps its place in the key order; a new field comes last. Annotations of inherited fields
-are read in the module of the subclass first, so that nested types are those of its own version.
-A table that names an inherited type imports it under TYPE_CHECKING, from where it is declared.
+A field keeps its place in the key order; a new field comes last, or `before` another.
+Annotations of inherited fields are read in the module of the subclass first, so that nested types
+are those of its own version. A table that names an inherited type imports it under TYPE_CHECKING,
+from where it is declared.
 
 This module knows no wire format, no group and no kind. Mirrors the struct tags of k8s.io/api.
 """
@@ -72,6 +73,7 @@ class FieldOptions:
     merge: str | None
     patch: str | None
     named: str
+    before: str | None
 
 
 def field(
@@ -92,6 +94,7 @@ def field(
     merge: str | None = None,
     patch: str | None = None,
     named: str = "",
+    before: str | None = None,
 ) -> Any:
     """One field of a Type.
 
@@ -114,6 +117,7 @@ def field(
     patch       other strategies of strategic merge patch, comma separated: "retainKeys", "replace"
     named       the apiVersion of objects in a list that name their kind in answers, though not on
                 the wire
+    before      the inherited field before which a subclass's new field stands; last by default
     """
     return FieldOptions(
         number=number,
@@ -132,6 +136,7 @@ def field(
         merge=merge,
         patch=patch,
         named=named,
+        before=before,
     )
 
 
@@ -350,22 +355,35 @@ def _annotation(shape: Shape) -> Any:
 
 @functools.cache
 def _fields(cls: Any) -> tuple[Field, ...]:
-    declared: dict[str, tuple[type[Type], FieldOptions]] = {}
+    declared: _Declared = {}
     for base in reversed(cls.__mro__):
         for attribute, value in vars(base).items():
             if isinstance(value, FieldOptions):
-                declared[attribute] = (base, value)
+                declared = _declare(declared, base, attribute, value)
             elif isinstance(value, FieldOverride):
                 _override(declared, base, attribute, value)
     own = [_field(cls, attribute, *found) for attribute, found in declared.items()]
     return (*(_TYPE_META if issubclass(cls, Kind) else ()), *own)
 
 
+_Declared: TypeAlias = dict[str, tuple[type[Type], FieldOptions]]
+"""The class that declares a field, and the options, by attribute and in key order."""
+
+
+def _declare(
+    declared: _Declared, owner: type[Type], attribute: str, options: FieldOptions
+) -> _Declared:
+    if options.before is None or attribute in declared:
+        return {**declared, attribute: (owner, options)}
+    if options.before not in declared:
+        raise TypeError(f"{owner.__name__}.{attribute}: no base class declares {options.before}")
+    place = list(declared).index(options.before)
+    fields = list(declared.items())
+    return dict([*fields[:place], (attribute, (owner, options)), *fields[place:]])
+
+
 def _override(
-    declared: dict[str, tuple[type[Type], FieldOptions]],
-    owner: type[Type],
-    attribute: str,
-    override: FieldOverride,
+    declared: _Declared, owner: type[Type], attribute: str, override: FieldOverride
 ) -> None:
     if attribute not in declared:
         raise TypeError(f"{owner.__name__}.{attribute}: no base class declares this field")

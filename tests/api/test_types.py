@@ -134,6 +134,7 @@ inherit_types(__name__, v1, without=("Shared",))
 class Part(v1.Part):
     size = override_field(required=False, number=7)
     weight: int64 = field(8)
+    name: str = field(9, before="size")
 
 class Whole(v1.Whole):
     parts: list[Part] = field(2)
@@ -169,10 +170,11 @@ def test_inherited_types_are_those_of_their_own_version(versions: Any) -> None:
 
 
 def test_inherited_fields_keep_their_place(versions: Any) -> None:
-    """Fields declared again, changed and inherited stand in the base's order; new ones follow."""
+    """Fields declared again, changed and inherited stand in the base's order; new ones follow, or
+    stand before the field that they name."""
     v1, beta = versions
-    assert [f.name for f in beta.Part.fields()] == ["size", "weight"]
-    size, before = beta.Part.fields()[0], v1.Part.fields()[0]
+    assert [f.name for f in beta.Part.fields()] == ["name", "size", "weight"]
+    size, before = beta.Part.fields()[1], v1.Part.fields()[0]
     assert (size.number, size.options.required, size.pointer) == (7, False, False)
     assert (before.number, before.options.required) == (1, True)
     assert size.options.doc == "How big it is."
@@ -213,6 +215,18 @@ def test_change_of_an_unknown_field_is_an_error(change: Any) -> None:
     wrong: Any = type("Wrong", (Part,), {"sise": change})
     with pytest.raises(TypeError, match=r"Wrong\.sise: no base class declares this field"):
         wrong.fields()
+
+
+def test_new_field_before_an_unknown_one_is_an_error() -> None:
+    """A field can stand only before one that a base class declares."""
+
+    class Wrong(Part):
+        """Wrong."""
+
+        weight: int64 = field(2, before="sise")
+
+    with pytest.raises(TypeError, match=r"Wrong\.weight: no base class declares sise"):
+        Wrong.fields()
 
 
 @pytest.mark.parametrize("type_", [Part, Whole], ids=lambda one: one.__name__)

@@ -51,7 +51,9 @@ class CustomResourceConversion(Type):
     )
     conversionReviewVersions: list[str] = field(
         3,
-        doc="ConversionReview versions that the webhook accepts, best first. Defaults to v1beta1.",
+        doc=(
+            "ConversionReview versions that the webhook accepts, best first. Defaults to v1beta1."
+        ),
     )
 
 
@@ -69,43 +71,35 @@ class CustomResourceDefinitionNames(v1.CustomResourceDefinitionNames):
     kind = override_field(required=False)
 
 
-class CustomResourceDefinitionSpec(Type):
-    """The desired names, scope, versions and conversion of a custom resource."""
-
-    group: str = field(
-        1,
-        always=True,
-        doc=(
-            "API group of the resource, a domain name with at least one dot. Served under "
-            "/apis/<group>; cannot be updated."
-        ),
-    )
+class CustomResourceDefinitionSpec(v1.CustomResourceDefinitionSpec):
+    group = override_field(required=False)
     version: str = field(
         2,
+        before="names",
         doc=(
             "Deprecated: use versions. Name of the first version; if both are set, it must be "
             "versions[0].name."
         ),
     )
-    names: CustomResourceDefinitionNames = field(
-        3, doc="Plural, singular and short names and the kinds of the resource."
-    )
-    scope: str = field(
-        4,
-        always=True,
+    names = override_field(required=False)
+    scope = override_field(
+        required=False,
         doc=(
             "Namespaced for objects in namespaces (the default), Cluster for objects without one. "
             "Cannot be updated once the definition is established."
         ),
     )
     validation: CustomResourceValidation | None = field(
-        5, doc="Schema of all versions. Excludes a schema in any of versions."
+        5, before="versions", doc="Schema of all versions. Excludes a schema in any of versions."
     )
     subresources: CustomResourceSubresources | None = field(
-        6, doc="Subresources of all versions. Excludes subresources in any of versions."
+        6,
+        before="versions",
+        doc="Subresources of all versions. Excludes subresources in any of versions.",
     )
-    versions: list[CustomResourceDefinitionVersion] = field(
-        7,
+    versions = override_field(
+        always=False,
+        required=False,
         doc=(
             "All versions of the resource. Exactly one must have storage set. Defaults to one "
             "version with the name in version."
@@ -113,6 +107,7 @@ class CustomResourceDefinitionSpec(Type):
     )
     additionalPrinterColumns: list[CustomResourceColumnDefinition] = field(
         8,
+        before="conversion",
         doc=(
             "Columns that kubectl prints for all versions, by default only Age. Excludes columns "
             "in any of versions."
@@ -120,15 +115,13 @@ class CustomResourceDefinitionSpec(Type):
     )
     selectableFields: list[SelectableField] = field(
         11,
+        before="conversion",
         doc=(
             "Fields of all versions that field selectors can use, at most 8. Excludes "
             "selectableFields in any of versions."
         ),
     )
-    conversion: CustomResourceConversion | None = field(
-        9, doc="How objects are converted between versions. Defaults to strategy None."
-    )
-    preserveUnknownFields: bool | None = field(
+    preserveUnknownFields: bool | None = field(  # type: ignore[assignment]
         10,
         doc=(
             "Whether to keep fields that the schema does not declare. Defaults to true; false "

@@ -20,7 +20,7 @@ class ControllerRevision(Kind):
     revision: int64 = field(
         3,
         always=True,
-        doc="Number of the revision; zero or more. The newest revision has the highest number.",
+        doc=("Number of the revision; zero or more. The newest revision has the highest number."),
     )
 
 
@@ -59,22 +59,28 @@ class DaemonSetSpec(Type):
         1,
         always=True,
         required=True,
-        doc="Labels of the pods that belong to the daemon set. It must match the labels of the "
-        "template and cannot be changed.",
+        doc=(
+            "Labels of the pods that belong to the daemon set. It must match the labels of the "
+            "template and cannot be changed."
+        ),
     )
     template: PodTemplateSpec = field(
         2,
         required=True,
-        doc="The pods to run on each node that matches the template's node selector and "
-        "affinity. Its restartPolicy must be Always.",
+        doc=(
+            "The pods to run on each node that matches the template's node selector and affinity. "
+            "Its restartPolicy must be Always."
+        ),
     )
     updateStrategy: DaemonSetUpdateStrategy = field(
         3, doc="How existing pods are replaced after the template changed."
     )
     minReadySeconds: int32 = field(
         4,
-        doc="How many seconds a new pod must be ready before it counts as available. Defaults "
-        "to 0: as soon as it is ready.",
+        doc=(
+            "How many seconds a new pod must be ready before it counts as available. Defaults to "
+            "0: as soon as it is ready."
+        ),
     )
     revisionHistoryLimit: int32 | None = field(
         6, doc="How many old revisions to keep for rolling back. Defaults to 10."
@@ -107,15 +113,19 @@ class DaemonSetStatus(Type):
     )
     numberAvailable: int32 = field(
         7,
-        doc="How many nodes should run a pod and have one that has been ready for minReadySeconds.",
+        doc=(
+            "How many nodes should run a pod and have one that has been ready for minReadySeconds."
+        ),
     )
     numberUnavailable: int32 = field(
         8, doc="How many nodes should run a pod but have no available one."
     )
     collisionCount: int32 | None = field(
         9,
-        doc="How many times the name of a new ControllerRevision was taken already. The "
-        "controller uses it to make other names.",
+        doc=(
+            "How many times the name of a new ControllerRevision was taken already. The "
+            "controller uses it to make other names."
+        ),
     )
     conditions: list[DaemonSetCondition] = field(
         10, keys=("type",), merge="type", doc="The state of the daemon set, by condition type."
@@ -128,8 +138,10 @@ class DaemonSetUpdateStrategy(Type):
     type: str = field(
         1,
         enum=("RollingUpdate", "OnDelete"),
-        doc="RollingUpdate (the default) replaces pods node by node. OnDelete makes new pods "
-        "only where old ones were deleted.",
+        doc=(
+            "RollingUpdate (the default) replaces pods node by node. OnDelete makes new pods only "
+            "where old ones were deleted."
+        ),
     )
     rollingUpdate: RollingUpdateDaemonSet | None = field(
         2, doc="How many nodes are updated at a time. Only for the type RollingUpdate."
@@ -156,8 +168,10 @@ class DeploymentCondition(Type):
     type: str = field(
         1,
         always=True,
-        doc="Available (enough pods are available), Progressing (a rollout advances or is "
-        "complete) or ReplicaFailure (pods cannot be made or deleted).",
+        doc=(
+            "Available (enough pods are available), Progressing (a rollout advances or is "
+            "complete) or ReplicaFailure (pods cannot be made or deleted)."
+        ),
     )
     status: str = field(
         2, always=True, doc="Whether the deployment has the condition: True, False or Unknown."
@@ -165,16 +179,21 @@ class DeploymentCondition(Type):
     lastUpdateTime: Time = field(6, doc="When the controller last updated the condition.")
     lastTransitionTime: Time = field(
         7,
-        doc="When the condition last went from one status to another. Updates that keep the "
-        "status do not count.",
+        doc=(
+            "When the condition last went from one status to another. Updates that keep the "
+            "status do not count."
+        ),
     )
     reason: str = field(
         4,
-        doc="A CamelCase word for the cause of the last transition, such as "
-        "MinimumReplicasAvailable.",
+        doc=(
+            "A CamelCase word for the cause of the last transition, such as "
+            "MinimumReplicasAvailable."
+        ),
     )
     message: str = field(
-        5, doc="A text for people about the last transition, such as which replica set progresses."
+        5,
+        doc=("A text for people about the last transition, such as which replica set progresses."),
     )
 
 
@@ -186,8 +205,10 @@ class DeploymentSpec(Type):
         2,
         always=True,
         required=True,
-        doc="Labels of the pods that belong to the deployment. It must match the labels of the "
-        "template and cannot be changed.",
+        doc=(
+            "Labels of the pods that belong to the deployment. It must match the labels of the "
+            "template and cannot be changed."
+        ),
     )
     template: PodTemplateSpec = field(
         3,
@@ -199,8 +220,10 @@ class DeploymentSpec(Type):
     )
     minReadySeconds: int32 = field(
         5,
-        doc="How many seconds a new pod must be ready, without a container crash, to count as "
-        "available. Defaults to 0.",
+        doc=(
+            "How many seconds a new pod must be ready, without a container crash, to count as "
+            "available. Defaults to 0."
+        ),
     )
     revisionHistoryLimit: int32 | None = field(
         6, doc="How many old replica sets to keep for rolling back. Defaults to 10."
@@ -210,8 +233,10 @@ class DeploymentSpec(Type):
     )
     progressDeadlineSeconds: int32 | None = field(
         9,
-        doc="After how many seconds without progress a rollout is reported as failed. It must "
-        "exceed minReadySeconds. Defaults to 600.",
+        doc=(
+            "After how many seconds without progress a rollout is reported as failed. It must "
+            "exceed minReadySeconds. Defaults to 600."
+        ),
     )
 
 
@@ -233,8 +258,10 @@ class DeploymentStatus(Type):
     )
     unavailableReplicas: int32 = field(
         5,
-        doc="How many more pods must become available for all wanted replicas: still starting "
-        "or not yet made.",
+        doc=(
+            "How many more pods must become available for all wanted replicas: still starting or "
+            "not yet made."
+        ),
     )
     terminatingReplicas: int32 | None = field(
         9, doc="How many pods are terminating: they have a deletionTimestamp but have not ended."
@@ -244,8 +271,10 @@ class DeploymentStatus(Type):
     )
     collisionCount: int32 | None = field(
         8,
-        doc="How many times the name of a new replica set was taken already. The controller "
-        "uses it to make other names.",
+        doc=(
+            "How many times the name of a new replica set was taken already. The controller uses "
+            "it to make other names."
+        ),
     )
 
 
@@ -255,13 +284,17 @@ class DeploymentStrategy(Type):
     type: str = field(
         1,
         enum=("Recreate", "RollingUpdate"),
-        doc="Recreate deletes all old pods before it makes new ones. RollingUpdate (the "
-        "default) replaces them step by step.",
+        doc=(
+            "Recreate deletes all old pods before it makes new ones. RollingUpdate (the default) "
+            "replaces them step by step."
+        ),
     )
     rollingUpdate: RollingUpdateDeployment | None = field(
         2,
-        doc="How many pods may be missing or in excess during a rollout. Only for the type "
-        "RollingUpdate.",
+        doc=(
+            "How many pods may be missing or in excess during a rollout. Only for the type "
+            "RollingUpdate."
+        ),
     )
 
 
@@ -270,7 +303,9 @@ class ReplicaSet(Kind):
 
     metadata: ObjectMeta = field(
         1,
-        doc="Standard object's metadata. If it has no labels, those of the pod template are used.",
+        doc=(
+            "Standard object's metadata. If it has no labels, those of the pod template are used."
+        ),
     )
     spec: ReplicaSetSpec = field(2, required=True, doc="The pod template and the number of pods.")
     status: ReplicaSetStatus = field(
@@ -284,8 +319,10 @@ class ReplicaSetCondition(Type):
     type: str = field(
         1,
         always=True,
-        doc="Type of the condition: ReplicaFailure, which means that pods cannot be made or "
-        "deleted.",
+        doc=(
+            "Type of the condition: ReplicaFailure, which means that pods cannot be made or "
+            "deleted."
+        ),
     )
     status: str = field(
         2, always=True, doc="Whether the replica set has the condition: True, False or Unknown."
@@ -298,7 +335,9 @@ class ReplicaSetCondition(Type):
     )
     message: str = field(
         5,
-        doc="A text for people about the last transition, such as the error of a failed creation.",
+        doc=(
+            "A text for people about the last transition, such as the error of a failed creation."
+        ),
     )
 
 
@@ -308,15 +347,19 @@ class ReplicaSetSpec(Type):
     replicas: int32 | None = field(1, doc="How many pods to run. Zero or more; 1 if it is absent.")
     minReadySeconds: int32 = field(
         4,
-        doc="How many seconds a new pod must be ready to count as available. 0, the default, "
-        "means at once.",
+        doc=(
+            "How many seconds a new pod must be ready to count as available. 0, the default, "
+            "means at once."
+        ),
     )
     selector: LabelSelector | None = field(
         2,
         always=True,
         required=True,
-        doc="Labels of the pods that belong to the replica set. It must match the template's "
-        "labels and cannot be changed.",
+        doc=(
+            "Labels of the pods that belong to the replica set. It must match the template's "
+            "labels and cannot be changed."
+        ),
     )
     template: PodTemplateSpec = field(
         3, doc="The pods to make when there are too few. Changes do not affect pods that exist."
@@ -352,13 +395,17 @@ class RollingUpdateDaemonSet(Type):
 
     maxUnavailable: IntOrString | None = field(
         1,
-        doc="How many nodes may lack an available pod during an update: a number or a "
-        "percentage of all nodes, rounded up. Defaults to 1. It may be 0 only if maxSurge is not.",
+        doc=(
+            "How many nodes may lack an available pod during an update: a number or a percentage "
+            "of all nodes, rounded up. Defaults to 1. It may be 0 only if maxSurge is not."
+        ),
     )
     maxSurge: IntOrString | None = field(
         2,
-        doc="How many nodes may run an old and a new pod at the same time: a number or a "
-        "percentage, rounded up. Defaults to 0. It must be 0 unless maxUnavailable is 0.",
+        doc=(
+            "How many nodes may run an old and a new pod at the same time: a number or a "
+            "percentage, rounded up. Defaults to 0. It must be 0 unless maxUnavailable is 0."
+        ),
     )
 
 
@@ -367,13 +414,17 @@ class RollingUpdateDeployment(Type):
 
     maxUnavailable: IntOrString | None = field(
         1,
-        doc="How many of the wanted pods may be unavailable during a rollout: a number or a "
-        "percentage, rounded down. Defaults to 25%. It may be 0 only if maxSurge is not.",
+        doc=(
+            "How many of the wanted pods may be unavailable during a rollout: a number or a "
+            "percentage, rounded down. Defaults to 25%. It may be 0 only if maxSurge is not."
+        ),
     )
     maxSurge: IntOrString | None = field(
         2,
-        doc="How many pods above the wanted number may exist during a rollout: a number or a "
-        "percentage, rounded up. Defaults to 25%. It may be 0 only if maxUnavailable is not.",
+        doc=(
+            "How many pods above the wanted number may exist during a rollout: a number or a "
+            "percentage, rounded up. Defaults to 25%. It may be 0 only if maxUnavailable is not."
+        ),
     )
 
 
@@ -381,12 +432,14 @@ class RollingUpdateStatefulSetStrategy(Type):
     """Which pods of a stateful set are updated, and how many at a time."""
 
     partition: int32 | None = field(
-        1, doc="Only pods with this ordinal or a higher one are updated. Defaults to 0: all pods."
+        1, doc=("Only pods with this ordinal or a higher one are updated. Defaults to 0: all pods.")
     )
     maxUnavailable: IntOrString | None = field(
         2,
-        doc="How many pods may be unavailable during an update: a number or a percentage of "
-        "replicas, rounded up; not 0. Defaults to 1.",
+        doc=(
+            "How many pods may be unavailable during an update: a number or a percentage of "
+            "replicas, rounded up; not 0. Defaults to 1."
+        ),
     )
 
 
@@ -395,8 +448,10 @@ class StatefulSet(Kind):
 
     metadata: ObjectMeta = field(
         1,
-        doc="Standard object's metadata. The pods are named after the stateful set and their "
-        "ordinal, such as web-0.",
+        doc=(
+            "Standard object's metadata. The pods are named after the stateful set and their "
+            "ordinal, such as web-0."
+        ),
     )
     spec: StatefulSetSpec = field(
         2, required=True, doc="The pods, their number and their volume claims."
@@ -432,8 +487,10 @@ class StatefulSetOrdinals(Type):
     start: int32 = field(
         1,
         always=True,
-        doc="Ordinal of the first pod; zero or more. With 3 replicas and start 5, the pods are "
-        "numbered 5, 6 and 7. Defaults to 0.",
+        doc=(
+            "Ordinal of the first pod; zero or more. With 3 replicas and start 5, the pods are "
+            "numbered 5, 6 and 7. Defaults to 0."
+        ),
     )
 
 
@@ -442,13 +499,17 @@ class StatefulSetPersistentVolumeClaimRetentionPolicy(Type):
 
     whenDeleted: str = field(
         1,
-        doc="What happens to claims when the stateful set is deleted: Retain (the default) "
-        "keeps them, Delete deletes them.",
+        doc=(
+            "What happens to claims when the stateful set is deleted: Retain (the default) keeps "
+            "them, Delete deletes them."
+        ),
     )
     whenScaled: str = field(
         2,
-        doc="What happens to the claims of pods that scaling down removes: Retain (the default) "
-        "keeps them, Delete deletes them.",
+        doc=(
+            "What happens to the claims of pods that scaling down removes: Retain (the default) "
+            "keeps them, Delete deletes them."
+        ),
     )
 
 
@@ -462,32 +523,42 @@ class StatefulSetSpec(Type):
         2,
         always=True,
         required=True,
-        doc="Labels of the pods that belong to the stateful set. It must match the template's "
-        "labels and cannot be changed.",
+        doc=(
+            "Labels of the pods that belong to the stateful set. It must match the template's "
+            "labels and cannot be changed."
+        ),
     )
     template: PodTemplateSpec = field(
         3,
         required=True,
-        doc="The pods to run; each gets a name made of the stateful set's name and its ordinal. "
-        "The restartPolicy must be Always.",
+        doc=(
+            "The pods to run; each gets a name made of the stateful set's name and its ordinal. "
+            "The restartPolicy must be Always."
+        ),
     )
     volumeClaimTemplates: list[PersistentVolumeClaim] = field(
         4,
         named="v1",
-        doc="Claims that each pod gets for its own. A claim overrides a volume of the same name "
-        "in the pod template. Cannot be changed.",
+        doc=(
+            "Claims that each pod gets for its own. A claim overrides a volume of the same name "
+            "in the pod template. Cannot be changed."
+        ),
     )
     serviceName: str = field(
         5,
         always=True,
-        doc="Name of the headless service that gives the pods DNS names, in the same namespace. "
-        "Cannot be changed.",
+        doc=(
+            "Name of the headless service that gives the pods DNS names, in the same namespace. "
+            "Cannot be changed."
+        ),
     )
     podManagementPolicy: str = field(
         6,
         enum=("OrderedReady", "Parallel"),
-        doc="OrderedReady (the default) makes and deletes pods one by one in order. Parallel "
-        "does not wait for the pod before. Cannot be changed.",
+        doc=(
+            "OrderedReady (the default) makes and deletes pods one by one in order. Parallel does "
+            "not wait for the pod before. Cannot be changed."
+        ),
     )
     updateStrategy: StatefulSetUpdateStrategy = field(
         7, doc="How pods are replaced after the template changed."
@@ -497,14 +568,18 @@ class StatefulSetSpec(Type):
     )
     minReadySeconds: int32 = field(
         9,
-        doc="How many seconds a new pod must be ready before it is available and the next one "
-        "is updated. Defaults to 0.",
+        doc=(
+            "How many seconds a new pod must be ready before it is available and the next one is "
+            "updated. Defaults to 0."
+        ),
     )
     persistentVolumeClaimRetentionPolicy: StatefulSetPersistentVolumeClaimRetentionPolicy | None = (
         field(
             10,
-            doc="Whether claims are deleted with their pods or with the stateful set. By default, "
-            "they are kept.",
+            doc=(
+                "Whether claims are deleted with their pods or with the stateful set. By default, "
+                "they are kept."
+            ),
         )
     )
     ordinals: StatefulSetOrdinals | None = field(
@@ -530,8 +605,10 @@ class StatefulSetStatus(Type):
     updateRevision: str = field(7, doc="Name of the ControllerRevision of pods that are updated.")
     collisionCount: int32 | None = field(
         9,
-        doc="How many times the name of a new ControllerRevision was taken already, so that "
-        "another name was made.",
+        doc=(
+            "How many times the name of a new ControllerRevision was taken already, so that "
+            "another name was made."
+        ),
     )
     conditions: list[StatefulSetCondition] = field(
         10, keys=("type",), merge="type", doc="The state of the stateful set, by condition type."
@@ -549,8 +626,10 @@ class StatefulSetUpdateStrategy(Type):
     type: str = field(
         1,
         enum=("RollingUpdate", "OnDelete", "Recreate"),
-        doc="RollingUpdate (the default) replaces pods from the highest ordinal down, OnDelete "
-        "only those that were deleted, Recreate all at once.",
+        doc=(
+            "RollingUpdate (the default) replaces pods from the highest ordinal down, OnDelete "
+            "only those that were deleted, Recreate all at once."
+        ),
     )
     rollingUpdate: RollingUpdateStatefulSetStrategy | None = field(
         2, doc="Which pods are updated, and how many at a time. Only for the type RollingUpdate."

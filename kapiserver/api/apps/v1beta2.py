@@ -55,8 +55,10 @@ class ScaleStatus(Type):
     )
     targetSelector: str = field(
         3,
-        doc="The workload's selector as text, in the form of a label selector in a URL. Set if "
-        "selector cannot express it.",
+        doc=(
+            "The workload's selector as text, in the form of a label selector in a URL. Set if "
+            "selector cannot express it."
+        ),
     )
 
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kapiserver.api.authorization import v1
-from kapiserver.api.types import Type, field, inherit_types, override_field
+from kapiserver.api.types import field, inherit_types, override_field, remove_field
 
 if TYPE_CHECKING:
-    from kapiserver.api.authorization.v1 import (
-        ExtraValue,
-        NonResourceAttributes,
-        ResourceAttributes,
-    )
+    pass
 
 inherit_types(
     __name__,
@@ -48,28 +44,17 @@ class SubjectAccessReview(v1.SubjectAccessReview):
     spec = override_field(required=False)
 
 
-class SubjectAccessReviewSpec(Type):
-    """The user and the request to check. Set resourceAttributes or nonResourceAttributes, exactly
-    one of them."""
-
-    resourceAttributes: ResourceAttributes | None = field(
-        1, doc="Request for a resource. Excludes nonResourceAttributes."
-    )
-    nonResourceAttributes: NonResourceAttributes | None = field(
-        2, doc="Request for a path that is not a resource. Excludes resourceAttributes."
-    )
-    user: str = field(
-        3,
+class SubjectAccessReviewSpec(v1.SubjectAccessReviewSpec):
+    user = override_field(
         doc=(
             "Name of the user. Required unless group is set. With no groups, the check is for the "
             "user alone."
-        ),
+        )
     )
-    group: list[str] = field(4, doc="Groups that the user is in. Required unless user is set.")
-    extra: dict[str, ExtraValue] = field(
-        5, doc="Extra attributes of the user, as the authenticator reports them in user.extra."
+    group: list[str] = field(
+        4, before="groups", doc="Groups that the user is in. Required unless user is set."
     )
-    uid: str = field(6, doc="Unique identifier of the user.")
+    groups = remove_field()
 
 
 class SubjectAccessReviewStatus(v1.SubjectAccessReviewStatus):

@@ -15,13 +15,17 @@ class ContainerResourceMetricSource(Type):
     )
     targetAverageUtilization: int32 | None = field(
         2,
-        doc="Target in percent of what the container requests, averaged over the pods. Excludes "
-        "targetAverageValue.",
+        doc=(
+            "Target in percent of what the container requests, averaged over the pods. Excludes "
+            "targetAverageValue."
+        ),
     )
     targetAverageValue: Quantity | None = field(
         3,
-        doc="Target amount of the container, averaged over the pods. Excludes "
-        "targetAverageUtilization.",
+        doc=(
+            "Target amount of the container, averaged over the pods. Excludes "
+            "targetAverageUtilization."
+        ),
     )
     container: str = field(5, always=True, doc="Name of the container in each pod to scale by.")
 
@@ -32,8 +36,10 @@ class ContainerResourceMetricStatus(Type):
     name: str = field(1, always=True, doc="Name of the measured resource of the container.")
     currentAverageUtilization: int32 | None = field(
         2,
-        doc="Current use in percent of what the container requests, averaged over the pods. "
-        "Absent if there is no such request.",
+        doc=(
+            "Current use in percent of what the container requests, averaged over the pods. "
+            "Absent if there is no such request."
+        ),
     )
     currentAverageValue: Quantity = field(
         3, doc="Current amount that the container uses, averaged over the pods."
@@ -59,8 +65,10 @@ class CrossVersionObjectReference(Type):
     )
     apiVersion: str = field(
         3,
-        doc="Group and version of the object's kind, such as apps/v1. Only "
-        "ReplicationController, as the target of scaling, has no group.",
+        doc=(
+            "Group and version of the object's kind, such as apps/v1. Only ReplicationController, "
+            "as the target of scaling, has no group."
+        ),
     )
 
 
@@ -75,7 +83,8 @@ class ExternalMetricSource(Type):
         3, doc="Target for the external metric as a whole. Excludes targetAverageValue."
     )
     targetAverageValue: Quantity | None = field(
-        4, doc="Target for the external metric divided by the number of pods. Excludes targetValue."
+        4,
+        doc=("Target for the external metric divided by the number of pods. Excludes targetValue."),
     )
 
 
@@ -97,8 +106,10 @@ class HorizontalPodAutoscaler(Kind):
 
     metadata: ObjectMeta = field(
         1,
-        doc="Standard object's metadata. Fields of autoscaling/v2 that this version lacks are "
-        "kept in its annotations.",
+        doc=(
+            "Standard object's metadata. Fields of autoscaling/v2 that this version lacks are "
+            "kept in its annotations."
+        ),
     )
     spec: HorizontalPodAutoscalerSpec = field(
         2, required=True, doc="The workload to scale, the limits and the target CPU utilization."
@@ -133,11 +144,13 @@ class HorizontalPodAutoscalerSpec(Type):
     scaleTargetRef: CrossVersionObjectReference = field(
         1,
         required=True,
-        doc="The workload to scale, in the namespace of the autoscaler. It must have a scale "
-        "subresource.",
+        doc=(
+            "The workload to scale, in the namespace of the autoscaler. It must have a scale "
+            "subresource."
+        ),
     )
     minReplicas: int32 | None = field(
-        2, doc="The lower limit of replicas. Defaults to 1; 0 needs an Object or External metric."
+        2, doc=("The lower limit of replicas. Defaults to 1; 0 needs an Object or External metric.")
     )
     maxReplicas: int32 = field(
         3,
@@ -147,8 +160,10 @@ class HorizontalPodAutoscalerSpec(Type):
     )
     targetCPUUtilizationPercentage: int32 | None = field(
         4,
-        doc="Target CPU utilization in percent of what the pods request, averaged over the "
-        "pods. If no metric is set, 80.",
+        doc=(
+            "Target CPU utilization in percent of what the pods request, averaged over the pods. "
+            "If no metric is set, 80."
+        ),
     )
 
 
@@ -169,7 +184,9 @@ class HorizontalPodAutoscalerStatus(Type):
     )
     currentCPUUtilizationPercentage: int32 | None = field(
         5,
-        doc="Current CPU utilization in percent of what the pods request, averaged over the pods.",
+        doc=(
+            "Current CPU utilization in percent of what the pods request, averaged over the pods."
+        ),
     )
 
 
@@ -275,13 +292,16 @@ class ResourceMetricSource(Type):
     )
     targetAverageUtilization: int32 | None = field(
         2,
-        doc="Target in percent of what the pods request, averaged over the pods. Excludes "
-        "targetAverageValue.",
+        doc=(
+            "Target in percent of what the pods request, averaged over the pods. Excludes "
+            "targetAverageValue."
+        ),
     )
     targetAverageValue: Quantity | None = field(
         3,
-        doc="Target amount for each pod, averaged over the pods. Excludes "
-        "targetAverageUtilization.",
+        doc=(
+            "Target amount for each pod, averaged over the pods. Excludes targetAverageUtilization."
+        ),
     )
 
 
@@ -291,8 +311,10 @@ class ResourceMetricStatus(Type):
     name: str = field(1, always=True, doc="Name of the resource of the pods that was measured.")
     currentAverageUtilization: int32 | None = field(
         2,
-        doc="Current use in percent of what the pods request, averaged over the pods. Absent if "
-        "they request none.",
+        doc=(
+            "Current use in percent of what the pods request, averaged over the pods. Absent if "
+            "they request none."
+        ),
     )
     currentAverageValue: Quantity = field(
         3, doc="Current amount that each pod uses, averaged over the pods."
@@ -327,6 +349,8 @@ class ScaleStatus(Type):
     )
     selector: str = field(
         2,
-        doc="The workload's label selector as text, as in the query parameter labelSelector. "
-        "Autoscalers find the pods by it.",
+        doc=(
+            "The workload's label selector as text, as in the query parameter labelSelector. "
+            "Autoscalers find the pods by it."
+        ),
     )

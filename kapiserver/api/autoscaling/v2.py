@@ -49,8 +49,10 @@ class CrossVersionObjectReference(Type):
     )
     apiVersion: str = field(
         3,
-        doc="Group and version of the kind, such as apps/v1. For the target of scaling, only "
-        "ReplicationController may leave the group out.",
+        doc=(
+            "Group and version of the kind, such as apps/v1. For the target of scaling, only "
+            "ReplicationController may leave the group out."
+        ),
     )
 
 
@@ -63,8 +65,10 @@ class ExternalMetricSource(Type):
     target: MetricTarget = field(
         2,
         required=True,
-        doc="The target for the metric: value for its total, or averageValue for the total "
-        "divided by the number of pods. Not both.",
+        doc=(
+            "The target for the metric: value for its total, or averageValue for the total "
+            "divided by the number of pods. Not both."
+        ),
     )
 
 
@@ -86,15 +90,19 @@ class HPAScalingPolicy(Type):
         1,
         always=True,
         required=True,
-        doc="Pods if the value is a number of pods, Percent if it is a percentage of the "
-        "current pods.",
+        doc=(
+            "Pods if the value is a number of pods, Percent if it is a percentage of the current "
+            "pods."
+        ),
     )
     value: int32 = field(
         2,
         always=True,
         required=True,
-        doc="How many pods, or which percentage of them, may be added or removed in the period; "
-        "greater than zero.",
+        doc=(
+            "How many pods, or which percentage of them, may be added or removed in the period; "
+            "greater than zero."
+        ),
     )
     periodSeconds: int32 = field(
         3, always=True, required=True, doc="Length of the period in seconds, from 1 to 1800."
@@ -106,23 +114,31 @@ class HPAScalingRules(Type):
 
     stabilizationWindowSeconds: int32 | None = field(
         3,
-        doc="For how many seconds past recommendations are considered, to avoid flapping; 0 to "
-        "3600. Defaults to 0 for scaleUp and to 300 for scaleDown.",
+        doc=(
+            "For how many seconds past recommendations are considered, to avoid flapping; 0 to "
+            "3600. Defaults to 0 for scaleUp and to 300 for scaleDown."
+        ),
     )
     selectPolicy: str | None = field(
         1,
-        doc="Max (the default) uses the policy that allows the largest change, Min the "
-        "smallest, Disabled turns scaling in this direction off.",
+        doc=(
+            "Max (the default) uses the policy that allows the largest change, Min the smallest, "
+            "Disabled turns scaling in this direction off."
+        ),
     )
     policies: list[HPAScalingPolicy] = field(
         2,
-        doc="The limits on scaling, at least one. By default, scaling up adds 4 pods or 100% in "
-        "15 seconds, scaling down removes up to 100% in 15 seconds.",
+        doc=(
+            "The limits on scaling, at least one. By default, scaling up adds 4 pods or 100% in "
+            "15 seconds, scaling down removes up to 100% in 15 seconds."
+        ),
     )
     tolerance: Quantity | None = field(
         4,
-        doc="How far the metric may be off its target without scaling, as a fraction such as "
-        "0.05. If absent, the cluster-wide default, usually 0.1.",
+        doc=(
+            "How far the metric may be off its target without scaling, as a fraction such as "
+            "0.05. If absent, the cluster-wide default, usually 0.1."
+        ),
     )
 
 
@@ -143,13 +159,17 @@ class HorizontalPodAutoscalerBehavior(Type):
 
     scaleUp: HPAScalingRules | None = field(
         1,
-        doc="Rules for adding pods. By default, the higher of 4 pods and 100% are added every "
-        "15 seconds, without a stabilization window.",
+        doc=(
+            "Rules for adding pods. By default, the higher of 4 pods and 100% are added every 15 "
+            "seconds, without a stabilization window."
+        ),
     )
     scaleDown: HPAScalingRules | None = field(
         2,
-        doc="Rules for removing pods. By default, any number down to minReplicas is removed, "
-        "after a stabilization window of 300 seconds.",
+        doc=(
+            "Rules for removing pods. By default, any number down to minReplicas is removed, "
+            "after a stabilization window of 300 seconds."
+        ),
     )
 
 
@@ -159,8 +179,10 @@ class HorizontalPodAutoscalerCondition(Type):
     type: str = field(
         1,
         always=True,
-        doc="AbleToScale, ScalingActive (the metrics could be read) or ScalingLimited (the "
-        "number of pods is at a limit).",
+        doc=(
+            "AbleToScale, ScalingActive (the metrics could be read) or ScalingLimited (the number "
+            "of pods is at a limit)."
+        ),
         required=True,
     )
     status: str = field(
@@ -177,8 +199,10 @@ class HorizontalPodAutoscalerCondition(Type):
     )
     message: str = field(
         5,
-        doc="A text for people about the last transition, such as the metric that could not be "
-        "read.",
+        doc=(
+            "A text for people about the last transition, such as the metric that could not be "
+            "read."
+        ),
     )
     observedGeneration: int64 | None = field(
         6, doc="The metadata.generation of the autoscaler for which the condition was set."
@@ -195,8 +219,10 @@ class HorizontalPodAutoscalerSpec(Type):
     )
     minReplicas: int32 | None = field(
         2,
-        doc="The lower limit of replicas; defaults to 1. 0 needs at least one Object or "
-        "External metric.",
+        doc=(
+            "The lower limit of replicas; defaults to 1. 0 needs at least one Object or External "
+            "metric."
+        ),
     )
     maxReplicas: int32 = field(
         3,
@@ -206,13 +232,17 @@ class HorizontalPodAutoscalerSpec(Type):
     )
     metrics: list[MetricSpec] = field(
         4,
-        doc="The metrics to scale by; the one that demands the most replicas decides. Defaults "
-        "to a CPU utilization of 80%.",
+        doc=(
+            "The metrics to scale by; the one that demands the most replicas decides. Defaults to "
+            "a CPU utilization of 80%."
+        ),
     )
     behavior: HorizontalPodAutoscalerBehavior | None = field(
         5,
-        doc="How fast replicas are added and removed. If it is absent, the defaults of both "
-        "directions apply.",
+        doc=(
+            "How fast replicas are added and removed. If it is absent, the defaults of both "
+            "directions apply."
+        ),
     )
 
 
@@ -241,8 +271,10 @@ class HorizontalPodAutoscalerStatus(Type):
         6,
         keys=("type",),
         merge="type",
-        doc="Whether the autoscaler can scale, reads its metrics and is at a limit, by "
-        "condition type.",
+        doc=(
+            "Whether the autoscaler can scale, reads its metrics and is at a limit, by condition "
+            "type."
+        ),
     )
 
 
@@ -254,8 +286,10 @@ class MetricIdentifier(Type):
     )
     selector: LabelSelector | None = field(
         2,
-        doc="Labels of the metric, passed to the metrics API. If it is absent, only the name "
-        "selects the metric.",
+        doc=(
+            "Labels of the metric, passed to the metrics API. If it is absent, only the name "
+            "selects the metric."
+        ),
     )
 
 
@@ -266,8 +300,10 @@ class MetricSpec(Type):
         1,
         always=True,
         required=True,
-        doc="Kind of the metric: Object, Pods, Resource, ContainerResource or External. Exactly "
-        "the field of that kind must be set.",
+        doc=(
+            "Kind of the metric: Object, Pods, Resource, ContainerResource or External. Exactly "
+            "the field of that kind must be set."
+        ),
     )
     object: ObjectMetricSource | None = field(
         2, doc="A metric of one Kubernetes object, such as requests per second of an Ingress."
@@ -283,8 +319,10 @@ class MetricSpec(Type):
     )
     external: ExternalMetricSource | None = field(
         5,
-        doc="A metric that no Kubernetes object has, such as the length of a queue in a cloud "
-        "service.",
+        doc=(
+            "A metric that no Kubernetes object has, such as the length of a queue in a cloud "
+            "service."
+        ),
     )
 
 
@@ -295,8 +333,10 @@ class MetricStatus(Type):
         1,
         always=True,
         required=True,
-        doc="Kind of the metric that was read: Object, Pods, Resource, ContainerResource or "
-        "External.",
+        doc=(
+            "Kind of the metric that was read: Object, Pods, Resource, ContainerResource or "
+            "External."
+        ),
     )
     object: ObjectMetricStatus | None = field(
         2, doc="Current value of a metric of one Kubernetes object."
@@ -320,21 +360,27 @@ class MetricTarget(Type):
         1,
         always=True,
         required=True,
-        doc="What the target is: Utilization (averageUtilization), Value (value) or "
-        "AverageValue (averageValue).",
+        doc=(
+            "What the target is: Utilization (averageUtilization), Value (value) or AverageValue "
+            "(averageValue)."
+        ),
     )
     value: Quantity | None = field(
         2,
-        doc="Target for the metric as a whole; greater than zero. For Object and External "
-        "metrics only.",
+        doc=(
+            "Target for the metric as a whole; greater than zero. For Object and External metrics "
+            "only."
+        ),
     )
     averageValue: Quantity | None = field(
         3, doc="Target for the metric divided by the number of pods; greater than zero."
     )
     averageUtilization: int32 | None = field(
         4,
-        doc="Target for the average use in percent of the pods' resource requests; 1 or more. "
-        "For Resource and ContainerResource metrics only.",
+        doc=(
+            "Target for the average use in percent of the pods' resource requests; 1 or more. For "
+            "Resource and ContainerResource metrics only."
+        ),
     )
 
 
@@ -359,8 +405,10 @@ class ObjectMetricSource(Type):
     target: MetricTarget = field(
         2,
         required=True,
-        doc="The target for the metric: value as a whole, or averageValue divided by the number "
-        "of pods.",
+        doc=(
+            "The target for the metric: value as a whole, or averageValue divided by the number "
+            "of pods."
+        ),
     )
     metric: MetricIdentifier = field(
         3, required=True, doc="Name of the object's metric, and a selector for its labels."
@@ -415,8 +463,10 @@ class ResourceMetricSource(Type):
     target: MetricTarget = field(
         2,
         required=True,
-        doc="The target average over the pods. Either averageUtilization or averageValue must "
-        "be set.",
+        doc=(
+            "The target average over the pods. Either averageUtilization or averageValue must be "
+            "set."
+        ),
     )
 
 

@@ -19,8 +19,10 @@ class CronJob(Kind):
 
     metadata: ObjectMeta = field(
         1,
-        doc="Standard object's metadata. The name may have at most 52 characters, since the "
-        "names of jobs are made from it.",
+        doc=(
+            "Standard object's metadata. The name may have at most 52 characters, since the names "
+            "of jobs are made from it."
+        ),
     )
     spec: CronJobSpec = field(2, required=True, doc="The schedule, and the jobs to make.")
     status: CronJobStatus = field(3, doc="The running jobs, and when the last one was due.")
@@ -33,24 +35,32 @@ class CronJobSpec(Type):
         1,
         always=True,
         required=True,
-        doc="When to make a job, in cron format: minute, hour, day of month, month, day of "
-        'week. Example: "*/15 * * * *".',
+        doc=(
+            "When to make a job, in cron format: minute, hour, day of month, month, day of week. "
+            'Example: "*/15 * * * *".'
+        ),
     )
     timeZone: str | None = field(
         8,
-        doc="Name of the time zone of the schedule in the tz database, such as Europe/Berlin. "
-        "If it is absent, that of the kube-controller-manager.",
+        doc=(
+            "Name of the time zone of the schedule in the tz database, such as Europe/Berlin. If "
+            "it is absent, that of the kube-controller-manager."
+        ),
     )
     startingDeadlineSeconds: int64 | None = field(
         2,
-        doc="How many seconds after its time a job may still start. A job that misses the "
-        "deadline counts as failed. No deadline if absent.",
+        doc=(
+            "How many seconds after its time a job may still start. A job that misses the "
+            "deadline counts as failed. No deadline if absent."
+        ),
     )
     concurrencyPolicy: str = field(
         3,
         enum=("Allow", "Forbid", "Replace"),
-        doc="What happens if the last job still runs: Allow (the default) starts another, "
-        "Forbid skips the new job, Replace replaces the running job.",
+        doc=(
+            "What happens if the last job still runs: Allow (the default) starts another, Forbid "
+            "skips the new job, Replace replaces the running job."
+        ),
     )
     suspend: bool | None = field(
         4, doc="If true, no new jobs are started; running jobs go on. Defaults to false."
@@ -92,8 +102,10 @@ class JobCondition(Type):
     type: str = field(
         1,
         always=True,
-        doc="Complete, Failed, Suspended, SuccessCriteriaMet (the job will become Complete) or "
-        "FailureTarget (the job will become Failed).",
+        doc=(
+            "Complete, Failed, Suspended, SuccessCriteriaMet (the job will become Complete) or "
+            "FailureTarget (the job will become Failed)."
+        ),
         required=True,
     )
     status: str = field(
@@ -108,7 +120,9 @@ class JobCondition(Type):
     )
     reason: str = field(
         5,
-        doc="A CamelCase word for the cause of the last transition, such as BackoffLimitExceeded.",
+        doc=(
+            "A CamelCase word for the cause of the last transition, such as BackoffLimitExceeded."
+        ),
     )
     message: str = field(
         6, doc="A text for people about the last transition, such as which limit was reached."
@@ -120,17 +134,23 @@ class JobSchedulingConfiguration(Type):
 
     schedulingPolicy: WorkloadPodGroupSchedulingPolicy | None = field(
         1,
-        doc="Whether the pods of the job are scheduled one by one or as a gang. It can be "
-        "neither added nor removed later.",
+        doc=(
+            "Whether the pods of the job are scheduled one by one or as a gang. It can be neither "
+            "added nor removed later."
+        ),
     )
     schedulingConstraints: WorkloadPodGroupSchedulingConstraints | None = field(
         2,
-        doc="Node labels whose value must be the same for all pods of the job. Cannot be changed.",
+        doc=(
+            "Node labels whose value must be the same for all pods of the job. Cannot be changed."
+        ),
     )
     disruptionMode: WorkloadPodGroupDisruptionMode | None = field(
         3,
-        doc="Whether the pods of the job are preempted and evicted one by one or together. "
-        "Cannot be changed.",
+        doc=(
+            "Whether the pods of the job are preempted and evicted one by one or together. Cannot "
+            "be changed."
+        ),
     )
     resourceClaims: list[WorkloadPodGroupResourceClaim] = field(
         4,
@@ -148,83 +168,113 @@ class JobSpec(Type):
     )
     completions: int32 | None = field(
         2,
-        doc="How many pods must succeed. If it is absent, the success of any pod completes the "
-        "job. Defaults to 1 if parallelism is absent too.",
+        doc=(
+            "How many pods must succeed. If it is absent, the success of any pod completes the "
+            "job. Defaults to 1 if parallelism is absent too."
+        ),
     )
     activeDeadlineSeconds: int64 | None = field(
         3,
-        doc="How many seconds the job may be active before its pods are terminated and it "
-        "fails; greater than zero. No limit if absent.",
+        doc=(
+            "How many seconds the job may be active before its pods are terminated and it fails; "
+            "greater than zero. No limit if absent."
+        ),
     )
     podFailurePolicy: PodFailurePolicy | None = field(
         11,
-        doc="Rules for failed pods: they fail the job or an index, or are ignored. The pods' "
-        "restartPolicy must be Never.",
+        doc=(
+            "Rules for failed pods: they fail the job or an index, or are ignored. The pods' "
+            "restartPolicy must be Never."
+        ),
     )
     successPolicy: SuccessPolicy | None = field(
         16,
-        doc="Rules by which an Indexed job succeeds before all indexes have. If it is absent, "
-        "completions decides.",
+        doc=(
+            "Rules by which an Indexed job succeeds before all indexes have. If it is absent, "
+            "completions decides."
+        ),
     )
     backoffLimit: int32 | None = field(
         7,
-        doc="How many failed pods are retried before the job fails. Defaults to 6, or to no "
-        "limit if backoffLimitPerIndex is set.",
+        doc=(
+            "How many failed pods are retried before the job fails. Defaults to 6, or to no limit "
+            "if backoffLimitPerIndex is set."
+        ),
     )
     backoffLimitPerIndex: int32 | None = field(
         12,
-        doc="How many failed pods are retried for each index of an Indexed job before the index "
-        "fails. The pods' restartPolicy must be Never.",
+        doc=(
+            "How many failed pods are retried for each index of an Indexed job before the index "
+            "fails. The pods' restartPolicy must be Never."
+        ),
     )
     maxFailedIndexes: int32 | None = field(
         13,
-        doc="How many indexes may fail before the job is ended as failed. Needs "
-        "backoffLimitPerIndex; if it is absent, all indexes run.",
+        doc=(
+            "How many indexes may fail before the job is ended as failed. Needs "
+            "backoffLimitPerIndex; if it is absent, all indexes run."
+        ),
     )
     selector: LabelSelector | None = field(
         4,
-        doc="Labels of the pods that belong to the job. The server sets it, unless "
-        "manualSelector is true.",
+        doc=(
+            "Labels of the pods that belong to the job. The server sets it, unless manualSelector "
+            "is true."
+        ),
     )
     manualSelector: bool | None = field(
         5,
-        doc="If true, the server adds no selector and no labels to the pods; the user must keep "
-        "them apart from other pods. Defaults to false.",
+        doc=(
+            "If true, the server adds no selector and no labels to the pods; the user must keep "
+            "them apart from other pods. Defaults to false."
+        ),
     )
     template: PodTemplateSpec = field(
         6, doc="The pods to run. The restartPolicy must be Never or OnFailure.", required=True
     )
     ttlSecondsAfterFinished: int32 | None = field(
         8,
-        doc="How many seconds after it finished the job is deleted. 0 deletes it at once; if "
-        "absent, it is kept.",
+        doc=(
+            "How many seconds after it finished the job is deleted. 0 deletes it at once; if "
+            "absent, it is kept."
+        ),
     )
     completionMode: str | None = field(
         9,
         enum=("NonIndexed", "Indexed"),
-        doc="NonIndexed (the default) counts successful pods. Indexed gives each pod an index "
-        "from 0 to completions - 1 and needs one success for each.",
+        doc=(
+            "NonIndexed (the default) counts successful pods. Indexed gives each pod an index "
+            "from 0 to completions - 1 and needs one success for each."
+        ),
     )
     suspend: bool | None = field(
         10,
-        doc="If true, the job makes no pods, and running ones are deleted. Setting it to false "
-        "starts the job anew. Defaults to false.",
+        doc=(
+            "If true, the job makes no pods, and running ones are deleted. Setting it to false "
+            "starts the job anew. Defaults to false."
+        ),
     )
     podReplacementPolicy: str | None = field(
         14,
         enum=("TerminatingOrFailed", "Failed"),
-        doc="TerminatingOrFailed (the default) replaces a pod once it terminates, Failed only "
-        "once it has ended. Must be Failed with podFailurePolicy.",
+        doc=(
+            "TerminatingOrFailed (the default) replaces a pod once it terminates, Failed only "
+            "once it has ended. Must be Failed with podFailurePolicy."
+        ),
     )
     managedBy: str | None = field(
         15,
-        doc="The controller that runs the job, as a domain and a path of at most 63 characters. "
-        "If it is absent, the built-in one does. Cannot be changed.",
+        doc=(
+            "The controller that runs the job, as a domain and a path of at most 63 characters. "
+            "If it is absent, the built-in one does. Cannot be changed."
+        ),
     )
     scheduling: JobSchedulingConfiguration | None = field(
         17,
-        doc="How the scheduler treats the pods as a group. If it is absent, each pod is "
-        "scheduled by itself.",
+        doc=(
+            "How the scheduler treats the pods as a group. If it is absent, each pod is scheduled "
+            "by itself."
+        ),
     )
 
 
@@ -238,8 +288,10 @@ class JobStatus(Type):
     )
     startTime: Time | None = field(
         2,
-        doc="When the controller first worked on the job, or when it was last resumed from "
-        "suspension.",
+        doc=(
+            "When the controller first worked on the job, or when it was last resumed from "
+            "suspension."
+        ),
     )
     completionTime: Time | None = field(
         3, doc="When the job succeeded. Absent for a job that failed."
@@ -250,18 +302,24 @@ class JobStatus(Type):
     terminating: int32 | None = field(11, doc="How many pods are terminating but have not ended.")
     completedIndexes: str = field(
         7,
-        doc="Indexes that have succeeded, for an Indexed job, as numbers and ranges such as "
-        "1,3-5,7.",
+        doc=(
+            "Indexes that have succeeded, for an Indexed job, as numbers and ranges such as "
+            "1,3-5,7."
+        ),
     )
     failedIndexes: str | None = field(
         10,
-        doc="Indexes that have failed for good, as numbers and ranges such as 1,3-5,7. Set with "
-        "backoffLimitPerIndex only.",
+        doc=(
+            "Indexes that have failed for good, as numbers and ranges such as 1,3-5,7. Set with "
+            "backoffLimitPerIndex only."
+        ),
     )
     uncountedTerminatedPods: UncountedTerminatedPods | None = field(
         8,
-        doc="Pods that have ended but are not yet added to succeeded or failed. The controller "
-        "uses it to count each pod once.",
+        doc=(
+            "Pods that have ended but are not yet added to succeeded or failed. The controller "
+            "uses it to count each pod once."
+        ),
     )
     ready: int32 | None = field(9, doc="How many active pods are ready.")
 
@@ -282,8 +340,10 @@ class PodFailurePolicy(Type):
         1,
         always=True,
         required=True,
-        doc="The rules, in order; the first that matches a failed pod decides. At most 20. If "
-        "none matches, the failure counts towards backoffLimit.",
+        doc=(
+            "The rules, in order; the first that matches a failed pod decides. At most 20. If "
+            "none matches, the failure counts towards backoffLimit."
+        ),
     )
 
 
@@ -292,24 +352,30 @@ class PodFailurePolicyOnExitCodesRequirement(Type):
 
     containerName: str | None = field(
         1,
-        doc="Name of the container whose exit code counts. If it is absent, that of any "
-        "container or init container does.",
+        doc=(
+            "Name of the container whose exit code counts. If it is absent, that of any container "
+            "or init container does."
+        ),
     )
     operator: str = field(
         2,
         always=True,
         enum=("In", "NotIn"),
         required=True,
-        doc="In matches if an exit code is among the values, NotIn if none is. Containers that "
-        "exited with 0 do not count.",
+        doc=(
+            "In matches if an exit code is among the values, NotIn if none is. Containers that "
+            "exited with 0 do not count."
+        ),
     )
     values: list[int32] = field(
         3,
         always=True,
         set=True,
         required=True,
-        doc="The exit codes in ascending order without repetition, 1 to 255 of them. 0 is not "
-        "allowed with the operator In.",
+        doc=(
+            "The exit codes in ascending order without repetition, 1 to 255 of them. 0 is not "
+            "allowed with the operator In."
+        ),
     )
 
 
@@ -334,16 +400,20 @@ class PodFailurePolicyRule(Type):
         always=True,
         enum=("FailJob", "FailIndex", "Ignore", "Count"),
         required=True,
-        doc="FailJob fails the job, FailIndex fails the pod's index, Ignore replaces the pod "
-        "without counting the failure, Count counts it.",
+        doc=(
+            "FailJob fails the job, FailIndex fails the pod's index, Ignore replaces the pod "
+            "without counting the failure, Count counts it."
+        ),
     )
     onExitCodes: PodFailurePolicyOnExitCodesRequirement | None = field(
         2, doc="The exit codes that the rule matches. Excludes onPodConditions."
     )
     onPodConditions: list[PodFailurePolicyOnPodConditionsPattern] = field(
         3,
-        doc="The pod conditions that the rule matches if the pod has any of them, at most 20. "
-        "Excludes onExitCodes.",
+        doc=(
+            "The pod conditions that the rule matches if the pod has any of them, at most 20. "
+            "Excludes onExitCodes."
+        ),
     )
 
 
@@ -354,8 +424,10 @@ class SuccessPolicy(Type):
         1,
         always=True,
         required=True,
-        doc="The rules; the job succeeds as soon as one is met, and its other pods are "
-        "terminated. 1 to 20.",
+        doc=(
+            "The rules; the job succeeds as soon as one is met, and its other pods are "
+            "terminated. 1 to 20."
+        ),
     )
 
 
@@ -364,13 +436,17 @@ class SuccessPolicyRule(Type):
 
     succeededIndexes: str | None = field(
         1,
-        doc="Indexes that must all have succeeded, as ascending numbers and ranges such as "
-        "1,3-5,7. With succeededCount, only that many of them.",
+        doc=(
+            "Indexes that must all have succeeded, as ascending numbers and ranges such as "
+            "1,3-5,7. With succeededCount, only that many of them."
+        ),
     )
     succeededCount: int32 | None = field(
         2,
-        doc="How many indexes must have succeeded, of succeededIndexes if it is set. 1 up to "
-        "completions.",
+        doc=(
+            "How many indexes must have succeeded, of succeededIndexes if it is set. 1 up to "
+            "completions."
+        ),
     )
 
 

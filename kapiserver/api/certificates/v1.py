@@ -27,14 +27,16 @@ class CertificateSigningRequestCondition(Type):
     type: str = field(
         1,
         always=True,
-        doc="Approved, Denied or Failed. Approved and Denied exclude each other, and none of "
-        "them can be removed.",
+        doc=(
+            "Approved, Denied or Failed. Approved and Denied exclude each other, and none of them "
+            "can be removed."
+        ),
         required=True,
     )
     status: str = field(
         6,
         always=True,
-        doc="True for Approved, Denied and Failed; other values are not allowed for these types.",
+        doc=("True for Approved, Denied and Failed; other values are not allowed for these types."),
         required=True,
     )
     reason: str = field(
@@ -46,8 +48,10 @@ class CertificateSigningRequestCondition(Type):
     lastUpdateTime: Time = field(4, doc="When the condition was last updated.")
     lastTransitionTime: Time = field(
         5,
-        doc="When the condition was added, or when its status last changed. The server sets it "
-        "if it is absent.",
+        doc=(
+            "When the condition was added, or when its status last changed. The server sets it if "
+            "it is absent."
+        ),
     )
 
 
@@ -57,20 +61,26 @@ class CertificateSigningRequestSpec(Type):
     request: bytes = field(
         1,
         always=True,
-        doc="The PKCS#10 certificate request, encoded as a PEM block of type CERTIFICATE REQUEST.",
+        doc=(
+            "The PKCS#10 certificate request, encoded as a PEM block of type CERTIFICATE REQUEST."
+        ),
         required=True,
     )
     signerName: str = field(
         7,
         always=True,
-        doc="The signer to answer the request, a domain and a path such as "
-        "kubernetes.io/kube-apiserver-client.",
+        doc=(
+            "The signer to answer the request, a domain and a path such as "
+            "kubernetes.io/kube-apiserver-client."
+        ),
         required=True,
     )
     expirationSeconds: int32 | None = field(
         8,
-        doc="How many seconds the certificate should be valid; 600 or more. Signers may shorten "
-        "it; if it is absent, they choose.",
+        doc=(
+            "How many seconds the certificate should be valid; 600 or more. Signers may shorten "
+            "it; if it is absent, they choose."
+        ),
     )
     usages: list[str] = field(
         5,
@@ -99,8 +109,10 @@ class CertificateSigningRequestSpec(Type):
             "microsoft sgc",
             "netscape sgc",
         ),
-        doc="The key usages that the certificate should have. Signers for TLS clients, for "
-        "instance, expect digital signature and client auth.",
+        doc=(
+            "The key usages that the certificate should have. Signers for TLS clients, for "
+            "instance, expect digital signature and client auth."
+        ),
     )
     username: str = field(
         2, doc="Name of the user who made the request. The server sets it on creation."
@@ -111,7 +123,9 @@ class CertificateSigningRequestSpec(Type):
     )
     extra: dict[str, ExtraValue] = field(
         6,
-        doc="Extra attributes of the user who made the request. The server sets them on creation.",
+        doc=(
+            "Extra attributes of the user who made the request. The server sets them on creation."
+        ),
     )
 
 
@@ -123,8 +137,10 @@ class CertificateSigningRequestStatus(Type):
     )
     certificate: bytes = field(
         2,
-        doc="The issued certificate, and intermediate ones if there are any, as PEM blocks. "
-        "Absent until the signer has issued it.",
+        doc=(
+            "The issued certificate, and intermediate ones if there are any, as PEM blocks. "
+            "Absent until the signer has issued it."
+        ),
     )
 
 
@@ -133,8 +149,10 @@ class ClusterTrustBundle(Kind):
 
     metadata: ObjectMeta = field(
         1,
-        doc="Standard object's metadata. With a signerName, the name must begin with it, "
-        "slashes replaced by colons, and a colon.",
+        doc=(
+            "Standard object's metadata. With a signerName, the name must begin with it, slashes "
+            "replaced by colons, and a colon."
+        ),
     )
     spec: ClusterTrustBundleSpec = field(
         2, doc="The trust anchors and the signer that they belong to.", required=True
@@ -146,14 +164,18 @@ class ClusterTrustBundleSpec(Type):
 
     signerName: str = field(
         1,
-        doc="The signer whose certificates the anchors verify. It cannot be changed. If it is "
-        "empty, the bundle belongs to no signer.",
+        doc=(
+            "The signer whose certificates the anchors verify. It cannot be changed. If it is "
+            "empty, the bundle belongs to no signer."
+        ),
     )
     trustBundle: str = field(
         2,
         always=True,
-        doc="The trust anchors as PEM blocks of CA certificates without headers; at least one, "
-        "no duplicates, at most 1 MiB.",
+        doc=(
+            "The trust anchors as PEM blocks of CA certificates without headers; at least one, no "
+            "duplicates, at most 1 MiB."
+        ),
         required=True,
     )
 
@@ -175,8 +197,10 @@ class PodCertificateRequest(Kind):
     )
     status: PodCertificateRequestStatus = field(
         3,
-        doc="The issued certificates, or why there are none. It cannot be changed once the "
-        "request is issued, denied or failed.",
+        doc=(
+            "The issued certificates, or why there are none. It cannot be changed once the "
+            "request is issued, denied or failed."
+        ),
     )
 
 
@@ -187,7 +211,9 @@ class PodCertificateRequestSpec(Type):
         1,
         always=True,
         required=True,
-        doc="The signer to answer the request, a domain and a path such as example.com/my-signer.",
+        doc=(
+            "The signer to answer the request, a domain and a path such as example.com/my-signer."
+        ),
     )
     podName: str = field(
         2, always=True, required=True, doc="Name of the pod that will use the certificate."
@@ -211,20 +237,26 @@ class PodCertificateRequestSpec(Type):
     maxExpirationSeconds: int32 | None = field(
         8,
         default=86400,
-        doc="How many seconds the certificate may be valid at most: 3600 (1 hour) to 7862400 "
-        "(91 days), or 86400 for signers of kubernetes.io.",
+        doc=(
+            "How many seconds the certificate may be valid at most: 3600 (1 hour) to 7862400 (91 "
+            "days), or 86400 for signers of kubernetes.io."
+        ),
     )
     stubPKCS10Request: bytes = field(
         12,
         always=True,
         required=True,
-        doc="A DER-encoded PKCS#10 request that holds only the public key and is signed with "
-        "the private key, as proof of possession.",
+        doc=(
+            "A DER-encoded PKCS#10 request that holds only the public key and is signed with the "
+            "private key, as proof of possession."
+        ),
     )
     unverifiedUserAnnotations: dict[str, str] = field(
         11,
-        doc="Key-value pairs from the pod's author to the signer, with domain-prefixed keys. "
-        "Kubernetes does not check what they claim.",
+        doc=(
+            "Key-value pairs from the pod's author to the signer, with domain-prefixed keys. "
+            "Kubernetes does not check what they claim."
+        ),
     )
 
 
@@ -235,21 +267,27 @@ class PodCertificateRequestStatus(Type):
         1,
         keys=("type",),
         merge="type",
-        doc="The outcome: one condition of type Issued, Denied or Failed with status True, and "
-        "never another after it.",
+        doc=(
+            "The outcome: one condition of type Issued, Denied or Failed with status True, and "
+            "never another after it."
+        ),
     )
     certificateChain: str = field(
         2,
-        doc="The issued certificate and its intermediates as PEM blocks, the pod's own first. "
-        "At most 100 KiB; required when issued.",
+        doc=(
+            "The issued certificate and its intermediates as PEM blocks, the pod's own first. At "
+            "most 100 KiB; required when issued."
+        ),
     )
     notBefore: Time | None = field(
         4, doc="When the certificate begins to be valid, as stated in it. Required when issued."
     )
     beginRefreshAt: Time | None = field(
         5,
-        doc="When the kubelet should begin to ask for a new certificate: at least 10 minutes "
-        "after notBefore and before notAfter.",
+        doc=(
+            "When the kubelet should begin to ask for a new certificate: at least 10 minutes "
+            "after notBefore and before notAfter."
+        ),
     )
     notAfter: Time | None = field(
         6, doc="When the certificate expires, as stated in it. Required when issued."

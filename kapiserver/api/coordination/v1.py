@@ -19,28 +19,36 @@ class LeaseSpec(Type):
 
     holderIdentity: str | None = field(
         1,
-        doc="Identity of the current holder, such as its host name and a UUID. If it is absent "
-        "or empty, nobody holds the lease.",
+        doc=(
+            "Identity of the current holder, such as its host name and a UUID. If it is absent or "
+            "empty, nobody holds the lease."
+        ),
     )
     leaseDurationSeconds: int32 | None = field(
-        2, doc="How many seconds after renewTime others may take over the lease; greater than zero."
+        2,
+        doc=("How many seconds after renewTime others may take over the lease; greater than zero."),
     )
     acquireTime: MicroTime | None = field(3, doc="When the current holder acquired the lease.")
     renewTime: MicroTime | None = field(
         4,
-        doc="When the current holder last renewed the lease. It expires leaseDurationSeconds "
-        "later.",
+        doc=(
+            "When the current holder last renewed the lease. It expires leaseDurationSeconds later."
+        ),
     )
     leaseTransitions: int32 | None = field(
         5, doc="How many times the lease went from one holder to another; zero or more."
     )
     strategy: str | None = field(
         6,
-        doc="How the holder is elected among LeaseCandidates, such as OldestEmulationVersion. "
-        "If it is absent, candidates compete for the lease themselves.",
+        doc=(
+            "How the holder is elected among LeaseCandidates, such as OldestEmulationVersion. If "
+            "it is absent, candidates compete for the lease themselves."
+        ),
     )
     preferredHolder: str | None = field(
         7,
-        doc="Identity of a better candidate: the holder should release the lease for it. Needs "
-        "strategy.",
+        doc=(
+            "Identity of a better candidate: the holder should release the lease for it. Needs "
+            "strategy."
+        ),
     )

@@ -26,34 +26,46 @@ class LeaseCandidateSpec(Type):
         1,
         always=True,
         required=True,
-        doc="Name of the Lease, in the same namespace, that the candidate wants. It cannot be "
-        "changed.",
+        doc=(
+            "Name of the Lease, in the same namespace, that the candidate wants. It cannot be "
+            "changed."
+        ),
     )
     pingTime: MicroTime | None = field(
         2,
-        doc="When the server last asked whether the candidate is there. The candidate answers "
-        "by setting renewTime.",
+        doc=(
+            "When the server last asked whether the candidate is there. The candidate answers by "
+            "setting renewTime."
+        ),
     )
     renewTime: MicroTime | None = field(
         3,
-        doc="When the candidate last renewed. A candidate that does not renew after a ping is "
-        "not considered.",
+        doc=(
+            "When the candidate last renewed. A candidate that does not renew after a ping is not "
+            "considered."
+        ),
     )
     binaryVersion: str = field(
         4,
         always=True,
         required=True,
-        doc="Version of the candidate's program as a semantic version without the leading v, "
-        "such as 1.37.0.",
+        doc=(
+            "Version of the candidate's program as a semantic version without the leading v, such "
+            "as 1.37.0."
+        ),
     )
     emulationVersion: str = field(
         5,
-        doc="Version whose behavior the candidate emulates, not above binaryVersion. Required "
-        "for the strategy OldestEmulationVersion.",
+        doc=(
+            "Version whose behavior the candidate emulates, not above binaryVersion. Required for "
+            "the strategy OldestEmulationVersion."
+        ),
     )
     strategy: str = field(
         6,
         required=True,
-        doc="How this candidate wants the leader to be chosen: OldestEmulationVersion, or a "
-        "name with a domain of its own.",
+        doc=(
+            "How this candidate wants the leader to be chosen: OldestEmulationVersion, or a name "
+            "with a domain of its own."
+        ),
     )

@@ -12,13 +12,17 @@ class ExemptPriorityLevelConfiguration(Type):
 
     nominalConcurrencyShares: int32 | None = field(
         1,
-        doc="The level's shares of the server's concurrency limit, compared with those of all "
-        "levels; zero or more. Defaults to 0.",
+        doc=(
+            "The level's shares of the server's concurrency limit, compared with those of all "
+            "levels; zero or more. Defaults to 0."
+        ),
     )
     lendablePercent: int32 | None = field(
         2,
-        doc="Which percentage of the level's nominal seats others may borrow, from 0 to 100. "
-        "Defaults to 0.",
+        doc=(
+            "Which percentage of the level's nominal seats others may borrow, from 0 to 100. "
+            "Defaults to 0."
+        ),
     )
 
 
@@ -29,8 +33,10 @@ class FlowDistinguisherMethod(Type):
         1,
         always=True,
         required=True,
-        doc="ByUser makes one flow for each user, ByNamespace one for each namespace of the "
-        "requested objects.",
+        doc=(
+            "ByUser makes one flow for each user, ByNamespace one for each namespace of the "
+            "requested objects."
+        ),
     )
 
 
@@ -39,8 +45,10 @@ class FlowSchema(Kind):
 
     metadata: ObjectMeta = field(
         1,
-        doc="Standard object's metadata. The schemas exempt and catch-all are mandatory and "
-        "cannot be deleted.",
+        doc=(
+            "Standard object's metadata. The schemas exempt and catch-all are mandatory and "
+            "cannot be deleted."
+        ),
     )
     spec: FlowSchemaSpec = field(
         2, required=True, doc="Which requests match, and their priority level."
@@ -54,8 +62,10 @@ class FlowSchemaCondition(Type):
     type: str = field(
         1,
         required=True,
-        doc="Type of the condition. Dangling is true if the schema names a priority level that "
-        "does not exist.",
+        doc=(
+            "Type of the condition. Dangling is true if the schema names a priority level that "
+            "does not exist."
+        ),
     )
     status: str = field(2, doc="Whether the flow schema has the condition: True, False or Unknown.")
     lastTransitionTime: Time = field(
@@ -73,24 +83,32 @@ class FlowSchemaSpec(Type):
     priorityLevelConfiguration: PriorityLevelConfigurationReference = field(
         1,
         required=True,
-        doc="The priority level of the matched requests. If it does not exist, the schema is "
-        "ignored.",
+        doc=(
+            "The priority level of the matched requests. If it does not exist, the schema is "
+            "ignored."
+        ),
     )
     matchingPrecedence: int32 = field(
         2,
         always=True,
-        doc="Order among the schemas that match a request: the lowest number wins, then the "
-        "name. 1 to 10000, defaults to 1000; 1 is for exempt only.",
+        doc=(
+            "Order among the schemas that match a request: the lowest number wins, then the name. "
+            "1 to 10000, defaults to 1000; 1 is for exempt only."
+        ),
     )
     distinguisherMethod: FlowDistinguisherMethod | None = field(
         3,
-        doc="How the matched requests are divided into flows. If it is absent, all of them are "
-        "one flow.",
+        doc=(
+            "How the matched requests are divided into flows. If it is absent, all of them are "
+            "one flow."
+        ),
     )
     rules: list[PolicyRulesWithSubjects] = field(
         4,
-        doc="The requests that the schema matches: those that any rule matches. If the list is "
-        "empty, it matches none.",
+        doc=(
+            "The requests that the schema matches: those that any rule matches. If the list is "
+            "empty, it matches none."
+        ),
     )
 
 
@@ -130,21 +148,27 @@ class LimitedPriorityLevelConfiguration(Type):
     nominalConcurrencyShares: int32 | None = field(
         1,
         always=True,
-        doc="The level's shares of the server's concurrency limit, compared with those of all "
-        "levels. Zero or more; defaults to 30.",
+        doc=(
+            "The level's shares of the server's concurrency limit, compared with those of all "
+            "levels. Zero or more; defaults to 30."
+        ),
     )
     limitResponse: LimitResponse = field(
         2, required=True, doc="What happens to requests for which the level has no seat free."
     )
     lendablePercent: int32 | None = field(
         3,
-        doc="Which percentage of the nominal seats other levels may borrow while this one "
-        "leaves them idle; 0 to 100. Defaults to 0.",
+        doc=(
+            "Which percentage of the nominal seats other levels may borrow while this one leaves "
+            "them idle; 0 to 100. Defaults to 0."
+        ),
     )
     borrowingLimitPercent: int32 | None = field(
         4,
-        doc="How many seats the level may borrow from others, in percent of its nominal seats. "
-        "No limit if it is absent.",
+        doc=(
+            "How many seats the level may borrow from others, in percent of its nominal seats. No "
+            "limit if it is absent."
+        ),
     )
 
 
@@ -163,8 +187,10 @@ class NonResourcePolicyRule(Type):
         always=True,
         required=True,
         set=True,
-        doc='The paths that match, such as /healthz. A final /* matches all paths below, "*" '
-        "alone all paths. At least one.",
+        doc=(
+            'The paths that match, such as /healthz. A final /* matches all paths below, "*" '
+            "alone all paths. At least one."
+        ),
     )
 
 
@@ -175,8 +201,10 @@ class PolicyRulesWithSubjects(Type):
         1,
         always=True,
         required=True,
-        doc="The users, groups and service accounts of whom one must make the request. At least "
-        "one.",
+        doc=(
+            "The users, groups and service accounts of whom one must make the request. At least "
+            "one."
+        ),
     )
     resourceRules: list[ResourcePolicyRule] = field(
         2, doc="Rules for requests of resources. At least one rule of either kind is needed."
@@ -191,8 +219,10 @@ class PriorityLevelConfiguration(Kind):
 
     metadata: ObjectMeta = field(
         1,
-        doc="Standard object's metadata. The levels exempt and catch-all are mandatory and "
-        "cannot be deleted.",
+        doc=(
+            "Standard object's metadata. The levels exempt and catch-all are mandatory and cannot "
+            "be deleted."
+        ),
     )
     spec: PriorityLevelConfigurationSpec = field(
         2, required=True, doc="Whether the level limits requests, and how many it executes."
@@ -231,8 +261,10 @@ class PriorityLevelConfigurationSpec(Type):
         1,
         always=True,
         required=True,
-        doc="Limited applies a concurrency limit. Exempt executes requests at once; only the "
-        "level named exempt may be so.",
+        doc=(
+            "Limited applies a concurrency limit. Exempt executes requests at once; only the "
+            "level named exempt may be so."
+        ),
     )
     limited: LimitedPriorityLevelConfiguration | None = field(
         2, doc="The concurrency limit. Required for the type Limited, not allowed for Exempt."
@@ -256,20 +288,26 @@ class QueuingConfiguration(Type):
     queues: int32 = field(
         1,
         always=True,
-        doc="How many queues the level has; 1 to 10000000. More queues keep flows better apart. "
-        "Defaults to 64.",
+        doc=(
+            "How many queues the level has; 1 to 10000000. More queues keep flows better apart. "
+            "Defaults to 64."
+        ),
     )
     handSize: int32 = field(
         2,
         always=True,
-        doc="How many queues each flow is assigned; its requests join the shortest. 1 up to the "
-        "number of queues. Defaults to 8.",
+        doc=(
+            "How many queues each flow is assigned; its requests join the shortest. 1 up to the "
+            "number of queues. Defaults to 8."
+        ),
     )
     queueLengthLimit: int32 = field(
         3,
         always=True,
-        doc="How many requests may wait in each queue; further ones are rejected. 1 or more. "
-        "Defaults to 50.",
+        doc=(
+            "How many requests may wait in each queue; further ones are rejected. 1 or more. "
+            "Defaults to 50."
+        ),
     )
 
 
@@ -281,36 +319,45 @@ class ResourcePolicyRule(Type):
         always=True,
         required=True,
         set=True,
-        doc='The verbs that match, such as get or list, or "*" alone for all of them. At least '
-        "one.",
+        doc=(
+            'The verbs that match, such as get or list, or "*" alone for all of them. At least one.'
+        ),
     )
     apiGroups: list[str] = field(
         2,
         always=True,
         required=True,
         set=True,
-        doc='The API groups that match, or "*" alone for all. An empty string is the core '
-        "group. At least one.",
+        doc=(
+            'The API groups that match, or "*" alone for all. An empty string is the core group. '
+            "At least one."
+        ),
     )
     resources: list[str] = field(
         3,
         always=True,
         required=True,
         set=True,
-        doc="The resources that match, in lower case plural, with subresources such as "
-        'pods/log; "*" alone for all. At least one.',
+        doc=(
+            "The resources that match, in lower case plural, with subresources such as pods/log; "
+            '"*" alone for all. At least one.'
+        ),
     )
     clusterScope: bool = field(
         4,
-        doc="If true, requests without a namespace match too: those for cluster-scoped objects "
-        "or for all namespaces.",
+        doc=(
+            "If true, requests without a namespace match too: those for cluster-scoped objects or "
+            "for all namespaces."
+        ),
     )
     namespaces: list[str] = field(
         5,
         always=True,
         set=True,
-        doc='The namespaces that match, or "*" alone for all. At least one, unless clusterScope '
-        "is true.",
+        doc=(
+            'The namespaces that match, or "*" alone for all. At least one, unless clusterScope '
+            "is true."
+        ),
     )
 
 
@@ -335,7 +382,9 @@ class Subject(Type):
         1,
         always=True,
         required=True,
-        doc="User, Group or ServiceAccount; the field of that kind must be set, the others absent.",
+        doc=(
+            "User, Group or ServiceAccount; the field of that kind must be set, the others absent."
+        ),
     )
     user: UserSubject | None = field(2, doc="The user that matches. For the kind User only.")
     group: GroupSubject | None = field(

@@ -12,6 +12,8 @@ class LimitedPriorityLevelConfiguration(v1.LimitedPriorityLevelConfiguration):
     nominalConcurrencyShares: int32 = field(
         1,
         always=True,
-        doc="The level's shares of the server's concurrency limit, compared with those of all "
-        "levels. 0 means the default of 30.",
+        doc=(
+            "The level's shares of the server's concurrency limit, compared with those of all "
+            "levels. 0 means the default of 30."
+        ),
     )

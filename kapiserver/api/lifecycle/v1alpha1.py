@@ -75,8 +75,10 @@ class EvictionRequestSpec(Type):
         2,
         always=True,
         required=True,
-        doc="Name of the requester, with a domain, such as example.com/descheduler. It cannot "
-        "be changed.",
+        doc=(
+            "Name of the requester, with a domain, such as example.com/descheduler. It cannot be "
+            "changed."
+        ),
     )
     intent: str = field(
         3,
@@ -98,8 +100,10 @@ class EvictionRequestStatus(Type):
     )
     observedGeneration: int64 | None = field(
         2,
-        doc="The metadata.generation of the request that the controller last observed. It never "
-        "decreases.",
+        doc=(
+            "The metadata.generation of the request that the controller last observed. It never "
+            "decreases."
+        ),
     )
 
 
@@ -126,13 +130,17 @@ class EvictionStatus(Type):
         1,
         keys=("type",),
         merge="type",
-        doc="The outcome of the eviction by condition type, at most 100. A final outcome cannot "
-        "be reverted.",
+        doc=(
+            "The outcome of the eviction by condition type, at most 100. A final outcome cannot "
+            "be reverted."
+        ),
     )
     observedGeneration: int64 | None = field(
         2,
-        doc="The metadata.generation of the Eviction that the controller last observed. It "
-        "never decreases.",
+        doc=(
+            "The metadata.generation of the Eviction that the controller last observed. It never "
+            "decreases."
+        ),
     )
     requesters: list[Requester] = field(
         3, keys=("name",), merge="name", doc="All who requested the eviction, at most 100."
@@ -141,8 +149,10 @@ class EvictionStatus(Type):
         4,
         keys=("name",),
         merge="name",
-        doc="The responders in the order in which they act, at most 11. Set once; then only "
-        "their state changes.",
+        doc=(
+            "The responders in the order in which they act, at most 11. Set once; then only their "
+            "state changes."
+        ),
     )
     responders: list[ResponderStatus] = field(
         5, keys=("name",), merge="name", doc="The progress that each responder reports, at most 11."
@@ -173,8 +183,10 @@ class Requester(Type):
         always=True,
         required=True,
         enum=("Eviction", "Withdrawn"),
-        doc="Whether the requester asks for the eviction (Eviction) or took its request back "
-        "(Withdrawn).",
+        doc=(
+            "Whether the requester asks for the eviction (Eviction) or took its request back "
+            "(Withdrawn)."
+        ),
     )
 
 
@@ -189,8 +201,10 @@ class ResponderStatus(Type):
     )
     heartbeatTime: Time | None = field(
         3,
-        doc="When the responder last reported. A responder that is silent for too long is "
-        "interrupted.",
+        doc=(
+            "When the responder last reported. A responder that is silent for too long is "
+            "interrupted."
+        ),
     )
     expectedCompletionTime: Time | None = field(4, doc="When the responder expects to be done.")
     completionTime: Time | None = field(
@@ -216,14 +230,17 @@ class TargetResponder(Type):
         2,
         always=True,
         required=True,
-        doc="Rank of the responder, from 0 to 100000; the highest acts first. It cannot be "
-        "changed.",
+        doc=(
+            "Rank of the responder, from 0 to 100000; the highest acts first. It cannot be changed."
+        ),
     )
     state: str = field(
         3,
         always=True,
         required=True,
         enum=("Inactive", "Active", "Interrupted", "Canceled", "Completed"),
-        doc="Inactive (not its turn yet), Active, Interrupted (stopped reporting), Canceled or "
-        "Completed.",
+        doc=(
+            "Inactive (not its turn yet), Active, Interrupted (stopped reporting), Canceled or "
+            "Completed."
+        ),
     )

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from kapiserver.api.core.v1 import TypedLocalObjectReference
 from kapiserver.api.networking import v1
 from kapiserver.api.scalar_types import IntOrString
-from kapiserver.api.types import Type, field, inherit_types, override_field
+from kapiserver.api.types import Type, field, inherit_types, override_field, remove_field
 
 if TYPE_CHECKING:
-    from kapiserver.api.networking.v1 import IngressRule, IngressTLS
+    pass
 
 inherit_types(
     __name__,
@@ -68,30 +68,14 @@ class IngressPortStatus(v1.IngressPortStatus):
     error = override_field(required=True)
 
 
-class IngressSpec(Type):
-    """The class, hosts, paths and certificates of an ingress."""
-
-    ingressClassName: str | None = field(
-        4,
-        doc=(
-            "Name of the IngressClass whose controller handles this ingress. If unset, the "
-            "default class is filled in at creation, if there is one."
-        ),
-    )
+class IngressSpec(v1.IngressSpec):
     backend: IngressBackend | None = field(
         1,
+        before="tls",
         doc=(
             "Where requests go that no rule matches. Required if there are no rules; if unset, "
             "the controller decides. v1 calls it defaultBackend."
         ),
     )
-    tls: list[IngressTLS] = field(
-        2,
-        doc=(
-            "Certificates for HTTPS on port 443. If several entries name a host, the controller "
-            "chooses."
-        ),
-    )
-    rules: list[IngressRule] = field(
-        3, doc="Routes by host and path. If empty, all requests go to backend."
-    )
+    defaultBackend = remove_field()
+    rules = override_field(doc="Routes by host and path. If empty, all requests go to backend.")

@@ -15,8 +15,10 @@ class AllocatedDeviceStatus(Type):
         1,
         always=True,
         required=True,
-        doc="Name of the DRA driver of the device, a DNS subdomain. Driver, pool, device and "
-        "shareID must name a device that is allocated to this claim.",
+        doc=(
+            "Name of the DRA driver of the device, a DNS subdomain. Driver, pool, device and "
+            "shareID must name a device that is allocated to this claim."
+        ),
     )
     pool: str = field(
         2,
@@ -29,15 +31,19 @@ class AllocatedDeviceStatus(Type):
     )
     shareID: str | None = field(
         7,
-        doc="UUID of the share, for a device that several claims may use. It must equal the "
-        "shareID in the allocation result.",
+        doc=(
+            "UUID of the share, for a device that several claims may use. It must equal the "
+            "shareID in the allocation result."
+        ),
     )
     conditions: list[Condition] = field(
         4,
         always=True,
         keys=("type",),
-        doc="The driver's findings about the device, at most 8. A condition of type Ready tells "
-        "whether the device is prepared.",
+        doc=(
+            "The driver's findings about the device, at most 8. A condition of type Ready tells "
+            "whether the device is prepared."
+        ),
     )
     data: RawExtension | None = field(
         5, doc="Any JSON object with driver-specific details about the device, at most 10 KiB."
@@ -52,13 +58,17 @@ class AllocationResult(Type):
 
     devices: DeviceAllocationResult = field(
         1,
-        doc="The allocated devices and the configuration for them. The list may be empty if the "
-        "claim requested no devices.",
+        doc=(
+            "The allocated devices and the configuration for them. The list may be empty if the "
+            "claim requested no devices."
+        ),
     )
     nodeSelector: NodeSelector | None = field(
         3,
-        doc="The nodes on which the allocated devices are usable; pods with the claim must run "
-        "there. If it is absent, every node can use them.",
+        doc=(
+            "The nodes on which the allocated devices are usable; pods with the claim must run "
+            "there. If it is absent, every node can use them."
+        ),
     )
     allocationTimestamp: Time | None = field(
         5,
@@ -73,9 +83,11 @@ class CELDeviceSelector(Type):
         1,
         always=True,
         required=True,
-        doc="A CEL expression over the variable `device` that must evaluate to true for a "
-        'device to match, such as device.attributes["gpu.example.com"].model == "a100". At most '
-        "10 KiB.",
+        doc=(
+            "A CEL expression over the variable `device` that must evaluate to true for a device "
+            'to match, such as device.attributes["gpu.example.com"].model == "a100". At most 10 '
+            "KiB."
+        ),
     )
 
 
@@ -85,18 +97,24 @@ class CapacityRequestPolicy(Type):
     default: Quantity | None = field(
         1,
         always=True,
-        doc="The amount that a request consumes if it names none. Required with validValues or "
-        "validRange, and must be an allowed amount.",
+        doc=(
+            "The amount that a request consumes if it names none. Required with validValues or "
+            "validRange, and must be an allowed amount."
+        ),
     )
     validValues: list[Quantity] = field(
         3,
-        doc="The allowed amounts in ascending order, at most 10. A request is rounded up to the "
-        "next of them. Excludes validRange.",
+        doc=(
+            "The allowed amounts in ascending order, at most 10. A request is rounded up to the "
+            "next of them. Excludes validRange."
+        ),
     )
     validRange: CapacityRequestPolicyRange | None = field(
         4,
-        doc="The range of allowed amounts. A request is rounded up to the next step. Excludes "
-        "validValues.",
+        doc=(
+            "The range of allowed amounts. A request is rounded up to the next step. Excludes "
+            "validValues."
+        ),
     )
 
 
@@ -106,17 +124,21 @@ class CapacityRequestPolicyRange(Type):
     min: Quantity | None = field(
         1,
         required=True,
-        doc="The smallest amount that a request consumes; smaller requests are rounded up to it.",
+        doc=("The smallest amount that a request consumes; smaller requests are rounded up to it."),
     )
     max: Quantity | None = field(
         2,
-        doc="The largest amount that a request may consume. If it is absent, the capacity of "
-        "the device is the limit.",
+        doc=(
+            "The largest amount that a request may consume. If it is absent, the capacity of the "
+            "device is the limit."
+        ),
     )
     step: Quantity | None = field(
         3,
-        doc="The distance between allowed amounts, counted from min; greater than zero. If it "
-        "is absent, any amount in the range is allowed.",
+        doc=(
+            "The distance between allowed amounts, counted from min; greater than zero. If it is "
+            "absent, any amount in the range is allowed."
+        ),
     )
 
 
@@ -125,8 +147,11 @@ class CapacityRequirements(Type):
 
     requests: dict[str, Quantity] = field(
         1,
-        doc="The amount needed by capacity name, such as memory: 10Gi. A device without the "
-        "capacity, or with less of it, does not match. On a shared device, this much is consumed.",
+        doc=(
+            "The amount needed by capacity name, such as memory: 10Gi. A device without the "
+            "capacity, or with less of it, does not match. On a shared device, this much is "
+            "consumed."
+        ),
     )
 
 
@@ -136,8 +161,10 @@ class Counter(Type):
     value: Quantity = field(
         1,
         required=True,
-        doc="In a counter set, the total available. In a device's consumesCounters, how much of "
-        "it the device consumes.",
+        doc=(
+            "In a counter set, the total available. In a device's consumesCounters, how much of "
+            "it the device consumes."
+        ),
     )
 
 
@@ -148,8 +175,10 @@ class CounterSet(Type):
         1,
         always=True,
         required=True,
-        doc="Name of the set, a DNS label that is unique in the pool. Devices refer to it in "
-        "consumesCounters.",
+        doc=(
+            "Name of the set, a DNS label that is unique in the pool. Devices refer to it in "
+            "consumesCounters."
+        ),
     )
     counters: dict[str, Counter] = field(
         2, required=True, doc="The counters by name, at most 32. Names are DNS labels."
@@ -167,63 +196,87 @@ class Device(Type):
     )
     attributes: dict[str, DeviceAttribute] = field(
         2,
-        doc="Facts by which selectors and constraints choose the device. Names without a domain "
-        "belong to the driver's domain. At most 32 attributes and capacities together.",
+        doc=(
+            "Facts by which selectors and constraints choose the device. Names without a domain "
+            "belong to the driver's domain. At most 32 attributes and capacities together."
+        ),
     )
     capacity: dict[str, DeviceCapacity] = field(
         3,
-        doc="Quantities that the device has, by name, such as memory: 80Gi. At most 32 "
-        "attributes and capacities together.",
+        doc=(
+            "Quantities that the device has, by name, such as memory: 80Gi. At most 32 attributes "
+            "and capacities together."
+        ),
     )
     consumesCounters: list[DeviceCounterConsumption] = field(
         4,
-        doc="What the device draws from shared counter sets, at most 2 sets. It can be "
-        "allocated only while enough is left in each counter.",
+        doc=(
+            "What the device draws from shared counter sets, at most 2 sets. It can be allocated "
+            "only while enough is left in each counter."
+        ),
     )
     nodeName: str | None = field(
         5,
-        doc="The node that can use the device. Requires spec.perDeviceNodeSelection; excludes "
-        "nodeSelector and allNodes.",
+        doc=(
+            "The node that can use the device. Requires spec.perDeviceNodeSelection; excludes "
+            "nodeSelector and allNodes."
+        ),
     )
     nodeSelector: NodeSelector | None = field(
         6,
-        doc="The nodes that can use the device. Requires spec.perDeviceNodeSelection; excludes "
-        "nodeName and allNodes.",
+        doc=(
+            "The nodes that can use the device. Requires spec.perDeviceNodeSelection; excludes "
+            "nodeName and allNodes."
+        ),
     )
     allNodes: bool | None = field(
         7,
-        doc="True if every node can use the device; false is not allowed. Requires "
-        "spec.perDeviceNodeSelection; excludes nodeName and nodeSelector.",
+        doc=(
+            "True if every node can use the device; false is not allowed. Requires "
+            "spec.perDeviceNodeSelection; excludes nodeName and nodeSelector."
+        ),
     )
     taints: list[DeviceTaint] = field(
         8,
-        doc="Taints that the driver sets, at most 16. Requests without a matching toleration do "
-        "not get the device.",
+        doc=(
+            "Taints that the driver sets, at most 16. Requests without a matching toleration do "
+            "not get the device."
+        ),
     )
     bindsToNode: bool | None = field(
         9,
-        doc="If true, an allocation of the device limits its claim to the node that the "
-        "scheduler chose. Defaults to false.",
+        doc=(
+            "If true, an allocation of the device limits its claim to the node that the scheduler "
+            "chose. Defaults to false."
+        ),
     )
     bindingConditions: list[str] = field(
         10,
-        doc="Condition types that must all be true in the claim's device status before the "
-        "scheduler binds the pod, at most 4. Requires bindingFailureConditions.",
+        doc=(
+            "Condition types that must all be true in the claim's device status before the "
+            "scheduler binds the pod, at most 4. Requires bindingFailureConditions."
+        ),
     )
     bindingFailureConditions: list[str] = field(
         11,
-        doc="Condition types of which any true one makes the scheduler give up the allocation, "
-        "at most 4. Requires bindingConditions and may not repeat them.",
+        doc=(
+            "Condition types of which any true one makes the scheduler give up the allocation, at "
+            "most 4. Requires bindingConditions and may not repeat them."
+        ),
     )
     allowMultipleAllocations: bool | None = field(
         12,
-        doc="If true, several requests may be allocated to the device at once, each consuming "
-        "part of its capacity. Defaults to false.",
+        doc=(
+            "If true, several requests may be allocated to the device at once, each consuming "
+            "part of its capacity. Defaults to false."
+        ),
     )
     nodeAllocatableResources: dict[str, NodeAllocatableResource] = field(
         14,
-        doc="The resources of the node that the device takes up, by resource name such as "
-        "memory. The scheduler subtracts them from what the node has allocatable.",
+        doc=(
+            "The resources of the node that the device takes up, by resource name such as memory. "
+            "The scheduler subtracts them from what the node has allocatable."
+        ),
     )
 
 
@@ -235,13 +288,17 @@ class DeviceAllocationConfiguration(Type):
         always=True,
         required=True,
         enum=("FromClass", "FromClaim"),
-        doc="FromClass if the configuration was copied from the device class, FromClaim if it "
-        "was copied from the claim.",
+        doc=(
+            "FromClass if the configuration was copied from the device class, FromClaim if it was "
+            "copied from the claim."
+        ),
     )
     requests: list[str] = field(
         2,
-        doc="The requests to which the configuration applies; `request/subrequest` names an "
-        "alternative. If it is empty, the configuration applies to all.",
+        doc=(
+            "The requests to which the configuration applies; `request/subrequest` names an "
+            "alternative. If it is empty, the configuration applies to all."
+        ),
     )
     deviceConfiguration: DeviceConfiguration = field(3, inline=True)
 
@@ -254,8 +311,10 @@ class DeviceAllocationResult(Type):
     )
     config: list[DeviceAllocationConfiguration] = field(
         2,
-        doc="Configuration for the drivers, from classes and then from the claim; later items "
-        "override earlier ones. At most 64.",
+        doc=(
+            "Configuration for the drivers, from classes and then from the claim; later items "
+            "override earlier ones. At most 64."
+        ),
     )
 
 
@@ -276,7 +335,8 @@ class DeviceAttribute(Type):
         8, doc="A list of strings of at most 64 bytes each. An empty list is not allowed."
     )
     versions: list[str] = field(
-        9, doc="A list of semantic versions of at most 64 bytes each. An empty list is not allowed."
+        9,
+        doc=("A list of semantic versions of at most 64 bytes each. An empty list is not allowed."),
     )
 
 
@@ -288,8 +348,10 @@ class DeviceCapacity(Type):
     )
     requestPolicy: CapacityRequestPolicy | None = field(
         2,
-        doc="Which amounts a request may consume. Requires allowMultipleAllocations. If it is "
-        "absent, any amount up to the value may be consumed, all of it by default.",
+        doc=(
+            "Which amounts a request may consume. Requires allowMultipleAllocations. If it is "
+            "absent, any amount up to the value may be consumed, all of it by default."
+        ),
     )
 
 
@@ -299,16 +361,20 @@ class DeviceClaim(Type):
     requests: list[DeviceRequest] = field(
         1,
         always=True,
-        doc="The requests for devices, at most 32; all must be satisfied. If the list is empty, "
-        "the claim gets no devices.",
+        doc=(
+            "The requests for devices, at most 32; all must be satisfied. If the list is empty, "
+            "the claim gets no devices."
+        ),
     )
     constraints: list[DeviceConstraint] = field(
         2, doc="Conditions that the chosen devices must satisfy together, at most 32."
     )
     config: list[DeviceClaimConfiguration] = field(
         3,
-        doc="Configuration for the drivers of the allocated devices, at most 32 items. It does "
-        "not affect which devices are chosen.",
+        doc=(
+            "Configuration for the drivers of the allocated devices, at most 32 items. It does "
+            "not affect which devices are chosen."
+        ),
     )
 
 
@@ -317,8 +383,10 @@ class DeviceClaimConfiguration(Type):
 
     requests: list[str] = field(
         1,
-        doc="The requests to which the configuration applies; `request/subrequest` names an "
-        "alternative. If the list is empty, it applies to all requests.",
+        doc=(
+            "The requests to which the configuration applies; `request/subrequest` names an "
+            "alternative. If the list is empty, it applies to all requests."
+        ),
     )
     deviceConfiguration: DeviceConfiguration = field(2, inline=True)
 
@@ -328,13 +396,17 @@ class DeviceClass(Kind):
 
     metadata: ObjectMeta = field(
         1,
-        doc="Standard object's metadata. The name is the deviceClassName of requests; a class "
-        "has no namespace.",
+        doc=(
+            "Standard object's metadata. The name is the deviceClassName of requests; a class has "
+            "no namespace."
+        ),
     )
     spec: DeviceClassSpec = field(
         2,
-        doc="Which devices belong to the class, and the configuration they get. Changes do not "
-        "affect claims that are allocated already.",
+        doc=(
+            "Which devices belong to the class, and the configuration they get. Changes do not "
+            "affect claims that are allocated already."
+        ),
     )
 
 
@@ -349,18 +421,24 @@ class DeviceClassSpec(Type):
 
     selectors: list[DeviceSelector] = field(
         1,
-        doc="What a device must satisfy to belong to the class; all selectors must match. At "
-        "most 32.",
+        doc=(
+            "What a device must satisfy to belong to the class; all selectors must match. At most "
+            "32."
+        ),
     )
     config: list[DeviceClassConfiguration] = field(
         2,
-        doc="Configuration for the driver, added to each claim that uses the class, at most 32 "
-        "items. Drivers skip what is meant for others.",
+        doc=(
+            "Configuration for the driver, added to each claim that uses the class, at most 32 "
+            "items. Drivers skip what is meant for others."
+        ),
     )
     extendedResourceName: str | None = field(
         4,
-        doc="An extended resource, such as example.com/gpu, by which pods request devices of "
-        "the class without a claim. Not of the domain kubernetes.io; use it in one class only.",
+        doc=(
+            "An extended resource, such as example.com/gpu, by which pods request devices of the "
+            "class without a claim. Not of the domain kubernetes.io; use it in one class only."
+        ),
     )
 
 
@@ -377,18 +455,24 @@ class DeviceConstraint(Type):
 
     requests: list[str] = field(
         1,
-        doc="The requests to which the constraint applies; `request/subrequest` names an "
-        "alternative. If the list is empty, it applies to all devices of the claim.",
+        doc=(
+            "The requests to which the constraint applies; `request/subrequest` names an "
+            "alternative. If the list is empty, it applies to all devices of the claim."
+        ),
     )
     matchAttribute: str | None = field(
         2,
-        doc="An attribute that must have the same value for all the devices, such as "
-        "dra.example.com/numa. A device without it does not match.",
+        doc=(
+            "An attribute that must have the same value for all the devices, such as "
+            "dra.example.com/numa. A device without it does not match."
+        ),
     )
     distinctAttribute: str | None = field(
         3,
-        doc="An attribute that must have a different value for each of the devices. A device "
-        "without it does not match.",
+        doc=(
+            "An attribute that must have a different value for each of the devices. A device "
+            "without it does not match."
+        ),
     )
 
 
@@ -399,15 +483,19 @@ class DeviceCounterConsumption(Type):
         1,
         always=True,
         required=True,
-        doc="Name of the counter set, declared in the sharedCounters of a slice in the same pool.",
+        doc=(
+            "Name of the counter set, declared in the sharedCounters of a slice in the same pool."
+        ),
     )
     counters: dict[str, Counter] = field(
         2, required=True, doc="The consumed amounts by counter name, at most 32."
     )
     compatibilityGroups: list[str] = field(
         3,
-        doc="Groups that the device belongs to. Devices that draw from the same set at the same "
-        "time must have a group in common. If the list is empty, any may.",
+        doc=(
+            "Groups that the device belongs to. Devices that draw from the same set at the same "
+            "time must have a group in common. If the list is empty, any may."
+        ),
     )
 
 
@@ -418,15 +506,19 @@ class DeviceDerivedAttribute(Type):
         1,
         always=True,
         required=True,
-        doc="Fully qualified name of the attribute, a domain and an identifier. Constraints "
-        "refer to it in matchAttribute or distinctAttribute.",
+        doc=(
+            "Fully qualified name of the attribute, a domain and an identifier. Constraints refer "
+            "to it in matchAttribute or distinctAttribute."
+        ),
     )
     expression: str = field(
         2,
         always=True,
         required=True,
-        doc="A CEL expression over the variable `device` whose result is the value of the "
-        "attribute.",
+        doc=(
+            "A CEL expression over the variable `device` whose result is the value of the "
+            "attribute."
+        ),
     )
 
 
@@ -437,15 +529,17 @@ class DeviceRequest(Type):
         1,
         always=True,
         required=True,
-        doc="Name of the request, a DNS label. Pods, constraints and configuration refer to it.",
+        doc=("Name of the request, a DNS label. Pods, constraints and configuration refer to it."),
     )
     exactly: ExactDeviceRequest | None = field(
         2, doc="The devices that satisfy the request. Excludes firstAvailable."
     )
     firstAvailable: list[DeviceSubRequest] = field(
         3,
-        doc="Alternatives in order of preference, at most 8; the scheduler takes the first that "
-        "it can satisfy. Excludes exactly.",
+        doc=(
+            "Alternatives in order of preference, at most 8; the scheduler takes the first that "
+            "it can satisfy. Excludes exactly."
+        ),
     )
 
 
@@ -456,8 +550,10 @@ class DeviceRequestAllocationResult(Type):
         1,
         always=True,
         required=True,
-        doc="Name of the request, or request/subrequest if the device satisfies one of its "
-        "alternatives.",
+        doc=(
+            "Name of the request, or request/subrequest if the device satisfies one of its "
+            "alternatives."
+        ),
     )
     driver: str = field(
         2,
@@ -469,49 +565,65 @@ class DeviceRequestAllocationResult(Type):
         3,
         always=True,
         required=True,
-        doc="Name of the pool that has the device; with the driver's name, it identifies the pool.",
+        doc=(
+            "Name of the pool that has the device; with the driver's name, it identifies the pool."
+        ),
     )
     device: str = field(
         4,
         always=True,
         required=True,
-        doc="Name of the device within its pool. A device without shareID is in no other "
-        "allocation, unless adminAccess is true.",
+        doc=(
+            "Name of the device within its pool. A device without shareID is in no other "
+            "allocation, unless adminAccess is true."
+        ),
     )
     adminAccess: bool | None = field(
         5,
-        doc="True if the device was allocated for administrative access, which does not keep "
-        "others from using it.",
+        doc=(
+            "True if the device was allocated for administrative access, which does not keep "
+            "others from using it."
+        ),
     )
     tolerations: list[DeviceToleration] = field(
         6, doc="A copy of the tolerations of the request at the time of allocation."
     )
     bindingConditions: list[str] = field(
         7,
-        doc="Condition types copied from the device. The pod is bound once all are true in the "
-        "device's status.",
+        doc=(
+            "Condition types copied from the device. The pod is bound once all are true in the "
+            "device's status."
+        ),
     )
     bindingFailureConditions: list[str] = field(
         8,
-        doc="Condition types copied from the device. If one of them is true, the devices are "
-        "deallocated and the pod is scheduled again.",
+        doc=(
+            "Condition types copied from the device. If one of them is true, the devices are "
+            "deallocated and the pod is scheduled again."
+        ),
     )
     shareID: str | None = field(
         9,
-        doc="UUID of this share of the device. It is set if the device allows multiple "
-        "allocations, and tells the shares apart.",
+        doc=(
+            "UUID of this share of the device. It is set if the device allows multiple "
+            "allocations, and tells the shares apart."
+        ),
     )
     consumedCapacity: dict[str, Quantity] = field(
         10,
-        doc="The amounts of the device's capacities that this allocation consumes, rounded as "
-        "the request policies demand.",
+        doc=(
+            "The amounts of the device's capacities that this allocation consumes, rounded as the "
+            "request policies demand."
+        ),
     )
     skipNodeOperations: list[str] = field(
         11,
         enum=("NodePrepareResources", "NodeUnprepareResources", "*"),
         set=True,
-        doc='Calls to the driver that the kubelet leaves out for this device; "*" leaves out '
-        "all. Copied from the slice.",
+        doc=(
+            'Calls to the driver that the kubelet leaves out for this device; "*" leaves out all. '
+            "Copied from the slice."
+        ),
     )
 
 
@@ -520,8 +632,10 @@ class DeviceSelector(Type):
 
     cel: CELDeviceSelector | None = field(
         1,
-        doc="A CEL expression that must be true for the device. Required, as there is no other "
-        "way to select.",
+        doc=(
+            "A CEL expression that must be true for the device. Required, as there is no other "
+            "way to select."
+        ),
     )
 
 
@@ -532,7 +646,9 @@ class DeviceSubRequest(Type):
         1,
         always=True,
         required=True,
-        doc="Name of the alternative, a DNS label. Other fields refer to it as request/subrequest.",
+        doc=(
+            "Name of the alternative, a DNS label. Other fields refer to it as request/subrequest."
+        ),
     )
     deviceClassName: str = field(
         2,
@@ -542,32 +658,42 @@ class DeviceSubRequest(Type):
     )
     selectors: list[DeviceSelector] = field(
         3,
-        doc="What a device must satisfy in addition to the selectors of its class; all must "
-        "match. At most 32.",
+        doc=(
+            "What a device must satisfy in addition to the selectors of its class; all must "
+            "match. At most 32."
+        ),
     )
     allocationMode: str = field(
         4,
         enum=("ExactCount", "All"),
-        doc="ExactCount (the default) allocates count devices. All allocates every matching "
-        "device of the pool, and fails if one of them is in use.",
+        doc=(
+            "ExactCount (the default) allocates count devices. All allocates every matching "
+            "device of the pool, and fails if one of them is in use."
+        ),
     )
     count: int64 = field(
         5,
-        doc="How many devices are needed in the mode ExactCount; 1 by default. It must be unset "
-        "in the mode All.",
+        doc=(
+            "How many devices are needed in the mode ExactCount; 1 by default. It must be unset "
+            "in the mode All."
+        ),
     )
     tolerations: list[DeviceToleration] = field(
         6, doc="Taints of devices that this alternative accepts."
     )
     capacity: CapacityRequirements | None = field(
         7,
-        doc="What each device must have at least of its capacities. If it is absent, capacity "
-        "does not matter.",
+        doc=(
+            "What each device must have at least of its capacities. If it is absent, capacity "
+            "does not matter."
+        ),
     )
     derivedAttributes: list[DeviceDerivedAttribute] = field(
         8,
-        doc="Attributes that are computed from each candidate device, for use in the "
-        "constraints of the claim.",
+        doc=(
+            "Attributes that are computed from each candidate device, for use in the constraints "
+            "of the claim."
+        ),
     )
 
 
@@ -588,13 +714,17 @@ class DeviceTaint(Type):
         always=True,
         required=True,
         enum=("None", "NoSchedule", "NoExecute"),
-        doc="NoSchedule keeps new pods off the device, NoExecute also evicts pods that use it, "
-        "None has no effect but to inform.",
+        doc=(
+            "NoSchedule keeps new pods off the device, NoExecute also evicts pods that use it, "
+            "None has no effect but to inform."
+        ),
     )
     timeAdded: Time | None = field(
         4,
-        doc="When the taint was added. Set by the server on create and whenever the effect or "
-        "value changes, if absent.",
+        doc=(
+            "When the taint was added. Set by the server on create and whenever the effect or "
+            "value changes, if absent."
+        ),
     )
 
 
@@ -615,8 +745,10 @@ class DeviceTaintRuleSpec(Type):
 
     deviceSelector: DeviceTaintSelector | None = field(
         1,
-        doc="The devices that get the taint; all fields that are set must match. An empty "
-        "selector matches all devices, an absent one matches none.",
+        doc=(
+            "The devices that get the taint; all fields that are set must match. An empty "
+            "selector matches all devices, an absent one matches none."
+        ),
     )
     taint: DeviceTaint = field(2, required=True, doc="The taint to add to each matching device.")
 
@@ -628,8 +760,10 @@ class DeviceTaintRuleStatus(Type):
         1,
         keys=("type",),
         merge="type",
-        doc="Findings about the rule, at most 8. EvictionInProgress is true while pods that use "
-        "a tainted device are still to be evicted.",
+        doc=(
+            "Findings about the rule, at most 8. EvictionInProgress is true while pods that use a "
+            "tainted device are still to be evicted."
+        ),
     )
 
 
@@ -638,16 +772,20 @@ class DeviceTaintSelector(Type):
 
     driver: str | None = field(
         2,
-        doc="Name of the driver whose devices match. If it is absent, devices of all drivers "
-        "match.",
+        doc=(
+            "Name of the driver whose devices match. If it is absent, devices of all drivers match."
+        ),
     )
     pool: str | None = field(
-        3, doc="Name of the pool whose devices match. If it is absent, devices of all pools match."
+        3,
+        doc=("Name of the pool whose devices match. If it is absent, devices of all pools match."),
     )
     device: str | None = field(
         4,
-        doc="Name of the device that matches. If it is absent, all devices match; set driver "
-        "and pool for one device.",
+        doc=(
+            "Name of the device that matches. If it is absent, all devices match; set driver and "
+            "pool for one device."
+        ),
     )
 
 
@@ -656,29 +794,37 @@ class DeviceToleration(Type):
 
     key: str = field(
         1,
-        doc="Key of the tolerated taint. If it is empty, the operator must be Exists, and "
-        "taints of all keys are tolerated.",
+        doc=(
+            "Key of the tolerated taint. If it is empty, the operator must be Exists, and taints "
+            "of all keys are tolerated."
+        ),
     )
     operator: str = field(
         2,
         default="Equal",
         enum=("Exists", "Equal"),
-        doc="Exists tolerates every value of the key. Equal (the default) tolerates the given "
-        "value only.",
+        doc=(
+            "Exists tolerates every value of the key. Equal (the default) tolerates the given "
+            "value only."
+        ),
     )
     value: str = field(
-        3, doc="Value of the tolerated taint for the operator Equal. It must be empty for Exists."
+        3, doc=("Value of the tolerated taint for the operator Equal. It must be empty for Exists.")
     )
     effect: str = field(
         4,
         enum=("None", "NoSchedule", "NoExecute"),
-        doc="Effect of the tolerated taint: None, NoSchedule or NoExecute. If it is empty, all "
-        "effects are tolerated.",
+        doc=(
+            "Effect of the tolerated taint: None, NoSchedule or NoExecute. If it is empty, all "
+            "effects are tolerated."
+        ),
     )
     tolerationSeconds: int64 | None = field(
         5,
-        doc="How many seconds a pod keeps running after a NoExecute taint was added. If it is "
-        "absent, it is never evicted; zero or less evicts at once.",
+        doc=(
+            "How many seconds a pod keeps running after a NoExecute taint was added. If it is "
+            "absent, it is never evicted; zero or less evicts at once."
+        ),
     )
 
 
@@ -689,44 +835,60 @@ class ExactDeviceRequest(Type):
         1,
         always=True,
         required=True,
-        doc="The device class whose selectors and configuration apply to the request. Claims "
-        "with adminAccess need it too.",
+        doc=(
+            "The device class whose selectors and configuration apply to the request. Claims with "
+            "adminAccess need it too."
+        ),
     )
     selectors: list[DeviceSelector] = field(
         2,
-        doc="What a device must satisfy in addition to the selectors of its class. All of at "
-        "most 32 selectors must match.",
+        doc=(
+            "What a device must satisfy in addition to the selectors of its class. All of at most "
+            "32 selectors must match."
+        ),
     )
     allocationMode: str = field(
         3,
         enum=("ExactCount", "All"),
-        doc="ExactCount (the default) allocates count devices. All allocates every matching "
-        "device, at least one, and fails if some are in use and adminAccess is not set.",
+        doc=(
+            "ExactCount (the default) allocates count devices. All allocates every matching "
+            "device, at least one, and fails if some are in use and adminAccess is not set."
+        ),
     )
     count: int64 = field(
         4,
-        doc="How many devices to allocate in the mode ExactCount; 1 if it is unset. It must be "
-        "unset in the mode All.",
+        doc=(
+            "How many devices to allocate in the mode ExactCount; 1 if it is unset. It must be "
+            "unset in the mode All."
+        ),
     )
     adminAccess: bool | None = field(
         5,
-        doc="If true, the devices may be in use by other claims, as for monitoring. Needs the "
-        "label resource.kubernetes.io/admin-access on the namespace.",
+        doc=(
+            "If true, the devices may be in use by other claims, as for monitoring. Needs the "
+            "label resource.kubernetes.io/admin-access on the namespace."
+        ),
     )
     tolerations: list[DeviceToleration] = field(
         6,
-        doc="Taints of devices that the request accepts. Taints with the effect None need no "
-        "toleration.",
+        doc=(
+            "Taints of devices that the request accepts. Taints with the effect None need no "
+            "toleration."
+        ),
     )
     capacity: CapacityRequirements | None = field(
         7,
-        doc="What each device must have at least. On a device that allows multiple allocations, "
-        "this is also what the request consumes.",
+        doc=(
+            "What each device must have at least. On a device that allows multiple allocations, "
+            "this is also what the request consumes."
+        ),
     )
     derivedAttributes: list[DeviceDerivedAttribute] = field(
         8,
-        doc="Attributes that are computed from each candidate device. The constraints of the "
-        "claim may refer to them.",
+        doc=(
+            "Attributes that are computed from each candidate device. The constraints of the "
+            "claim may refer to them."
+        ),
     )
 
 
@@ -738,8 +900,10 @@ class NetworkDeviceData(Type):
     )
     ips: list[str] = field(
         2,
-        doc="The addresses of the interface with prefix length, such as 192.0.2.5/24 or "
-        "2001:db8::5/64. At most 16.",
+        doc=(
+            "The addresses of the interface with prefix length, such as 192.0.2.5/24 or "
+            "2001:db8::5/64. At most 16."
+        ),
     )
     hardwareAddress: str = field(
         3, doc="The hardware address (MAC address) of the interface. At most 128 bytes."
@@ -751,12 +915,14 @@ class NodeAllocatableMapping(Type):
 
     capacityKey: str | None = field(
         1,
-        doc="Name of the device capacity from which the amount is computed. Requires "
-        "capacityMultiplier; excludes deviceMultiplier.",
+        doc=(
+            "Name of the device capacity from which the amount is computed. Requires "
+            "capacityMultiplier; excludes deviceMultiplier."
+        ),
     )
     capacityMultiplier: Quantity | None = field(
         2,
-        doc="What one unit of the capacity takes of the node's resource. Requires capacityKey.",
+        doc=("What one unit of the capacity takes of the node's resource. Requires capacityKey."),
     )
     deviceMultiplier: Quantity | None = field(
         3, doc="What one device takes of the node's resource. Excludes capacityKey."
@@ -782,7 +948,9 @@ class NodeAllocatableResource(Type):
     )
     overhead: NodeAllocatableOverhead | None = field(
         4,
-        doc="A fixed amount for each pod or container that uses the device, on top of the mapping.",
+        doc=(
+            "A fixed amount for each pod or container that uses the device, on top of the mapping."
+        ),
     )
 
 
@@ -793,14 +961,18 @@ class OpaqueDeviceConfiguration(Type):
         1,
         always=True,
         required=True,
-        doc="Name of the DRA driver that understands the parameters, a DNS subdomain. Other "
-        "drivers ignore them.",
+        doc=(
+            "Name of the DRA driver that understands the parameters, a DNS subdomain. Other "
+            "drivers ignore them."
+        ),
     )
     parameters: RawExtension = field(
         2,
         required=True,
-        doc="Any JSON object of at most 10 KiB. Drivers expect apiVersion and kind in it, as in "
-        "other Kubernetes objects.",
+        doc=(
+            "Any JSON object of at most 10 KiB. Drivers expect apiVersion and kind in it, as in "
+            "other Kubernetes objects."
+        ),
     )
 
 
@@ -843,8 +1015,10 @@ class ResourceClaimSpec(Type):
 
     devices: DeviceClaim = field(
         1,
-        doc="The requests for devices, with constraints between them and configuration for "
-        "their drivers.",
+        doc=(
+            "The requests for devices, with constraints between them and configuration for their "
+            "drivers."
+        ),
     )
 
 
@@ -853,21 +1027,27 @@ class ResourceClaimStatus(Type):
 
     allocation: AllocationResult | None = field(
         1,
-        doc="The allocated devices. It is absent until the claim is allocated, and cannot be "
-        "changed until it is removed again.",
+        doc=(
+            "The allocated devices. It is absent until the claim is allocated, and cannot be "
+            "changed until it is removed again."
+        ),
     )
     reservedFor: list[ResourceClaimConsumerReference] = field(
         2,
         keys=("uid",),
         merge="uid",
-        doc="The objects, usually pods, that may use the claim, at most 256. While the list is "
-        "not empty, the claim stays allocated.",
+        doc=(
+            "The objects, usually pods, that may use the claim, at most 256. While the list is "
+            "not empty, the claim stays allocated."
+        ),
     )
     devices: list[AllocatedDeviceStatus] = field(
         4,
         keys=("driver", "device", "pool", "shareID"),
-        doc="What drivers report about allocated devices. Each item must name a device of the "
-        "allocation.",
+        doc=(
+            "What drivers report about allocated devices. Each item must name a device of the "
+            "allocation."
+        ),
     )
 
 
@@ -879,7 +1059,9 @@ class ResourceClaimTemplate(Kind):
     )
     spec: ResourceClaimTemplateSpec = field(
         2,
-        doc="The labels, annotations and spec of the claims. It cannot be changed after creation.",
+        doc=(
+            "The labels, annotations and spec of the claims. It cannot be changed after creation."
+        ),
     )
 
 
@@ -899,22 +1081,28 @@ class ResourcePool(Type):
         1,
         always=True,
         required=True,
-        doc="Name of the pool, often that of its node. Segments of DNS subdomains separated by "
-        "slashes, at most 253 characters.",
+        doc=(
+            "Name of the pool, often that of its node. Segments of DNS subdomains separated by "
+            "slashes, at most 253 characters."
+        ),
     )
     generation: int64 = field(
         2,
         always=True,
         required=True,
-        doc="A number that the driver raises with each change of the pool. Slices with a lower "
-        "number than the highest one in the pool are out of date.",
+        doc=(
+            "A number that the driver raises with each change of the pool. Slices with a lower "
+            "number than the highest one in the pool are out of date."
+        ),
     )
     resourceSliceCount: int64 = field(
         3,
         always=True,
         required=True,
-        doc="How many slices the pool has at this generation; greater than zero. The pool is "
-        "incomplete while fewer are found.",
+        doc=(
+            "How many slices the pool has at this generation; greater than zero. The pool is "
+            "incomplete while fewer are found."
+        ),
     )
 
 
@@ -925,8 +1113,10 @@ class ResourceSlice(Kind):
     spec: ResourceSliceSpec = field(
         2,
         required=True,
-        doc="The devices of the slice, or their counters, and the nodes that reach them. "
-        "Driver, pool and nodeName cannot be changed.",
+        doc=(
+            "The devices of the slice, or their counters, and the nodes that reach them. Driver, "
+            "pool and nodeName cannot be changed."
+        ),
     )
 
 
@@ -937,51 +1127,69 @@ class ResourceSliceSpec(Type):
         1,
         always=True,
         required=True,
-        doc="Name of the DRA driver that offers the devices, a DNS subdomain of at most 63 "
-        "characters. It cannot be changed.",
+        doc=(
+            "Name of the DRA driver that offers the devices, a DNS subdomain of at most 63 "
+            "characters. It cannot be changed."
+        ),
     )
     pool: ResourcePool = field(
         2, required=True, doc="The pool of which the slice is a part. Its name cannot be changed."
     )
     nodeName: str | None = field(
         3,
-        doc="The node that has the devices; it cannot be changed. Excludes nodeSelector, "
-        "allNodes and perDeviceNodeSelection, of which one must be set.",
+        doc=(
+            "The node that has the devices; it cannot be changed. Excludes nodeSelector, allNodes "
+            "and perDeviceNodeSelection, of which one must be set."
+        ),
     )
     nodeSelector: NodeSelector | None = field(
         4,
-        doc="The nodes that can use the devices; exactly one term. Excludes nodeName, allNodes "
-        "and perDeviceNodeSelection.",
+        doc=(
+            "The nodes that can use the devices; exactly one term. Excludes nodeName, allNodes "
+            "and perDeviceNodeSelection."
+        ),
     )
     allNodes: bool | None = field(
         5,
-        doc="True if all nodes can use the devices; false is not allowed. Excludes nodeName, "
-        "nodeSelector and perDeviceNodeSelection.",
+        doc=(
+            "True if all nodes can use the devices; false is not allowed. Excludes nodeName, "
+            "nodeSelector and perDeviceNodeSelection."
+        ),
     )
     devices: list[Device] = field(
         6,
-        doc="The devices, at most 128, or 64 if any has taints, counters or list attributes. "
-        "Excludes sharedCounters.",
+        doc=(
+            "The devices, at most 128, or 64 if any has taints, counters or list attributes. "
+            "Excludes sharedCounters."
+        ),
     )
     perDeviceNodeSelection: bool | None = field(
         7,
-        doc="True if each device states its own nodes. Excludes nodeName, nodeSelector and "
-        "allNodes.",
+        doc=(
+            "True if each device states its own nodes. Excludes nodeName, nodeSelector and "
+            "allNodes."
+        ),
     )
     sharedCounters: list[CounterSet] = field(
         8,
-        doc="Counter sets from which devices of other slices in the pool draw, at most 8. "
-        "Excludes devices.",
+        doc=(
+            "Counter sets from which devices of other slices in the pool draw, at most 8. "
+            "Excludes devices."
+        ),
     )
     partitionTypeAttribute: str | None = field(
         9,
-        doc="The device attribute that names the partition type of a device. Pool status groups "
-        "its counts by this attribute.",
+        doc=(
+            "The device attribute that names the partition type of a device. Pool status groups "
+            "its counts by this attribute."
+        ),
     )
     skipNodeOperations: list[str] = field(
         10,
         enum=("NodePrepareResources", "NodeUnprepareResources", "*"),
         set=True,
-        doc="Calls to the driver that the kubelet leaves out for these devices: "
-        'NodePrepareResources, NodeUnprepareResources, or "*" for all.',
+        doc=(
+            "Calls to the driver that the kubelet leaves out for these devices: "
+            'NodePrepareResources, NodeUnprepareResources, or "*" for all.'
+        ),
     )

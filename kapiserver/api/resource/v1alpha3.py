@@ -39,8 +39,10 @@ class PartitionTypeStatus(Type):
     allocatable: int32 | None = field(
         3,
         required=True,
-        doc="How many devices of the type could still be allocated with what is left of the "
-        "shared counters.",
+        doc=(
+            "How many devices of the type could still be allocated with what is left of the "
+            "shared counters."
+        ),
     )
 
 
@@ -57,17 +59,21 @@ class PoolStatus(Type):
         9,
         always=True,
         required=True,
-        doc="The pool generation that was counted: the highest one among the slices of the pool.",
+        doc=("The pool generation that was counted: the highest one among the slices of the pool."),
     )
     resourceSliceCount: int32 | None = field(
         8,
-        doc="How many slices make up the pool at this generation. Absent if the pool could not "
-        "be validated.",
+        doc=(
+            "How many slices make up the pool at this generation. Absent if the pool could not be "
+            "validated."
+        ),
     )
     totalDevices: int32 | None = field(
         4,
-        doc="How many devices the slices of the pool list. Absent if the pool could not be "
-        "validated.",
+        doc=(
+            "How many devices the slices of the pool list. Absent if the pool could not be "
+            "validated."
+        ),
     )
     allocatedDevices: int32 | None = field(
         5, doc="How many devices are allocated to claims; a shared device counts once."
@@ -77,28 +83,38 @@ class PoolStatus(Type):
     )
     unavailableDevices: int32 | None = field(
         7,
-        doc="How many devices nobody uses but nobody can get either, for instance because of "
-        "taints or used-up counters.",
+        doc=(
+            "How many devices nobody uses but nobody can get either, for instance because of "
+            "taints or used-up counters."
+        ),
     )
     nodeName: str | None = field(
         3,
-        doc="The node that has the devices. Absent if the devices of the pool are usable on "
-        "several nodes.",
+        doc=(
+            "The node that has the devices. Absent if the devices of the pool are usable on "
+            "several nodes."
+        ),
     )
     validationError: str | None = field(
         10,
-        doc="Why the pool could not be counted, for instance because slices are missing. At "
-        "most 256 bytes; absent for a valid pool.",
+        doc=(
+            "Why the pool could not be counted, for instance because slices are missing. At most "
+            "256 bytes; absent for a valid pool."
+        ),
     )
     partitionSummary: list[PartitionTypeStatus] = field(
         11,
-        doc="Counts by partition type, for pools whose devices are partitions of others. At "
-        "most 32 items.",
+        doc=(
+            "Counts by partition type, for pools whose devices are partitions of others. At most "
+            "32 items."
+        ),
     )
     shareableSummary: ShareableSummaryStatus | None = field(
         13,
-        doc="Counts of devices that allow multiple allocations. Absent if the pool has no such "
-        "devices.",
+        doc=(
+            "Counts of devices that allow multiple allocations. Absent if the pool has no such "
+            "devices."
+        ),
     )
 
 
@@ -110,7 +126,7 @@ class ResourcePoolStatusRequest(Kind):
         2, required=True, doc="Which pools to report. It cannot be changed after creation."
     )
     status: ResourcePoolStatusRequestStatus | None = field(
-        3, doc="The report. It is absent until the controller has answered, and final after that."
+        3, doc=("The report. It is absent until the controller has answered, and final after that.")
     )
 
 
@@ -125,18 +141,23 @@ class ResourcePoolStatusRequestSpec(Type):
     )
     poolName: str | None = field(
         2,
-        doc="Name of the one pool to report. If it is absent, all pools of the driver are "
-        "reported.",
+        doc=(
+            "Name of the one pool to report. If it is absent, all pools of the driver are reported."
+        ),
     )
     limit: int32 | None = field(
         3,
         default=100,
-        doc="How many pools to report at most, from 1 to 1000. Compare status.poolCount to "
-        "learn whether pools are missing.",
+        doc=(
+            "How many pools to report at most, from 1 to 1000. Compare status.poolCount to learn "
+            "whether pools are missing."
+        ),
     )
     defaultPartitionTypeAttribute: str | None = field(
         4,
-        doc="The device attribute by which partitions are counted in pools whose slices name none.",
+        doc=(
+            "The device attribute by which partitions are counted in pools whose slices name none."
+        ),
     )
 
 
@@ -146,8 +167,10 @@ class ResourcePoolStatusRequestStatus(Type):
     poolCount: int32 | None = field(
         6,
         required=True,
-        doc="How many pools match the request. It exceeds the number of reported pools if the "
-        "limit was reached.",
+        doc=(
+            "How many pools match the request. It exceeds the number of reported pools if the "
+            "limit was reached."
+        ),
     )
     pools: list[PoolStatus] = field(
         2, doc="The state of the pools, up to the limit of the request."
@@ -156,8 +179,10 @@ class ResourcePoolStatusRequestStatus(Type):
         3,
         keys=("type",),
         merge="type",
-        doc="The outcome of the request, at most 10 conditions. Complete is true once the "
-        "report is final, Failed is true if there is none.",
+        doc=(
+            "The outcome of the request, at most 10 conditions. Complete is true once the report "
+            "is final, Failed is true if there is none."
+        ),
     )
 
 

@@ -25,14 +25,18 @@ class CompositePodGroup(Kind):
 
     metadata: ObjectMeta = field(
         1,
-        doc="Standard object's metadata. Groups name the composite group in "
-        "parentCompositePodGroupName.",
+        doc=(
+            "Standard object's metadata. Groups name the composite group in "
+            "parentCompositePodGroupName."
+        ),
     )
     spec: CompositePodGroupSpec = field(
         2,
         required=True,
-        doc="How the groups within it are scheduled and disrupted. Only the gang's "
-        "minGroupCount can be changed.",
+        doc=(
+            "How the groups within it are scheduled and disrupted. Only the gang's minGroupCount "
+            "can be changed."
+        ),
     )
     status: CompositePodGroupStatus = field(
         3, doc="What the scheduler reports about the composite group."
@@ -44,45 +48,59 @@ class CompositePodGroupSpec(Type):
 
     parentCompositePodGroupName: str | None = field(
         1,
-        doc="Name of the composite group that this one belongs to. If it is absent, this is the "
-        "root. Cannot be changed.",
+        doc=(
+            "Name of the composite group that this one belongs to. If it is absent, this is the "
+            "root. Cannot be changed."
+        ),
     )
     workloadRef: WorkloadReference | None = field(
         2,
         always=True,
         required=True,
-        doc="The workload, and the template in it, from which the composite group was made. "
-        "Required; cannot be changed.",
+        doc=(
+            "The workload, and the template in it, from which the composite group was made. "
+            "Required; cannot be changed."
+        ),
     )
     schedulingPolicy: CompositePodGroupSchedulingPolicy = field(
         3, required=True, doc="Whether the groups are scheduled one by one or as a gang. Required."
     )
     schedulingConstraints: CompositePodGroupSchedulingConstraints | None = field(
         4,
-        doc="Where the groups may be placed. If it is absent, the composite group adds no "
-        "constraint. Cannot be changed.",
+        doc=(
+            "Where the groups may be placed. If it is absent, the composite group adds no "
+            "constraint. Cannot be changed."
+        ),
     )
     disruptionMode: CompositeDisruptionMode | None = field(
         5,
         default={"single": {}},
-        doc="Whether the groups are preempted and evicted one by one (single, the default) or "
-        "together (all). Cannot be changed.",
+        doc=(
+            "Whether the groups are preempted and evicted one by one (single, the default) or "
+            "together (all). Cannot be changed."
+        ),
     )
     priorityClassName: str = field(
         6,
-        doc="The priority class of the composite group. The default class, if any, when it is "
-        "empty. Cannot be changed.",
+        doc=(
+            "The priority class of the composite group. The default class, if any, when it is "
+            "empty. Cannot be changed."
+        ),
     )
     priority: int32 | None = field(
         7,
-        doc="The priority of the composite group, at most 1000000000. The server sets it from "
-        "the class; cannot be changed.",
+        doc=(
+            "The priority of the composite group, at most 1000000000. The server sets it from the "
+            "class; cannot be changed."
+        ),
     )
     preemptionPolicy: str | None = field(
         8,
         enum=("PreemptLowerPriority", "Never"),
-        doc="Whether the composite group may evict pods of lower priority: PreemptLowerPriority "
-        "or Never. Cannot be changed.",
+        doc=(
+            "Whether the composite group may evict pods of lower priority: PreemptLowerPriority "
+            "or Never. Cannot be changed."
+        ),
     )
 
 
@@ -120,7 +138,8 @@ class WorkloadCompositePodGroupGangSchedulingPolicy(Type):
     """A workload's composite groups are scheduled as a gang."""
 
     minGroupCount: int32 | None = field(
-        1, doc="How many groups from the template must be schedulable at the same time; 1 or more."
+        1,
+        doc=("How many groups from the template must be schedulable at the same time; 1 or more."),
     )
 
 
@@ -129,8 +148,10 @@ class WorkloadCompositePodGroupSchedulingConstraints(Type):
 
     topology: list[TopologyConstraint] = field(
         1,
-        doc="Node labels that must agree for all pods of a composite group from the template. "
-        "At most one constraint.",
+        doc=(
+            "Node labels that must agree for all pods of a composite group from the template. At "
+            "most one constraint."
+        ),
     )
 
 
@@ -142,8 +163,10 @@ class WorkloadCompositePodGroupSchedulingPolicy(Type):
     )
     gang: WorkloadCompositePodGroupGangSchedulingPolicy | None = field(
         2,
-        doc="Groups from the template are scheduled if enough of them fit at the same time. "
-        "Excludes basic.",
+        doc=(
+            "Groups from the template are scheduled if enough of them fit at the same time. "
+            "Excludes basic."
+        ),
     )
 
 
@@ -175,8 +198,10 @@ class WorkloadPodGroupGangSchedulingPolicy(Type):
 
     minCount: int32 | None = field(
         1,
-        doc="How many pods of a group from the template must be schedulable at the same time; 1 "
-        "or more.",
+        doc=(
+            "How many pods of a group from the template must be schedulable at the same time; 1 "
+            "or more."
+        ),
     )
 
 
@@ -187,18 +212,23 @@ class WorkloadPodGroupResourceClaim(Type):
         1,
         always=True,
         required=True,
-        doc="Name by which the pods refer to the claim, a DNS label that is unique in the "
-        "template.",
+        doc=(
+            "Name by which the pods refer to the claim, a DNS label that is unique in the template."
+        ),
     )
     resourceClaimName: str | None = field(
         2,
-        doc="Name of an existing ResourceClaim, which all groups from the template share. "
-        "Excludes resourceClaimTemplateName.",
+        doc=(
+            "Name of an existing ResourceClaim, which all groups from the template share. "
+            "Excludes resourceClaimTemplateName."
+        ),
     )
     resourceClaimTemplateName: str | None = field(
         3,
-        doc="Name of the ResourceClaimTemplate from which a claim is made for each group. "
-        "Excludes resourceClaimName.",
+        doc=(
+            "Name of the ResourceClaimTemplate from which a claim is made for each group. "
+            "Excludes resourceClaimName."
+        ),
     )
 
 
@@ -207,8 +237,10 @@ class WorkloadPodGroupSchedulingConstraints(Type):
 
     topology: list[TopologyConstraint] = field(
         1,
-        doc="Node labels that must agree for all pods of a group from the template. At most one "
-        "constraint.",
+        doc=(
+            "Node labels that must agree for all pods of a group from the template. At most one "
+            "constraint."
+        ),
     )
 
 
@@ -220,8 +252,10 @@ class WorkloadPodGroupSchedulingPolicy(Type):
     )
     gang: WorkloadPodGroupGangSchedulingPolicy | None = field(
         2,
-        doc="Pods from the template are scheduled if enough of them fit at the same time. "
-        "Excludes basic.",
+        doc=(
+            "Pods from the template are scheduled if enough of them fit at the same time. "
+            "Excludes basic."
+        ),
     )
 
 

@@ -33,8 +33,10 @@ class CompositeDisruptionMode(Type):
     )
     all: AllCompositeDisruptionMode | None = field(
         2,
-        doc="If one group is preempted or evicted, all groups of the composite group are. "
-        "Excludes single.",
+        doc=(
+            "If one group is preempted or evicted, all groups of the composite group are. "
+            "Excludes single."
+        ),
     )
 
 
@@ -45,8 +47,10 @@ class CompositeGangSchedulingPolicy(Type):
         1,
         always=True,
         required=True,
-        doc="How many groups must be schedulable at the same time before any of them is "
-        "scheduled; 1 or more.",
+        doc=(
+            "How many groups must be schedulable at the same time before any of them is "
+            "scheduled; 1 or more."
+        ),
     )
 
 
@@ -55,8 +59,10 @@ class CompositePodGroupSchedulingConstraints(Type):
 
     topology: list[TopologyConstraint] = field(
         1,
-        doc="Node labels whose value must be the same for all pods of the composite group. At "
-        "most one constraint.",
+        doc=(
+            "Node labels whose value must be the same for all pods of the composite group. At "
+            "most one constraint."
+        ),
     )
 
 
@@ -65,13 +71,17 @@ class CompositePodGroupSchedulingPolicy(Type):
 
     basic: CompositeBasicSchedulingPolicy | None = field(
         1,
-        doc="Each group is scheduled by itself, without regard to the others. Excludes gang; "
-        "cannot be changed.",
+        doc=(
+            "Each group is scheduled by itself, without regard to the others. Excludes gang; "
+            "cannot be changed."
+        ),
     )
     gang: CompositeGangSchedulingPolicy | None = field(
         2,
-        doc="Groups are scheduled only if enough of them fit at the same time. Excludes basic; "
-        "only its count can be changed.",
+        doc=(
+            "Groups are scheduled only if enough of them fit at the same time. Excludes basic; "
+            "only its count can be changed."
+        ),
     )
 
 
@@ -82,7 +92,9 @@ class CompositePodGroupTemplate(Type):
         1,
         always=True,
         required=True,
-        doc="Name of the template, a DNS label that is unique among all templates of the workload.",
+        doc=(
+            "Name of the template, a DNS label that is unique among all templates of the workload."
+        ),
     )
     schedulingPolicy: CompositePodGroupSchedulingPolicy = field(
         2,
@@ -90,40 +102,52 @@ class CompositePodGroupTemplate(Type):
         doc="How the groups that are made from the templates below are scheduled. Required.",
     )
     schedulingConstraints: CompositePodGroupSchedulingConstraints | None = field(
-        3, doc="Where the groups may be placed. If it is absent, the scheduler is free to choose."
+        3, doc=("Where the groups may be placed. If it is absent, the scheduler is free to choose.")
     )
     disruptionMode: CompositeDisruptionMode | None = field(
         4,
-        doc="Whether the groups are preempted and evicted together. If it is absent, each is by "
-        "itself.",
+        doc=(
+            "Whether the groups are preempted and evicted together. If it is absent, each is by "
+            "itself."
+        ),
     )
     priorityClassName: str = field(
         5,
-        doc="The priority class of the composite group. All templates of a workload must name "
-        "the same class.",
+        doc=(
+            "The priority class of the composite group. All templates of a workload must name the "
+            "same class."
+        ),
     )
     priority: int32 | None = field(
         6,
-        doc="The priority of the composite group, at most 1000000000. The server sets it from "
-        "the class; it must be the same in all templates.",
+        doc=(
+            "The priority of the composite group, at most 1000000000. The server sets it from the "
+            "class; it must be the same in all templates."
+        ),
     )
     preemptionPolicy: str | None = field(
         7,
         enum=("PreemptLowerPriority", "Never"),
-        doc="Whether the composite group may evict pods of lower priority: PreemptLowerPriority "
-        "or Never.",
+        doc=(
+            "Whether the composite group may evict pods of lower priority: PreemptLowerPriority "
+            "or Never."
+        ),
     )
     podGroupTemplates: list[PodGroupTemplate] = field(
         8,
         keys=("name",),
-        doc="Templates of the pod groups in the composite group, at most 8. One template of "
-        "either kind is needed.",
+        doc=(
+            "Templates of the pod groups in the composite group, at most 8. One template of "
+            "either kind is needed."
+        ),
     )
     compositePodGroupTemplates: list[CompositePodGroupTemplate] = field(
         9,
         keys=("name",),
-        doc="Templates of composite groups within this one, at most 8. Templates nest up to 4 "
-        "levels deep.",
+        doc=(
+            "Templates of composite groups within this one, at most 8. Templates nest up to 4 "
+            "levels deep."
+        ),
     )
 
 
@@ -145,8 +169,10 @@ class GangSchedulingPolicy(Type):
         1,
         always=True,
         required=True,
-        doc="How many pods must be schedulable at the same time before any of them is "
-        "scheduled; 1 or more.",
+        doc=(
+            "How many pods must be schedulable at the same time before any of them is scheduled; "
+            "1 or more."
+        ),
     )
 
 
@@ -159,8 +185,10 @@ class PodGroup(Kind):
     spec: PodGroupSpec = field(
         2,
         required=True,
-        doc="How the pods of the group are scheduled and disrupted. Only the gang's minCount "
-        "can be changed.",
+        doc=(
+            "How the pods of the group are scheduled and disrupted. Only the gang's minCount can "
+            "be changed."
+        ),
     )
     status: PodGroupStatus = field(
         3, doc="What the scheduler and controllers report about the group."
@@ -174,18 +202,24 @@ class PodGroupResourceClaim(Type):
         1,
         always=True,
         required=True,
-        doc="Name by which the pods of the group refer to the claim, a DNS label that is unique "
-        "in the group.",
+        doc=(
+            "Name by which the pods of the group refer to the claim, a DNS label that is unique "
+            "in the group."
+        ),
     )
     resourceClaimName: str | None = field(
         2,
-        doc="Name of an existing ResourceClaim in the namespace of the group. Excludes "
-        "resourceClaimTemplateName.",
+        doc=(
+            "Name of an existing ResourceClaim in the namespace of the group. Excludes "
+            "resourceClaimTemplateName."
+        ),
     )
     resourceClaimTemplateName: str | None = field(
         3,
-        doc="Name of the ResourceClaimTemplate from which a claim for the group is made; it is "
-        "deleted with the group. Excludes resourceClaimName.",
+        doc=(
+            "Name of the ResourceClaimTemplate from which a claim for the group is made; it is "
+            "deleted with the group. Excludes resourceClaimName."
+        ),
     )
 
 
@@ -195,8 +229,10 @@ class PodGroupResourceClaimStatus(Type):
     name: str = field(1, always=True, required=True, doc="Name of an item in spec.resourceClaims.")
     resourceClaimName: str | None = field(
         2,
-        doc="Name of the ResourceClaim that was made from the template. If it is absent, no "
-        "claim was needed.",
+        doc=(
+            "Name of the ResourceClaim that was made from the template. If it is absent, no claim "
+            "was needed."
+        ),
     )
 
 
@@ -205,8 +241,10 @@ class PodGroupSchedulingConstraints(Type):
 
     topology: list[TopologyConstraint] = field(
         1,
-        doc="Node labels whose value must be the same on all nodes that run pods of the group. "
-        "At most one constraint.",
+        doc=(
+            "Node labels whose value must be the same on all nodes that run pods of the group. At "
+            "most one constraint."
+        ),
     )
 
 
@@ -215,13 +253,17 @@ class PodGroupSchedulingPolicy(Type):
 
     basic: BasicSchedulingPolicy | None = field(
         1,
-        doc="Each pod is scheduled by itself, as pods without a group are. Excludes gang; "
-        "cannot be changed.",
+        doc=(
+            "Each pod is scheduled by itself, as pods without a group are. Excludes gang; cannot "
+            "be changed."
+        ),
     )
     gang: GangSchedulingPolicy | None = field(
         2,
-        doc="Pods are scheduled only if enough of them fit at the same time. Excludes basic; "
-        "only its count can be changed.",
+        doc=(
+            "Pods are scheduled only if enough of them fit at the same time. Excludes basic; only "
+            "its count can be changed."
+        ),
     )
 
 
@@ -230,21 +272,27 @@ class PodGroupSpec(Type):
 
     parentCompositePodGroupName: str | None = field(
         1,
-        doc="Name of the composite group that this group belongs to. Needs workloadRef; cannot "
-        "be changed.",
+        doc=(
+            "Name of the composite group that this group belongs to. Needs workloadRef; cannot be "
+            "changed."
+        ),
     )
     workloadRef: WorkloadReference | None = field(
         2,
-        doc="The workload, and the template in it, from which the group was made. Cannot be "
-        "changed.",
+        doc=(
+            "The workload, and the template in it, from which the group was made. Cannot be "
+            "changed."
+        ),
     )
     schedulingPolicy: PodGroupSchedulingPolicy = field(
         3, required=True, doc="Whether the pods are scheduled one by one or as a gang. Required."
     )
     schedulingConstraints: PodGroupSchedulingConstraints | None = field(
         4,
-        doc="Where the pods may be placed. If it is absent, the group adds no constraint. "
-        "Cannot be changed.",
+        doc=(
+            "Where the pods may be placed. If it is absent, the group adds no constraint. Cannot "
+            "be changed."
+        ),
     )
     resourceClaims: list[PodGroupResourceClaim] = field(
         5,
@@ -256,24 +304,32 @@ class PodGroupSpec(Type):
     disruptionMode: DisruptionMode | None = field(
         6,
         default={"single": {}},
-        doc="Whether the pods are preempted and evicted one by one (single, the default) or "
-        "together (all). Cannot be changed.",
+        doc=(
+            "Whether the pods are preempted and evicted one by one (single, the default) or "
+            "together (all). Cannot be changed."
+        ),
     )
     priorityClassName: str = field(
         7,
-        doc="The priority class of the group, which applies instead of those of its pods. The "
-        "default class, if any, when it is empty. Cannot be changed.",
+        doc=(
+            "The priority class of the group, which applies instead of those of its pods. The "
+            "default class, if any, when it is empty. Cannot be changed."
+        ),
     )
     priority: int32 | None = field(
         8,
-        doc="The priority of the group, at most 1000000000. The server sets it from the "
-        "priority class; cannot be changed.",
+        doc=(
+            "The priority of the group, at most 1000000000. The server sets it from the priority "
+            "class; cannot be changed."
+        ),
     )
     preemptionPolicy: str | None = field(
         9,
         enum=("PreemptLowerPriority", "Never"),
-        doc="Whether the group may evict pods of lower priority: PreemptLowerPriority or Never. "
-        "Set from the priority class; cannot be changed.",
+        doc=(
+            "Whether the group may evict pods of lower priority: PreemptLowerPriority or Never. "
+            "Set from the priority class; cannot be changed."
+        ),
     )
 
 
@@ -284,8 +340,10 @@ class PodGroupStatus(Type):
         1,
         keys=("type",),
         merge="type",
-        doc="Findings about the group by type. PodGroupScheduled tells whether the pods were "
-        "scheduled, DisruptionTarget that the group is about to be evicted.",
+        doc=(
+            "Findings about the group by type. PodGroupScheduled tells whether the pods were "
+            "scheduled, DisruptionTarget that the group is about to be evicted."
+        ),
     )
     resourceClaimStatuses: list[PodGroupResourceClaimStatus] = field(
         2,
@@ -303,20 +361,26 @@ class PodGroupTemplate(Type):
         1,
         always=True,
         required=True,
-        doc="Name of the template, a DNS label that is unique in the workload; pod groups refer "
-        "to it in workloadRef.",
+        doc=(
+            "Name of the template, a DNS label that is unique in the workload; pod groups refer "
+            "to it in workloadRef."
+        ),
     )
     schedulingPolicy: PodGroupSchedulingPolicy = field(
         2,
         required=True,
-        doc="How the pods of a group from this template are scheduled: one by one or as a gang. "
-        "Required.",
+        doc=(
+            "How the pods of a group from this template are scheduled: one by one or as a gang. "
+            "Required."
+        ),
     )
     schedulingConstraints: PodGroupSchedulingConstraints | None = field(
         3,
         always=True,
-        doc="Where the pods of a group from this template may be placed. If it is absent, the "
-        "group adds no constraint.",
+        doc=(
+            "Where the pods of a group from this template may be placed. If it is absent, the "
+            "group adds no constraint."
+        ),
     )
     resourceClaims: list[PodGroupResourceClaim] = field(
         4,
@@ -327,24 +391,32 @@ class PodGroupTemplate(Type):
     )
     disruptionMode: DisruptionMode | None = field(
         5,
-        doc="Whether the pods of each group are preempted and evicted together. If it is "
-        "absent, each pod is by itself.",
+        doc=(
+            "Whether the pods of each group are preempted and evicted together. If it is absent, "
+            "each pod is by itself."
+        ),
     )
     priorityClassName: str = field(
         6,
-        doc="The priority class of groups from this template. All templates of a workload must "
-        "name the same class.",
+        doc=(
+            "The priority class of groups from this template. All templates of a workload must "
+            "name the same class."
+        ),
     )
     priority: int32 | None = field(
         7,
-        doc="The priority of groups from this template, at most 1000000000. It must be the same "
-        "in all templates of the workload.",
+        doc=(
+            "The priority of groups from this template, at most 1000000000. It must be the same "
+            "in all templates of the workload."
+        ),
     )
     preemptionPolicy: str | None = field(
         8,
         enum=("PreemptLowerPriority", "Never"),
-        doc="Whether groups from this template may evict pods of lower priority: "
-        "PreemptLowerPriority or Never.",
+        doc=(
+            "Whether groups from this template may evict pods of lower priority: "
+            "PreemptLowerPriority or Never."
+        ),
     )
 
 
@@ -363,8 +435,10 @@ class TopologyConstraint(Type):
         1,
         always=True,
         required=True,
-        doc="Key of the node label that defines the domain, such as "
-        "topology.kubernetes.io/zone. All pods run on nodes with the same value.",
+        doc=(
+            "Key of the node label that defines the domain, such as topology.kubernetes.io/zone. "
+            "All pods run on nodes with the same value."
+        ),
     )
 
 
@@ -410,8 +484,10 @@ class WorkloadSpec(Type):
 
     controllerRef: TypedLocalObjectReference | None = field(
         1,
-        doc="The object, such as a Job, whose pods the workload describes. For tools and users "
-        "only; cannot be changed.",
+        doc=(
+            "The object, such as a Job, whose pods the workload describes. For tools and users "
+            "only; cannot be changed."
+        ),
     )
     podGroupTemplates: list[PodGroupTemplate] = field(
         2,
@@ -422,6 +498,8 @@ class WorkloadSpec(Type):
     compositePodGroupTemplates: list[CompositePodGroupTemplate] = field(
         3,
         keys=("name",),
-        doc="Templates of composite groups, at most 8, for groups within groups. Excludes "
-        "podGroupTemplates.",
+        doc=(
+            "Templates of composite groups, at most 8, for groups within groups. Excludes "
+            "podGroupTemplates."
+        ),
     )

@@ -39,9 +39,9 @@ from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, credentials
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
-from kapiserver.controllers import start_controllers
 from kapiserver.controllers.apiserver_endpoints import Place
 from kapiserver.controllers.kubernetes_service import KubernetesService, reached_at
+from kapiserver.controllers.manager import ControllerManager
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.compaction import Compaction
@@ -177,8 +177,9 @@ def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:
 async def _start_loops(app: App, stack: AsyncExitStack, *, ca_text: str) -> None:
     await app.server.custom_resources.start()
     stack.callback(app.server.custom_resources.stop)
-    controllers = await start_controllers(app.server, ca_text=ca_text)
-    stack.push_async_callback(controllers.stop)
+    manager = ControllerManager(app.server, ca_text=ca_text)
+    await manager.start()
+    stack.push_async_callback(manager.stop)
 
 
 def _start_repair(app: App, stack: AsyncExitStack) -> None:

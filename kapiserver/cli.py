@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from kapiserver import __version__
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import described, parse_feature_gates
-from kapiserver.controllers.registry import CONTROLLERS, chosen
+from kapiserver.controllers.registry import CONTROLLER_NAMES, enabled_controllers
 from kapiserver.storage.backends import backend_of
 from kapiserver.storage_commands import add_storage_commands
 
@@ -118,7 +118,8 @@ def _add_admission(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--controllers", type=_list, default=DEFAULTS.controllers, metavar="NAME,...",
-        help=f"loops to run: '*' for all, NAME, -NAME; known: {', '.join(sorted(CONTROLLERS))}",
+        help="controllers to run: '*' for all, NAME, -NAME; known: "
+        + ", ".join(sorted(CONTROLLER_NAMES)),
     )  # fmt: skip
 
 
@@ -214,7 +215,7 @@ def config_of(options: argparse.Namespace) -> Config:
             "--encryption-provider-config"
         )
     enabled(options.enable_admission_plugins, options.disable_admission_plugins)
-    chosen(options.controllers)
+    enabled_controllers(options.controllers)
     data: Path = options.data_dir
     storage = options.storage or f"sqlite:{data / 'kapiserver.db'}"
     if options.etcd_servers is not None:

@@ -17,18 +17,18 @@ from collections.abc import Mapping, Sequence
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.objects import labels_of, uid_of
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
 from kapiserver.controllers.bootstrap import decoded
-from kapiserver.controllers.workqueue import Work
+from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound, StorageError
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery, Preconditions
 from kapiserver.storage.watch_cache import CachedEvent
 
-LATER_SECONDS = 5.0
-"""Nobody needs those of built-in groups at once, and servers that end soon do without."""
-AGAIN_SECONDS = 30.0
+START_DELAY_SECONDS = 5.0
+"""APIServices of built-in groups are not needed at once; a short-lived server does without."""
+RETRY_SECONDS = 30.0
 NAME = "apiservices"
 REGISTRATION = GroupVersion("apiregistration.k8s.io", "v1")
 MANAGED = "kube-aggregator.kubernetes.io/automanaged"
@@ -65,86 +65,89 @@ PRIORITIES: Mapping[str, tuple[int, Mapping[str, int]]] = {
 """Of a group among groups, and of each version in it; what is not here is not registered."""
 
 
-class APIServices:
-    """The loop."""
+class APIServiceRegistration:
+    """The control loop; its queue holds names of APIServices."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, context: ControllerContext) -> None:
+        self._server = server = context.server
         self._custom = server.custom_resources
-        self._work: Work[str] = Work(self._look, server.clock, workers=1, name=NAME)
-        self._served: dict[str, frozenset[GroupVersion]] = {}
-        """What each definition serves."""
-        self._servers: Counter[GroupVersion] = Counter()
-        """How many definitions serve it."""
-        self._at_start: frozenset[str] = frozenset()
-        self._looked_at: set[str] = set()
-        self._beginning: asyncio.Task[None] | None = None
+        self._queue: WorkQueue[str] = WorkQueue(self._reconcile, server.clock, workers=1, name=NAME)
+        self._served_versions: dict[str, frozenset[GroupVersion]] = {}
+        """Group-versions by definition."""
+        self._definition_counts: Counter[GroupVersion] = Counter()
+        """How many definitions serve a group-version."""
+        self._present_at_start: frozenset[str] = frozenset()
+        self._reconciled: set[str] = set()
+        self._starting: asyncio.Task[None] | None = None
         self._stopping = False
 
     @property
     def _store(self) -> ResourceStore:
         return self._server.stores.named(REGISTRATION, "apiservices")
 
-    def start(self) -> None:
-        """Begin with what changes from now on; with all there is in a while."""
+    async def start(self) -> None:
+        """React to definitions that change from now on; queue all APIServices after a delay."""
         if self._server.scheme.serves(REGISTRATION):
-            self._note(list(self._custom.heads))
-            self._custom.followers.append(self._told)
-            self._server.clock.call_later(LATER_SECONDS, self._begin)
+            self._update_served(list(self._custom.heads))
+            self._custom.followers.append(self._on_definitions_changed)
+            self._server.clock.call_later(START_DELAY_SECONDS, self._start_all)
 
     async def stop(self) -> None:
-        """End; what is being looked at finishes."""
+        """End, cancelling reconciles in progress."""
         self._stopping = True
-        if self._told in self._custom.followers:
-            self._custom.followers.remove(self._told)
-        if self._beginning is not None:
-            self._beginning.cancel()
-        await self._work.stop()
+        if self._on_definitions_changed in self._custom.followers:
+            self._custom.followers.remove(self._on_definitions_changed)
+        if self._starting is not None:
+            self._starting.cancel()
+        await self._queue.stop()
 
-    def _begin(self) -> None:
+    def _start_all(self) -> None:
         if not self._stopping:
-            self._beginning = asyncio.get_running_loop().create_task(self._look_at_all(), name=NAME)
+            self._starting = asyncio.get_running_loop().create_task(self._add_all(), name=NAME)
 
-    async def _look_at_all(self) -> None:
+    async def _add_all(self) -> None:
         cache = self._store.cache
         try:
             await self._custom.store.cache.ready()
             await cache.ready()
         except StorageError as error:
-            _log.info("APIServices: %s; trying again", error)
+            _log.info("APIServices: %s; retrying", error)
             if not self._stopping:
-                self._server.clock.call_later(AGAIN_SECONDS, self._begin)
+                self._server.clock.call_later(RETRY_SECONDS, self._start_all)
             return
-        cache.follow(self._changed, lambda: None)
+        cache.follow(self._on_events, lambda: None)
         there = (entry.key.name for entry in cache.range(self._store.codec.prefix))
-        self._at_start = frozenset(there)
-        for name in (*map(name_of, (*self._built_in, *self._servers)), *self._at_start):
-            self._work.put(name)
+        self._present_at_start = frozenset(there)
+        for name in (
+            *map(name_of, (*self._built_in, *self._definition_counts)),
+            *self._present_at_start,
+        ):
+            self._queue.add(name)
 
     # What changes.
 
-    def _told(self, names: Sequence[str]) -> None:
-        for version in self._note(names):
-            self._work.put(name_of(version))
+    def _on_definitions_changed(self, names: Sequence[str]) -> None:
+        for version in self._update_served(names):
+            self._queue.add(name_of(version))
 
-    def _note(self, names: Sequence[str]) -> frozenset[GroupVersion]:
+    def _update_served(self, names: Sequence[str]) -> frozenset[GroupVersion]:
         """Take note of what definitions serve; the group-versions that this is about."""
         about: frozenset[GroupVersion] = frozenset()
         for name in names:
             head = self._custom.heads.get(name)
-            before = self._served.pop(name, frozenset())
-            now = frozenset(_served(head)) if head is not None else frozenset()
+            before = self._served_versions.pop(name, frozenset())
+            now = frozenset(_served_versions(head)) if head is not None else frozenset()
             if now:
-                self._served[name] = now
+                self._served_versions[name] = now
             if now != before:
-                self._servers.update(now - before)
-                self._servers.subtract(before - now)
+                self._definition_counts.update(now - before)
+                self._definition_counts.subtract(before - now)
                 about |= before ^ now
         return about
 
-    def _changed(self, events: Sequence[CachedEvent]) -> None:
+    def _on_events(self, events: Sequence[CachedEvent]) -> None:
         for event in events:
-            self._work.put(event.path.rpartition("/")[2])
+            self._queue.add(event.path.rpartition("/")[2])
 
     # What is to be.
 
@@ -158,27 +161,27 @@ class APIServices:
             if version in PRIORITIES[group.name][1]
         )
 
-    def _wanted(self, name: str) -> Tree | None:
+    def _desired(self, name: str) -> Tree | None:
         version, _, group = name.partition(".")
         wanted = GroupVersion(group, version)
         if wanted in self._built_in:
             first, versions = PRIORITIES[group]
             return api_service(wanted, (first, versions[version]), ONCE)
-        if self._servers[wanted] > 0:
+        if self._definition_counts[wanted] > 0:
             return api_service(wanted, _CUSTOM_PRIORITY, ALWAYS)
         return None
 
-    async def _look(self, name: str) -> None:
-        wanted, first = self._wanted(name), name not in self._looked_at
+    async def _reconcile(self, name: str) -> None:
+        wanted, first = self._desired(name), name not in self._reconciled
         try:
             current = (await self._store.get(ObjectKey("", name))).tree()
         except NotFound:
             current = None
         if first or wanted is None or _management(wanted) == ALWAYS:
-            await self._make(name, wanted, current, first=first)
-        self._looked_at.add(name)
+            await self._write(name, wanted, current, first=first)
+        self._reconciled.add(name)
 
-    async def _make(
+    async def _write(
         self, name: str, wanted: Tree | None, current: Tree | None, *, first: bool
     ) -> None:
         if current is None:
@@ -186,7 +189,7 @@ class APIServices:
                 await self._store.create(decoded(self._server, wanted))
             return
         management = _management(current)
-        if management == ONCE and not (first and name in self._at_start):
+        if management == ONCE and not (first and name in self._present_at_start):
             return
         if management not in (ONCE, ALWAYS):
             return
@@ -218,7 +221,7 @@ def api_service(version: GroupVersion, priority: tuple[int, int], management: st
     }
 
 
-def _served(head: Tree) -> list[GroupVersion]:
+def _served_versions(head: Tree) -> list[GroupVersion]:
     spec = head["spec"]
     return [GroupVersion(spec["group"], one["name"]) for one in spec["versions"] if one["served"]]
 

@@ -1,7 +1,9 @@
-"""The status of CustomResourceDefinitions, and their end: which names each has got, and that the
-objects of one that is deleted go before it.
+"""Write the status of CustomResourceDefinitions, and finalize those that are deleted.
 
-Every server does this for itself; the first one writes, the others find it written. Mirrors the
+The status holds accepted names and conditions. The objects of a deleted definition are deleted
+before its finalizer is removed.
+
+It runs on every server: the first one writes, the others find the status up to date. Mirrors the
 naming, establishing, approval, structure and finalizing controllers of
 k8s.io/apiextensions-apiserver.
 """
@@ -21,8 +23,8 @@ from kapiserver.api.apiextensions.validation.approval import approval_of
 from kapiserver.api.errors import Path
 from kapiserver.api.objects import finalizers_of, is_terminating, metadata_of
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
-from kapiserver.controllers.workqueue import Work
+from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.kv import Revision
@@ -38,47 +40,51 @@ from kapiserver.storage.query import (
 )
 
 NAME = "customresourcedefinitions"
-CLEANERS = 5
+FINALIZER_WORKERS = 5
 
 
-class Definitions:
-    """The loop: told of every change of a definition, with workers while there is something to
-    do. Names are given away one definition at a time."""
+class CRDStatusController:
+    """The control loop. Names are accepted one definition at a time, so that two definitions
+    cannot be given the same name."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, context: ControllerContext) -> None:
+        self._server = server = context.server
         self._custom = server.custom_resources
-        self._naming: Work[str] = Work(self._name, server.clock, workers=1, name=NAME)
-        self._ending: Work[str] = Work(self._end, server.clock, workers=CLEANERS, name=NAME)
+        self._naming_queue: WorkQueue[str] = WorkQueue(
+            self._reconcile_names, server.clock, workers=1, name=NAME
+        )
+        self._finalizing_queue: WorkQueue[str] = WorkQueue(
+            self._finalize, server.clock, workers=FINALIZER_WORKERS, name=NAME
+        )
 
-    def start(self) -> None:
-        """Begin."""
-        self._custom.followers.append(self._told)
-        self._told(list(self._custom.heads))
+    async def start(self) -> None:
+        """Queue the definitions there are, and those that change from now on."""
+        self._custom.followers.append(self._on_definitions_changed)
+        self._on_definitions_changed(list(self._custom.heads))
 
     async def stop(self) -> None:
-        """End; what is being looked at is broken off."""
-        self._custom.followers.remove(self._told)
-        await self._naming.stop()
-        await self._ending.stop()
+        """End, cancelling reconciles in progress."""
+        self._custom.followers.remove(self._on_definitions_changed)
+        await self._naming_queue.stop()
+        await self._finalizing_queue.stop()
 
-    def _told(self, names: Sequence[str]) -> None:
+    def _on_definitions_changed(self, names: Sequence[str]) -> None:
         heads = self._custom.heads
         groups = {name.partition(".")[2] for name in names}
         for name, head in heads.items():
             if is_terminating(head):
-                if name in names and _cleanup(head):
-                    self._ending.put(name)
-            elif (name in names or name.partition(".")[2] in groups) and not _is_settled(head):
-                self._naming.put(name)
+                if name in names and _has_finalizer(head):
+                    self._finalizing_queue.add(name)
+            elif (name in names or name.partition(".")[2] in groups) and not _is_up_to_date(head):
+                self._naming_queue.add(name)
 
-    async def _name(self, name: str) -> None:
+    async def _reconcile_names(self, name: str) -> None:
         head = self._custom.heads.get(name)
-        if head is None or is_terminating(head) or _is_settled(head):
+        if head is None or is_terminating(head) or _is_up_to_date(head):
             return
-        await self._write(name, self._with_names)
+        await self._write(name, self._with_status_of_names)
 
-    def _with_names(self, current: Tree | None) -> Tree:
+    def _with_status_of_names(self, current: Tree | None) -> Tree:
         assert current is not None
         others = [
             head["status"]["acceptedNames"]
@@ -95,34 +101,34 @@ class Definitions:
         except NotFound:
             return
 
-    # The end of one.
+    # Deletion.
 
-    async def _end(self, name: str) -> None:
+    async def _finalize(self, name: str) -> None:
         head = self._custom.heads.get(name)
-        if head is None or not is_terminating(head) or not _cleanup(head):
+        if head is None or not is_terminating(head) or not _has_finalizer(head):
             return
         definition = self._server.scheme.custom.named(name)
         if definition is None:
-            await self._terminating(
+            await self._set_terminating(
                 name, "False", "NeverEstablished", "resource was never established"
             )
         else:
             if (condition(head, "Terminating") or {}).get("reason") == "InstanceDeletionPending":
-                await self._terminating(
+                await self._set_terminating(
                     name,
                     "True",
                     "InstanceDeletionInProgress",
                     "CustomResource deletion is in progress",
                 )
             objects = self._server.stores.of(definition.stored.resource)
-            if not await self._emptied(objects, name):
+            if not await self._delete_objects(objects, name):
                 return
-            await self._terminating(
+            await self._set_terminating(
                 name, "False", "InstanceDeletionCompleted", "removed all instances"
             )
-        await self._release(name, head["metadata"]["uid"])
+        await self._remove_finalizer(name, head["metadata"]["uid"])
 
-    async def _terminating(self, name: str, value: str, reason: str, message: str) -> None:
+    async def _set_terminating(self, name: str, value: str, reason: str, message: str) -> None:
         now = timestamp(self._server.clock.now())
 
         def change(current: Tree | None) -> Tree:
@@ -134,24 +140,25 @@ class Definitions:
 
         await self._write(name, change)
 
-    async def _emptied(self, objects: ResourceStore, name: str) -> bool:
-        """Delete all objects; whether they are gone. If not, the next that goes is waited for."""
+    async def _delete_objects(self, objects: ResourceStore, name: str) -> bool:
+        """Delete all objects of the definition. Return whether none is left; if some are, a watch
+        queues the definition at the next deletion."""
         everything = ListQuery()
         if (await objects.list(ListQuery(limit=1))).entries:
             await objects.delete_collection(everything, DeleteQuery())
         left = await objects.list(everything)
         if not left.entries:
             return True
-        departures = _Departures(self._ending, name)
+        departures = _DeletionWatch(self._finalizing_queue, name)
         query = WatchQuery(framer=departures, resource_version=str(left.revision))
         await objects.watch(query, departures)
         return False
 
-    async def _release(self, name: str, uid: str) -> None:
+    async def _remove_finalizer(self, name: str, uid: str) -> None:
         def change(current: Tree | None) -> Tree:
             assert current is not None
             metadata = metadata_of(current)
-            left = [one for one in finalizers_of(current) if one != _CLEANUP]
+            left = [one for one in finalizers_of(current) if one != FINALIZER]
             metadata.pop("finalizers", None)
             if left:
                 metadata["finalizers"] = left
@@ -165,21 +172,21 @@ class Definitions:
             return
 
 
-_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
-def _cleanup(head: Tree) -> bool:
-    return _CLEANUP in finalizers_of(head)
+def _has_finalizer(head: Tree) -> bool:
+    return FINALIZER in finalizers_of(head)
 
 
-class _Departures:
-    """A watch of objects that holds a definition: looks at it again when one of them goes."""
+class _DeletionWatch:
+    """A watch of a definition's objects that queues the definition when one is deleted."""
 
     identity = "departures"
 
-    def __init__(self, work: Work[str], name: str) -> None:
-        self._work = work
-        self._name = name
+    def __init__(self, work: WorkQueue[str], name: str) -> None:
+        self._queue = work
+        self._reconcile_names = name
 
     # As a framer.
 
@@ -196,7 +203,7 @@ class _Departures:
 
     def write(self, frames: bytes) -> None:
         if frames:
-            self._work.put(self._name)
+            self._queue.add(self._reconcile_names)
 
     def backlog(self) -> int:
         return 0
@@ -205,7 +212,7 @@ class _Departures:
         pass
 
     def close(self) -> None:
-        self._work.put_later(self._name, 1.0)
+        self._queue.add_after(self._reconcile_names, 1.0)
 
 
 # What the status says: pure.
@@ -219,14 +226,14 @@ _NAMES = (
 )
 
 
-def _is_settled(head: Tree) -> bool:
+def _is_up_to_date(head: Tree) -> bool:
     """Whether the status says all there is to say."""
     return (
         head["spec"]["names"] == head["status"]["acceptedNames"]
         and is_true(head, "NamesAccepted")
         and is_true(head, "Established")
-        and _approval(head) == _told_approval(head)
-        and not _may_lack_structure(head)
+        and _approval(head) == _approval_condition(head)
+        and not _may_be_non_structural(head)
     )
 
 
@@ -244,7 +251,7 @@ def status_of(obj: Tree, others: Sequence[Tree], now: str) -> Tree:
     }
     names, conflict = dict(accepted), ("NoConflicts", "no conflicts found")
     for name, reason, among in _NAMES:
-        problem = _problem(wanted.get(name), accepted.get(name), used[among])
+        problem = _name_conflict(wanted.get(name), accepted.get(name), used[among])
         if problem:
             conflict = (reason, problem)
         elif wanted.get(name):
@@ -255,14 +262,14 @@ def status_of(obj: Tree, others: Sequence[Tree], now: str) -> Tree:
     if wanted.get("categories"):
         names["categories"] = wanted["categories"]
     good = conflict[0] == "NoConflicts"
-    status = {**obj["status"], "acceptedNames": _in_order(names)}
+    status = {**obj["status"], "acceptedNames": _ordered_names(names)}
     status = set_condition(status, "NamesAccepted", str(good), *conflict, now=now)
     if not is_true(obj, "Established"):
         why = ("InitialNamesAccepted", "the initial names have been accepted")
         if not good:
             why = ("NotAccepted", "not all names are accepted")
         status = set_condition(status, "Established", str(good), *why, now=now)
-    status = _with_structure(status, obj, now)
+    status = _with_structural_condition(status, obj, now)
     approval = _approval(obj)
     if approval is None:
         if condition(obj, _CONFORMANT) is not None:
@@ -271,7 +278,7 @@ def status_of(obj: Tree, others: Sequence[Tree], now: str) -> Tree:
     return set_condition(status, _CONFORMANT, *approval, now=now)
 
 
-def _problem(wanted: object, accepted: object, used: set[str]) -> str:
+def _name_conflict(wanted: object, accepted: object, used: set[str]) -> str:
     if isinstance(wanted, list):
         had = accepted if isinstance(accepted, list) else ()
         found = [f'"{one}" is already in use' for one in wanted if one not in had and one in used]
@@ -279,7 +286,7 @@ def _problem(wanted: object, accepted: object, used: set[str]) -> str:
     return f'"{wanted}" is already in use' if wanted != accepted and wanted in used else ""
 
 
-def _in_order(names: Tree) -> Tree:
+def _ordered_names(names: Tree) -> Tree:
     order = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
     return {name: names[name] for name in order if name in names}
 
@@ -296,7 +303,7 @@ def _approval(obj: Tree) -> tuple[str, str, str] | None:
     return ("True" if state == "ApprovedAnnotation" else "False", state, message)
 
 
-def _told_approval(obj: Tree) -> tuple[str, str, str] | None:
+def _approval_condition(obj: Tree) -> tuple[str, str, str] | None:
     found = condition(obj, _CONFORMANT)
     return None if found is None else (found["status"], found["reason"], found["message"])
 
@@ -304,15 +311,15 @@ def _told_approval(obj: Tree) -> tuple[str, str, str] | None:
 _NON_STRUCTURAL = "NonStructuralSchema"
 
 
-def _may_lack_structure(obj: Tree) -> bool:
+def _may_be_non_structural(obj: Tree) -> bool:
     """Whether a schema may be one that nobody could write any more: a definition of old times."""
     return bool(obj["spec"].get("preserveUnknownFields")) or (
         condition(obj, _NON_STRUCTURAL) is not None
     )
 
 
-def _with_structure(status: Tree, obj: Tree, now: str) -> Tree:
-    if not _may_lack_structure(obj):
+def _with_structural_condition(status: Tree, obj: Tree, now: str) -> Tree:
+    if not _may_be_non_structural(obj):
         return status
     problems: list[str] = []
     for index, one in enumerate(obj["spec"]["versions"]):

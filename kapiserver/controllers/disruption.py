@@ -1,4 +1,4 @@
-"""Says in the status of each PodDisruptionBudget how many of its pods may go now.
+"""Write the status of PodDisruptionBudgets: how many of their pods may be disrupted now.
 
 Mirrors pkg/controller/disruption, without the scales of custom resources.
 """
@@ -25,8 +25,8 @@ from kapiserver.api.objects import (
     value_at,
 )
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
-from kapiserver.controllers.workqueue import Work
+from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.lifecycle import timestamp
@@ -35,79 +35,88 @@ from kapiserver.storage.query import ListQuery
 
 NAME = "disruption-controller"
 WORKERS = 4
-SOON_SECONDS = 0.2
-"""After changes of pods; many of them are counted once."""
-GONE_SECONDS = 120.0
-"""So long is waited for a pod that was evicted."""
+BATCH_SECONDS = 0.2
+"""Wait after a change of a pod, so that one reconcile covers a burst of changes."""
+EVICTION_TIMEOUT_SECONDS = 120.0
+"""An evicted pod that still exists after this time counts again."""
 _POLICY = GroupVersion("policy", "v1")
 _APPS = GroupVersion("apps", "v1")
-_OWNERS = {
+_SCALED_OWNERS = {
     ("ReplicationController", ""): (CORE, "replicationcontrollers"),
     ("ReplicaSet", "apps"): (_APPS, "replicasets"),
     ("StatefulSet", "apps"): (_APPS, "statefulsets"),
     ("Deployment", "apps"): (_APPS, "deployments"),
 }
-_COUNTED = frozenset(("pods", *(f"{name}.{v.group}".rstrip(".") for v, name in _OWNERS.values())))
+_RELEVANT_RESOURCES = frozenset(
+    ("pods", *(f"{name}.{v.group}".rstrip(".") for v, name in _SCALED_OWNERS.values()))
+)
 
 
-class Disruption:
-    """The loop: a reader of the feed, and workers while there is something to count."""
+class DisruptionController:
+    """The control loop; its queue holds keys of budgets."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, context: ControllerContext) -> None:
+        self._server = server = context.server
+        self._metadata = context.metadata
         self._budgets: dict[str, set[ObjectKey]] = {}
         """By namespace."""
-        self._soon: set[str] = set()
-        self._work: Work[ObjectKey] = Work(self._look, server.clock, workers=WORKERS, name=NAME)
+        self._scheduled: set[str] = set()
+        self._queue: WorkQueue[ObjectKey] = WorkQueue(
+            self._reconcile, server.clock, workers=WORKERS, name=NAME
+        )
+
+    async def start(self) -> None:
+        """Subscribe to the metadata of all objects."""
+        self._metadata.subscribe(self)
 
     async def stop(self) -> None:
-        """End; what is being counted is broken off."""
-        await self._work.stop()
+        """End, cancelling reconciles in progress."""
+        await self._queue.stop()
 
     def begin(self) -> None:
-        """Forget everything."""
-        self._work.clear()
+        """Forget everything: all present objects follow."""
+        self._queue.clear()
         self._budgets.clear()
 
     def put(self, seen: Seen) -> None:
-        """An object is there, or changed."""
+        """An object was created or changed."""
         if seen.resource.qualified_name == "poddisruptionbudgets.policy":
             self._budgets.setdefault(seen.key.namespace, set()).add(seen.key)
-            self._work.put(seen.key)
+            self._queue.add(seen.key)
         else:
-            self._changed(seen)
+            self._schedule(seen)
 
     def gone(self, seen: Seen) -> None:
-        """An object is there no more."""
+        """An object was deleted."""
         if seen.resource.qualified_name == "poddisruptionbudgets.policy":
             known = self._budgets.get(seen.key.namespace, set())
             known.discard(seen.key)
             if not known:
                 self._budgets.pop(seen.key.namespace, None)
         else:
-            self._changed(seen)
+            self._schedule(seen)
 
-    def _changed(self, seen: Seen) -> None:
+    def _schedule(self, seen: Seen) -> None:
         namespace = seen.key.namespace
-        if namespace not in self._budgets or namespace in self._soon:
+        if namespace not in self._budgets or namespace in self._scheduled:
             return
-        if seen.resource.qualified_name in _COUNTED:
-            self._soon.add(namespace)
-            self._server.clock.call_later(SOON_SECONDS, lambda: self._count(namespace))
+        if seen.resource.qualified_name in _RELEVANT_RESOURCES:
+            self._scheduled.add(namespace)
+            self._server.clock.call_later(BATCH_SECONDS, lambda: self._add_budgets(namespace))
 
-    def _count(self, namespace: str) -> None:
-        self._soon.discard(namespace)
+    def _add_budgets(self, namespace: str) -> None:
+        self._scheduled.discard(namespace)
         for key in self._budgets.get(namespace, ()):
-            self._work.put(key)
+            self._queue.add(key)
 
-    async def _look(self, key: ObjectKey) -> None:
+    async def _reconcile(self, key: ObjectKey) -> None:
         store = self._server.stores.named(_POLICY, "poddisruptionbudgets")
         with contextlib.suppress(NotFound):
             budget = (await store.get(key)).tree()
             if is_terminating(budget):
                 return
-            pods = await self._pods(budget)
-            expected, desired = await self._wanted(budget, pods)
+            pods = await self._selected_pods(budget)
+            expected, desired = await self._expected_and_desired(budget, pods)
             now = self._server.clock.now()
 
             def change(current: Tree | None) -> Tree:
@@ -116,9 +125,9 @@ class Disruption:
 
             written = await store.update(key, change, subresource="status")
             if value_at(written.entry.tree(), "status", "disruptedPods"):
-                self._work.put_later(key, GONE_SECONDS)
+                self._queue.add_after(key, EVICTION_TIMEOUT_SECONDS)
 
-    async def _pods(self, budget: Tree) -> list[Tree]:
+    async def _selected_pods(self, budget: Tree) -> list[Tree]:
         try:
             selection = selection_of(value_at(budget, "spec", "selector"))
         except BadObject:  # such a selector selects nothing
@@ -131,28 +140,28 @@ class Disruption:
         trees = [entry.tree() for entry in listed.entries]
         return [pod for pod in trees if selection.matches(labels_of(pod), {})]
 
-    async def _wanted(self, budget: Tree, pods: Sequence[Tree]) -> tuple[int, int]:
-        """How many pods there should be, and how many of them healthy."""
+    async def _expected_and_desired(self, budget: Tree, pods: Sequence[Tree]) -> tuple[int, int]:
+        """Return how many pods are expected, and how many of them should be healthy."""
         spec = budget.get("spec") or {}
         most, least = spec.get("maxUnavailable"), spec.get("minAvailable")
         if most is None and not isinstance(least, str):
             return len(pods), least or 0
-        expected = await self._scale(pods)
+        expected = await self._expected_pods(pods)
         if most is not None:
-            return expected, max(expected - _share(most, expected), 0)
-        return expected, _share(least, expected)
+            return expected, max(expected - _scaled_value(most, expected), 0)
+        return expected, _scaled_value(least, expected)
 
-    async def _scale(self, pods: Sequence[Tree]) -> int:
-        """What the controllers of the pods want, together."""
+    async def _expected_pods(self, pods: Sequence[Tree]) -> int:
+        """Return the sum of the replicas that the pods' controllers ask for."""
         owners: dict[str, tuple[str, Tree]] = {}
         for pod in pods:
-            owner = _controller(pod)
+            owner = _controller_of(pod)
             if owner is not None:
                 owners[owner.get("uid") or ""] = (namespace_of(pod), owner)
         total, counted = 0, set()
         for namespace, owner in owners.values():
             found = await self._owner(namespace, owner)
-            above = _controller(found) if found is not None else None
+            above = _controller_of(found) if found is not None else None
             if found is not None and above is not None and above.get("kind") == "Deployment":
                 found = await self._owner(namespace, above) or found
             if found is not None and (uid := metadata_of(found).get("uid")) not in counted:
@@ -162,7 +171,7 @@ class Disruption:
 
     async def _owner(self, namespace: str, owner: Tree) -> Tree | None:
         group = (owner.get("apiVersion") or "").rpartition("/")[0]
-        where = _OWNERS.get((owner.get("kind") or "", group))
+        where = _SCALED_OWNERS.get((owner.get("kind") or "", group))
         if where is None:
             return None
         key = ObjectKey(namespace, owner.get("name") or "")
@@ -173,12 +182,12 @@ class Disruption:
         return None
 
 
-def _controller(obj: Tree) -> Tree | None:
+def _controller_of(obj: Tree) -> Tree | None:
     owners = metadata_of(obj).get("ownerReferences") or ()
     return next((one for one in owners if one.get("controller")), None)
 
 
-def _share(value: int | str | None, total: int) -> int:
+def _scaled_value(value: int | str | None, total: int) -> int:
     if isinstance(value, str):
         return math.ceil(int(value.removesuffix("%")) * total / 100)
     return value or 0
@@ -192,7 +201,8 @@ def _status(budget: Tree, pods: Sequence[Tree], expected: int, desired: int, now
     evicted = {
         name: moment
         for name, moment in (before.get("disruptedPods") or {}).items()
-        if name in there and datetime.fromisoformat(moment).timestamp() + GONE_SECONDS > now
+        if name in there
+        and datetime.fromisoformat(moment).timestamp() + EVICTION_TIMEOUT_SECONDS > now
     }
     healthy = sum(
         has_condition(pod, "Ready")

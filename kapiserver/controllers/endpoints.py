@@ -1,7 +1,7 @@
-"""Keeps Endpoints and EndpointSlices of services as their pods are.
+"""Write the Endpoints and EndpointSlices of services from their pods.
 
-Three loops, as in Kubernetes: Endpoints of pods, slices of pods, slices of Endpoints that somebody
-else wrote. Each looks at a namespace as a whole, a moment after something in it changed.
+Three controllers, as in Kubernetes: Endpoints of pods, slices of pods, and slices that mirror
+Endpoints written by others. Each reconciles a namespace as a whole, shortly after a change in it.
 
 Mirrors pkg/controller/endpoint, pkg/controller/endpointslice and
 pkg/controller/endpointslicemirroring.
@@ -18,6 +18,7 @@ from kapiserver.api.objects import is_terminating, labels_of, metadata_of, name_
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.controllers.bootstrap import decoded
+from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.endpoint_builder import (
     MANAGED_BY,
     SERVICE_NAME,
@@ -31,91 +32,100 @@ from kapiserver.controllers.endpoint_builder import (
     slices,
     subsets,
 )
-from kapiserver.controllers.workqueue import Work
+from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, NotFound
 from kapiserver.storage.metadata_informer import Seen
 from kapiserver.storage.query import DeleteQuery, ListQuery
 
 WORKERS = 4
-SOON_SECONDS = 0.1
-"""After a change; many of them are looked at once."""
-REST = 4
-"""After a look a namespace rests so many times as long as that took."""
+BATCH_SECONDS = 0.1
+"""Wait after a change, so that one reconcile covers a burst of changes."""
+REST_FACTOR = 4
+"""A namespace is reconciled again at the earliest after this multiple of the last duration."""
 _DISCOVERY = GroupVersion("discovery.k8s.io", "v1")
-_OF_PODS = "endpointslice-controller.k8s.io"
-_OF_ENDPOINTS = "endpointslicemirroring-controller.k8s.io"
+_SLICE_MANAGER = "endpointslice-controller.k8s.io"
+_MIRROR_MANAGER = "endpointslicemirroring-controller.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """One of the loops: what its work depends on beside services, and what it does."""
+class _Variant:
+    """One of the controllers: the resources it reads beside services, and its sync function."""
 
     name: str
     depends_on: tuple[str, ...]
-    look: Callable[[Server, str, frozenset[str]], Awaitable[None]]
-    """(server, namespace, services that went)"""
+    sync: Callable[[Server, str, frozenset[str]], Awaitable[None]]
+    """(server, namespace, names of deleted services)"""
 
 
-class ServiceLoop:
-    """The loop: a reader of the feed, and workers while a namespace wants looking at."""
+class ServiceEndpointsController:
+    """The control loop of one variant; its queue holds namespaces."""
 
-    def __init__(self, server: Server, kind: _Kind) -> None:
-        self._server = server
-        self._kind = kind
+    def __init__(self, context: ControllerContext, variant: _Variant) -> None:
+        self._server = context.server
+        self._metadata = context.metadata
+        self._variant = variant
         self._services: dict[str, set[str]] = {}
-        self._gone: dict[str, set[str]] = {}
-        """Services that went, by namespace: what was made for them goes too."""
-        self._soon: set[str] = set()
-        self._took: dict[str, float] = {}
-        """Seconds that a look lasted, by namespace."""
-        self._work: Work[str] = Work(self._look, server.clock, workers=WORKERS, name=kind.name)
+        self._deleted_services: dict[str, set[str]] = {}
+        """By namespace: what was written for them is deleted too."""
+        self._scheduled: set[str] = set()
+        self._durations: dict[str, float] = {}
+        """Seconds that the last reconcile took, by namespace."""
+        self._queue: WorkQueue[str] = WorkQueue(
+            self._reconcile, context.server.clock, workers=WORKERS, name=variant.name
+        )
+
+    async def start(self) -> None:
+        """Subscribe to the metadata of all objects."""
+        self._metadata.subscribe(self)
 
     async def stop(self) -> None:
-        """End; what is being looked at is broken off."""
-        await self._work.stop()
+        """End, cancelling reconciles in progress."""
+        await self._queue.stop()
 
     def begin(self) -> None:
-        """Forget everything."""
-        self._work.clear()
-        for part in (self._services, self._gone, self._took):
+        """Forget everything: all present objects follow."""
+        self._queue.clear()
+        for part in (self._services, self._deleted_services, self._durations):
             part.clear()
 
     def put(self, seen: Seen) -> None:
-        """An object is there, or changed."""
+        """An object was created or changed."""
         name = seen.resource.qualified_name
         if name == "services":
             self._services.setdefault(seen.key.namespace, set()).add(seen.key.name)
-            self._later(seen.key.namespace)
-        elif name in self._kind.depends_on and seen.key.namespace in self._services:
-            self._later(seen.key.namespace)
+            self._schedule(seen.key.namespace)
+        elif name in self._variant.depends_on and seen.key.namespace in self._services:
+            self._schedule(seen.key.namespace)
 
     def gone(self, seen: Seen) -> None:
-        """An object is there no more."""
+        """An object was deleted."""
         namespace, name = seen.key.namespace, seen.resource.qualified_name
         if name == "services":
             services = self._services.get(namespace, set())
             services.discard(seen.key.name)
             if not services:
                 self._services.pop(namespace, None)
-                self._took.pop(namespace, None)
-            self._gone.setdefault(namespace, set()).add(seen.key.name)
-            self._later(namespace)
-        elif name in (*self._kind.depends_on, *_MADE) and namespace in self._services:
-            self._later(namespace)
+                self._durations.pop(namespace, None)
+            self._deleted_services.setdefault(namespace, set()).add(seen.key.name)
+            self._schedule(namespace)
+        elif (
+            name in (*self._variant.depends_on, *_WRITTEN_RESOURCES) and namespace in self._services
+        ):
+            self._schedule(namespace)
 
-    def _later(self, namespace: str) -> None:
-        if namespace not in self._soon:
-            self._soon.add(namespace)
-            seconds = max(SOON_SECONDS, REST * self._took.get(namespace, 0))
-            self._server.clock.call_later(seconds, lambda: self._now(namespace))
+    def _schedule(self, namespace: str) -> None:
+        if namespace not in self._scheduled:
+            self._scheduled.add(namespace)
+            seconds = max(BATCH_SECONDS, REST_FACTOR * self._durations.get(namespace, 0))
+            self._server.clock.call_later(seconds, lambda: self._add(namespace))
 
-    def _now(self, namespace: str) -> None:
-        self._soon.discard(namespace)
-        self._work.put(namespace)
+    def _add(self, namespace: str) -> None:
+        self._scheduled.discard(namespace)
+        self._queue.add(namespace)
 
-    async def _look(self, namespace: str) -> None:
-        gone = frozenset(self._gone.pop(namespace, set()))
+    async def _reconcile(self, namespace: str) -> None:
+        gone = frozenset(self._deleted_services.pop(namespace, set()))
         with contextlib.suppress(NotFound):
             entry = await self._server.stores.named(CORE, "namespaces").get(
                 ObjectKey("", namespace)
@@ -124,26 +134,28 @@ class ServiceLoop:
                 return
             began = self._server.clock.now()
             try:
-                await self._kind.look(self._server, namespace, gone)
+                await self._variant.sync(self._server, namespace, gone)
             except Exception:
-                self._gone.setdefault(namespace, set()).update(gone)
+                self._deleted_services.setdefault(namespace, set()).update(gone)
                 raise
             if namespace in self._services:
-                self._took[namespace] = self._server.clock.now() - began
+                self._durations[namespace] = self._server.clock.now() - began
 
 
-_MADE = ("endpoints", "endpointslices.discovery.k8s.io")
+_WRITTEN_RESOURCES = ("endpoints", "endpointslices.discovery.k8s.io")
 
 
-async def _all(server: Server, version: GroupVersion, name: str, namespace: str) -> list[Tree]:
+async def _list_namespace(
+    server: Server, version: GroupVersion, name: str, namespace: str
+) -> list[Tree]:
     listed = await server.stores.named(version, name).list(ListQuery(namespace=namespace))
     return [entry.tree() for entry in listed.entries]
 
 
 async def _services_with_pods(server: Server, namespace: str) -> list[tuple[Tree, list[Tree]]]:
-    services = await _all(server, CORE, "services", namespace)
+    services = await _list_namespace(server, CORE, "services", namespace)
     mine = [one for one in services if selects_pods(one) and not is_terminating(one)]
-    pods = await _all(server, CORE, "pods", namespace) if mine else []
+    pods = await _list_namespace(server, CORE, "pods", namespace) if mine else []
     labelled: dict[tuple[str, str], list[Tree]] = {}
     for pod in pods:
         for label in labels_of(pod).items():
@@ -159,7 +171,7 @@ async def _services_with_pods(server: Server, namespace: str) -> list[tuple[Tree
 # Endpoints.
 
 
-async def _keep_endpoints(server: Server, namespace: str, gone: frozenset[str]) -> None:
+async def _sync_endpoints(server: Server, namespace: str, gone: frozenset[str]) -> None:
     store = server.stores.named(CORE, "endpoints")
     for service, pods in await _services_with_pods(server, namespace):
         metadata = {
@@ -172,7 +184,7 @@ async def _keep_endpoints(server: Server, namespace: str, gone: frozenset[str]) 
         }
         wanted: Tree = {"kind": "Endpoints", "apiVersion": "v1", "metadata": metadata}
         wanted["subsets"] = subsets(service, pods)
-        await _put(server, CORE, "endpoints", wanted)
+        await _write(server, CORE, "endpoints", wanted)
     for name in gone:
         key = ObjectKey(namespace, name)
         with contextlib.suppress(NotFound):
@@ -182,8 +194,8 @@ async def _keep_endpoints(server: Server, namespace: str, gone: frozenset[str]) 
             await store.delete(key, DeleteQuery())
 
 
-async def _put(server: Server, version: GroupVersion, resource: str, wanted: Tree) -> None:
-    """Make an object what it should be; what others wrote into its metadata stays."""
+async def _write(server: Server, version: GroupVersion, resource: str, wanted: Tree) -> None:
+    """Create or replace an object, keeping labels and annotations that others added."""
     store = server.stores.named(version, resource)
     fresh = decoded(server, wanted)
     content = {key: value for key, value in fresh.items() if key != "metadata"}
@@ -214,48 +226,50 @@ async def _put(server: Server, version: GroupVersion, resource: str, wanted: Tre
 # Slices.
 
 
-async def _keep_slices(server: Server, namespace: str, gone: frozenset[str]) -> None:
-    there = await _slices_of(server, namespace, _OF_PODS)
+async def _sync_slices(server: Server, namespace: str, gone: frozenset[str]) -> None:
+    there = await _slices_of(server, namespace, _SLICE_MANAGER)
     for service, pods in await _services_with_pods(server, namespace):
         name = name_of(service)
         wanted = slices(service, pods)
         owner = owned_by(service, "Service")
-        given = {**labels(service), SERVICE_NAME: name, MANAGED_BY: _OF_PODS}
+        given = {**labels(service), SERVICE_NAME: name, MANAGED_BY: _SLICE_MANAGER}
         metadata = {"namespace": namespace, "labels": given, "ownerReferences": [owner]}
-        await _reconcile(server, name, metadata, wanted, there.pop(name, []))
+        await _write_slices(server, name, metadata, wanted, there.pop(name, []))
     for name in gone:
-        await _remove(server, namespace, there.get(name, []))
+        await _delete_slices(server, namespace, there.get(name, []))
 
 
-async def _mirror(server: Server, namespace: str, gone: frozenset[str]) -> None:
-    there = await _slices_of(server, namespace, _OF_ENDPOINTS)
-    services = {name_of(one): one for one in await _all(server, CORE, "services", namespace)}
-    for endpoints in await _all(server, CORE, "endpoints", namespace):
+async def _sync_mirrored_slices(server: Server, namespace: str, gone: frozenset[str]) -> None:
+    there = await _slices_of(server, namespace, _MIRROR_MANAGER)
+    services = {
+        name_of(one): one for one in await _list_namespace(server, CORE, "services", namespace)
+    }
+    for endpoints in await _list_namespace(server, CORE, "endpoints", namespace):
         name = name_of(endpoints)
         service = services.get(name)
         if service is None or not is_mirrored(endpoints, service):
             continue
-        given = {**labels_of(endpoints), SERVICE_NAME: name, MANAGED_BY: _OF_ENDPOINTS}
+        given = {**labels_of(endpoints), SERVICE_NAME: name, MANAGED_BY: _MIRROR_MANAGER}
         owner = owned_by(endpoints, "Endpoints")
         metadata: Tree = {"namespace": namespace, "labels": given, "ownerReferences": [owner]}
         annotations = mirrored_annotations(endpoints)
         if annotations:
             metadata["annotations"] = annotations
-        await _reconcile(server, name, metadata, mirrored(endpoints), there.pop(name, []))
+        await _write_slices(server, name, metadata, mirrored(endpoints), there.pop(name, []))
     for left in there.values():  # of Endpoints or services that are no more
-        await _remove(server, namespace, left)
+        await _delete_slices(server, namespace, left)
 
 
 async def _slices_of(server: Server, namespace: str, manager: str) -> dict[str, list[Tree]]:
     found: dict[str, list[Tree]] = {}
-    for one in await _all(server, _DISCOVERY, "endpointslices", namespace):
+    for one in await _list_namespace(server, _DISCOVERY, "endpointslices", namespace):
         given = labels_of(one)
         if given.get(MANAGED_BY) == manager and not is_terminating(one):
             found.setdefault(given.get(SERVICE_NAME) or "", []).append(one)
     return found
 
 
-async def _reconcile(
+async def _write_slices(
     server: Server,
     service: str,
     metadata: Mapping[str, object],
@@ -270,32 +284,34 @@ async def _reconcile(
             named = {"name": name_of(kept)}
         head = {"kind": "EndpointSlice", "apiVersion": str(_DISCOVERY)}
         tree = {**head, "metadata": {**named, **metadata}, **content}
-        await _put(server, _DISCOVERY, "endpointslices", tree)
-    await _remove(server, str(metadata["namespace"]), there)
+        await _write(server, _DISCOVERY, "endpointslices", tree)
+    await _delete_slices(server, str(metadata["namespace"]), there)
 
 
-async def _remove(server: Server, namespace: str, there: Sequence[Tree]) -> None:
+async def _delete_slices(server: Server, namespace: str, there: Sequence[Tree]) -> None:
     store = server.stores.named(_DISCOVERY, "endpointslices")
     for one in there:
         with contextlib.suppress(NotFound):
             await store.delete(ObjectKey(namespace, name_of(one)), DeleteQuery())
 
 
-_ENDPOINTS = _Kind("endpoints-controller", ("pods",), _keep_endpoints)
-_SLICES = _Kind("endpointslice-controller", ("pods",), _keep_slices)
-_MIRRORS = _Kind("endpointslice-mirroring-controller", ("endpoints",), _mirror)
+_ENDPOINTS = _Variant("endpoints-controller", ("pods",), _sync_endpoints)
+_SLICES = _Variant("endpointslice-controller", ("pods",), _sync_slices)
+_MIRRORED_SLICES = _Variant(
+    "endpointslice-mirroring-controller", ("endpoints",), _sync_mirrored_slices
+)
 
 
-def endpoints_of_pods(server: Server) -> ServiceLoop:
-    """The loop that keeps Endpoints."""
-    return ServiceLoop(server, _ENDPOINTS)
+def endpoints_controller(context: ControllerContext) -> ServiceEndpointsController:
+    """Return the controller that writes Endpoints of pods."""
+    return ServiceEndpointsController(context, _ENDPOINTS)
 
 
-def slices_of_pods(server: Server) -> ServiceLoop:
-    """The loop that keeps EndpointSlices."""
-    return ServiceLoop(server, _SLICES)
+def endpoint_slice_controller(context: ControllerContext) -> ServiceEndpointsController:
+    """Return the controller that writes EndpointSlices of pods."""
+    return ServiceEndpointsController(context, _SLICES)
 
 
-def slices_of_endpoints(server: Server) -> ServiceLoop:
-    """The loop that shows Endpoints as slices."""
-    return ServiceLoop(server, _MIRRORS)
+def endpoint_slice_mirroring_controller(context: ControllerContext) -> ServiceEndpointsController:
+    """Return the controller that mirrors Endpoints written by others as EndpointSlices."""
+    return ServiceEndpointsController(context, _MIRRORED_SLICES)

@@ -1,7 +1,7 @@
-"""Events about objects, as controllers leave them for whoever describes the object.
+"""Write events about objects, as `kubectl describe` shows them.
 
-Mirrors client-go's EventRecorder, less its aggregation: a second event of the same words is counted
-in the first.
+Mirrors client-go's EventRecorder without its aggregation: a repeated event increases the count of
+the first.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, StorageError
 from kapiserver.storage.lifecycle import timestamp
 
-_EVERYWHERE = "default"
-"""Where events about cluster-scoped objects lie."""
+_CLUSTER_SCOPED_NAMESPACE = "default"
+"""Where events about cluster-scoped objects are written."""
 
 
-class Recorder:
-    """Writes events in the name of one controller."""
+class EventRecorder:
+    """Writes the events of one controller."""
 
     def __init__(self, server: Server, component: str) -> None:
         self._server = server
         self._component = component
 
     async def warn(self, obj: Tree, reason: str, message: str) -> None:
-        """Leave a warning about an object, or count one more. What fails is let go: an event is
-        no reason to stop."""
+        """Write a warning about an object, or increase the count of an earlier one. Errors are
+        ignored: an event is no reason to stop."""
         with contextlib.suppress(APIError, StorageError):
             await self._record(obj, reason, message)
 
     async def _record(self, obj: Tree, reason: str, message: str) -> None:
         digest = hashlib.sha256(f"{uid_of(obj)}/{reason}/{message}".encode()).hexdigest()[:16]
-        namespace = namespace_of(obj) or _EVERYWHERE
+        namespace = namespace_of(obj) or _CLUSTER_SCOPED_NAMESPACE
         name = f"{name_of(obj)[:200]}.{digest}"
         now = timestamp(self._server.clock.now())
         event = {
@@ -67,10 +67,10 @@ class Recorder:
         try:
             await store.create(made, namespace=namespace)
         except AlreadyExists:
-            await store.update(ObjectKey(namespace, name), lambda old: _once_more(old, now))
+            await store.update(ObjectKey(namespace, name), lambda old: _count_again(old, now))
 
 
-def _once_more(event: Tree | None, now: str) -> Tree:
+def _count_again(event: Tree | None, now: str) -> Tree:
     assert event is not None
     event["count"] = (event.get("count") or 0) + 1
     event["lastTimestamp"] = now

@@ -13,13 +13,13 @@ import logging
 from kapiserver.api.errors import APIError, NotRegistered
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
 from kapiserver.controllers.bootstrap import decoded
+from kapiserver.controllers.context import ControllerContext
 from kapiserver.storage.errors import AlreadyExists, StorageError
 
-LATER_SECONDS = 5.0
-"""Nobody needs them at once, and servers that end soon do without."""
-AGAIN_SECONDS = 30.0
+START_DELAY_SECONDS = 5.0
+"""They are not needed at once; a short-lived server does without."""
+RETRY_SECONDS = 30.0
 _FLOWCONTROL = GroupVersion("flowcontrol.apiserver.k8s.io", "v1")
 _MANAGED = {"apf.kubernetes.io/autoupdate-spec": "true"}
 _ALL = "*"
@@ -95,25 +95,25 @@ _SCHEMAS = (
 )  # fmt: skip
 
 
-class FlowControlDefaults:
-    """Makes what is missing of them, once."""
+class FlowControlBootstrap:
+    """Creates the missing ones, once."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, context: ControllerContext) -> None:
+        self._server = context.server
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
 
-    def start(self) -> None:
-        """Begin in a while."""
-        self._server.clock.call_later(LATER_SECONDS, self._begin)
+    async def start(self) -> None:
+        """Begin after a delay."""
+        self._server.clock.call_later(START_DELAY_SECONDS, self._start_now)
 
     async def stop(self) -> None:
-        """End; what is being made is."""
+        """End after the create in progress."""
         self._stopping = True
         if self._task is not None:
             await self._task
 
-    def _begin(self) -> None:
+    def _start_now(self) -> None:
         if not self._stopping:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="flow-control")
 
@@ -126,8 +126,8 @@ class FlowControlDefaults:
         except NotRegistered:  # turned off
             return
         except (StorageError, APIError) as error:
-            _log.info("flow schemas: %s; trying again", error)
-            self._server.clock.call_later(AGAIN_SECONDS, self._begin)
+            _log.info("flow schemas: %s; retrying", error)
+            self._server.clock.call_later(RETRY_SECONDS, self._start_now)
 
     async def _create(self, resource: str, tree: Tree) -> None:
         if self._stopping:

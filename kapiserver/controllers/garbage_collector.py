@@ -1,7 +1,7 @@
-"""Objects go with their owners: background, foreground and orphan deletion.
+"""Delete dependents with their owners: background, foreground and orphan deletion.
 
-Fed with what every object says of its owners; remembers those that have any, and owners that wait
-for their dependents. What it decides, it decides on the object as the store has it at that moment.
+It learns the owners of every object from the metadata informer, and remembers objects that have any
+and owners that wait for their dependents. Before it writes, it reads the object from the store.
 Mirrors pkg/controller/garbagecollector of Kubernetes.
 """
 
@@ -17,9 +17,9 @@ from kapiserver.api.errors import APIError, NotRegistered
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.objects import finalizers_of, is_terminating, metadata_of, uid_of
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
-from kapiserver.controllers.event_recorder import Recorder
-from kapiserver.controllers.workqueue import Work
+from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.event_recorder import EventRecorder
+from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import NotFound, ObjectConflict
 from kapiserver.storage.kv import Revision
@@ -30,8 +30,8 @@ from kapiserver.storage.query import Change, DeleteQuery, ListQuery, Preconditio
 
 NAME = "garbage-collector-controller"
 WORKERS = 20
-REMEMBERED = 10_000
-"""Uids of owners known to be gone."""
+MAX_DELETED_UIDS = 10_000
+"""How many uids of deleted objects are remembered."""
 
 _ChangeOwners: TypeAlias = Callable[[list[Tree]], list[Tree]]
 
@@ -39,8 +39,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Owners:
-    """The owners of one object, told apart."""
+class _OwnersByState:
+    """The uids of one object's owners, by their state."""
 
     solid: list[str]
     absent: list[str]
@@ -48,48 +48,61 @@ class _Owners:
 
 
 class GarbageCollector:
-    """The loop: a reader of the feed, and workers while there is something to do."""
+    """The control loop; its queue holds paths of objects."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._recorder = Recorder(server, "garbage-collector-controller")
-        self._unknown: dict[str, None] = {}
-        """Paths of objects with an owner of a kind that was not known when they were looked at."""
-        server.custom_resources.followers.append(self._defined)
-        self._seen: dict[str, Seen] = {}
-        """Objects with owners, or about to go in the foreground or as orphans' owners; by path."""
-        self._dependents: dict[str, dict[str, None]] = {}
+    def __init__(self, context: ControllerContext) -> None:
+        self._server = server = context.server
+        self._metadata = context.metadata
+        self._recorder = EventRecorder(server, "garbage-collector-controller")
+        self._unresolved: dict[str, None] = {}
+        """Paths of objects with an owner whose kind was unknown at the last reconcile."""
+        self._objects: dict[str, Seen] = {}
+        """By path: objects with owners, and owners deleted with foreground or orphan policy."""
+        self._dependents_by_owner: dict[str, dict[str, None]] = {}
         """Paths by their owner's uid."""
-        self._waiting: dict[str, str] = {}
-        """Owners that wait for their dependents: uid to path."""
-        self._asked: set[str] = set()
-        """Those of them whose dependents have all been put to work."""
-        self._gone: OrderedDict[str, None] = OrderedDict()
-        self._work: Work[str] = Work(self._look, server.clock, workers=WORKERS, name=NAME)
+        self._owners_awaiting_dependents: dict[str, str] = {}
+        """Owners being deleted that wait for their dependents: uid to path."""
+        self._dependents_queued: set[str] = set()
+        """Uids of those whose dependents have all been queued."""
+        self._deleted_uids: OrderedDict[str, None] = OrderedDict()
+        self._queue: WorkQueue[str] = WorkQueue(
+            self._reconcile, server.clock, workers=WORKERS, name=NAME
+        )
+
+    async def start(self) -> None:
+        """Subscribe to the metadata of all objects."""
+        self._server.custom_resources.followers.append(self._on_definitions_changed)
+        self._metadata.subscribe(self)
 
     async def stop(self) -> None:
-        """End; what is being looked at is broken off."""
-        self._server.custom_resources.followers.remove(self._defined)
-        await self._work.stop()
+        """End, cancelling reconciles in progress."""
+        self._server.custom_resources.followers.remove(self._on_definitions_changed)
+        await self._queue.stop()
 
-    def _defined(self, _names: Sequence[str]) -> None:
-        """Kinds were defined: owners may be of one of them."""
-        unknown, self._unknown = self._unknown, {}
+    def _on_definitions_changed(self, _names: Sequence[str]) -> None:
+        """Reconcile objects whose owner may be of a kind that is defined now."""
+        unknown, self._unresolved = self._unresolved, {}
         for path in unknown:
-            self._work.put(path)
+            self._queue.add(path)
 
-    # What the feed says.
+    # What the metadata informer delivers.
 
     def begin(self) -> None:
-        """Forget everything."""
-        self._work.clear()
-        self._unknown.clear()
-        for part in (self._seen, self._dependents, self._waiting, self._asked, self._gone):
+        """Forget everything: all present objects follow."""
+        self._queue.clear()
+        self._unresolved.clear()
+        for part in (
+            self._objects,
+            self._dependents_by_owner,
+            self._owners_awaiting_dependents,
+            self._dependents_queued,
+            self._deleted_uids,
+        ):
             part.clear()
 
     def put(self, seen: Seen) -> None:
-        """An object is there, or changed."""
-        before = self._seen.get(seen.path)
+        """An object was created or changed."""
+        before = self._objects.get(seen.path)
         deletes_dependents = seen.terminating and (
             FOREGROUND in seen.finalizers or ORPHAN in seen.finalizers
         )
@@ -97,54 +110,54 @@ class GarbageCollector:
             return
         self._forget(seen.path)
         if seen.owners or deletes_dependents:
-            self._seen[seen.path] = seen
+            self._objects[seen.path] = seen
         for owner in seen.owners:
-            self._dependents.setdefault(owner.get("uid") or "", {})[seen.path] = None
+            self._dependents_by_owner.setdefault(owner.get("uid") or "", {})[seen.path] = None
         if deletes_dependents:
-            self._waiting[seen.uid] = seen.path
+            self._owners_awaiting_dependents[seen.uid] = seen.path
         if deletes_dependents or (seen.owners and (before is None or before.owners != seen.owners)):
-            self._work.put(seen.path)
+            self._queue.add(seen.path)
         if before is not None:
-            self._ask_owners(before)
+            self._add_waiting_owners(before)
 
     def gone(self, seen: Seen) -> None:
-        """An object is there no more: its dependents and its owners want looking at."""
-        before = self._seen.get(seen.path)
+        """An object was deleted: queue its dependents and the owners that wait for it."""
+        before = self._objects.get(seen.path)
         self._forget(seen.path)
-        self._gone[seen.uid] = None
-        if len(self._gone) > REMEMBERED:
-            self._gone.popitem(last=False)
-        for path in self._dependents.get(seen.uid, ()):
-            self._work.put(path)
+        self._deleted_uids[seen.uid] = None
+        if len(self._deleted_uids) > MAX_DELETED_UIDS:
+            self._deleted_uids.popitem(last=False)
+        for path in self._dependents_by_owner.get(seen.uid, ()):
+            self._queue.add(path)
         if before is not None:
-            self._ask_owners(before)
+            self._add_waiting_owners(before)
 
     def _forget(self, path: str) -> None:
-        before = self._seen.pop(path, None)
+        before = self._objects.pop(path, None)
         if before is None:
             return
-        if self._waiting.get(before.uid) == path:
-            del self._waiting[before.uid]
-            self._asked.discard(before.uid)
+        if self._owners_awaiting_dependents.get(before.uid) == path:
+            del self._owners_awaiting_dependents[before.uid]
+            self._dependents_queued.discard(before.uid)
         for owner in before.owners:
             uid = owner.get("uid") or ""
-            paths = self._dependents.get(uid)
+            paths = self._dependents_by_owner.get(uid)
             if paths is not None:
                 paths.pop(path, None)
                 if not paths:
-                    del self._dependents[uid]
+                    del self._dependents_by_owner[uid]
 
-    def _ask_owners(self, before: Seen) -> None:
-        """What an object's owners wait for may have come."""
+    def _add_waiting_owners(self, before: Seen) -> None:
+        """Queue the owners of an object that wait for their dependents."""
         for owner in before.owners:
-            path = self._waiting.get(owner.get("uid") or "")
+            path = self._owners_awaiting_dependents.get(owner.get("uid") or "")
             if path is not None:
-                self._work.put(path)
+                self._queue.add(path)
 
-    # Looking at one object.
+    # Reconciling one object.
 
-    async def _look(self, path: str) -> None:
-        seen = self._seen.get(path)
+    async def _reconcile(self, path: str) -> None:
+        seen = self._objects.get(path)
         if seen is None:
             return
         store = self._server.stores.of(seen.resource)
@@ -152,49 +165,56 @@ class GarbageCollector:
             entry = await store.get(seen.key)
         except NotFound:
             return
-        obj = _said(store, entry)
+        obj = _metadata_of_entry(store, entry)
         if uid_of(obj) != seen.uid:
             return
         if is_terminating(obj):
-            await self._end(store, seen, obj)
+            await self._process_dependents(store, seen, obj)
         elif metadata_of(obj).get("ownerReferences"):
-            await self._judge(store, seen, obj, entry.revision)
+            await self._process_owners(store, seen, obj, entry.revision)
 
-    async def _end(self, store: ResourceStore, seen: Seen, obj: Tree) -> None:
-        """Do for the dependents of a terminating object what it was asked to."""
+    async def _process_dependents(self, store: ResourceStore, seen: Seen, obj: Tree) -> None:
+        """Carry out the deletion policy of a terminating owner for its dependents."""
         finalizers = finalizers_of(obj)
         if ORPHAN in finalizers:
-            for path in list(self._dependents.get(seen.uid, ())):
-                await self._release(path, [seen.uid])
+            for path in list(self._dependents_by_owner.get(seen.uid, ())):
+                await self._remove_owners(path, [seen.uid])
             await self._drop_finalizer(store, seen, ORPHAN)
         elif FOREGROUND in finalizers:
-            if not any(self._blocks(path, seen.uid) for path in self._dependents.get(seen.uid, ())):
+            if not any(
+                self._blocks(path, seen.uid) for path in self._dependents_by_owner.get(seen.uid, ())
+            ):
                 await self._drop_finalizer(store, seen, FOREGROUND)
-            elif seen.uid not in self._asked:
-                self._asked.add(seen.uid)
-                for path in self._dependents[seen.uid]:
-                    if self._blocks(path, seen.uid) and self._seen[path].uid not in self._waiting:
-                        self._work.put(path)
+            elif seen.uid not in self._dependents_queued:
+                self._dependents_queued.add(seen.uid)
+                for path in self._dependents_by_owner[seen.uid]:
+                    if (
+                        self._blocks(path, seen.uid)
+                        and self._objects[path].uid not in self._owners_awaiting_dependents
+                    ):
+                        self._queue.add(path)
 
     def _blocks(self, path: str, uid: str) -> bool:
-        """Whether the deletion of an owner in the foreground waits for that dependent."""
+        """Return whether foreground deletion of the owner waits for the dependent."""
         return any(
             one.get("uid") == uid and one.get("blockOwnerDeletion") is True
-            for one in self._seen[path].owners
+            for one in self._objects[path].owners
         )
 
-    async def _judge(self, store: ResourceStore, seen: Seen, obj: Tree, revision: Revision) -> None:
-        """Keep the object, take owners from it that are gone, or delete it."""
-        owners = await self._told_apart(seen, obj)
+    async def _process_owners(
+        self, store: ResourceStore, seen: Seen, obj: Tree, revision: Revision
+    ) -> None:
+        """Keep the object, remove references to absent owners, or delete it."""
+        owners = await self._classify_owners(seen, obj)
         if owners is None:
             return
         if owners.solid:
             if owners.absent or owners.waiting:
-                await self._release(seen.path, [*owners.absent, *owners.waiting])
+                await self._remove_owners(seen.path, [*owners.absent, *owners.waiting])
             return
         policy: Literal["Orphan", "Background", "Foreground"]
-        if owners.waiting and self._dependents.get(seen.uid):
-            await self._break_circle(seen)
+        if owners.waiting and self._dependents_by_owner.get(seen.uid):
+            await self._unblock_cycle(seen)
             policy = "Foreground"
         elif ORPHAN in finalizers_of(obj):
             policy = "Orphan"
@@ -207,30 +227,29 @@ class GarbageCollector:
         except NotFound:
             pass
         except ObjectConflict:
-            self._work.put(seen.path)
+            self._queue.add(seen.path)
 
-    async def _break_circle(self, seen: Seen) -> None:
-        """An owner that is deleted in the foreground by way of its own dependents waits for none
-        of its owners to wait for it."""
-        dependents = self._dependents.get(seen.uid, ())
-        if any(self._seen[path].uid in self._waiting for path in dependents):
+    async def _unblock_cycle(self, seen: Seen) -> None:
+        """Break a cycle of foreground deletions: none of the object's owners waits for it."""
+        dependents = self._dependents_by_owner.get(seen.uid, ())
+        if any(self._objects[path].uid in self._owners_awaiting_dependents for path in dependents):
             await self._change_owners(
                 seen.path, lambda owners: [{**one, "blockOwnerDeletion": False} for one in owners]
             )
 
-    async def _told_apart(self, seen: Seen, obj: Tree) -> _Owners | None:
-        """The owners by what became of them; None: there is one that nobody can look up."""
-        found = _Owners([], [], [])
+    async def _classify_owners(self, seen: Seen, obj: Tree) -> _OwnersByState | None:
+        """Return the owners by state, or None if one cannot be looked up."""
+        found = _OwnersByState([], [], [])
         for reference in metadata_of(obj).get("ownerReferences") or ():
             uid = reference.get("uid") or ""
             try:
-                owner = await self._owner(seen, reference)
-            except _NoSuchPlace as error:
+                owner = await self._get_owner(seen, reference)
+            except _ClusterScopedDependent as error:
                 await self._warn(seen, str(error))
                 return None
             except (NotRegistered, ValueError) as error:
                 _log.info("an owner of %s cannot be looked up: %s", seen.path, error)
-                self._unknown[seen.path] = None
+                self._unresolved[seen.path] = None
                 return None
             if owner is None:
                 found.absent.append(uid)
@@ -240,17 +259,18 @@ class GarbageCollector:
                 found.solid.append(uid)
         return found
 
-    async def _owner(self, seen: Seen, reference: Tree) -> Tree | None:
-        """The owner a reference names; None when it is gone. Raises NotRegistered, ValueError."""
+    async def _get_owner(self, seen: Seen, reference: Tree) -> Tree | None:
+        """Return the owner that a reference names, or None if it does not exist. Raises
+        NotRegistered, ValueError, _ClusterScopedDependent."""
         uid = reference.get("uid") or ""
         version = GroupVersion.parse(reference.get("apiVersion") or "")
         resource = self._server.scheme.resource_of(version.with_kind(reference.get("kind") or ""))
         if resource.namespaced and not seen.resource.namespaced:
-            raise _NoSuchPlace(
-                f"ownerRef {_shown(reference, '')} of a cluster-scoped object names a namespaced "
-                "kind"
+            raise _ClusterScopedDependent(
+                f"ownerRef {_reference_text(reference, '')} of a cluster-scoped object names a "
+                "namespaced kind"
             )
-        if uid in self._gone:
+        if uid in self._deleted_uids:
             return None
         store = self._server.stores.of(resource)
         key = ObjectKey(
@@ -258,27 +278,31 @@ class GarbageCollector:
         )
         for version_asked in ("0", ""):  # the cache may be behind another server
             try:
-                owner = _said(store, await store.get(key, resource_version=version_asked))
+                owner = _metadata_of_entry(
+                    store, await store.get(key, resource_version=version_asked)
+                )
             except NotFound:
                 continue
             if uid_of(owner) == uid:
                 return owner
-        await self._tell_of_another_place(store, seen, reference)
+        await self._warn_if_in_other_namespace(store, seen, reference)
         return None
 
-    async def _tell_of_another_place(
+    async def _warn_if_in_other_namespace(
         self, store: ResourceStore, seen: Seen, reference: Tree
     ) -> None:
-        """Note an owner that lies in another namespace, where it counts as gone."""
+        """Write an event if the owner is in another namespace, which counts as absent."""
         if not store.resource.namespaced:
             return
         name = reference.get("name") or ""
         everywhere = await store.list(ListQuery(resource_version="0"))
         for entry in everywhere.entries:
-            if entry.key.name == name and uid_of(_said(store, entry)) == reference.get("uid"):
+            if entry.key.name == name and uid_of(_metadata_of_entry(store, entry)) == reference.get(
+                "uid"
+            ):
                 await self._warn(
                     seen,
-                    f"ownerRef {_shown(reference, entry.key.namespace)} does not exist in "
+                    f"ownerRef {_reference_text(reference, entry.key.namespace)} does not exist in "
                     f'namespace "{seen.key.namespace}"',
                 )
                 return
@@ -287,16 +311,16 @@ class GarbageCollector:
         dependent = await self._server.stores.of(seen.resource).get(seen.key)
         await self._recorder.warn(dependent.tree(), "OwnerRefInvalidNamespace", message)
 
-    # Changing one object.
+    # Writing one object.
 
-    async def _release(self, path: str, uids: Sequence[str]) -> None:
-        """Take owners from a dependent."""
+    async def _remove_owners(self, path: str, uids: Sequence[str]) -> None:
+        """Remove owner references from a dependent."""
         await self._change_owners(
             path, lambda owners: [one for one in owners if one.get("uid") not in uids]
         )
 
     async def _change_owners(self, path: str, change: _ChangeOwners) -> None:
-        seen = self._seen.get(path)
+        seen = self._objects.get(path)
         if seen is None:
             return
 
@@ -331,16 +355,16 @@ class GarbageCollector:
             _log.info("%s was not changed: %s", seen.path, error)
 
 
-def _said(store: ResourceStore, entry: Entry) -> Tree:
-    """The object as far as it matters here: its metadata, without reading the rest."""
+def _metadata_of_entry(store: ResourceStore, entry: Entry) -> Tree:
+    """Return the object reduced to its metadata, without decoding the rest."""
     return {"metadata": store.codec.metadata(entry.path, entry.value)}
 
 
-class _NoSuchPlace(Exception):
-    """A reference from outside of all namespaces into one."""
+class _ClusterScopedDependent(Exception):
+    """An owner reference of a cluster-scoped object to a namespaced kind."""
 
 
-def _shown(reference: Tree, namespace: str) -> str:
+def _reference_text(reference: Tree, namespace: str) -> str:
     return (
         f"[{reference.get('apiVersion')}/{reference.get('kind')}, namespace: {namespace}, "
         f"name: {reference.get('name')}, uid: {reference.get('uid')}]"

@@ -22,7 +22,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.controllers.apiserver_endpoints import Place, endpoints, leased, slices
 from kapiserver.controllers.bootstrap import decoded
 from kapiserver.controllers.priority_classes import create_priority_classes
-from kapiserver.controllers.resync import Wakes
+from kapiserver.controllers.resync import ResyncTrigger
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, Conflict, KeyExists, NotFound, StorageError
 from kapiserver.storage.object_store import ResourceStore
@@ -32,7 +32,7 @@ NAME = "kubernetes"
 NAMESPACE = "default"
 LEASE_SECONDS = 15
 RENEW_SECONDS = 10.0
-_AGAIN_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 _LABELS = {"component": "apiserver", "provider": "kubernetes"}
 _READY = "Kubernetes default Service CIDR is ready"
 
@@ -51,7 +51,7 @@ class KubernetesService:
         self._port = port
         self._leases = f"{server.config.key_root}/masterleases/"
         self._shared = server.stores.kv.shared
-        self._wakes = Wakes(
+        self._resync = ResyncTrigger(
             server,
             (
                 (CORE, "services", f"metadata.name={NAME},metadata.namespace={NAMESPACE}"),
@@ -68,7 +68,7 @@ class KubernetesService:
     async def stop(self) -> None:
         """End; of several servers this one leaves the endpoints."""
         self._stopping = True
-        self._wakes.stop()
+        self._resync.stop()
         if self._task is not None:
             await self._task
         if self._shared and self._place is not None:
@@ -81,16 +81,16 @@ class KubernetesService:
         while not self._stopping:
             again = RENEW_SECONDS if self._shared else None
             try:
-                await self._wakes.watch()
+                await self._resync.watch()
                 await self._keep()
                 await create_priority_classes(self._server)
             except Exception as error:
                 _log.warning("service kubernetes: %s; trying again", error)
-                again = _AGAIN_SECONDS
+                again = _RETRY_SECONDS
             timer = None
             if again is not None:
-                timer = self._server.clock.call_later(again, self._wakes.wake)
-            await self._wakes.wait()
+                timer = self._server.clock.call_later(again, self._resync.wake)
+            await self._resync.wait()
             if timer is not None:  # or there would be one more for each turn, for ever
                 timer.cancel()
 

@@ -1,7 +1,6 @@
-"""Of several servers over one store, one runs the loops: whoever holds a Lease and renews it.
+"""Leader election: of several servers over one store, the holder of a Lease runs the controllers.
 
-Mirrors client-go's leaderelection. A server alone over its store is always the one, and writes no
-Lease.
+Mirrors client-go's leaderelection. A server that does not share its store needs no election.
 """
 
 from __future__ import annotations
@@ -26,75 +25,79 @@ from kapiserver.storage.errors import AlreadyExists, NotFound, ObjectConflict, S
 LEASE = ObjectKey("kube-system", "kapiserver-controllers")
 LEASE_SECONDS = 15
 RENEW_SECONDS = 2.0
-GIVE_UP_SECONDS = 10.0
-"""Without a renewal for so long, the leader stops, even if it is the store's answer that is not
-there yet. It counts from before a renewal was asked for; others count from when they see it."""
+RENEW_DEADLINE_SECONDS = 10.0
+"""A leader that could not renew for this long stops, even while a renewal is still in flight. It
+counts from before the renewal was sent; the others count from when they observe it."""
 
 _COORDINATION = GroupVersion("coordination.k8s.io", "v1")
 _log = logging.getLogger(__name__)
 
-Act = Callable[[], Awaitable[None]]
+Callback = Callable[[], Awaitable[None]]
 
 
-class Leader:
-    """Calls `start` when this server becomes the leader and `stop` when it is so no more."""
+class LeaderElector:
+    """Calls `start` when this server becomes the leader and `stop` when it loses leadership."""
 
-    def __init__(self, server: Server, *, start: Act, stop: Act) -> None:
+    def __init__(self, server: Server, *, start: Callback, stop: Callback) -> None:
         self._server = server
         self._start = start
         self._stop = stop
         self._identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4()}"
-        self._leads = False
+        self._is_leader = False
         self._renewed = 0.0
         self._observed: tuple[str, float] = ("", 0.0)
-        """The version of another's lease, and when it was first seen here: clocks may differ."""
+        """The version of another's lease and when it was first observed here: clocks may differ."""
         self._stopping = False
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to stand for election."""
+        """Begin to acquire and renew the lease."""
         self._task = asyncio.create_task(self._run(), name="leader-election")
 
     async def stop(self) -> None:
-        """Step down, so that another need not wait for the lease to end."""
+        """Stop leading and release the lease, so that another need not wait for it to expire."""
         self._stopping = True
         self._wake.set()
         if self._task is not None:
             await self._task
-        if self._leads:
-            await self._lose()
-            await self._try(self._release, seconds=RENEW_SECONDS)
+        if self._is_leader:
+            await self._stop_leading()
+            await self._attempt(self._release, seconds=RENEW_SECONDS)
 
     async def _run(self) -> None:
         while not self._stopping:
             begun = self._server.clock.now()
-            held = await self._try(self._acquire, seconds=self._left())
+            held = await self._attempt(self._acquire, seconds=self._remaining_seconds())
             if held:
                 self._renewed = begun
-                if not self._leads:
-                    self._leads = True
-                    _log.info("%s leads", self._identity)
+                if not self._is_leader:
+                    self._is_leader = True
+                    _log.info("%s became leader of %s", self._identity, LEASE.name)
                     await self._start()
-            elif self._leads and (held is False or self._left() <= 0):
-                await self._lose()
-            self._server.clock.call_later(min(RENEW_SECONDS, self._left()), self._wake.set)
+            elif self._is_leader and (held is False or self._remaining_seconds() <= 0):
+                await self._stop_leading()
+            self._server.clock.call_later(
+                min(RENEW_SECONDS, self._remaining_seconds()), self._wake.set
+            )
             await self._wake.wait()
             self._wake.clear()
 
-    def _left(self) -> float:
-        """Seconds that a leader may go on without a renewal; that others may take for one."""
-        if not self._leads:
-            return GIVE_UP_SECONDS
-        return self._renewed + GIVE_UP_SECONDS - self._server.clock.now()
+    def _remaining_seconds(self) -> float:
+        """Return how long a leader may still lead without a renewal; for others, how long an
+        attempt to acquire may take."""
+        if not self._is_leader:
+            return RENEW_DEADLINE_SECONDS
+        return self._renewed + RENEW_DEADLINE_SECONDS - self._server.clock.now()
 
-    async def _lose(self) -> None:
-        self._leads = False
-        _log.info("%s leads no more", self._identity)
+    async def _stop_leading(self) -> None:
+        self._is_leader = False
+        _log.info("%s lost leadership of %s", self._identity, LEASE.name)
         await self._stop()
 
-    async def _try(self, act: Callable[[], Awaitable[bool]], *, seconds: float) -> bool | None:
-        """What became of it; None: the store did not answer, or not in time."""
+    async def _attempt(self, act: Callable[[], Awaitable[bool]], *, seconds: float) -> bool | None:
+        """Return the result of `act`, False after a conflict, or None if the store failed or did
+        not respond in time."""
         if seconds <= 0:
             return None
         attempt = asyncio.ensure_future(act())
@@ -114,14 +117,14 @@ class Leader:
         except asyncio.CancelledError:
             if not attempt.cancelled():
                 raise
-            _log.info("leader election: the store has not answered in %.1f s", seconds)
+            _log.info("leader election: no response from the store within %.1f s", seconds)
             return None
         finally:
             timer.cancel()
             attempt.cancel()
 
     async def _acquire(self) -> bool:
-        """Take the lease where it is free, or renew it. Raises StorageError."""
+        """Acquire the lease if it is free, or renew it. Raises StorageError."""
         store = self._server.stores.named(_COORDINATION, "leases")
         now = self._server.clock.now()
         try:

@@ -1,110 +1,97 @@
-"""The loops that care for all objects, run together from one feed of the store.
+"""Starts and stops the enabled controllers of one server.
 
-Knows no loop: each is a Reader of the feed that can be stopped.
+Some run on every server. Of several servers over one store, only the leader runs the others.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 from kapiserver.apiserver.context import Server
-from kapiserver.storage.errors import StorageError
-from kapiserver.storage.metadata_informer import Feed, Reader, Seen
-
-AGAIN_SECONDS = 1.0
-
-_log = logging.getLogger(__name__)
-
-
-class Loop(Reader, Protocol):
-    """One of them."""
-
-    async def stop(self) -> None:
-        """End; what is being done is broken off."""
+from kapiserver.controllers.bootstrap import create_system_namespaces
+from kapiserver.controllers.context import Controller, ControllerContext
+from kapiserver.controllers.leader import LeaderElector
+from kapiserver.controllers.registry import (
+    REGISTRY,
+    ControllerDescriptor,
+    Scope,
+    enabled_controllers,
+)
+from kapiserver.controllers.shared_metadata import SharedMetadata
 
 
-class Everything:
-    """Starts the loops with fresh eyes, as often as they are started."""
+class ControllerManager:
+    """The controllers of one server; `start` it once, `stop` it once.
 
-    def __init__(self, server: Server, loops: Sequence[Callable[[Server], Loop]]) -> None:
+    ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
+    """
+
+    def __init__(self, server: Server, *, ca_text: str) -> None:
+        enabled = enabled_controllers(server.config.controllers)
         self._server = server
-        self._makers = loops
-        self._loops: list[Loop] = []
-        self._feed: Feed | None = None
-        self._broken = asyncio.Event()
-        self._known: frozenset[str] = frozenset()
-        """Definitions of custom kinds whose objects the feed tells of."""
-        self._checks: set[asyncio.Task[None]] = set()
-        self._task: asyncio.Task[None] | None = None
+        self._on_every_server = ControllerGroup(
+            server, _descriptors(Scope.EVERY_SERVER, enabled), ca_text=ca_text
+        )
+        self._on_leader = ControllerGroup(
+            server, _descriptors(Scope.LEADER, enabled), ca_text=ca_text
+        )
+        self._elector: LeaderElector | None = None
 
     async def start(self) -> None:
-        """Begin; nobody waits for it."""
-        self._loops = [make(self._server) for make in self._makers]
-        self._server.custom_resources.followers.append(self._defined)
-        self._task = asyncio.create_task(self._run(), name="controllers")
+        """Create what must exist before the first request, and start the controllers."""
+        await create_system_namespaces(self._server)
+        await self._on_every_server.start()
+        if not self._server.stores.kv.shared:
+            await self._on_leader.start()
+        elif self._on_leader.descriptors:
+            group = self._on_leader
+            self._elector = LeaderElector(self._server, start=group.start, stop=group.stop)
+            self._elector.start()
 
     async def stop(self) -> None:
-        """End all loops."""
-        self._server.custom_resources.followers.remove(self._defined)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        if self._feed is not None:
-            self._feed.stop()
-        await asyncio.gather(*(loop.stop() for loop in self._loops))
+        """Stop all controllers, and step down as leader."""
+        await self._on_every_server.stop()
+        if self._elector is not None:
+            await self._elector.stop()
+        else:
+            await self._on_leader.stop()
 
-    async def _run(self) -> None:
-        while True:
-            self._broken.clear()
-            self._known = self._served()
-            self._feed = self._server.stores.feed(self)
-            try:
-                await self._feed.begin(self._broken.set)
-            except StorageError as error:
-                _log.info("controllers: %s; trying again", error)
-                self._server.clock.call_later(AGAIN_SECONDS, self._broken.set)
-            await self._broken.wait()
 
-    def _served(self) -> frozenset[str]:
-        return frozenset(one.name for one in self._server.scheme.custom)
+class ControllerGroup:
+    """Controllers that start and stop together, as often as needed: each start makes new ones,
+    which remember nothing of earlier runs."""
 
-    def _defined(self, _names: Sequence[str]) -> None:
-        """Definitions changed: objects of a kind that was not known before were passed over."""
-        new, self._known = self._served() - self._known, self._served()
-        for name in new:
-            task = asyncio.get_running_loop().create_task(self._begin_again_for(name))
-            self._checks.add(task)
-            task.add_done_callback(self._checks.discard)
+    def __init__(
+        self, server: Server, descriptors: Sequence[ControllerDescriptor], *, ca_text: str
+    ) -> None:
+        self.descriptors = descriptors
+        self._server = server
+        self._ca_text = ca_text
+        self._controllers: list[Controller] = []
+        self._metadata: SharedMetadata | None = None
 
-    async def _begin_again_for(self, name: str) -> None:
-        definition = self._server.scheme.custom.named(name)
-        if definition is None:
-            return
-        prefix = f"{self._server.config.key_root}/{definition.stored.resource.prefix}/"
-        try:
-            page = await self._server.stores.kv.range(prefix, limit=1)
-        except StorageError:
-            return  # the feed breaks too, and begins again
-        if page.items and self._feed is not None:
-            self._feed.stop()
-            self._broken.set()
+    async def start(self) -> None:
+        """Make the controllers and start them."""
+        self._metadata = SharedMetadata(self._server)
+        context = ControllerContext(
+            server=self._server, metadata=self._metadata, ca_text=self._ca_text
+        )
+        self._controllers = [descriptor.factory(context) for descriptor in self.descriptors]
+        for controller in self._controllers:
+            await controller.start()
+        self._metadata.start()
 
-    # What the feed says, passed on.
+    async def stop(self) -> None:
+        """Stop the controllers, cancelling what they are doing."""
+        if self._metadata is not None:
+            await self._metadata.stop()
+        await asyncio.gather(*(controller.stop() for controller in self._controllers))
 
-    def begin(self) -> None:
-        """All objects there are follow."""
-        for loop in self._loops:
-            loop.begin()
 
-    def put(self, seen: Seen) -> None:
-        """An object is there, or changed."""
-        for loop in self._loops:
-            loop.put(seen)
-
-    def gone(self, seen: Seen) -> None:
-        """An object is there no more."""
-        for loop in self._loops:
-            loop.gone(seen)
+def _descriptors(scope: Scope, enabled: frozenset[str]) -> list[ControllerDescriptor]:
+    return [
+        descriptor
+        for descriptor in REGISTRY
+        if descriptor.scope is scope and (not descriptor.selectable or descriptor.name in enabled)
+    ]

@@ -1,7 +1,6 @@
-"""Every namespace has a ServiceAccount `default` and a ConfigMap `kube-root-ca.crt`.
+"""Create the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt` of every namespace.
 
-A watch of each of the three kinds names the namespaces to look at; one task looks. Mirrors
-kube-controller-manager's serviceaccount and root-ca-cert-publisher controllers.
+Mirrors kube-controller-manager's serviceaccount and root-ca-cert-publisher controllers.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from kapiserver.api.group import CORE
 from kapiserver.api.objects import is_terminating
 from kapiserver.api.selectors import parse
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
 from kapiserver.controllers.bootstrap import create
+from kapiserver.controllers.context import ControllerContext
 from kapiserver.storage.clock import Timer
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import Corrupt, NotFound, StorageError, Unavailable
@@ -30,15 +29,10 @@ _DESCRIPTION = (
     "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is "
     "guaranteed across distributions of Kubernetes clusters."
 )
-_AGAIN_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 REST_SECONDS = 10.0
-"""Between two restorations in one namespace, so that servers with different CAs over one store do
-not write for ever what the other just changed."""
-_WATCHED = (
-    ("namespaces", ""),
-    ("serviceaccounts", f"metadata.name={ACCOUNT}"),
-    ("configmaps", f"metadata.name={ROOT_CA}"),
-)
+"""Minimum time between two restores in one namespace, so that servers with different CAs over one
+store do not overwrite each other for ever."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +56,7 @@ class _NamespaceNames:
 class _Inbox:
     """Takes the frames of one watch; begins the watch again when it ends."""
 
-    def __init__(self, controller: NamespaceDefaults, resource: str, selector: str) -> None:
+    def __init__(self, controller: _NamespaceDefaults, resource: str, selector: str) -> None:
         self._controller = controller
         self.resource = resource
         self.selector = selector
@@ -80,17 +74,24 @@ class _Inbox:
         self._controller.watch_again(self)
 
 
-class NamespaceDefaults:
-    """The loop; `start` it once, `stop` it once."""
+class _NamespaceDefaults:
+    """The control loop of both: one object in each namespace.
 
-    def __init__(self, server: Server, *, accounts: bool = True, ca_text: str) -> None:
-        self._server = server
-        self._accounts = accounts
-        self._ca_text = ca_text
+    resource, name      of the object
+    """
+
+    resource: str
+    name: str
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._server = context.server
         self._due: dict[str, None] = {}
-        self._resting: set[str] = set()
         self._inboxes: dict[_Inbox, None] = {
-            _Inbox(self, resource, selector): None for resource, selector in _WATCHED
+            _Inbox(self, resource, selector): None
+            for resource, selector in (
+                ("namespaces", ""),
+                (self.resource, f"metadata.name={self.name}"),
+            )
         }
         self._unwatched: list[_Inbox] = list(self._inboxes)
         self._watches: dict[_Inbox, Watching] = {}
@@ -103,7 +104,7 @@ class NamespaceDefaults:
         try:
             await self._watch()
         except Unavailable as error:  # slow just now: no reason not to start
-            _log.warning("namespace defaults: %s; trying again", error)
+            _log.warning("defaults of namespaces: %s; retrying", error)
             self._wake.set()
         self._task = asyncio.create_task(self._run(), name="namespace-defaults")
 
@@ -125,7 +126,7 @@ class NamespaceDefaults:
         """A watch ended by itself; it is begun again soon, not at once: it may end at once too."""
         self._watches.pop(inbox, None)
         self._unwatched.append(inbox)
-        self._server.clock.call_later(_AGAIN_SECONDS, self._wake.set)
+        self._server.clock.call_later(_RETRY_SECONDS, self._wake.set)
 
     async def _run(self) -> None:
         timer: Timer | None = None
@@ -140,8 +141,8 @@ class NamespaceDefaults:
                 await self._watch()
                 await self._complete_due()
             except Exception as error:
-                _log.warning("namespace defaults: %s; trying again", error)
-                timer = self._server.clock.call_later(_AGAIN_SECONDS, self._wake.set)
+                _log.warning("defaults of namespaces: %s; retrying", error)
+                timer = self._server.clock.call_later(_RETRY_SECONDS, self._wake.set)
 
     async def _complete_due(self) -> None:
         """Complete each namespace that is due, those behind one that cannot be read too."""
@@ -182,14 +183,40 @@ class NamespaceDefaults:
             return
         if is_terminating(namespace.tree()):
             return
-        if self._accounts:
-            metadata = _metadata(name, ACCOUNT)
-            account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata}
-            await create(self._server, "serviceaccounts", account)
-        if self._ca_text:
-            await self._publish_ca(name)
+        await self._ensure(name)
 
-    async def _publish_ca(self, namespace: str) -> None:
+    async def _ensure(self, namespace: str) -> None:
+        """Create or restore the object of an active namespace."""
+        raise NotImplementedError
+
+
+class ServiceAccountsController(_NamespaceDefaults):
+    """Creates the ServiceAccount `default`."""
+
+    resource, name = "serviceaccounts", ACCOUNT
+
+    async def _ensure(self, namespace: str) -> None:
+        metadata = _metadata(namespace, ACCOUNT)
+        account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata}
+        await create(self._server, "serviceaccounts", account)
+
+
+class RootCAPublisher(_NamespaceDefaults):
+    """Creates and restores the ConfigMap `kube-root-ca.crt`; without HTTPS it does nothing."""
+
+    resource, name = "configmaps", ROOT_CA
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._ca_text = context.ca_text
+        self._resting: set[str] = set()
+
+    async def start(self) -> None:
+        """Start, where there is a CA to publish."""
+        if self._ca_text:
+            await super().start()
+
+    async def _ensure(self, namespace: str) -> None:
         wanted = {"ca.crt": self._ca_text}
         store = self._store("configmaps")
         key = ObjectKey(namespace, ROOT_CA)

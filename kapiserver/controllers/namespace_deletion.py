@@ -1,7 +1,7 @@
-"""A namespace that is deleted is emptied, and goes when nothing is left in it.
+"""Delete the content of terminating namespaces, then remove their finalizer.
 
-Pods go first: what else there is may be what they need to end. While something holds the namespace,
-its conditions say what. Mirrors pkg/controller/namespace of Kubernetes and KEP-5080.
+Pods are deleted first: they may need the other objects to shut down. While content remains, the
+conditions of the namespace report it. Mirrors pkg/controller/namespace of Kubernetes and KEP-5080.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from kapiserver.api.group import CORE, Resource
 from kapiserver.api.objects import finalizers_of, is_terminating, uid_of, value_at
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
-from kapiserver.controllers.workqueue import Work
+from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.lifecycle import timestamp
@@ -28,8 +28,8 @@ _PODS = ("", "pods")
 
 
 @dataclass(slots=True)
-class Remains:
-    """What is still in a namespace: objects by resource, and by the finalizers that hold them."""
+class RemainingContent:
+    """Numbers of objects still in a namespace, by resource and by finalizer."""
 
     resources: Counter[str] = field(default_factory=Counter)
     finalizers: Counter[str] = field(default_factory=Counter)
@@ -38,37 +38,44 @@ class Remains:
         return bool(self.resources)
 
 
-class NamespaceDeletion:
-    """The loop: a reader of the feed, and workers while a namespace is on its way out."""
+class NamespaceController:
+    """The control loop; its queue holds names of terminating namespaces."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._leaving: set[str] = set()
-        self._work: Work[str] = Work(self._look, server.clock, workers=WORKERS, name=NAME)
+    def __init__(self, context: ControllerContext) -> None:
+        self._server = server = context.server
+        self._metadata = context.metadata
+        self._terminating: set[str] = set()
+        self._queue: WorkQueue[str] = WorkQueue(
+            self._reconcile, server.clock, workers=WORKERS, name=NAME
+        )
+
+    async def start(self) -> None:
+        """Subscribe to the metadata of all objects."""
+        self._metadata.subscribe(self)
 
     async def stop(self) -> None:
-        """End; what is being emptied is left as it is."""
-        await self._work.stop()
+        """End, cancelling reconciles in progress."""
+        await self._queue.stop()
 
     def begin(self) -> None:
-        """Forget everything."""
-        self._work.clear()
-        self._leaving.clear()
+        """Forget everything: all present objects follow."""
+        self._queue.clear()
+        self._terminating.clear()
 
     def put(self, seen: Seen) -> None:
-        """An object is there, or changed."""
+        """An object was created or changed."""
         if seen.resource.name == "namespaces" and not seen.resource.group and seen.terminating:
-            self._leaving.add(seen.key.name)
-            self._work.put(seen.key.name)
+            self._terminating.add(seen.key.name)
+            self._queue.add(seen.key.name)
 
     def gone(self, seen: Seen) -> None:
-        """An object is there no more: perhaps it was the last."""
+        """An object was deleted, perhaps the last of a terminating namespace."""
         if seen.resource.name == "namespaces" and not seen.resource.group:
-            self._leaving.discard(seen.key.name)
-        elif seen.key.namespace in self._leaving:
-            self._work.put(seen.key.namespace)
+            self._terminating.discard(seen.key.name)
+        elif seen.key.namespace in self._terminating:
+            self._queue.add(seen.key.namespace)
 
-    async def _look(self, name: str) -> None:
+    async def _reconcile(self, name: str) -> None:
         namespaces = self._server.stores.named(CORE, "namespaces")
         key = ObjectKey("", name)
         try:
@@ -77,29 +84,31 @@ class NamespaceDeletion:
             return
         if not is_terminating(namespace) or FINALIZER not in _finalizers(namespace):
             return
-        remains = await self._emptied(name)
+        remaining = await self._delete_content(name)
         held = Preconditions(uid=uid_of(namespace))
         now = timestamp(self._server.clock.now())
-        subresource = "status" if remains else "finalize"
-        change = _with_conditions(remains, now) if remains else _without_finalizer
+        subresource = "status" if remaining else "finalize"
+        change = _with_conditions(remaining, now) if remaining else _without_finalizer
         try:
             await namespaces.update(key, change, subresource=subresource, preconditions=held)
         except NotFound:
             return
 
-    async def _emptied(self, name: str) -> Remains:
-        """Delete what is in the namespace; what is left then."""
+    async def _delete_content(self, name: str) -> RemainingContent:
+        """Delete the content of the namespace. Return what remains."""
         resources = [one for one in self._server.scheme.stored_resources() if one.namespaced]
         pods = [one for one in resources if (one.group, one.name) == _PODS]
-        remains = Remains()
+        remaining = RemainingContent()
         for some in (pods, [one for one in resources if one not in pods]):
             for one in some:
-                await self._empty(one, name, remains)
-            if remains:
+                await self._delete_resource(one, name, remaining)
+            if remaining:
                 break
-        return remains
+        return remaining
 
-    async def _empty(self, resource: Resource, name: str, remains: Remains) -> None:
+    async def _delete_resource(
+        self, resource: Resource, name: str, remaining: RemainingContent
+    ) -> None:
         store = self._server.stores
         prefix = f"{self._server.config.key_root}/{resource.prefix}/{name}/"
         if not (await store.kv.range(prefix, limit=1)).items:
@@ -108,8 +117,8 @@ class NamespaceDeletion:
         inside = ListQuery(namespace=name)
         await objects.delete_collection(inside, DeleteQuery(propagation_policy="Background"))
         for entry in (await objects.list(inside)).entries:
-            remains.resources[resource.qualified_name] += 1
-            remains.finalizers.update(finalizers_of(entry.tree()))
+            remaining.resources[resource.qualified_name] += 1
+            remaining.finalizers.update(finalizers_of(entry.tree()))
 
 
 def _finalizers(namespace: Tree) -> list[str]:
@@ -124,8 +133,8 @@ def _without_finalizer(namespace: Tree | None) -> Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class _Condition:
-    """One condition: what it says when there is a fault, and when there is none."""
+class _ConditionTemplate:
+    """One condition: its reason and message with a fault and without."""
 
     type: str
     reason: str
@@ -134,12 +143,12 @@ class _Condition:
     fine: str
 
 
-def _with_conditions(remains: Remains, now: str) -> Change:
+def _with_conditions(remaining: RemainingContent, now: str) -> Change:
     def change(namespace: Tree | None) -> Tree:
         assert namespace is not None
         status = dict(namespace.get("status") or {})
         before = {one["type"]: one for one in status.get("conditions") or ()}
-        wanted = [_stated(one, before.get(one.type), now) for one in _conditions(remains)]
+        wanted = [_condition_tree(one, before.get(one.type), now) for one in _conditions(remaining)]
         types = {one["type"] for one in wanted}
         others = [one for kind, one in before.items() if kind not in types]
         status["conditions"] = [*others, *wanted]
@@ -149,44 +158,46 @@ def _with_conditions(remains: Remains, now: str) -> Change:
     return change
 
 
-def _conditions(remains: Remains) -> Sequence[_Condition]:
+def _conditions(remaining: RemainingContent) -> Sequence[_ConditionTemplate]:
     return (
-        _Condition(
+        _ConditionTemplate(
             "NamespaceDeletionDiscoveryFailure",
             "DiscoveryFailed",
             "",
             "ResourcesDiscovered",
             "All resources successfully discovered",
         ),
-        _Condition(
+        _ConditionTemplate(
             "NamespaceDeletionGroupVersionParsingFailure",
             "GroupVersionParsingFailed",
             "",
             "ParsedGroupVersions",
             "All legacy kube types successfully parsed",
         ),
-        _Condition(
+        _ConditionTemplate(
             "NamespaceDeletionContentFailure",
             "ContentDeletionFailed",
             "",
             "ContentDeleted",
             "All content successfully deleted, may be waiting on finalization",
         ),
-        _Condition(
+        _ConditionTemplate(
             "NamespaceContentRemaining",
             "SomeResourcesRemain",
             _listed(
-                "Some resources are remaining: ", remains.resources, "{}. has {} resource instances"
+                "Some resources are remaining: ",
+                remaining.resources,
+                "{}. has {} resource instances",
             ),
             "ContentRemoved",
             "All content successfully removed",
         ),
-        _Condition(
+        _ConditionTemplate(
             "NamespaceFinalizersRemaining",
             "SomeFinalizersRemain",
             _listed(
                 "Some content in the namespace has finalizers remaining: ",
-                remains.finalizers,
+                remaining.finalizers,
                 "{} in {} resource instances",
             ),
             "ContentHasNoFinalizers",
@@ -201,7 +212,7 @@ def _listed(head: str, counts: Counter[str], form: str) -> str:
     return head + ", ".join(form.format(name, counts[name]) for name in sorted(counts))
 
 
-def _stated(one: _Condition, before: Tree | None, now: str) -> Tree:
+def _condition_tree(one: _ConditionTemplate, before: Tree | None, now: str) -> Tree:
     stated = {
         "type": one.type,
         "status": "True" if one.fault else "False",

@@ -1,40 +1,235 @@
-"""Which controllers run: the names that `--controllers` takes.
+"""The registry of controllers: one record each, and what `--controllers` makes of them.
 
-Apart from the controllers, so that reading flags loads none of them.
+To add a controller: write a module here, a factory and a record below. A factory imports its module
+when it is called, so that reading flags loads no controller. Names and aliases are those of
+kube-controller-manager's `--controllers`. Mirrors cmd/kube-controller-manager/app.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
 
-CONTROLLERS: dict[str, str] = {
-    "disruption-controller": "disruption",
-    "endpoints-controller": "endpoint",
-    "endpointslice-controller": "endpointslice",
-    "endpointslice-mirroring-controller": "endpointslicemirroring",
-    "garbage-collector-controller": "garbagecollector",
-    "namespace-controller": "namespace",
-    "persistentvolume-protection-controller": "pv-protection",
-    "persistentvolumeclaim-protection-controller": "pvc-protection",
-    "resourcequota-controller": "resourcequota",
-    "root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
-    "service-cidr-controller": "service-cidr",
-    "serviceaccount-controller": "serviceaccount",
-    "volumeattributesclass-protection-controller": "volumeattributesclass-protection",
-}
-"""Names as kube-controller-manager's `--controllers` has them, and their old ones."""
+from kapiserver.controllers.context import Controller, ControllerContext
 
 
-def chosen(flags: Sequence[str]) -> frozenset[str]:
-    """The controllers that `--controllers` turns on: `*` for all, `name`, `-name`; the first word
-    about one holds. Raises ValueError for a name nobody knows."""
-    aliases = {alias: name for name, alias in CONTROLLERS.items()}
-    said: dict[str, bool] = {}
+class Scope(Enum):
+    """On which of several servers over one store a controller runs."""
+
+    EVERY_SERVER = "every server"
+    LEADER = "the leader"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerDescriptor:
+    """One controller.
+
+    selectable  whether `--controllers` knows it; the others are kube-apiserver's own and always run
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    factory: Callable[[ControllerContext], Controller]
+    scope: Scope = Scope.LEADER
+    selectable: bool = True
+    enabled_by_default: bool = True
+
+
+def _crd_status(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.crd_status import CRDStatusController
+
+    return CRDStatusController(context)
+
+
+def _api_services(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.api_services import APIServiceRegistration
+
+    return APIServiceRegistration(context)
+
+
+def _flow_control(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.flow_control import FlowControlBootstrap
+
+    return FlowControlBootstrap(context)
+
+
+def _service_accounts(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.namespace_defaults import ServiceAccountsController
+
+    return ServiceAccountsController(context)
+
+
+def _root_ca_publisher(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.namespace_defaults import RootCAPublisher
+
+    return RootCAPublisher(context)
+
+
+def _disruption(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.disruption import DisruptionController
+
+    return DisruptionController(context)
+
+
+def _endpoints(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.endpoints import endpoints_controller
+
+    return endpoints_controller(context)
+
+
+def _endpoint_slices(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.endpoints import endpoint_slice_controller
+
+    return endpoint_slice_controller(context)
+
+
+def _endpoint_slice_mirroring(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.endpoints import endpoint_slice_mirroring_controller
+
+    return endpoint_slice_mirroring_controller(context)
+
+
+def _garbage_collector(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.garbage_collector import GarbageCollector
+
+    return GarbageCollector(context)
+
+
+def _namespaces(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.namespace_deletion import NamespaceController
+
+    return NamespaceController(context)
+
+
+def _volume_protection(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.storage_protection import volume_protection_controller
+
+    return volume_protection_controller(context)
+
+
+def _claim_protection(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.storage_protection import claim_protection_controller
+
+    return claim_protection_controller(context)
+
+
+def _class_protection(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.storage_protection import class_protection_controller
+
+    return class_protection_controller(context)
+
+
+def _resource_quotas(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.resource_quotas import ResourceQuotaController
+
+    return ResourceQuotaController(context)
+
+
+def _service_cidrs(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.service_cidrs import ServiceCIDRController
+
+    return ServiceCIDRController(context)
+
+
+REGISTRY: tuple[ControllerDescriptor, ...] = (
+    ControllerDescriptor(
+        name="crd-status-controller",
+        factory=_crd_status,
+        scope=Scope.EVERY_SERVER,
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="apiservice-registration-controller",
+        factory=_api_services,
+        scope=Scope.EVERY_SERVER,
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="flow-control-bootstrap-controller",
+        factory=_flow_control,
+        scope=Scope.EVERY_SERVER,
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="serviceaccount-controller",
+        aliases=("serviceaccount",),
+        factory=_service_accounts,
+        scope=Scope.EVERY_SERVER,
+    ),
+    ControllerDescriptor(
+        name="root-ca-certificate-publisher-controller",
+        aliases=("root-ca-cert-publisher",),
+        factory=_root_ca_publisher,
+        scope=Scope.EVERY_SERVER,
+    ),
+    ControllerDescriptor(
+        name="disruption-controller", aliases=("disruption",), factory=_disruption
+    ),
+    ControllerDescriptor(name="endpoints-controller", aliases=("endpoint",), factory=_endpoints),
+    ControllerDescriptor(
+        name="endpointslice-controller", aliases=("endpointslice",), factory=_endpoint_slices
+    ),
+    ControllerDescriptor(
+        name="endpointslice-mirroring-controller",
+        aliases=("endpointslicemirroring",),
+        factory=_endpoint_slice_mirroring,
+    ),
+    ControllerDescriptor(
+        name="garbage-collector-controller",
+        aliases=("garbagecollector",),
+        factory=_garbage_collector,
+    ),
+    ControllerDescriptor(name="namespace-controller", aliases=("namespace",), factory=_namespaces),
+    ControllerDescriptor(
+        name="persistentvolume-protection-controller",
+        aliases=("pv-protection",),
+        factory=_volume_protection,
+    ),
+    ControllerDescriptor(
+        name="persistentvolumeclaim-protection-controller",
+        aliases=("pvc-protection",),
+        factory=_claim_protection,
+    ),
+    ControllerDescriptor(
+        name="resourcequota-controller", aliases=("resourcequota",), factory=_resource_quotas
+    ),
+    ControllerDescriptor(
+        name="service-cidr-controller", aliases=("service-cidr",), factory=_service_cidrs
+    ),
+    ControllerDescriptor(
+        name="volumeattributesclass-protection-controller",
+        aliases=("volumeattributesclass-protection",),
+        factory=_class_protection,
+    ),
+)
+
+CONTROLLER_NAMES: tuple[str, ...] = tuple(
+    descriptor.name for descriptor in REGISTRY if descriptor.selectable
+)
+"""What `--controllers` can turn on and off."""
+
+
+def enabled_controllers(flags: Sequence[str]) -> frozenset[str]:
+    """Return the names of the controllers that `--controllers` enables: `*` for those enabled by
+    default, `NAME` and `-NAME` for one of them; the first flag about a controller counts. Raises
+    ValueError for an unknown name."""
+    names = {
+        alias: descriptor.name
+        for descriptor in REGISTRY
+        if descriptor.selectable
+        for alias in (descriptor.name, *descriptor.aliases)
+    }
+    choices: dict[str, bool] = {}
     for flag in flags:
-        name = flag.removeprefix("-")
-        name = aliases.get(name, name)
-        if name != "*" and name not in CONTROLLERS:
-            raise ValueError(f'"{name}" is not in the list of known controllers')
-        said.setdefault(name, not flag.startswith("-"))
-    by_default = said.get("*", False)
-    return frozenset(name for name in CONTROLLERS if said.get(name, by_default))
+        text = flag.removeprefix("-")
+        if text != "*" and text not in names:
+            raise ValueError(f'"{text}" is not in the list of known controllers')
+        choices.setdefault(names.get(text, text), not flag.startswith("-"))
+    star = choices.get("*", False)
+    return frozenset(
+        descriptor.name
+        for descriptor in REGISTRY
+        if descriptor.selectable
+        and choices.get(descriptor.name, star and descriptor.enabled_by_default)
+    )

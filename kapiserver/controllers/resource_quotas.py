@@ -1,7 +1,8 @@
-"""Says in the status of each ResourceQuota what it limits and how much of that is used.
+"""Write the status of ResourceQuotas: the limits and their current usage.
 
-Admission charges what is created; here is counted what a new quota finds, what goes, and, a moment
-after a charge, whether what was charged is really there. Mirrors pkg/controller/resourcequota.
+Admission charges a quota for each create. This controller calculates the usage of new quotas, after
+deletions, and shortly after a charge, in case the create failed after it. Mirrors
+pkg/controller/resourcequota.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from kapiserver.api.group import CORE, Resource
 from kapiserver.api.objects import is_terminating, resource_version_of, value_at
 from kapiserver.api.quantity import Amount
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
-from kapiserver.controllers.workqueue import Work
+from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound, ObjectConflict
 from kapiserver.storage.metadata_informer import Seen
@@ -30,87 +31,94 @@ from kapiserver.storage.query import ListQuery, Preconditions
 
 NAME = "resourcequota-controller"
 WORKERS = 5
-SOON_SECONDS = 2.0
-"""After changes that may count; many of them are counted once."""
+BATCH_SECONDS = 2.0
+"""Wait after a change, so that one calculation covers a burst of changes."""
 _MAY_SHRINK = ("persistentvolumeclaims", "pods", "services")
 
 
-class ResourceQuotas:
-    """The loop: a reader of the feed, and workers while there is something to count."""
+class ResourceQuotaController:
+    """The control loop; its queue holds keys of quotas."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, context: ControllerContext) -> None:
+        self._server = server = context.server
+        self._metadata = context.metadata
         self._quotas: dict[str, set[ObjectKey]] = {}
         """By namespace."""
-        self._stale: set[ObjectKey] = set()
-        """To be counted whatever their status says."""
-        self._soon: set[str] = set()
-        """Namespaces that will be counted in a moment."""
-        self._work: Work[ObjectKey] = Work(self._look, server.clock, workers=WORKERS, name=NAME)
+        self._dirty: set[ObjectKey] = set()
+        """Quotas whose usage must be calculated anew."""
+        self._scheduled: set[str] = set()
+        """Namespaces whose quotas are about to be queued."""
+        self._queue: WorkQueue[ObjectKey] = WorkQueue(
+            self._reconcile, server.clock, workers=WORKERS, name=NAME
+        )
+
+    async def start(self) -> None:
+        """Subscribe to the metadata of all objects."""
+        self._metadata.subscribe(self)
 
     async def stop(self) -> None:
-        """End; what is being counted is broken off."""
-        await self._work.stop()
+        """End, cancelling reconciles in progress."""
+        await self._queue.stop()
 
     def begin(self) -> None:
-        """Forget everything."""
-        self._work.clear()
-        for part in (self._quotas, self._stale):
+        """Forget everything: all present objects follow."""
+        self._queue.clear()
+        for part in (self._quotas, self._dirty):
             part.clear()
 
     def put(self, seen: Seen) -> None:
-        """An object is there, or changed."""
+        """An object was created or changed."""
         namespace = seen.key.namespace
         if _is_quota(seen.resource):
             known = self._quotas.setdefault(namespace, set())
             if seen.key not in known:
                 known.add(seen.key)
-                self._stale.add(seen.key)
-            self._work.put(seen.key)
-            self._count_soon(namespace)
+                self._dirty.add(seen.key)
+            self._queue.add(seen.key)
+            self._schedule(namespace)
         elif namespace in self._quotas and seen.resource.qualified_name in _MAY_SHRINK:
-            self._count_soon(namespace)
+            self._schedule(namespace)
 
     def gone(self, seen: Seen) -> None:
-        """An object is there no more: what it took is free."""
+        """An object was deleted: the quotas of its namespace are queued."""
         namespace = seen.key.namespace
         if namespace not in self._quotas:
             return
         if _is_quota(seen.resource):
             self._quotas[namespace].discard(seen.key)
-            self._stale.discard(seen.key)
+            self._dirty.discard(seen.key)
             if not self._quotas[namespace]:
                 del self._quotas[namespace]
-        self._count(namespace)
+        self._add_quotas(namespace)
 
-    def _count(self, namespace: str) -> None:
+    def _add_quotas(self, namespace: str) -> None:
         for key in self._quotas.get(namespace, ()):
-            self._stale.add(key)
-            self._work.put(key)
+            self._dirty.add(key)
+            self._queue.add(key)
 
-    def _count_soon(self, namespace: str) -> None:
-        if namespace in self._soon:
+    def _schedule(self, namespace: str) -> None:
+        if namespace in self._scheduled:
             return
-        self._soon.add(namespace)
+        self._scheduled.add(namespace)
 
         def count() -> None:
-            self._soon.discard(namespace)
-            self._count(namespace)
+            self._scheduled.discard(namespace)
+            self._add_quotas(namespace)
 
-        self._server.clock.call_later(SOON_SECONDS, count)
+        self._server.clock.call_later(BATCH_SECONDS, count)
 
-    async def _look(self, key: ObjectKey) -> None:
+    async def _reconcile(self, key: ObjectKey) -> None:
         store = self._server.stores.named(CORE, "resourcequotas")
         with contextlib.suppress(NotFound):
             quota = (await store.get(key)).tree()
             hard = value_at(quota, "spec", "hard") or {}
-            unsaid = value_at(quota, "status", "hard") != hard
-            if is_terminating(quota) or not (unsaid or key in self._stale):
+            spec_changed = value_at(quota, "status", "hard") != hard
+            if is_terminating(quota) or not (spec_changed or key in self._dirty):
                 return
-            self._stale.discard(key)
-            used = _said(quota) | await self._counted(key.namespace, quota)
+            self._dirty.discard(key)
+            used = _used_status(quota) | await self._calculate_usage(key.namespace, quota)
             used = {name: amount for name, amount in used.items() if name in hard}
-            if not unsaid and _same(used, _said(quota)):
+            if not spec_changed and _equal_amounts(used, _used_status(quota)):
                 return
 
             def change(current: Tree | None) -> Tree:
@@ -124,21 +132,21 @@ class ResourceQuotas:
             try:
                 await store.update(key, change, subresource="status", preconditions=version)
             except ObjectConflict:  # charged meanwhile
-                self._stale.add(key)
-                self._work.put(key)
+                self._dirty.add(key)
+                self._queue.add(key)
 
-    async def _counted(self, namespace: str, quota: Tree) -> Amounts:
+    async def _calculate_usage(self, namespace: str, quota: Tree) -> Amounts:
         hard = value_at(quota, "spec", "hard") or {}
         total: Amounts = {}
         for resource in self._server.scheme.stored_resources():
             if resource.namespaced:
                 names = counted_names(resource, hard)
                 if names:
-                    found = await self._used_by(resource, namespace, names, quota)
+                    found = await self._usage_of_resource(resource, namespace, names, quota)
                     total = added(total, found)
         return total
 
-    async def _used_by(
+    async def _usage_of_resource(
         self, resource: Resource, namespace: str, names: frozenset[str], quota: Tree
     ) -> Amounts:
         store = self._server.stores.of(resource)
@@ -159,11 +167,11 @@ def _is_quota(resource: Resource) -> bool:
     return resource.name == "resourcequotas" and not resource.group
 
 
-def _said(quota: Tree) -> Amounts:
+def _used_status(quota: Tree) -> Amounts:
     return amounts_of(value_at(quota, "status", "used"))
 
 
-def _same(one: Amounts, other: Amounts) -> bool:
+def _equal_amounts(one: Amounts, other: Amounts) -> bool:
     return one.keys() == other.keys() and all(
         one[name].decimal == other[name].decimal for name in one
     )

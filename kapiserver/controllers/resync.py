@@ -1,4 +1,4 @@
-"""Waiting until something changed: watches of a few objects that say that, and no more."""
+"""Watches of a few objects whose only effect is to trigger a resync."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Watched: TypeAlias = tuple[GroupVersion, str, str]
 """A resource and a field selector."""
 
 
-_AGAIN_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 
 
 class _Changes:
@@ -37,12 +37,12 @@ class _Changes:
 
 
 class _Sink:
-    def __init__(self, wakes: Wakes, watched: Watched) -> None:
-        self._wakes = wakes
+    def __init__(self, trigger: ResyncTrigger, watched: Watched) -> None:
+        self._trigger = trigger
         self._watched = watched
 
     def write(self, frames: bytes) -> None:
-        self._wakes.wake()
+        self._trigger.wake()
 
     def backlog(self) -> int:
         return 0
@@ -51,11 +51,11 @@ class _Sink:
         pass
 
     def close(self) -> None:
-        self._wakes.ended(self._watched)
+        self._trigger.ended(self._watched)
 
 
-class Wakes:
-    """Watches that are begun again when they end."""
+class ResyncTrigger:
+    """An event that is set by every change of the watched objects; broken watches start again."""
 
     def __init__(self, server: Server, watched: Sequence[Watched]) -> None:
         self._server = server
@@ -64,7 +64,7 @@ class Wakes:
         self._event = asyncio.Event()
 
     async def watch(self) -> None:
-        """Begin what is not watched. Raises StorageError."""
+        """Start the watches that do not run. Raises StorageError."""
         while self._unwatched:
             watched = self._unwatched[-1]
             version, name, selector = watched
@@ -75,22 +75,22 @@ class Wakes:
             self._unwatched.remove(watched)
 
     async def wait(self) -> None:
-        """Until something happened since the last time."""
+        """Wait for a change since the last call."""
         await self._event.wait()
         self._event.clear()
 
     def wake(self) -> None:
-        """Something happened."""
+        """Trigger a resync."""
         self._event.set()
 
     def ended(self, watched: Watched) -> None:
-        """A watch ended by itself; it is begun again soon, not at once: it may end at once too."""
+        """Start a broken watch again after a delay."""
         if self._watching.pop(watched, None) is not None:
             self._unwatched.append(watched)
-        self._server.clock.call_later(_AGAIN_SECONDS, self.wake)
+        self._server.clock.call_later(_RETRY_SECONDS, self.wake)
 
     def stop(self) -> None:
-        """End all watches, and wake who waits."""
+        """End all watches and trigger a last resync."""
         for watching in list(self._watching.values()):
             watching.cancel()
         self.wake()

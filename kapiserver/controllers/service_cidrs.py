@@ -1,4 +1,4 @@
-"""Makes ServiceCIDRs ready, and lets go of those that no address needs any more.
+"""Mark ServiceCIDRs as ready, and remove the finalizer of deleted ones that no address needs.
 
 Mirrors pkg/controller/servicecidrs.
 """
@@ -20,8 +20,8 @@ from kapiserver.api.objects import (
     value_at,
 )
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
-from kapiserver.controllers.workqueue import Work
+from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.lifecycle import timestamp
@@ -31,7 +31,7 @@ from kapiserver.storage.query import ListQuery
 NAME = "service-cidr-controller"
 FINALIZER = "networking.k8s.io/service-cidr-finalizer"
 READY = "Kubernetes Service CIDR is ready"
-HELD = (
+STILL_REFERENCED = (
     "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new "
     "ServiceCIDR"
 )
@@ -40,56 +40,65 @@ _NETWORKING = GroupVersion("networking.k8s.io", "v1")
 _Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-class ServiceCIDRs:
-    """The loop: a reader of the feed, and workers while a range wants looking at."""
+class ServiceCIDRController:
+    """The control loop; its queue holds keys of ServiceCIDRs."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._leaving: set[ObjectKey] = set()
-        self._work: Work[ObjectKey] = Work(self._look, server.clock, workers=WORKERS, name=NAME)
+    def __init__(self, context: ControllerContext) -> None:
+        self._server = server = context.server
+        self._metadata = context.metadata
+        self._terminating: set[ObjectKey] = set()
+        self._queue: WorkQueue[ObjectKey] = WorkQueue(
+            self._reconcile, server.clock, workers=WORKERS, name=NAME
+        )
+
+    async def start(self) -> None:
+        """Subscribe to the metadata of all objects."""
+        self._metadata.subscribe(self)
 
     async def stop(self) -> None:
-        """End; what is being looked at is broken off."""
-        await self._work.stop()
+        """End, cancelling reconciles in progress."""
+        await self._queue.stop()
 
     def begin(self) -> None:
-        """Forget everything."""
-        self._work.clear()
-        self._leaving.clear()
+        """Forget everything: all present objects follow."""
+        self._queue.clear()
+        self._terminating.clear()
 
     def put(self, seen: Seen) -> None:
-        """An object is there, or changed."""
+        """An object was created or changed."""
         if seen.resource.qualified_name == "servicecidrs.networking.k8s.io":
             if seen.terminating:
-                self._leaving.add(seen.key)
-            self._work.put(seen.key)
-            self._again()  # a new range may hold the addresses of one that leaves
+                self._terminating.add(seen.key)
+            self._queue.add(seen.key)
+            self._add_terminating()  # a new range may contain the addresses of a terminating one
 
     def gone(self, seen: Seen) -> None:
-        """An object is there no more: perhaps it was the last address of a range."""
-        self._leaving.discard(seen.key)
+        """An object was deleted, perhaps the last address of a terminating range."""
+        self._terminating.discard(seen.key)
         if seen.resource.qualified_name == "ipaddresses.networking.k8s.io":
-            self._again()
+            self._add_terminating()
 
-    def _again(self) -> None:
-        for key in self._leaving:
-            self._work.put(key)
+    def _add_terminating(self) -> None:
+        for key in self._terminating:
+            self._queue.add(key)
 
-    async def _look(self, key: ObjectKey) -> None:
+    async def _reconcile(self, key: ObjectKey) -> None:
         store = self._server.stores.named(_NETWORKING, "servicecidrs")
         with contextlib.suppress(NotFound):
             found = (await store.get(key)).tree()
             if not is_terminating(found):
                 if FINALIZER not in finalizers_of(found):
-                    await store.update(key, _protected)
-                await self._say(key, found, status="True", reason="", message=READY)
+                    await store.update(key, _with_finalizer)
+                await self._set_ready_condition(key, found, status="True", reason="", message=READY)
             elif FINALIZER in finalizers_of(found):
-                if await self._is_used(found):
-                    await self._say(key, found, status="False", reason="Terminating", message=HELD)
+                if await self._has_exclusive_addresses(found):
+                    await self._set_ready_condition(
+                        key, found, status="False", reason="Terminating", message=STILL_REFERENCED
+                    )
                 else:
-                    await store.update(key, _released)
+                    await store.update(key, _without_finalizer)
 
-    async def _say(
+    async def _set_ready_condition(
         self, key: ObjectKey, found: Tree, *, status: str, reason: str, message: str
     ) -> None:
         if has_condition(found, "Ready", status):
@@ -111,8 +120,8 @@ class ServiceCIDRs:
         store = self._server.stores.named(_NETWORKING, "servicecidrs")
         await store.update(key, change, subresource="status")
 
-    async def _is_used(self, cidr: Tree) -> bool:
-        """Whether an address is in this range and in no other."""
+    async def _has_exclusive_addresses(self, cidr: Tree) -> bool:
+        """Return whether an address is in this range and in no other."""
         ranges = await self._server.stores.named(_NETWORKING, "servicecidrs").list(ListQuery())
         others: list[_Network] = []
         for entry in ranges.entries:
@@ -123,7 +132,7 @@ class ServiceCIDRs:
         listed = await self._server.stores.named(_NETWORKING, "ipaddresses").list(ListQuery())
         for entry in listed.entries:
             address = ipaddress.ip_address(entry.key.name)
-            if _holds(own, address) and not _holds(others, address):
+            if _contains(own, address) and not _contains(others, address):
                 return True
         return False
 
@@ -133,20 +142,20 @@ def _networks(cidr: Tree) -> list[_Network]:
     return [ipaddress.ip_network(text, strict=False) for text in texts]
 
 
-def _holds(
+def _contains(
     networks: Sequence[_Network], address: ipaddress.IPv4Address | ipaddress.IPv6Address
 ) -> bool:
     return any(address in network for network in networks)
 
 
-def _protected(cidr: Tree | None) -> Tree:
+def _with_finalizer(cidr: Tree | None) -> Tree:
     assert cidr is not None
     if not is_terminating(cidr) and FINALIZER not in finalizers_of(cidr):
         metadata_of(cidr)["finalizers"] = [*finalizers_of(cidr), FINALIZER]
     return cidr
 
 
-def _released(cidr: Tree | None) -> Tree:
+def _without_finalizer(cidr: Tree | None) -> Tree:
     assert cidr is not None
     left = [one for one in finalizers_of(cidr) if one != FINALIZER]
     if left:

@@ -1,7 +1,7 @@
-"""Lets go of claims, volumes and classes that were deleted, once nothing uses them.
+"""Remove the protection finalizer of deleted claims, volumes and classes once nothing uses them.
 
-Admission gives each a finalizer when it is made. Mirrors pkg/controller/volume/pvcprotection,
-pvprotection and vacprotection.
+Admission adds the finalizer when the object is created. Mirrors
+pkg/controller/volume/pvcprotection, pvprotection and vacprotection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from kapiserver.api.objects import (
 )
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.controllers.workqueue import Work
+from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.metadata_informer import Seen
@@ -33,8 +34,8 @@ _CLASS = "volumeAttributesClassName"
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """One kind of protected objects; `users`: resources that may use one."""
+class _ProtectedKind:
+    """A kind of protected objects; `users` are the resources whose objects may use them."""
 
     controller: str
     version: GroupVersion
@@ -44,49 +45,54 @@ class _Kind:
     is_used: Callable[[Server, Tree], Awaitable[bool]]
 
 
-class Protection:
-    """The loop: a reader of the feed, and workers while something waits for its end."""
+class ProtectionController:
+    """The control loop of one kind; its queue holds keys of objects."""
 
-    def __init__(self, server: Server, kind: _Kind) -> None:
-        self._server = server
+    def __init__(self, context: ControllerContext, kind: _ProtectedKind) -> None:
+        self._server = context.server
+        self._metadata = context.metadata
         self._kind = kind
         self._waiting: set[ObjectKey] = set()
-        """Deleted, and used when last looked at."""
-        self._work: Work[ObjectKey] = Work(
-            self._look, server.clock, workers=WORKERS, name=kind.controller
+        """Deleted, and in use at the last reconcile."""
+        self._queue: WorkQueue[ObjectKey] = WorkQueue(
+            self._reconcile, context.server.clock, workers=WORKERS, name=kind.controller
         )
 
+    async def start(self) -> None:
+        """Subscribe to the metadata of all objects."""
+        self._metadata.subscribe(self)
+
     async def stop(self) -> None:
-        """End; what is being looked at is broken off."""
-        await self._work.stop()
+        """End, cancelling reconciles in progress."""
+        await self._queue.stop()
 
     def begin(self) -> None:
-        """Forget everything."""
-        self._work.clear()
+        """Forget everything: all present objects follow."""
+        self._queue.clear()
         self._waiting.clear()
 
     def put(self, seen: Seen) -> None:
-        """An object is there, or changed."""
+        """An object was created or changed."""
         kind = self._kind
         if seen.resource.name == kind.name and seen.resource.group == kind.version.group:
             # It is let go, or it was made when nobody protected it.
             if seen.terminating is (kind.finalizer in seen.finalizers):
-                self._work.put(seen.key)
+                self._queue.add(seen.key)
         elif self._waiting:
-            self._user_changed(seen)
+            self._on_user_changed(seen)
 
     def gone(self, seen: Seen) -> None:
         """An object is there no more: perhaps it was the last that used one."""
         if self._waiting:
-            self._user_changed(seen)
+            self._on_user_changed(seen)
 
-    def _user_changed(self, seen: Seen) -> None:
+    def _on_user_changed(self, seen: Seen) -> None:
         if seen.resource.qualified_name in self._kind.users:
             for key in self._waiting:
                 if key.namespace in ("", seen.key.namespace):
-                    self._work.put(key)
+                    self._queue.add(key)
 
-    async def _look(self, key: ObjectKey) -> None:
+    async def _reconcile(self, key: ObjectKey) -> None:
         store = self._server.stores.named(self._kind.version, self._kind.name)
         self._waiting.discard(key)
         with contextlib.suppress(NotFound):
@@ -95,20 +101,20 @@ class Protection:
             held = Preconditions(uid=uid_of(obj))
             if not is_terminating(obj):
                 if self._kind.finalizer not in finalizers:
-                    await store.update(key, self._protected, preconditions=held)
+                    await store.update(key, self._with_finalizer, preconditions=held)
             elif self._kind.finalizer in finalizers:
                 self._waiting.add(key)  # before looking: users may go meanwhile
                 if not await self._kind.is_used(self._server, obj):
                     self._waiting.discard(key)
-                    await store.update(key, self._released, preconditions=held)
+                    await store.update(key, self._without_finalizer, preconditions=held)
 
-    def _protected(self, obj: Tree | None) -> Tree:
+    def _with_finalizer(self, obj: Tree | None) -> Tree:
         assert obj is not None
         if not is_terminating(obj) and self._kind.finalizer not in finalizers_of(obj):
             metadata_of(obj)["finalizers"] = [*finalizers_of(obj), self._kind.finalizer]
         return obj
 
-    def _released(self, obj: Tree | None) -> Tree:
+    def _without_finalizer(self, obj: Tree | None) -> Tree:
         assert obj is not None
         left = [one for one in finalizers_of(obj) if one != self._kind.finalizer]
         if left:
@@ -158,7 +164,7 @@ async def _class_is_used(server: Server, class_: Tree) -> bool:
     return any(value_at(claim, *path) == name for claim in trees for path in wanted)
 
 
-_CLAIMS = _Kind(
+_CLAIMS = _ProtectedKind(
     "persistentvolumeclaim-protection-controller",
     CORE,
     "persistentvolumeclaims",
@@ -166,7 +172,7 @@ _CLAIMS = _Kind(
     ("pods",),
     _claim_is_used,
 )
-_VOLUMES = _Kind(
+_VOLUMES = _ProtectedKind(
     "persistentvolume-protection-controller",
     CORE,
     "persistentvolumes",
@@ -174,7 +180,7 @@ _VOLUMES = _Kind(
     (),
     _volume_is_used,
 )
-_CLASSES = _Kind(
+_CLASSES = _ProtectedKind(
     "volumeattributesclass-protection-controller",
     _STORAGE,
     "volumeattributesclasses",
@@ -184,16 +190,16 @@ _CLASSES = _Kind(
 )
 
 
-def claim_protection(server: Server) -> Protection:
-    """The loop for claims."""
-    return Protection(server, _CLAIMS)
+def claim_protection_controller(context: ControllerContext) -> ProtectionController:
+    """Return the controller that protects claims."""
+    return ProtectionController(context, _CLAIMS)
 
 
-def volume_protection(server: Server) -> Protection:
-    """The loop for persistent volumes."""
-    return Protection(server, _VOLUMES)
+def volume_protection_controller(context: ControllerContext) -> ProtectionController:
+    """Return the controller that protects persistent volumes."""
+    return ProtectionController(context, _VOLUMES)
 
 
-def class_protection(server: Server) -> Protection:
-    """The loop for classes of volume attributes."""
-    return Protection(server, _CLASSES)
+def class_protection_controller(context: ControllerContext) -> ProtectionController:
+    """Return the controller that protects VolumeAttributesClasses."""
+    return ProtectionController(context, _CLASSES)

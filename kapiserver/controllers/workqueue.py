@@ -1,6 +1,8 @@
-"""Things to look at, a few at a time, each once more when looking failed.
+"""De-duplicating work queue with N workers and exponential backoff.
 
-What is put twice before it is looked at is looked at once. Knows no object.
+An item that is added twice before a worker takes it is reconciled once; an item that is added while
+it is being reconciled is reconciled again afterwards. Knows no objects. Mirrors client-go's
+util/workqueue.
 """
 
 from __future__ import annotations
@@ -12,56 +14,58 @@ from typing import Generic, TypeVar, cast
 
 from kapiserver.storage.clock import Clock
 
-AGAIN_SECONDS = 1.0
-SLOWEST_SECONDS = 60.0
+BASE_DELAY_SECONDS = 1.0
+MAX_DELAY_SECONDS = 60.0
+"""Bounds of the exponential backoff after failures of an item."""
 
 _log = logging.getLogger(__name__)
 
 Item = TypeVar("Item", bound=Hashable)
 
 
-class Work(Generic[Item]):
-    """A queue and its workers, which are tasks that live while there is something to do.
+class WorkQueue(Generic[Item]):
+    """A queue and its workers, which are tasks that live while there are items.
 
-    look      looks at one item; raises to be called again, later each time
-    workers   how many look at the same time
+    reconcile   handles one item; when it raises, the item is retried with exponential backoff
+    workers     how many items are reconciled concurrently
+    name        of the controller, for logs
     """
 
     def __init__(
-        self, look: Callable[[Item], Awaitable[None]], clock: Clock, *, workers: int, name: str
+        self, reconcile: Callable[[Item], Awaitable[None]], clock: Clock, *, workers: int, name: str
     ) -> None:
-        self._look = look
+        self._reconcile = reconcile
         self._clock = clock
         self._workers = workers
         self._name = name
-        self._due: dict[Item, None] = {}
-        self._at_hand: set[Item] = set()
+        self._waiting: dict[Item, None] = {}
+        self._processing: set[Item] = set()
         self._failures: dict[Item, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
 
-    def put(self, item: Item) -> None:
-        """Look at it soon, once more if it is being looked at."""
+    def add(self, item: Item) -> None:
+        """Queue an item; if a worker has it now, it is reconciled once more afterwards."""
         if self._stopping:
             return
-        self._due[item] = None
+        self._waiting[item] = None
         if len(self._tasks) < self._workers:
             task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def put_later(self, item: Item, seconds: float) -> None:
-        """Look at it in a while."""
-        self._clock.call_later(seconds, lambda: None if self._stopping else self.put(item))
+    def add_after(self, item: Item, seconds: float) -> None:
+        """Queue an item after a delay."""
+        self._clock.call_later(seconds, lambda: None if self._stopping else self.add(item))
 
     def clear(self) -> None:
-        """Forget what is due."""
-        self._due.clear()
+        """Drop all queued items and their failure counts."""
+        self._waiting.clear()
         self._failures.clear()
 
     async def stop(self) -> None:
-        """Look at nothing more, and break off what is being looked at: a leader that is one no
-        more may not write on, and whoever comes next looks again."""
+        """Drop all items and cancel the workers, even in the middle of an item: a server that has
+        lost leadership must not write any more, and the next leader lists everything again."""
         self._stopping = True
         self.clear()
         for task in self._tasks:
@@ -70,26 +74,26 @@ class Work(Generic[Item]):
 
     async def _run(self) -> None:
         while True:
-            item = next((one for one in self._due if one not in self._at_hand), None)
+            item = next((item for item in self._waiting if item not in self._processing), None)
             if item is None:
-                # Now, not in the callback: what is put in between would find a worker, and wait.
+                # Here rather than in the done callback: an item added between the two would count
+                # this task as a live worker, and wait for ever.
                 self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
                 return
-            del self._due[item]
-            self._at_hand.add(item)
+            del self._waiting[item]
+            self._processing.add(item)
             try:
-                await self._look(item)
+                await self._reconcile(item)
                 self._failures.pop(item, None)
             except Exception as error:
-                self._later(item, error)
+                self._retry(item, error)
             finally:
-                self._at_hand.discard(item)
-            # What is looked at in memory alone never waits: let others have a turn.
+                self._processing.discard(item)
+            # A reconcile that only reads memory never suspends: let other tasks run.
             await asyncio.sleep(0)
 
-    def _later(self, item: Item, error: Exception) -> None:
-        times = self._failures[item] = self._failures.get(item, 0) + 1
-        seconds = min(AGAIN_SECONDS * 2 ** (times - 1), SLOWEST_SECONDS)
-        _log.info("%s: %s: %s; again in %g s", self._name, item, error, seconds)
-        if not self._stopping:
-            self.put_later(item, seconds)
+    def _retry(self, item: Item, error: Exception) -> None:
+        failures = self._failures[item] = self._failures.get(item, 0) + 1
+        seconds = min(BASE_DELAY_SECONDS * 2 ** (failures - 1), MAX_DELAY_SECONDS)
+        _log.info("%s: %s failed: %s; retrying in %g s", self._name, item, error, seconds)
+        self.add_after(item, seconds)

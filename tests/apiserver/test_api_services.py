@@ -18,7 +18,7 @@ PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
 def api() -> Iterator[Api]:
     """A server of these tests' own, which makes them at once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(api_services, "LATER_SECONDS", 0.0)
+        patch.setattr(api_services, "START_DELAY_SECONDS", 0.0)
         server = Server()
         yield server.api
         server.end()
@@ -130,17 +130,17 @@ def test_what_is_left_of_a_definition_goes_at_the_start(tmp_path: Any) -> None:
         api_services.GroupVersion("gone.example.com", "v1"), (1000, 100), "true"
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(api_services, "LATER_SECONDS", 0.0)
+        patch.setattr(api_services, "START_DELAY_SECONDS", 0.0)
         first = Server(storage=store)
         before = there(first.api, "v1.apps")
         there(first.api, "v1.batch")
         first.end()
-        patch.setattr(api_services, "LATER_SECONDS", 1000.0)
+        patch.setattr(api_services, "START_DELAY_SECONDS", 1000.0)
         idle = Server(storage=store)
         assert idle.api.post(PATH, stale).status == 201
         idle.api.delete(f"{PATH}/v1.batch")
         idle.end()
-        patch.setattr(api_services, "LATER_SECONDS", 0.0)
+        patch.setattr(api_services, "START_DELAY_SECONDS", 0.0)
         second = Server(storage=store)
         there(second.api, "v1.batch")
         absent(second.api, "v1.gone.example.com")

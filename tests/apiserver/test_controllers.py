@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kapiserver.controllers.registry import CONTROLLERS, chosen
+from kapiserver.controllers.registry import CONTROLLER_NAMES, enabled_controllers
 
 
 def until(api, collection, name, done):
@@ -268,20 +268,20 @@ def test_off(make_server):
 @pytest.mark.parametrize(
     ("flags", "names"),
     [
-        (["*"], set(CONTROLLERS)),
-        (["*", "-garbagecollector"], set(CONTROLLERS) - {"garbage-collector-controller"}),
+        (["*"], set(CONTROLLER_NAMES)),
+        (["*", "-garbagecollector"], set(CONTROLLER_NAMES) - {"garbage-collector-controller"}),
         (["namespace"], {"namespace-controller"}),
         (["namespace-controller", "-namespace"], {"namespace-controller"}),
         (["-*"], set()),
         ([], set()),
     ],
 )
-def test_chosen(flags, names):
+def test_enabled_controllers(flags, names):
     """`*` is all of them, `-` takes one away, names are kube-controller-manager's."""
-    assert chosen(flags) == names
+    assert enabled_controllers(flags) == names
 
 
 def test_unknown_controller():
     """A name nobody knows is refused."""
     with pytest.raises(ValueError, match='"oops" is not in the list of known controllers'):
-        chosen(["*", "-oops"])
+        enabled_controllers(["*", "-oops"])

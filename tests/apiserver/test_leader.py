@@ -12,11 +12,11 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.config import Config
 from kapiserver.app import App, build_app
 from kapiserver.controllers.leader import (
-    GIVE_UP_SECONDS,
     LEASE,
     LEASE_SECONDS,
+    RENEW_DEADLINE_SECONDS,
     RENEW_SECONDS,
-    Leader,
+    LeaderElector,
 )
 from kapiserver.storage.errors import Unavailable
 from tests.clock import ManualClock, ManualTimer
@@ -33,7 +33,7 @@ class Election:
     app: App
     clock: ManualClock
     acts: list[str] = field(default_factory=list)
-    leaders: dict[str, Leader] = field(default_factory=dict)
+    leaders: dict[str, LeaderElector] = field(default_factory=dict)
 
     async def stand(self, name: str) -> None:
         """One more candidate stands."""
@@ -44,7 +44,7 @@ class Election:
 
             return call
 
-        leader = Leader(self.app.server, start=act("starts"), stop=act("stops"))
+        leader = LeaderElector(self.app.server, start=act("starts"), stop=act("stops"))
         self.leaders[name] = leader
         leader.start()
         await self._rest()
@@ -162,14 +162,14 @@ def test_a_store_that_does_not_answer(monkeypatch: Any) -> None:
 
             with monkeypatch.context() as broken:
                 broken.setattr(leader, "_acquire", fail)
-                await found.pass_time(GIVE_UP_SECONDS - RENEW_SECONDS)
+                await found.pass_time(RENEW_DEADLINE_SECONDS - RENEW_SECONDS)
                 assert found.acts == ["one starts"]
                 await found.pass_time(RENEW_SECONDS)
                 assert found.acts == ["one starts", "one stops"]
             await found.pass_time(RENEW_SECONDS)
             assert found.acts == ["one starts", "one stops", "one starts"]
 
-    assert GIVE_UP_SECONDS + RENEW_SECONDS < LEASE_SECONDS
+    assert RENEW_DEADLINE_SECONDS + RENEW_SECONDS < LEASE_SECONDS
     asyncio.run(run())
 
 
@@ -183,7 +183,7 @@ def test_a_store_that_hangs() -> None:
             member.hang()
             try:
                 found.clock.advance(RENEW_SECONDS)
-                left = GIVE_UP_SECONDS - RENEW_SECONDS
+                left = RENEW_DEADLINE_SECONDS - RENEW_SECONDS
                 await found.until(lambda: bool(found.waking(left)))
                 found.clock.advance(left - 0.5)
                 assert found.acts == ["one starts"]

@@ -1,4 +1,4 @@
-"""The queue of things to look at."""
+"""The work queue of controllers."""
 
 from __future__ import annotations
 
@@ -6,50 +6,50 @@ import asyncio
 
 import pytest
 
-from kapiserver.controllers.workqueue import Work
+from kapiserver.controllers.workqueue import WorkQueue
 from tests.clock import ManualClock
 
 
 @pytest.mark.parametrize("turns", range(8))
-def test_nothing_that_is_put_is_forgotten(turns):
-    """What is put while the last worker ends is looked at, at whichever turn of the loop."""
+def test_no_added_item_is_lost(turns):
+    """An item added while the last worker ends is reconciled, at whichever turn of the loop."""
 
-    async def looked_at():
+    async def reconciled_items():
         found = []
 
-        async def look(item):
+        async def reconcile(item):
             found.append(item)
 
-        work = Work(look, ManualClock(), workers=1, name="test")
-        work.put("first")
+        queue = WorkQueue(reconcile, ManualClock(), workers=1, name="test")
+        queue.add("first")
         for _ in range(turns):
             await asyncio.sleep(0)
-        work.put("second")
+        queue.add("second")
         for _ in range(8):
             await asyncio.sleep(0)
-        await work.stop()
+        await queue.stop()
         return found
 
-    assert asyncio.run(looked_at()) == ["first", "second"]
+    assert asyncio.run(reconciled_items()) == ["first", "second"]
 
 
-def test_stopping_breaks_off():
-    """After a stop nothing goes on, neither what is being looked at nor what is put later."""
+def test_stop_cancels():
+    """After a stop nothing is reconciled: neither items in progress nor items added later."""
 
     async def seen():
         found = []
 
-        async def look(item):
+        async def reconcile(item):
             found.append(item)
             await asyncio.Event().wait()
 
-        work = Work(look, ManualClock(), workers=1, name="test")
-        work.put("first")
-        work.put("second")
+        queue = WorkQueue(reconcile, ManualClock(), workers=1, name="test")
+        queue.add("first")
+        queue.add("second")
         await asyncio.sleep(0)
         async with asyncio.timeout(20):
-            await work.stop()
-        work.put("third")
+            await queue.stop()
+        queue.add("third")
         await asyncio.sleep(0)
         return found, len(asyncio.all_tasks())
 

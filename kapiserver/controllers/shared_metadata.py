@@ -1,0 +1,108 @@
+"""The metadata of all objects, watched once for all controllers that need it.
+
+Garbage collection, namespace deletion and quotas care for objects of every kind: one watch of the
+whole store serves them all. Knows no controller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from kapiserver.apiserver.context import Server
+from kapiserver.storage.errors import StorageError
+from kapiserver.storage.metadata_informer import Feed, Reader, Seen
+
+RETRY_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class SharedMetadata:
+    """A metadata informer with several handlers; it lists again when its watch breaks, and when a
+    custom kind is defined whose objects were skipped before."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._handlers: list[Reader] = []
+        self._informer: Feed | None = None
+        self._broken = asyncio.Event()
+        self._served_kinds: frozenset[str] = frozenset()
+        """Names of the definitions whose objects the informer delivers."""
+        self._checks: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def subscribe(self, handler: Reader) -> None:
+        """Deliver all objects and changes to a handler. To be called before `start`."""
+        self._handlers.append(handler)
+
+    def start(self) -> None:
+        """Begin in a task, where there are handlers."""
+        if self._handlers:
+            self._server.custom_resources.followers.append(self._on_definitions_changed)
+            self._task = asyncio.create_task(self._run(), name="metadata-informer")
+
+    async def stop(self) -> None:
+        """End the watch."""
+        if self._task is None:
+            return
+        self._server.custom_resources.followers.remove(self._on_definitions_changed)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        if self._informer is not None:
+            self._informer.stop()
+
+    async def _run(self) -> None:
+        while True:
+            self._broken.clear()
+            self._served_kinds = self._current_kinds()
+            self._informer = self._server.stores.feed(self)
+            try:
+                await self._informer.begin(self._broken.set)
+            except StorageError as error:
+                _log.info("metadata informer: %s; retrying", error)
+                self._server.clock.call_later(RETRY_SECONDS, self._broken.set)
+            await self._broken.wait()
+
+    def _current_kinds(self) -> frozenset[str]:
+        return frozenset(definition.name for definition in self._server.scheme.custom)
+
+    def _on_definitions_changed(self, _names: Sequence[str]) -> None:
+        current = self._current_kinds()
+        added, self._served_kinds = current - self._served_kinds, current
+        for name in added:
+            task = asyncio.get_running_loop().create_task(self._list_again_for(name))
+            self._checks.add(task)
+            task.add_done_callback(self._checks.discard)
+
+    async def _list_again_for(self, name: str) -> None:
+        """List everything again if there are objects of a kind that was unknown until now."""
+        definition = self._server.scheme.custom.named(name)
+        if definition is None:
+            return
+        prefix = f"{self._server.config.key_root}/{definition.stored.resource.prefix}/"
+        try:
+            page = await self._server.stores.kv.range(prefix, limit=1)
+        except StorageError:
+            return  # the informer's watch breaks too, and lists again
+        if page.items and self._informer is not None:
+            self._informer.stop()
+            self._broken.set()
+
+    # What the informer delivers, passed on.
+
+    def begin(self) -> None:
+        """All present objects follow."""
+        for handler in self._handlers:
+            handler.begin()
+
+    def put(self, seen: Seen) -> None:
+        """An object is there, or changed."""
+        for handler in self._handlers:
+            handler.put(seen)
+
+    def gone(self, seen: Seen) -> None:
+        """An object was deleted."""
+        for handler in self._handlers:
+            handler.gone(seen)

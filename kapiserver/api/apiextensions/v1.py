@@ -59,7 +59,7 @@ class ConversionReview(Kind):
         1, doc="What to convert. Set by the API server when it calls the webhook."
     )
     response: ConversionResponse | None = field(
-        2, doc="What came of the conversion. Set by the webhook."
+        2, doc="The converted objects, or the error. Set by the webhook."
     )
 
 
@@ -731,7 +731,10 @@ class ValidationRule(Type):
             "FieldValueInvalid",
             "FieldValueForbidden",
         ),
-        doc="Reason of the error that clients receive. Defaults to FieldValueInvalid.",
+        doc=(
+            "Reason of the error that clients receive: FieldValueInvalid (the default), "
+            "FieldValueForbidden, FieldValueRequired or FieldValueDuplicate."
+        ),
     )
     fieldPath: str = field(
         5,

@@ -82,8 +82,8 @@ class APIServiceSpec(Type):
         7,
         always=True,
         doc=(
-            "Priority of the group among groups, from 1 to 20000, higher first. A group has the "
-            "highest of its versions; names break ties."
+            "Priority of the group among groups, from 1 to 20000, higher first. A group takes the "
+            "highest value of its versions; ties are ordered by name."
         ),
         required=True,
     )

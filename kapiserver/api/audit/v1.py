@@ -99,7 +99,7 @@ class Event(Kind):
     annotations: dict[str, str] = field(
         15,
         doc=(
-            "Annotations by plugins along the request's way, such as "
+            "Annotations that the server's plugins add while they handle the request, such as "
             "authorization.k8s.io/decision. Not those of the object."
         ),
     )

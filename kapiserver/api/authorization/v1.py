@@ -250,7 +250,10 @@ class SubjectAccessReviewStatus(Type):
     reason: str = field(2, doc="Why the request is allowed or denied, for people; may be empty.")
     evaluationError: str = field(
         3,
-        doc="Error that happened during the check, if any. The check may be decided all the same.",
+        doc=(
+            "Error that happened during the check, if any. The fields allowed and denied are "
+            "valid nevertheless."
+        ),
     )
 
 

@@ -509,7 +509,7 @@ class List(Kind):
 class ListMeta(Type):
     """The metadata of a list."""
 
-    selfLink: str = field(1, doc="Deprecated and always empty; once the URL of the list.")
+    selfLink: str = field(1, doc="Deprecated and always empty. It held the URL of the list.")
     resourceVersion: str = field(
         2,
         doc=(
@@ -680,7 +680,7 @@ class ObjectMeta(Type):
             "cluster-scoped kinds; cannot be updated."
         ),
     )
-    selfLink: str = field(4, doc="Deprecated and always empty; once the URL of the object.")
+    selfLink: str = field(4, doc="Deprecated and always empty. It held the URL of the object.")
     uid: str = field(
         5,
         doc=(

@@ -6,7 +6,7 @@ from kapiserver.api.core import pod_warnings, warnings
 from kapiserver.api.core.declarations import REPLICATION_CONTROLLER
 from kapiserver.api.core.gated_fields import drop_from_template
 from kapiserver.api.core.validation.controllers import validate_replica_status
-from kapiserver.api.core.validation.replication import (
+from kapiserver.api.core.validation.replication_controllers import (
     validate_pod_template_object,
     validate_replication_controller,
     validate_replication_controller_update,

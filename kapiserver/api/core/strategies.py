@@ -9,17 +9,17 @@ from collections.abc import Sequence
 
 from kapiserver.api import names
 from kapiserver.api.core import v1, warnings
-from kapiserver.api.core.validation.cluster import (
-    validate_event,
-    validate_namespace,
-    validate_namespace_finalize_update,
-    validate_namespace_status_update,
-)
-from kapiserver.api.core.validation.data import (
+from kapiserver.api.core.validation.config_maps_and_secrets import (
     validate_config_map,
     validate_config_map_update,
     validate_secret,
     validate_secret_update,
+)
+from kapiserver.api.core.validation.events import validate_event
+from kapiserver.api.core.validation.namespaces import (
+    validate_namespace,
+    validate_namespace_finalize_update,
+    validate_namespace_status_update,
 )
 from kapiserver.api.errors import FieldError
 from kapiserver.api.key_order import reorder_keys

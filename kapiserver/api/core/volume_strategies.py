@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 from kapiserver.api.core import v1, volume_warnings
-from kapiserver.api.core.validation.claims import (
+from kapiserver.api.core.validation.persistent_volume_claims import (
     validate_claim,
     validate_claim_status_update,
     validate_claim_update,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api.core.validation.claims import CLASS_ANNOTATION
+from kapiserver.api.core.validation.persistent_volume_claims import CLASS_ANNOTATION
 from kapiserver.api.core.validation.persistent_volumes import MOUNT_ANNOTATION
 from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.core.warnings import OLD_NODE_LABELS

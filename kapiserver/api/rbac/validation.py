@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import validate_format, validate_required
-from kapiserver.api.core.validation.difference import as_go_struct
+from kapiserver.api.core.validation.go_structs import as_go_struct
 from kapiserver.api.errors import (
     BadObject,
     FieldError,

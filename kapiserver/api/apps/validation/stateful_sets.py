@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.apps.validation.replica_sets import owning_selector
-from kapiserver.api.core.validation.claims import validate_claim_spec
 from kapiserver.api.core.validation.common import validate_format, validate_nonnegative_field
 from kapiserver.api.core.validation.controllers import (
     is_zero,
@@ -18,6 +17,7 @@ from kapiserver.api.core.validation.controllers import (
     validate_not_decremented,
     validate_percent_at_most_100,
 )
+from kapiserver.api.core.validation.persistent_volume_claims import validate_claim_spec
 from kapiserver.api.core.validation.pod_annotations import validate_pod_annotations
 from kapiserver.api.core.validation.pods import validate_pod_template
 from kapiserver.api.errors import (
@@ -201,6 +201,6 @@ def validate_stateful_set_status_update(new: Tree, old: Tree) -> Iterator[FieldE
             ("availableReplicas", "replicas"),
             ("availableReplicas", "readyReplicas"),
         ),
-        shown="status.",
+        prefix="status.",
     )
     yield from validate_not_decremented(status, old.get("status") or {}, "collisionCount")

@@ -1,5 +1,6 @@
-"""The rules for the kinds of the core group: one module a noun.
+"""Validation of the kinds of the core group, one module for each subject.
 
-Every rule is a generator of FieldErrors over canonical, defaulted trees, in kube-apiserver's order
-and words. Mirrors pkg/apis/core/validation.
+Every `validate_...` function is a generator of FieldErrors. It reads canonical, defaulted trees and
+reports errors in the order and with the messages of kube-apiserver. Mirrors
+pkg/apis/core/validation.
 """

@@ -1,4 +1,4 @@
-"""Rules that many kinds share: names, ports, modes, paths, choices."""
+"""Validation that many kinds share: name formats, ports, file modes, paths, enumerations."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ _BAD_HTTP_PATH = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%
 
 
 def validate_format(
-    check: names.Check, value: str, path: Path, *, known: Container[str] = ()
+    check: names.Check, value: str, path: Path, *, old_values: Container[str] = ()
 ) -> Iterator[FieldError]:
-    """A value that must pass a check; those that were there before, under other rules, do."""
-    return (invalid(path, value, message) for message in (() if value in known else check(value)))
+    """Validate a string with a format check. Values in `old_values` were accepted under older rules
+    and stay valid."""
+    return (
+        invalid(path, value, message) for message in (() if value in old_values else check(value))
+    )
 
 
 def validate_required_format(
     check: names.Check, value: str | None, path: Path
 ) -> Iterator[FieldError]:
-    """A value that must be there and pass a check."""
+    """Validate a required string with a format check."""
     if value:
         yield from validate_format(check, value, path)
     else:
@@ -36,7 +39,7 @@ def validate_required_format(
 
 
 def validate_required(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
-    """A field that must not be empty."""
+    """Validate that the field `name` of `obj` is set and not empty."""
     if not obj.get(name):
         yield required(path / name)
 
@@ -44,7 +47,8 @@ def validate_required(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
 def validate_enum(
     value: str | None, allowed: Sequence[str], path: Path, *, optional: bool = False
 ) -> Iterator[FieldError]:
-    """One of the values allowed; an optional one may be missing, but not be empty."""
+    """Validate that a value is one of `allowed`. A required value must not be empty; an optional
+    value may be missing (None), but not empty."""
     if value is None and optional:
         return
     if not value and not optional:
@@ -56,72 +60,72 @@ def validate_enum(
 def validate_optional_enum(
     value: str | None, allowed: Sequence[str], path: Path
 ) -> Iterator[FieldError]:
-    """One of the values allowed, where one is given, be it empty."""
+    """Validate that a value, if it is set, is one of `allowed`. The empty string counts as set."""
     if value is not None and value not in allowed:
         yield not_supported(path, value, allowed)
 
 
 def all_containers(spec: Tree, path: Path) -> Iterator[tuple[Tree, Path]]:
-    """The containers of every kind of the pod's spec at `path`, in kube-apiserver's order."""
+    """Yield each container of the pod spec at `path` with its path: init, regular, ephemeral."""
     for kind in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
             yield container, (path / kind)[index]
 
 
 def validate_nonnegative_field(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
-    """A number that must not be below zero, where it is given."""
+    """Validate that the number in the field `name`, if it is set, is not negative."""
     value = obj.get(name) or 0
     if value < 0:
         yield invalid(path / name, value, "must be greater than or equal to 0")
 
 
 def validate_range(value: int | None, low: int, high: int, path: Path) -> Iterator[FieldError]:
-    """A number between two, where it is given."""
+    """Validate that a number, if it is set, is between `low` and `high`, both included."""
     if value is not None and not low <= value <= high:
         yield invalid(path, value, names.inclusive_range(low, high))
 
 
 def validate_domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError]:
-    """A domain, a slash and a path: `example.com/thing`."""
-    domain, _, rest = value.partition("/")
+    """Validate a domain, a slash and a path: `example.com/thing`."""
+    domain, _, url_path = value.partition("/")
     if not value:
         yield required(path)
-    elif not (domain and rest):
+    elif not (domain and url_path):
         yield invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')
     else:
         yield from validate_format(names.dns1123_subdomain, domain, path)
-        if not _HTTP_PATH.issuperset(rest):
-            yield invalid(path, rest, _BAD_HTTP_PATH)
+        if not _HTTP_PATH.issuperset(url_path):
+            yield invalid(path, url_path, _BAD_HTTP_PATH)
 
 
 def validate_port_number_or_name(value: Any, path: Path) -> Iterator[FieldError]:
-    """A port by number or by name."""
+    """Validate a port that is given as a number or as a name."""
     messages = names.port_name(value) if isinstance(value, str) else names.port_number(value or 0)
     return (invalid(path, value or 0, message) for message in messages)
 
 
 def validate_file_mode(obj: Tree, name: str, path: Path) -> Iterator[FieldError]:
-    """The permission bits of a file, where they are given."""
+    """Validate the permission bits in the field `name`, if it is set."""
     value = obj.get(name)
     if value is not None and not 0 <= value <= _MODE_MAX:
         yield invalid(path / name, value, _BAD_MODE)
 
 
 def validate_local_descending_path(value: str, path: Path) -> Iterator[FieldError]:
-    """A relative path that never goes up."""
+    """Validate a relative path without `..` segments."""
     if value.startswith("/"):
         yield invalid(path, value, "must be a relative path")
     yield from validate_path_no_backsteps(value, path)
 
 
 def validate_path_no_backsteps(value: str, path: Path) -> Iterator[FieldError]:
-    """A path that never goes up."""
+    """Validate that a path has no `..` segment."""
     if ".." in value.split("/"):
         yield invalid(path, value, "must not contain '..'")
 
 
 def validate_local_non_reserved_path(value: str, path: Path) -> Iterator[FieldError]:
-    """A path below a volume whose first part is not the kubelet's own."""
+    """Validate the path of a file in a volume. The kubelet reserves names that begin with `..`."""
     yield from validate_local_descending_path(value, path)
     if value.startswith("..") and not value.startswith("../"):
         yield invalid(path, value, "must not start with '..'")

@@ -1,4 +1,4 @@
-"""Rules for conditions of meta/v1, which the statuses of many groups report.
+"""Validation of meta/v1 conditions, which the statuses of many groups contain.
 
 Mirrors ValidateConditions of k8s.io/apimachinery/pkg/apis/meta/v1/validation.
 """
@@ -34,14 +34,14 @@ _BAD_REASON = (
 
 
 def validate_conditions(conditions: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
-    """The conditions of one status, each type once."""
+    """Validate the conditions of a status. Each type may occur once."""
     seen: set[str] = set()
-    for index, one in enumerate(conditions or ()):
-        type_ = one.get("type") or ""
+    for index, condition in enumerate(conditions or ()):
+        type_ = condition.get("type") or ""
         if type_ in seen:
             yield duplicate(path[index] / "type", type_)
         seen.add(type_)
-        yield from _validate_condition(one, path[index])
+        yield from _validate_condition(condition, path[index])
 
 
 def _validate_condition(condition: Tree, path: Path) -> Iterator[FieldError]:

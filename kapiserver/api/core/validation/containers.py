@@ -1,4 +1,4 @@
-"""Rules for containers: regular, init and ephemeral."""
+"""Validation of containers: regular, init and ephemeral."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kapiserver.api.core.validation.common import (
     validate_required,
     validate_required_format,
 )
-from kapiserver.api.core.validation.difference import as_go_struct
 from kapiserver.api.core.validation.environment import validate_env, validate_env_from
+from kapiserver.api.core.validation.go_structs import as_go_struct
 from kapiserver.api.core.validation.mounts import (
     Volumes,
     validate_volume_devices,
@@ -38,42 +38,42 @@ from kapiserver.api.errors import (
 )
 from kapiserver.api.types import Tree
 
-_NOT_EPHEMERAL = (
-    # in the order in which the type declares them
+_NOT_IN_EPHEMERAL = (
+    # in the order of their declaration in EphemeralContainerCommon
     "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe",
     "readinessProbe", "startupProbe", "lifecycle",
 )  # fmt: skip
-_RESTARTS = ("Always", "Never", "OnFailure")
-_ACTIONS = ("Restart", "RestartAllContainers")
+_RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_RESTART_ACTIONS = ("Restart", "RestartAllContainers")
 _RULES_MAX = 20
-_CODES_MAX = 255
-_MESSAGES = ("File", "FallbackToLogsOnError")
+_EXIT_CODES_MAX = 255
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _SIDECARS_ONLY = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
-    """What the rules of a container ask of its pod."""
+class _PodContext:
+    """The parts of a pod that the validation of its containers reads."""
 
     spec: Tree
     volumes: Volumes
     claims: frozenset[str]
 
 
-def _pod_context(spec: Tree, volumes: Volumes) -> _Around:
-    return _Around(spec, volumes, claim_names(spec))
+def _pod_context(spec: Tree, volumes: Volumes) -> _PodContext:
+    return _PodContext(spec, volumes, claim_names(spec))
 
 
 def validate_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
-    """The regular containers of a pod's spec at `path`."""
+    """Validate the regular containers of the pod spec at `path`."""
     containers, containers_path = spec.get("containers") or [], path / "containers"
     if not containers:
         yield required(containers_path)
         return
-    around = _pod_context(spec, volumes)
+    pod_context = _pod_context(spec, volumes)
     seen: set[str] = set()
     for index, container in enumerate(containers):
-        yield from _validate_common_fields(container, around, containers_path[index])
+        yield from _validate_common_fields(container, pod_context, containers_path[index])
         name = container.get("name") or ""
         if name in seen:
             yield duplicate(containers_path[index] / "name", name)
@@ -84,11 +84,12 @@ def validate_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[Fi
 
 
 def validate_init_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
-    """The init containers; those that restart always are sidecars, with probes of their own."""
-    init_containers_path, around = path / "initContainers", _pod_context(spec, volumes)
+    """Validate the init containers. Those with restartPolicy Always are sidecars and may have
+    probes and lifecycle hooks."""
+    init_containers_path, pod_context = path / "initContainers", _pod_context(spec, volumes)
     seen = {container.get("name") for container in spec.get("containers") or ()}
     for index, container in enumerate(spec.get("initContainers") or ()):
-        yield from _validate_common_fields(container, around, init_containers_path[index])
+        yield from _validate_common_fields(container, pod_context, init_containers_path[index])
         yield from validate_restart_rules(container, init_containers_path[index])
         name = container.get("name") or ""
         if name in seen:
@@ -106,27 +107,27 @@ def validate_init_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterat
 
 
 def validate_ephemeral_containers(spec: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
-    """The containers that are added to a running pod."""
+    """Validate the containers that are added to a running pod."""
     ephemeral_containers_path = path / "ephemeralContainers"
-    others = {
+    container_names = {
         container.get("name")
         for kind in ("containers", "initContainers")
         for container in spec.get(kind) or ()
     }
-    seen, around = set(others), _pod_context(spec, volumes)
+    seen, pod_context = set(container_names), _pod_context(spec, volumes)
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):
         container_path, name = ephemeral_containers_path[index], container.get("name") or ""
-        yield from _validate_common_fields(container, around, container_path)
+        yield from _validate_common_fields(container, pod_context, container_path)
         yield from validate_image_whitespace(container, container_path)
         if name in seen:
             yield duplicate(container_path / "name", name)
         seen.add(name)
         target = container.get("targetContainerName")
-        if target and target not in others:
+        if target and target not in container_names:
             yield not_found(container_path / "targetContainerName", target)
-        for field in _NOT_EPHEMERAL:
-            given = container.get(field)
-            if given or (given is not None and field != "resources"):
+        for field in _NOT_IN_EPHEMERAL:
+            value = container.get(field)
+            if value or (value is not None and field != "resources"):
                 yield forbidden(container_path / field, "cannot be set for an Ephemeral Container")
         for number, mount in enumerate(container.get("volumeMounts") or ()):
             for field in ("subPath", "subPathExpr"):
@@ -136,22 +137,22 @@ def validate_ephemeral_containers(spec: Tree, volumes: Volumes, path: Path) -> I
 
 
 def validate_restart_rules(container: Tree, path: Path) -> Iterator[FieldError]:
-    """When a container starts again, where it says so itself."""
+    """Validate the restart policy of a container and its restart rules."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
     if policy is None:
         if rules:
             detail = "must specify restartPolicy when restart rules are used"
             yield required(path / "restartPolicy", detail)
         return
-    if policy not in _RESTARTS:
-        yield not_supported(path / "restartPolicy", policy, _RESTARTS)
+    if policy not in _RESTART_POLICIES:
+        yield not_supported(path / "restartPolicy", policy, _RESTART_POLICIES)
     rules_path = path / "restartPolicyRules"
     if len(rules) > _RULES_MAX:
         yield too_long(rules_path, _RULES_MAX)
     for index, rule in enumerate(rules):
         action, codes = rule.get("action") or "", rule.get("exitCodes")
-        if action not in _ACTIONS:
-            yield not_supported(rules_path[index] / "action", action, _ACTIONS)
+        if action not in _RESTART_ACTIONS:
+            yield not_supported(rules_path[index] / "action", action, _RESTART_ACTIONS)
         if codes is None:
             yield required(rules_path[index] / "exitCodes", "must be specified")
             continue
@@ -159,26 +160,28 @@ def validate_restart_rules(container: Tree, path: Path) -> Iterator[FieldError]:
         if operator not in ("In", "NotIn"):
             operator_path = rules_path[index] / "exitCodes" / "operator"
             yield not_supported(operator_path, operator, ("In", "NotIn"))
-        if len(codes.get("values") or ()) > _CODES_MAX:
-            yield too_long(rules_path[index] / "exitCodes" / "values", _CODES_MAX)
+        if len(codes.get("values") or ()) > _EXIT_CODES_MAX:
+            yield too_long(rules_path[index] / "exitCodes" / "values", _EXIT_CODES_MAX)
 
 
 def validate_image_whitespace(container: Tree, path: Path) -> Iterator[FieldError]:
-    """The name of an image has no space around it; templates may."""
+    """Validate that an image name has no whitespace around it. Pod templates are not checked."""
     image = container.get("image") or ""
     if image.strip() != image:
         yield invalid(path / "image", image, "must not have leading or trailing whitespace")
 
 
-def _validate_common_fields(container: Tree, around: _Around, path: Path) -> Iterator[FieldError]:
-    volumes = around.volumes
+def _validate_common_fields(
+    container: Tree, pod_context: _PodContext, path: Path
+) -> Iterator[FieldError]:
+    volumes = pod_context.volumes
     yield from validate_required_format(names.dns1123_label, container.get("name"), path / "name")
     yield from validate_required(container, "image", path)
     policy = container.get("terminationMessagePolicy")
     if not policy:
         yield required(path / "terminationMessagePolicy")
-    elif policy not in _MESSAGES:
-        yield not_among(path / "terminationMessagePolicy", policy, _MESSAGES)
+    elif policy not in _MESSAGE_POLICIES:
+        yield not_among(path / "terminationMessagePolicy", policy, _MESSAGE_POLICIES)
     yield from _validate_ports(container.get("ports"), path / "ports")
     yield from validate_env(container.get("env"), path / "env")
     yield from validate_env_from(container.get("envFrom"), path / "envFrom")
@@ -190,20 +193,20 @@ def _validate_common_fields(container: Tree, around: _Around, path: Path) -> Ite
         path / "imagePullPolicy",
     )
     yield from validate_resource_requirements(
-        container.get("resources"), path / "resources", around.claims
+        container.get("resources"), path / "resources", pod_context.claims
     )
-    yield from _validate_resize_policy(container, around.spec, path / "resizePolicy")
-    own_users = around.spec.get("hostUsers") is False
+    yield from _validate_resize_policy(container, pod_context.spec, path / "resizePolicy")
+    has_user_namespace = pod_context.spec.get("hostUsers") is False
     context = container.get("securityContext")
     yield from validate_container_security_context(
-        context, path / "securityContext", own_users=own_users
+        context, path / "securityContext", has_user_namespace=has_user_namespace
     )
 
 
 def _validate_resize_policy(container: Tree, spec: Tree, path: Path) -> Iterator[FieldError]:
     seen: set[str] = set()
-    for index, one in enumerate(container.get("resizePolicy") or ()):
-        name, policy = one.get("resourceName") or "", one.get("restartPolicy") or ""
+    for index, rule in enumerate(container.get("resizePolicy") or ()):
+        name, policy = rule.get("resourceName") or "", rule.get("restartPolicy") or ""
         if name in seen:
             yield duplicate(path[index], name)
         seen.add(name)
@@ -238,7 +241,7 @@ def _validate_ports(ports: list[Tree] | None, path: Path) -> Iterator[FieldError
 
 
 def validate_host_port_conflicts(containers: list[Tree], path: Path) -> Iterator[FieldError]:
-    """Two ports of a pod cannot be the same port of its node."""
+    """Validate that no two containers use the same host port, protocol and host IP."""
     seen: set[str] = set()
     for index, container in enumerate(containers):
         for number, port in enumerate(container.get("ports") or ()):
@@ -251,7 +254,8 @@ def validate_host_port_conflicts(containers: list[Tree], path: Path) -> Iterator
 
 
 def validate_host_network_ports(spec: Tree, path: Path, *, template: bool) -> Iterator[FieldError]:
-    """On the node's network a container's port is the node's port; a template may leave it out."""
+    """Validate the host ports of a pod on the host network: each must equal its container port. In
+    templates they may be unset."""
     if not spec.get("hostNetwork"):
         return
     for index, container in enumerate(spec.get("containers") or ()):
@@ -264,8 +268,8 @@ def validate_host_network_ports(spec: Tree, path: Path, *, template: bool) -> It
 
 
 def validate_resource_claims(spec: Tree, path: Path, *, static: bool) -> Iterator[FieldError]:
-    """Resource claims have names, each once, and are taken from one place; `static`: the pod is
-    a node's own, which has none."""
+    """Validate the resource claims of a pod: unique names, and one source each. Static pods have
+    none."""
     seen: set[str] = set()
     for index, claim in enumerate(spec.get("resourceClaims") or ()):
         if static:
@@ -279,17 +283,19 @@ def validate_resource_claims(spec: Tree, path: Path, *, static: bool) -> Iterato
         else:
             yield from validate_format(names.dns1123_label, name, claim_path / "name")
             seen.add(name)
-        given = [name for name in _CLAIMED if claim.get(name) is not None]
-        if len(given) != 1:
+        sources = [name for name in _CLAIM_FIELDS if claim.get(name) is not None]
+        if len(sources) != 1:
             detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            if given:
+            if sources:
                 detail = (
                     "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be "
                     "specified"
                 )
             yield invalid(claim_path, as_go_struct(claim, PodResourceClaim), detail)
-        for one in given:
-            yield from validate_format(names.dns1123_subdomain, claim[one], claim_path / one)
+        for field_name in sources:
+            yield from validate_format(
+                names.dns1123_subdomain, claim[field_name], claim_path / field_name
+            )
 
 
-_CLAIMED = ("resourceClaimName", "resourceClaimTemplateName")
+_CLAIM_FIELDS = ("resourceClaimName", "resourceClaimTemplateName")

@@ -1,4 +1,5 @@
-"""Rules that the kinds which keep pods running share, of any group: templates, counts, amounts.
+"""Validation that workload controllers of any group share: pod templates, status counts,
+percentages.
 
 Mirrors parts of pkg/apis/core/validation and pkg/apis/apps/validation.
 """
@@ -17,14 +18,15 @@ from kapiserver.api.types import Tree
 
 STATUS = Path("status")
 _DIGITS = 9
-"""As many digits of a percentage as matter: more are over any bound."""
+"""The digits of a percentage that are parsed. A longer number exceeds every bound anyway."""
 
 
 def validate_controller_template(
     template: Tree, path: Path, *, selects: bool, owner: str
 ) -> Iterator[FieldError]:
-    """The template of a controller that keeps pods running, and which its selector must select;
-    `owner` is the controller's kind as messages name it."""
+    """Validate the pod template of a controller whose pods run until they are deleted. `selects`
+    tells whether the controller's selector matches the template's labels; `owner` is the
+    controller's kind in messages."""
     if not selects:
         yield selector_mismatch(template, path)
     yield from validate_pod_template(template, path)
@@ -32,13 +34,13 @@ def validate_controller_template(
 
 
 def selector_mismatch(template: Tree, path: Path) -> FieldError:
-    """A selector that does not select the pods of the template at `path`."""
+    """Return the error for a selector that does not match the labels of the template at `path`."""
     detail = "`selector` does not match template `labels`"
     return invalid(path / "metadata" / "labels", dict(labels_of(template)) or None, detail)
 
 
 def validate_long_running_pod(template: Tree, path: Path, *, owner: str) -> Iterator[FieldError]:
-    """Pods that are kept running are always restarted and have no deadline."""
+    """Validate that a pod template has restartPolicy Always and no active deadline."""
     spec = template.get("spec") or {}
     policy = spec.get("restartPolicy") or ""
     if policy != "Always":
@@ -49,27 +51,27 @@ def validate_long_running_pod(template: Tree, path: Path, *, owner: str) -> Iter
 
 
 def validate_nonnegative_counts(status: Tree, fields: Sequence[str]) -> Iterator[FieldError]:
-    """Numbers of a status that are not negative."""
+    """Validate that the numbers in these fields of a status are not negative."""
     for name in fields:
         yield from validate_nonnegative_field(status, name, STATUS)
 
 
 def validate_count_limits(
-    status: Tree, pairs: Sequence[tuple[str, str]], *, shown: str = ""
+    status: Tree, pairs: Sequence[tuple[str, str]], *, prefix: str = ""
 ) -> Iterator[FieldError]:
-    """Numbers of a status that cannot be greater than others: (small, big). Messages name the
-    big one `status.replicas`, others with `shown` before them."""
-    for small, big in pairs:
-        value = status.get(small) or 0
-        if value > (status.get(big) or 0):
-            other = "status.replicas" if big == "replicas" else f"{shown}{big}"
-            yield invalid(STATUS / small, value, f"cannot be greater than {other}")
+    """Validate that numbers of a status are not greater than others. `pairs` are (count, limit)
+    field names. Messages call the limit `status.replicas`, or `prefix` and its name."""
+    for count_name, limit_name in pairs:
+        value = status.get(count_name) or 0
+        if value > (status.get(limit_name) or 0):
+            limit = "status.replicas" if limit_name == "replicas" else f"{prefix}{limit_name}"
+            yield invalid(STATUS / count_name, value, f"cannot be greater than {limit}")
 
 
 def validate_not_decremented(status: Tree, old_status: Tree, name: str) -> Iterator[FieldError]:
-    """A number of a status that never goes down."""
-    count, was = status.get(name), old_status.get(name)
-    if was is not None and (count is None or count < was):
+    """Validate that a number of a status does not decrease."""
+    count, old_count = status.get(name), old_status.get(name)
+    if old_count is not None and (count is None or count < old_count):
         yield invalid(STATUS / name, count or 0, "cannot be decremented")
 
 
@@ -80,7 +82,7 @@ _REPLICA_COUNTS = (
 
 
 def validate_replica_status(new: Tree, _: Tree) -> Iterator[FieldError]:
-    """What the controller of replica sets, or of their elders, reports."""
+    """Validate the status of a replica set or of a replication controller."""
     status = new.get("status") or {}
     yield from validate_nonnegative_counts(status, _REPLICA_COUNTS)
     yield from validate_count_limits(
@@ -95,7 +97,7 @@ def validate_replica_status(new: Tree, _: Tree) -> Iterator[FieldError]:
 
 
 def validate_int_or_percent(value: Any, path: Path) -> Iterator[FieldError]:
-    """A number that is not negative, or a percentage."""
+    """Validate a non-negative number or a percentage."""
     if isinstance(value, str):
         for message in names.percent(value):
             yield invalid(path, value, message)
@@ -104,13 +106,13 @@ def validate_int_or_percent(value: Any, path: Path) -> Iterator[FieldError]:
 
 
 def validate_percent_at_most_100(value: Any, path: Path) -> Iterator[FieldError]:
-    """A percentage of no more than 100, where it is one."""
+    """Validate that a percentage is at most 100%. Other values are not checked here."""
     if isinstance(value, str) and not names.percent(value) and _percent(value) > 100:
         yield invalid(path, value, "must not be greater than 100%")
 
 
 def is_zero(value: Any) -> bool:
-    """Whether a number or percentage is zero, as a text that is neither is."""
+    """Return whether a number or percentage is zero. A string that is neither counts as zero."""
     if not isinstance(value, str):
         return not value
     return not value.strip("+-0%") or (bool(names.percent(value)) and not value.isdecimal())

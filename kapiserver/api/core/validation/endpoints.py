@@ -1,4 +1,4 @@
-"""Rules for endpoints."""
+"""Validation of endpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kapiserver.api.types import Tree
 
 
 def validate_endpoints(obj: Tree) -> Iterator[FieldError]:
-    """Endpoints, new or changed."""
+    """Validate new or updated endpoints."""
     for index, subset in enumerate(obj.get("subsets") or ()):
         subset_path, ports = Path("subsets")[index], subset.get("ports") or ()
         if not subset.get("addresses") and not subset.get("notReadyAddresses"):
@@ -20,7 +20,9 @@ def validate_endpoints(obj: Tree) -> Iterator[FieldError]:
             for number, address in enumerate(subset.get(kind) or ()):
                 yield from _validate_address(address, (subset_path / kind)[number])
         for number, port in enumerate(ports):
-            yield from _validate_port(port, (subset_path / "ports")[number], named=len(ports) > 1)
+            yield from _validate_port(
+                port, (subset_path / "ports")[number], name_required=len(ports) > 1
+            )
 
 
 def _validate_address(address: Tree, path: Path) -> Iterator[FieldError]:
@@ -33,11 +35,11 @@ def _validate_address(address: Tree, path: Path) -> Iterator[FieldError]:
     yield from validate_format(addresses.ordinary_ip, text, path / "ip")
 
 
-def _validate_port(port: Tree, path: Path, *, named: bool) -> Iterator[FieldError]:
+def _validate_port(port: Tree, path: Path, *, name_required: bool) -> Iterator[FieldError]:
     name, number = port.get("name") or "", port.get("port") or 0
     if name:
         yield from validate_format(names.dns1123_label, name, path / "name")
-    elif named:
+    elif name_required:
         yield required(path / "name")
     for message in names.port_number(number):
         yield invalid(path / "port", number, message)

@@ -1,4 +1,4 @@
-"""Rules for environment variables and what they are taken from."""
+"""Validation of environment variables and of their sources."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RESOURCES = tuple(
     for kind in ("limits", "requests")
     for name in ("cpu", "memory", "ephemeral-storage")
 )
-_HUGE = ("limits.hugepages-", "requests.hugepages-")
+_HUGEPAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_UNITS = (
     "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 )  # fmt: skip
@@ -44,7 +44,7 @@ _BYTE_DIVISOR = f"only divisor's values {', '.join(_BYTE_UNITS)} are supported w
 
 
 def validate_env(variables: list[Tree] | None, path: Path) -> Iterator[FieldError]:
-    """The `env` of a container."""
+    """Validate the `env` of a container."""
     for index, variable in enumerate(variables or ()):
         variable_path = path[index]
         yield from validate_required_format(
@@ -79,7 +79,8 @@ def _validate_env_field_selector(selector: Tree, path: Path) -> Iterator[FieldEr
 def validate_field_selector(
     selector: Tree, allowed: Collection[str], path: Path
 ) -> Iterator[FieldError]:
-    """A field of the pod itself."""
+    """Validate a reference to a field of the pod. `allowed` are the field paths that this use
+    accepts."""
     for name in ("apiVersion", "fieldPath"):
         if not selector.get(name):
             yield required(path / name)
@@ -92,7 +93,7 @@ def validate_field_selector(
     elif subscript is not None:
         if name not in ("metadata.annotations", "metadata.labels"):
             problem = f"field label does not support subscript: {text}"
-    elif text == "spec.host":  # what old clients call it
+    elif text == "spec.host":  # the name that old clients use
         text = "spec.nodeName"
     elif text not in _KNOWN_FIELDS:
         problem = f"field label not supported: {text}"
@@ -108,8 +109,8 @@ def validate_field_selector(
 
 def _split_subscript(text: str) -> tuple[str, str | None]:
     if text.endswith("']"):
-        name, found, subscript = text[:-2].partition("['")
-        if found and name:
+        name, bracket, subscript = text[:-2].partition("['")
+        if bracket and name:
             return name, subscript
     return text, None
 
@@ -119,17 +120,17 @@ def _validate_env_resource_selector(selector: Tree, path: Path) -> Iterator[Fiel
 
 
 def validate_resource_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
-    """A request or limit of a container."""
+    """Validate a reference to a request or limit of a container."""
     name = selector.get("resource") or ""
     if not name:
         yield required(path / "resource")
-    elif name not in _RESOURCES and not name.startswith(_HUGE):
+    elif name not in _RESOURCES and not name.startswith(_HUGEPAGES):
         yield not_supported(path / "resource", name, sorted(_RESOURCES))
     yield from _validate_divisor(name, selector.get("divisor"), path / "divisor")
 
 
 def validate_volume_resource_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
-    """The same in a volume, which must name the container."""
+    """Validate a reference to a request or limit in a volume, which must name the container."""
     if selector.get("containerName"):
         yield from validate_resource_selector(selector, path)
     else:
@@ -139,8 +140,8 @@ def validate_volume_resource_selector(selector: Tree, path: Path) -> Iterator[Fi
 
 
 def _validate_divisor(resource: str, divisor: str | None, path: Path) -> Iterator[FieldError]:
-    known = resource in _RESOURCES or resource.startswith(_HUGE)
-    if not known or not divisor or not amount(divisor):
+    is_known = resource in _RESOURCES or resource.startswith(_HUGEPAGES)
+    if not is_known or not divisor or not amount(divisor):
         return
     value, kind = parse(divisor), resource.partition(".")[2]
     if kind == "cpu":
@@ -175,11 +176,12 @@ _SOURCES: dict[str, Callable[[Tree, Path], Iterator[FieldError]]] = {
 
 
 _PREFIX = names.without_generate_suffix(names.dns1123_subdomain)
-"""A whole source may be named by what could be the beginning of a name."""
+"""kube-apiserver checks the names of config maps and secrets in `envFrom` like a generateName
+prefix."""
 
 
 def validate_env_from(sources: list[Tree] | None, path: Path) -> Iterator[FieldError]:
-    """The `envFrom` of a container."""
+    """Validate the `envFrom` of a container."""
     for index, source in enumerate(sources or ()):
         source_path = path[index]
         if source.get("prefix"):
@@ -188,7 +190,7 @@ def validate_env_from(sources: list[Tree] | None, path: Path) -> Iterator[FieldE
         for name in members:
             reference = source[name].get("name")
             yield from validate_required_format(_PREFIX, reference, source_path / name / "name")
-        if not members:  # of the list, not of the item
+        if not members:  # at the path of the list, as kube-apiserver does
             yield invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
         elif len(members) > 1:
             yield invalid(path, "", "may not have more than one field specified at a time")
@@ -197,7 +199,7 @@ def validate_env_from(sources: list[Tree] | None, path: Path) -> Iterator[FieldE
 def validate_env_file_volumes(
     containers: Iterable[tuple[Tree, Path]], volumes: Iterable[Tree]
 ) -> Iterator[FieldError]:
-    """Files that variables are taken from are in empty directories of the pod."""
+    """Validate that each file with variables is in an emptyDir volume of the pod."""
     sources: dict[str, Tree] = {}
     for container, path in containers:
         for index, variable in enumerate(container.get("env") or ()):

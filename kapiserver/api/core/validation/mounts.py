@@ -1,4 +1,4 @@
-"""Rules for where a container sees its volumes: as files, or as raw devices."""
+"""Validation of volume mounts and volume devices of a container."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_foun
 from kapiserver.api.types import Tree
 
 Volumes: TypeAlias = Mapping[str, Tree]
-"""The volumes of a pod that can be mounted, by name."""
-_CLAIMED = frozenset(("persistentVolumeClaim", "ephemeral"))
+"""The valid volumes of a pod, by name."""
+_CLAIM_SOURCES = frozenset(("persistentVolumeClaim", "ephemeral"))
 
 
 def validate_volume_mounts(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
-    """Volumes that are mounted as files; `path` is that of the list."""
-    raw = container.get("volumeDevices") or ()
-    device_names = {device.get("name") or "" for device in raw}
-    device_paths = {device.get("devicePath") or "" for device in raw}
-    seen: set[str] = set()
+    """Validate the volume mounts of a container. `path` is the path of the list."""
+    devices = container.get("volumeDevices") or ()
+    device_names = {device.get("name") or "" for device in devices}
+    device_paths = {device.get("devicePath") or "" for device in devices}
+    seen_paths: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
-        mount_path = path[index]
-        name, where = mount.get("name") or "", mount.get("mountPath") or ""
-        yield from validate_required(mount, "name", mount_path)
+        item_path = path[index]
+        name, mount_path = mount.get("name") or "", mount.get("mountPath") or ""
+        yield from validate_required(mount, "name", item_path)
         if name not in volumes:
-            yield not_found(mount_path / "name", name)
-        yield from validate_required(mount, "mountPath", mount_path)
-        if where in seen:
-            yield invalid(mount_path / "mountPath", where, "must be unique")
-        seen.add(where)
+            yield not_found(item_path / "name", name)
+        yield from validate_required(mount, "mountPath", item_path)
+        if mount_path in seen_paths:
+            yield invalid(item_path / "mountPath", mount_path, "must be unique")
+        seen_paths.add(mount_path)
         if name in device_names:
-            yield invalid(mount_path / "name", name, "must not already exist in volumeDevices")
-        if where in device_paths:
+            yield invalid(item_path / "name", name, "must not already exist in volumeDevices")
+        if mount_path in device_paths:
             detail = "must not already exist as a path in volumeDevices"
-            yield invalid(mount_path / "mountPath", where, detail)
-        yield from _validate_sub_path(mount, mount_path, path)
+            yield invalid(item_path / "mountPath", mount_path, detail)
+        yield from _validate_sub_path(mount, item_path, path)
         yield from _validate_mount_propagation(mount, container, path)
         yield from _validate_recursive_read_only(mount, path / "recursiveReadOnly")
 
 
 def _validate_sub_path(mount: Tree, path: Path, mounts: Path) -> Iterator[FieldError]:
-    plain, expression = mount.get("subPath"), mount.get("subPathExpr")
-    if plain:
-        yield from validate_local_descending_path(plain, mounts / "subPath")
-    if expression:
-        if plain:
+    sub_path, sub_path_expr = mount.get("subPath"), mount.get("subPathExpr")
+    if sub_path:
+        yield from validate_local_descending_path(sub_path, mounts / "subPath")
+    if sub_path_expr:
+        if sub_path:
             detail = "subPathExpr and subPath are mutually exclusive"
-            yield invalid(path / "subPathExpr", expression, detail)
-        yield from validate_local_descending_path(expression, mounts / "subPathExpr")
+            yield invalid(path / "subPathExpr", sub_path_expr, detail)
+        yield from validate_local_descending_path(sub_path_expr, mounts / "subPathExpr")
 
 
 def _validate_mount_propagation(mount: Tree, container: Tree, path: Path) -> Iterator[FieldError]:
@@ -81,38 +81,38 @@ def _validate_recursive_read_only(mount: Tree, path: Path) -> Iterator[FieldErro
 
 
 def validate_volume_devices(container: Tree, volumes: Volumes, path: Path) -> Iterator[FieldError]:
-    """Volumes that are seen as raw devices; `path` is that of the list."""
-    mounted = container.get("volumeMounts") or ()
-    mount_names = {mount.get("name") or "" for mount in mounted}
-    mount_paths = {mount.get("mountPath") or "" for mount in mounted}
+    """Validate the raw block devices of a container. `path` is the path of the list."""
+    mounts = container.get("volumeMounts") or ()
+    mount_names = {mount.get("name") or "" for mount in mounts}
+    mount_paths = {mount.get("mountPath") or "" for mount in mounts}
     seen_names: set[str] = set()
     seen_paths: set[str] = set()
     for index, device in enumerate(container.get("volumeDevices") or ()):
-        device_path = path[index]
-        name, where = device.get("name") or "", device.get("devicePath") or ""
+        item_path = path[index]
+        name, device_path = device.get("name") or "", device.get("devicePath") or ""
         volume = volumes.get(name)
-        yield from validate_required(device, "name", device_path)
+        yield from validate_required(device, "name", item_path)
         if name in seen_names:
-            yield invalid(device_path / "name", name, "must be unique")
+            yield invalid(item_path / "name", name, "must be unique")
         if volume is None:
-            yield not_found(device_path / "name", name)
-        elif not _CLAIMED.intersection(volume):
+            yield not_found(item_path / "name", name)
+        elif not _CLAIM_SOURCES.intersection(volume):
             detail = (
                 "can only use volume source type of PersistentVolumeClaim or Ephemeral "
                 "for block mode"
             )
-            yield invalid(device_path / "name", name, detail)
-        yield from validate_required(device, "devicePath", device_path)
-        if where in seen_paths:
-            yield invalid(device_path / "devicePath", where, "must be unique")
-        if any(validate_path_no_backsteps(where, device_path)):
-            yield invalid(device_path / "devicePath", where, "can not contain backsteps ('..')")
+            yield invalid(item_path / "name", name, detail)
+        yield from validate_required(device, "devicePath", item_path)
+        if device_path in seen_paths:
+            yield invalid(item_path / "devicePath", device_path, "must be unique")
+        if any(validate_path_no_backsteps(device_path, item_path)):
+            yield invalid(item_path / "devicePath", device_path, "can not contain backsteps ('..')")
         else:
-            seen_paths.add(where)
+            seen_paths.add(device_path)
         if name in mount_names:
-            yield invalid(device_path / "name", name, "must not already exist in volumeMounts")
-        if where in mount_paths:
+            yield invalid(item_path / "name", name, "must not already exist in volumeMounts")
+        if device_path in mount_paths:
             detail = "must not already exist as a path in volumeMounts"
-            yield invalid(device_path / "devicePath", where, detail)
+            yield invalid(item_path / "devicePath", device_path, detail)
         if name:
             seen_names.add(name)

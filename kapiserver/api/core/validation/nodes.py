@@ -1,4 +1,4 @@
-"""Rules for nodes. The paths of taints and of resources are spelled as kube-apiserver does."""
+"""Validation of nodes. The paths of taints and resources are those of kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from kapiserver.api import addresses, names
 from kapiserver.api.core.v1 import NodeAddress, NodeConfigSource
 from kapiserver.api.core.validation.common import validate_format
-from kapiserver.api.core.validation.difference import as_go_struct
+from kapiserver.api.core.validation.go_structs import as_go_struct
 from kapiserver.api.core.validation.resources import validate_resource_quantity
 from kapiserver.api.core.validation.scheduling import validate_taints
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
@@ -21,7 +21,7 @@ _STATUS = Path("status")
 
 
 def validate_node(obj: Tree) -> Iterator[FieldError]:
-    """A node."""
+    """Validate a new node."""
     yield from validate_taints(value_at(obj, "spec", "taints"), _TAINTS)
     yield from _validate_resources(obj)
     swap = value_at(obj, "status", "nodeInfo", "swap", "capacity")
@@ -53,13 +53,14 @@ def _validate_pod_cidrs(cidrs: Sequence[str]) -> Iterator[FieldError]:
 
 
 def validate_node_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """What the cloud and the controllers gave a node stays."""
+    """Validate an updated node."""
     yield from validate_node(new)
     yield from validate_node_changes(new, old)
 
 
 def validate_node_changes(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """The rules for a node that changed, beside those of any; of its status, all that there are."""
+    """Validate the changes of an updated node or node status: pod CIDRs, provider ID and external
+    ID stay once they are set."""
     spec, old_spec, path = new.get("spec") or {}, old.get("spec") or {}, Path("spec")
     yield from _validate_resources(new)
     seen: set[tuple[str, str]] = set()
@@ -68,10 +69,10 @@ def validate_node_changes(new: Tree, old: Tree) -> Iterator[FieldError]:
         if key in seen:
             yield duplicate((_STATUS / "addresses")[index], as_go_struct(address, NodeAddress))
         seen.add(key)
-    had, wanted = old_spec.get("podCIDRs") or [], spec.get("podCIDRs") or []
-    if had:
-        changes = sum(one != other for one, other in zip(had, wanted, strict=False))
-        for _ in range(changes if len(had) == len(wanted) else 1):
+    old_cidrs, cidrs = old_spec.get("podCIDRs") or [], spec.get("podCIDRs") or []
+    if old_cidrs:
+        changes = sum(cidr != old_cidr for cidr, old_cidr in zip(old_cidrs, cidrs, strict=False))
+        for _ in range(changes if len(old_cidrs) == len(cidrs) else 1):
             detail = 'node updates may not change podCIDR except from "" to valid'
             yield forbidden(_CIDRS, detail)
     if old_spec.get("providerID") and spec.get("providerID") != old_spec["providerID"]:
@@ -86,31 +87,31 @@ def validate_node_changes(new: Tree, old: Tree) -> Iterator[FieldError]:
         yield forbidden(path / "externalID", "may not be updated")
 
 
-# The configuration of kubelets, which nothing reads any more.
+# Dynamic kubelet configuration. No component reads it any more, but its fields are validated.
 
 _IN_SPEC, _IN_STATUS = "spec", "status"
-_SAYS = (
+_CONFIG_MAP_FIELDS = (
     ("namespace", names.dns1123_label),
     ("name", names.dns1123_subdomain),
     ("kubeletConfigKey", names.config_key),
 )
 
 
-def _validate_config_source(source: Tree | None, path: Path, where: str) -> Iterator[FieldError]:
+def _validate_config_source(source: Tree | None, path: Path, part: str) -> Iterator[FieldError]:
     if source is None:
         return
     config_map = source.get("configMap")
     if config_map is None:
-        shown = as_go_struct(source, NodeConfigSource)
-        yield invalid(path, shown, "exactly one reference subfield must be non-nil")
+        value = as_go_struct(source, NodeConfigSource)
+        yield invalid(path, value, "exactly one reference subfield must be non-nil")
         return
     config_map_path = path / "configMap"
     for name in ("uid", "resourceVersion"):
-        if where == _IN_SPEC and config_map.get(name):
+        if part == _IN_SPEC and config_map.get(name):
             yield forbidden(config_map_path / name, f"{name} must not be set in spec")
-        if where == _IN_STATUS and not config_map.get(name):
+        if part == _IN_STATUS and not config_map.get(name):
             yield required(config_map_path / name, f"{name} must be set in status")
-    for name, check in _SAYS:
+    for name, check in _CONFIG_MAP_FIELDS:
         if config_map.get(name):
             yield from validate_format(check, config_map[name], config_map_path / name)
         else:

@@ -1,4 +1,4 @@
-"""Rules for persistent volumes, source by source."""
+"""Validation of persistent volumes, one function for each volume source."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.v1 import PersistentVolumeSource, VolumeNodeAffinity
-from kapiserver.api.core.validation.claims import (
-    VOLUME_MODES,
-    validate_access_modes,
-    validate_basic_quantity,
-)
 from kapiserver.api.core.validation.common import (
     validate_format,
     validate_path_no_backsteps,
     validate_required,
     validate_required_format,
 )
-from kapiserver.api.core.validation.difference import as_go_struct, go_diff
+from kapiserver.api.core.validation.go_structs import as_go_struct, go_diff
+from kapiserver.api.core.validation.persistent_volume_claims import (
+    VOLUME_MODES,
+    validate_access_modes,
+    validate_basic_quantity,
+)
 from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.core.validation.scheduling import validate_node_selector
 from kapiserver.api.core.validation.volume_plugins import (
-    Rule,
+    SourceRule,
+    partitioned_disk_rule,
     validate_driver_name,
     validate_fibre_channel,
     validate_flocker,
-    validate_partitioned_disk,
     validate_persistent_cinder,
     validate_persistent_iscsi,
     validate_persistent_storage_os,
@@ -46,21 +46,21 @@ from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
-_RECLAIM = ("Delete", "Recycle", "Retain")
+_RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
 _CLASS = "volumeAttributesClassName"
 MOUNT_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
-_MOUNTED_AS_IS = ("hostPath", "flexVolume", "local", "storageos")
-_INLINE = "may not be specified in the context of inline volumes"
+_WITHOUT_MOUNT_OPTIONS = ("hostPath", "flexVolume", "local", "storageos")
+_NOT_INLINE = "may not be specified in the context of inline volumes"
 
 
 def validate_persistent_volume(obj: Tree) -> Iterator[FieldError]:
-    """A new volume."""
+    """Validate a new volume."""
     spec = obj.get("spec") or {}
     yield from _validate_modes(spec, _SPEC)
     yield from _validate_capacity(spec.get("capacity") or {}, _SPEC / "capacity")
     policy = spec.get("persistentVolumeReclaimPolicy")
-    if policy and policy not in _RECLAIM:
-        yield not_supported(_SPEC / "persistentVolumeReclaimPolicy", policy, _RECLAIM)
+    if policy and policy not in _RECLAIM_POLICIES:
+        yield not_supported(_SPEC / "persistentVolumeReclaimPolicy", policy, _RECLAIM_POLICIES)
     yield from _validate_affinity(spec.get("nodeAffinity"), _SPEC / "nodeAffinity")
     yield from _validate_volume_source(spec, _SPEC)
     for name in ("storageClassName", _CLASS):
@@ -74,17 +74,19 @@ def validate_persistent_volume(obj: Tree) -> Iterator[FieldError]:
                 yield not_supported(_SPEC / "volumeMode", mode, VOLUME_MODES)
     if spec.get(_CLASS) is not None and spec.get("csi") is None:
         yield required(_SPEC / "csi", "has to be specified when using volumeAttributesClassName")
-    if MOUNT_ANNOTATION in annotations_of(obj) and any(spec.get(name) for name in _MOUNTED_AS_IS):
+    if MOUNT_ANNOTATION in annotations_of(obj) and any(
+        spec.get(name) for name in _WITHOUT_MOUNT_OPTIONS
+    ):
         mount_annotation_path = Path("metadata") / "annotations" / MOUNT_ANNOTATION
         yield forbidden(mount_annotation_path, "may not specify mount options for this volume type")
 
 
 def validate_inline_volume(spec: Tree, path: Path) -> Iterator[FieldError]:
-    """A volume that stands in an attachment, for a pod's own CSI volume."""
+    """Validate the inline volume spec of a volume attachment, which must be a CSI volume."""
     if spec.get("claimRef") is not None:
-        yield forbidden(path / "claimRef", _INLINE)
+        yield forbidden(path / "claimRef", _NOT_INLINE)
     if spec.get("capacity"):
-        yield forbidden(path / "capacity", _INLINE)
+        yield forbidden(path / "capacity", _NOT_INLINE)
     if spec.get("csi") is None:
         yield required(path / "csi", "has to be specified in the context of inline volumes")
     yield from _validate_modes(spec, path)
@@ -92,15 +94,15 @@ def validate_inline_volume(spec: Tree, path: Path) -> Iterator[FieldError]:
         detail = "may only be Retain in the context of inline volumes"
         yield forbidden(path / "persistentVolumeReclaimPolicy", detail)
     if spec.get("nodeAffinity") is not None:
-        yield forbidden(path / "nodeAffinity", _INLINE)
+        yield forbidden(path / "nodeAffinity", _NOT_INLINE)
     yield from _validate_volume_source(spec, path)
     if spec.get("storageClassName"):
-        yield forbidden(path / "storageClassName", _INLINE)
+        yield forbidden(path / "storageClassName", _NOT_INLINE)
     if spec.get("volumeMode") not in (None, "Filesystem"):
         detail = "may not specify volumeMode other than Filesystem in the context of inline volumes"
         yield forbidden(path / "volumeMode", detail)
     if spec.get(_CLASS) is not None:
-        yield forbidden(path / _CLASS, _INLINE)
+        yield forbidden(path / _CLASS, _NOT_INLINE)
 
 
 def _validate_modes(spec: Tree, path: Path) -> Iterator[FieldError]:
@@ -133,11 +135,11 @@ def _validate_volume_source(spec: Tree, path: Path) -> Iterator[FieldError]:
     sources = [name for name in _SOURCES if spec.get(name) is not None]
     for position, name in enumerate(sources):
         if position and name != "flexVolume":
-            where = "cephFS" if name == "cephfs" else name
-            yield forbidden(path / where, "may not specify more than 1 volume type")
+            field_name = "cephFS" if name == "cephfs" else name
+            yield forbidden(path / field_name, "may not specify more than 1 volume type")
             continue
-        where = "persistentDisk" if name == "gcePersistentDisk" else name
-        yield from _SOURCES[name](spec[name], path / where)
+        field_name = "persistentDisk" if name == "gcePersistentDisk" else name
+        yield from _SOURCES[name](spec[name], path / field_name)
         if name == "local" and spec.get("nodeAffinity") is None:
             yield required(path / "nodeAffinity", "Local volume requires node affinity")
     if not sources:
@@ -191,10 +193,10 @@ _CSI_SECRETS = (
 )  # fmt: skip
 
 
-_SOURCES: dict[str, Rule] = {
+_SOURCES: dict[str, SourceRule] = {
     "hostPath": SOURCES["hostPath"],
-    "gcePersistentDisk": validate_partitioned_disk("pdName"),
-    "awsElasticBlockStore": validate_partitioned_disk("volumeID"),
+    "gcePersistentDisk": partitioned_disk_rule("pdName"),
+    "awsElasticBlockStore": partitioned_disk_rule("volumeID"),
     "glusterfs": _validate_glusterfs,
     "flocker": validate_flocker,
     "nfs": SOURCES["nfs"],
@@ -218,19 +220,19 @@ _SOURCES: dict[str, Rule] = {
 
 
 def validate_persistent_volume_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A volume that is to be changed: where its content is stays."""
+    """Validate an updated volume. Its source is immutable."""
     yield from validate_persistent_volume(new)
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    source, kept = _source_of(spec), _source_of(old_spec)
-    expand = "controllerExpandSecretRef"
-    if kept.get("csi") and source.get("csi") and kept["csi"].get(expand) is None:
-        source["csi"] = {key: value for key, value in source["csi"].items() if key != expand}
-    if source != kept:
+    source, old_source = _volume_source(spec), _volume_source(old_spec)
+    secret_field = "controllerExpandSecretRef"
+    if old_source.get("csi") and source.get("csi") and old_source["csi"].get(secret_field) is None:
+        source["csi"] = {key: value for key, value in source["csi"].items() if key != secret_field}
+    if source != old_source:
         persistentvolumesource_path = _SPEC / "persistentvolumesource"
-        shown = go_diff(kept, source, PersistentVolumeSource)
+        diff = go_diff(old_source, source, PersistentVolumeSource)
         yield forbidden(
             persistentvolumesource_path,
-            f"spec.persistentvolumesource is immutable after creation\n{shown}",
+            f"spec.persistentvolumesource is immutable after creation\n{diff}",
         )
     yield from immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), Path("volumeMode"))
     if old_spec.get("nodeAffinity") is not None:
@@ -244,21 +246,27 @@ def validate_persistent_volume_update(new: Tree, old: Tree) -> Iterator[FieldErr
 def _validate_node_affinity_update(new: Tree | None, old: Tree) -> Iterator[FieldError]:
     if new == _with_stable_labels(old, new or {}):
         return
-    shown = None if new is None else as_go_struct(new, VolumeNodeAffinity)
+    value = None if new is None else as_go_struct(new, VolumeNodeAffinity)
     detail = f"{IMMUTABLE}, except for updating from beta label to GA"
-    yield invalid(Path("nodeAffinity"), shown, detail)
+    yield invalid(Path("nodeAffinity"), value, detail)
 
 
 def _with_stable_labels(old: Tree, new: Tree) -> Tree:
-    """The old affinity, by the stable name of a label where the new one says that."""
+    """Return a copy of the old affinity with beta label keys replaced where the new affinity uses
+    their stable names."""
     result = copy.deepcopy(old)
-    terms = (value_at(one, "required", "nodeSelectorTerms") or () for one in (result, new))
-    for mine, theirs in zip(*terms, strict=False):
+    terms = (
+        value_at(old_requirement, "required", "nodeSelectorTerms") or ()
+        for old_requirement in (result, new)
+    )
+    for old_term, new_term in zip(*terms, strict=False):
         for kind in ("matchExpressions", "matchFields"):
-            pairs = zip(mine.get(kind) or (), theirs.get(kind) or (), strict=False)
-            for one, other in pairs:
-                if other.get("key") == _STABLE_LABELS.get(one.get("key") or "", ""):
-                    one["key"] = other["key"]
+            pairs = zip(old_term.get(kind) or (), new_term.get(kind) or (), strict=False)
+            for old_requirement, new_requirement in pairs:
+                if new_requirement.get("key") == _STABLE_LABELS.get(
+                    old_requirement.get("key") or "", ""
+                ):
+                    old_requirement["key"] = new_requirement["key"]
     return result
 
 
@@ -271,5 +279,5 @@ _STABLE_LABELS = {
 }
 
 
-def _source_of(spec: Tree) -> Tree:
+def _volume_source(spec: Tree) -> Tree:
     return {name: spec[name] for name in _SOURCES if spec.get(name) is not None}

@@ -1,4 +1,4 @@
-"""Rules for the annotations by which pods said, before there were fields, how they are confined."""
+"""Validation of pod annotations that have a meaning for Kubernetes, such as security profiles."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _DIGITS = re.compile(r"-?(0|[1-9][0-9]{0,9})")
 
 
 def validate_pod_annotations(pod: Tree, path: Path) -> Iterator[FieldError]:
-    """The annotations of a pod or a template that mean something to Kubernetes; `path` is
-    theirs."""
+    """Validate the annotations of a pod or of a pod template. `path` is the path of the
+    annotations."""
     annotations, spec = annotations_of(pod), pod.get("spec") or {}
-    if not annotations:  # most pods have none
+    if not annotations:  # the common case
         return
     if MIRROR in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
@@ -45,7 +45,8 @@ def validate_pod_annotations(pod: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_annotations_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """Annotations of a pod that is changed: some are there from the beginning or never."""
+    """Validate the annotations of an updated pod. AppArmor and mirror pod annotations are
+    immutable."""
     path = Path("metadata") / "annotations"
     annotations, old_annotations = annotations_of(new), annotations_of(old)
     for key, value in old_annotations.items():
@@ -64,20 +65,25 @@ def validate_annotations_update(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 
 def _validate_tolerations(text: str, path: Path) -> Iterator[FieldError]:
-    """What pods said in an annotation before there was a field."""
-    import json  # hardly a pod has it
+    """Validate tolerations in an annotation, which old clients used before the field existed."""
+    import json  # imported late: almost no pod has the annotation
 
     try:
-        found = json.loads(text)
+        annotation = json.loads(text)
     except (ValueError, RecursionError):
         yield invalid(path, _TOLERATIONS, "unexpected end of JSON input")
         return
-    if not found and (found is None or isinstance(found, list)):
+    if not annotation and (annotation is None or isinstance(annotation, list)):
         return
-    if isinstance(found, list) and all(isinstance(one, dict) for one in found):
-        # The text is read by the names of Go's fields, in any case.
-        named = [{_lower_first(key): value for key, value in one.items()} for one in found]
-        yield from validate_tolerations(named, path / _TOLERATIONS)
+    if isinstance(annotation, list) and all(
+        isinstance(toleration, dict) for toleration in annotation
+    ):
+        # Go's decoder matches the names of struct fields without regard to case.
+        parsed_tolerations = [
+            {_lower_first(key): value for key, value in toleration.items()}
+            for toleration in annotation
+        ]
+        yield from validate_tolerations(parsed_tolerations, path / _TOLERATIONS)
     else:
         detail = "json: cannot unmarshal into Go value of type []core.Toleration"
         yield invalid(path, _TOLERATIONS, detail)
@@ -98,16 +104,16 @@ def _validate_seccomp(value: str, path: Path) -> Iterator[FieldError]:
 
 def _validate_app_armor(spec: Tree, key: str, value: str, path: Path) -> Iterator[FieldError]:
     name = key.removeprefix(APP_ARMOR)
-    if all(one.get("name") != name for one, _ in all_containers(spec, path)):
+    if all(container.get("name") != name for container, _ in all_containers(spec, path)):
         yield invalid(path, name, "container not found")
-    known = value in ("", "runtime/default", "unconfined") or value.startswith("localhost/")
-    if not known:
+    is_valid = value in ("", "runtime/default", "unconfined") or value.startswith("localhost/")
+    if not is_valid:
         yield invalid(path, value, f'invalid AppArmor profile name: "{value}"')
 
 
 def validate_profile_annotations_match(pod: Tree, path: Path) -> Iterator[FieldError]:
-    """What both an annotation and a field of a new pod or a template say is the same; `path` is
-    that of its spec."""
+    """Validate that profiles in annotations of a new pod or template match those in its fields.
+    `path` is the path of its spec."""
     if annotations_of(pod):
         yield from _validate_seccomp_annotations_match(pod, path)
         if ((pod.get("spec") or {}).get("os") or {}).get("name") != "windows":
@@ -119,24 +125,24 @@ def _validate_seccomp_annotations_match(pod: Tree, path: Path) -> Iterator[Field
     for holder, holder_path, key in (
         (spec, path, _SECCOMP_POD),
         *(
-            (one, where, _SECCOMP + (one.get("name") or ""))
-            for one, where in all_containers(spec, path)
+            (container, container_path, _SECCOMP + (container.get("name") or ""))
+            for container, container_path in all_containers(spec, path)
         ),
     ):
         profile = (holder.get("securityContext") or {}).get("seccompProfile")
         if profile is not None and key in annotations:
             seccomp_profile_path = holder_path / "securityContext" / "seccompProfile"
-            plain = ("runtime/default", "docker/default")
+            default_names = ("runtime/default", "docker/default")
             yield from _validate_profile_match(
-                annotations[key], profile, seccomp_profile_path, "seccomp", plain
+                annotations[key], profile, seccomp_profile_path, "seccomp", default_names
             )
 
 
 def _validate_app_armor_annotations_match(pod: Tree, path: Path) -> Iterator[FieldError]:
     annotations, spec = annotations_of(pod), pod.get("spec") or {}
-    of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
+    pod_profile = (spec.get("securityContext") or {}).get("appArmorProfile")
     for container, container_path in all_containers(spec, path):
-        profile = (container.get("securityContext") or {}).get("appArmorProfile") or of_pod
+        profile = (container.get("securityContext") or {}).get("appArmorProfile") or pod_profile
         key = APP_ARMOR + (container.get("name") or "")
         if profile is not None and key in annotations:
             profile_path = container_path / "securityContext" / "appArmorProfile"
@@ -146,17 +152,17 @@ def _validate_app_armor_annotations_match(pod: Tree, path: Path) -> Iterator[Fie
 
 
 def _validate_profile_match(
-    said: str, profile: Tree, path: Path, what: str, plain: tuple[str, ...]
+    annotation: str, profile: Tree, path: Path, profile_kind: str, default_names: tuple[str, ...]
 ) -> Iterator[FieldError]:
     type_ = profile.get("type")
-    wrong_type = forbidden(path / "type", f"{what} type in annotation and field must match")
-    if (type_ == "Unconfined" and said != "unconfined") or (
-        type_ == "RuntimeDefault" and said not in plain
+    wrong_type = forbidden(path / "type", f"{profile_kind} type in annotation and field must match")
+    if (type_ == "Unconfined" and annotation != "unconfined") or (
+        type_ == "RuntimeDefault" and annotation not in default_names
     ):
         yield wrong_type
     elif type_ == "Localhost":
-        if not said.startswith("localhost/"):
+        if not annotation.startswith("localhost/"):
             yield wrong_type
-        elif said.removeprefix("localhost/") != profile.get("localhostProfile"):
-            detail = f"{what} profile in annotation and field must match"
+        elif annotation.removeprefix("localhost/") != profile.get("localhostProfile"):
+            detail = f"{profile_kind} profile in annotation and field must match"
             yield forbidden(path / "localhostProfile", detail)

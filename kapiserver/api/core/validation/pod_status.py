@@ -1,4 +1,4 @@
-"""Rules for what the kubelet and the scheduler report of a pod."""
+"""Validation of pod statuses, which the kubelet and the scheduler write."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from kapiserver.api.metadata import immutable
 from kapiserver.api.types import Tree
 
 _STATUS = Path("status")
-_OWN_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
-_HEALTH = ("Healthy", "Unhealthy", "Unknown")
+_STANDARD_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
+_HEALTH_STATES = ("Healthy", "Unhealthy", "Unknown")
 _NO_GENERATION = "must be a non-negative integer"
-_LISTS = (
+_STATUS_LISTS = (
     ("containerStatuses", "containers"),
     ("initContainerStatuses", "initContainers"),
     ("ephemeralContainerStatuses", "ephemeralContainers"),
@@ -36,7 +36,7 @@ _LISTS = (
 
 
 def validate_pod_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed status."""
+    """Validate an updated pod status."""
     status, old_status, spec = (
         new.get("status") or {},
         old.get("status") or {},
@@ -55,7 +55,7 @@ def validate_pod_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
         yield invalid(field_path, status["observedGeneration"], _NO_GENERATION)
     quality = status.get("qosClass") or "", old_status.get("qosClass") or ""
     yield from immutable(*quality, _STATUS / "qosClass")
-    for name, kind in _LISTS:
+    for name, kind in _STATUS_LISTS:
         yield from _validate_state_transitions(
             status, old_status, old.get("spec") or {}, name, kind
         )
@@ -72,9 +72,9 @@ def validate_pod_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
         yield invalid(field_path, hosts[0].get("ip") or "", "must be equal to `hostIP`")
     yield from _validate_addresses(status, old_status, "hostIPs")
     windows = (spec.get("os") or {}).get("name") == "windows"
-    for name, _ in _LISTS:
+    for name, _ in _STATUS_LISTS:
         yield from _validate_users(status.get(name) or (), _STATUS / name, windows=windows)
-    for name, kind in _LISTS:
+    for name, kind in _STATUS_LISTS:
         yield from _validate_allocated_resources(status.get(name) or (), spec, _STATUS / name, kind)
 
 
@@ -84,47 +84,49 @@ def _validate_conditions(conditions: Sequence[Tree]) -> Iterator[FieldError]:
         if (condition.get("observedGeneration") or 0) < 0:
             observed_generation_path = condition_path / "observedGeneration"
             yield invalid(observed_generation_path, condition["observedGeneration"], _NO_GENERATION)
-        if kind not in _OWN_CONDITIONS:
+        if kind not in _STANDARD_CONDITIONS:
             yield from validate_format(
                 names.qualified_name, kind, condition_path / "Type"
-            )  # as kube-apiserver says
+            )  # "Type" as in kube-apiserver's messages
 
 
 def _validate_state_transitions(
     status: Tree, old_status: Tree, spec: Tree, name: str, kind: str
 ) -> Iterator[FieldError]:
-    """What has ended for good does not begin again."""
-    found: dict[str | None, list[Tree]] = {}
-    for one in status.get(name) or ():
-        found.setdefault(one.get("name"), []).append(one)
+    """Validate that a container that terminated for good does not run again."""
+    statuses: dict[str | None, list[Tree]] = {}
+    for container_status in status.get(name) or ():
+        statuses.setdefault(container_status.get("name"), []).append(container_status)
     for index, old in enumerate(old_status.get(name) or ()):
-        ended = (old.get("state") or {}).get("terminated")
-        runs = any(
-            (one.get("state") or {}).get("terminated") is None
-            for one in found.get(old.get("name"), ())
+        terminated = (old.get("state") or {}).get("terminated")
+        is_running = any(
+            (container_status.get("state") or {}).get("terminated") is None
+            for container_status in statuses.get(old.get("name"), ())
         )
-        if ended is None or not runs:
+        if terminated is None or not is_running:
             continue
-        if not _may_restart(spec, kind, old.get("name"), ended.get("exitCode") or 0):
+        if not _may_restart(spec, kind, old.get("name"), terminated.get("exitCode") or 0):
             detail = "may not be transitioned to non-terminated state"
             yield forbidden((_STATUS / name)[index] / "state", detail)
 
 
-def _may_restart(spec: Tree, kind: str, name: str | None, code: int) -> bool:
-    """Whether the container does after it ended with that code."""
+def _may_restart(spec: Tree, kind: str, name: str | None, exit_code: int) -> bool:
+    """Return whether the container may restart after it exited with `exit_code`."""
     if kind == "ephemeralContainers":
         return False
     if _may_restart_all_containers(spec):
         return True
-    own = next((one for one in spec.get(kind) or () if one.get("name") == name), None)
-    if own is None and kind == "containers":
+    container = next(
+        (candidate for candidate in spec.get(kind) or () if candidate.get("name") == name), None
+    )
+    if container is None and kind == "containers":
         return False
-    policy = (own or {}).get("restartPolicy") or spec.get("restartPolicy")
-    rules = (own or {}).get("restartPolicyRules") or ()
+    policy = (container or {}).get("restartPolicy") or spec.get("restartPolicy")
+    rules = (container or {}).get("restartPolicyRules") or ()
     return (
-        any(_matches_exit_code(rule.get("exitCodes") or {}, code) for rule in rules)
+        any(_matches_exit_code(rule.get("exitCodes") or {}, exit_code) for rule in rules)
         or policy == "Always"
-        or (policy == "OnFailure" and code != 0)
+        or (policy == "OnFailure" and exit_code != 0)
     )
 
 
@@ -132,8 +134,8 @@ def _may_restart_all_containers(spec: Tree) -> bool:
     return any(
         rule.get("action") == "RestartAllContainers"
         for kind in ("initContainers", "containers")
-        for one in spec.get(kind) or ()
-        for rule in one.get("restartPolicyRules") or ()
+        for container in spec.get(kind) or ()
+        for rule in container.get("restartPolicyRules") or ()
     )
 
 
@@ -144,11 +146,11 @@ def _matches_exit_code(codes: Tree, code: int) -> bool:
 def _validate_resource_claim_statuses(
     statuses: Sequence[Tree] | None, spec: Tree
 ) -> Iterator[FieldError]:
-    known = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
+    claim_names = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
     seen: set[str] = set()
     for index, status in enumerate(statuses or ()):
         status_path, name = (_STATUS / "resourceClaimStatuses")[index], status.get("name") or ""
-        if name not in known:
+        if name not in claim_names:
             detail = "must match the name of an entry in `spec.resourceClaims`"
             yield invalid(status_path / "name", name, detail)
         if name in seen:
@@ -160,58 +162,62 @@ def _validate_resource_claim_statuses(
 
 
 def _validate_extended_resource_claim(claim: Tree, spec: Tree, path: Path) -> Iterator[FieldError]:
-    """The claim that was made for the extended resources that containers request."""
-    kinds = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
-    containers = {kind.get("name"): kind for kind in kinds}
+    """Validate the claim that the scheduler created for extended resources that containers
+    request."""
+    all_containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    containers = {container.get("name"): container for container in all_containers}
     mappings = claim.get("requestMappings") or ()
     if not mappings:
         yield required(path / "requestMappings", "at least one request mapping is required")
     seen: set[tuple[str, ...]] = set()
     for index, mapping in enumerate(mappings):
         field_path = (path / "requestMappings")[index]
-        parts = ("containerName", "resourceName", "requestName")
-        container, resource, request = key = tuple(mapping.get(part) or "" for part in parts)
-        own = containers.get(container)
-        if own is None:
+        key_fields = ("containerName", "resourceName", "requestName")
+        container_name, resource_name, request_name = key = tuple(
+            mapping.get(key_field) or "" for key_field in key_fields
+        )
+        container = containers.get(container_name)
+        if container is None:
             detail = (
                 "must match the name of an entry in spec.initContainers.name or "
                 "spec.containers.name"
             )
-            yield invalid(field_path / "containerName", container, detail)
-        elif resource not in ((own.get("resources") or {}).get("requests") or ()):
+            yield invalid(field_path / "containerName", container_name, detail)
+        elif resource_name not in ((container.get("resources") or {}).get("requests") or ()):
             detail = (
                 "must match the extended resource name of an entry in "
                 "spec.initContainers.resources.requests or spec.containers.resources.requests"
             )
-            yield invalid(field_path / "resourceName", resource, detail)
-        # kube-apiserver does not say in which mapping.
-        yield from validate_format(names.dns1123_label, request, path / "requestName")
+            yield invalid(field_path / "resourceName", resource_name, detail)
+        # As in kube-apiserver, the path has no index.
+        yield from validate_format(names.dns1123_label, request_name, path / "requestName")
         if key in seen:
-            for part, value in zip(parts, key, strict=True):
-                yield duplicate(field_path / part, value)
+            for key_field, value in zip(key_fields, key, strict=True):
+                yield duplicate(field_path / key_field, value)
         seen.add(key)
     name, field_path = claim.get("resourceClaimName"), path / "resourceClaimName"
     yield from validate_required_format(names.dns1123_subdomain, name, field_path)
 
 
 def _validate_addresses(status: Tree, old_status: Tree, name: str) -> Iterator[FieldError]:
-    path, found = _STATUS / name, status.get(name) or []
-    kept = {one.get("ip") for one in old_status.get(name) or ()}
-    shown = [one.get("ip") or "" for one in found]
-    for index, address in enumerate(shown):
-        if address not in kept:
+    path, entries = _STATUS / name, status.get(name) or []
+    old_ips = {address.get("ip") for address in old_status.get(name) or ()}
+    ips = [address.get("ip") or "" for address in entries]
+    for index, address in enumerate(ips):
+        if address not in old_ips:
             yield from validate_format(addresses.ip, address, path[index])
-    if len(shown) < 2:
+    if len(ips) < 2:
         return
-    parsed = [addresses.address_of(address) for address in shown]
+    parsed = [addresses.address_of(address) for address in ips]
     if None in parsed:
-        first = parsed.index(None)
-        words = f"failed to check for dual stack with error:invalid IP[{first}]: {shown[first]}"
-        yield FieldError("internal", path, words)
-    versions = {one.version for one in parsed if one is not None}
-    if len(shown) > 2 or None in parsed or len(versions) < 2:
+        invalid_index = parsed.index(None)
+        problem = f"invalid IP[{invalid_index}]: {ips[invalid_index]}"
+        detail_ = f"failed to check for dual stack with error:{problem}"
+        yield FieldError("internal", path, detail_)
+    versions = {address.version for address in parsed if address is not None}
+    if len(ips) > 2 or None in parsed or len(versions) < 2:
         detail = "may specify no more than one IP for each IP family"
-        yield invalid(path, [{"IP": address} for address in shown], detail)
+        yield invalid(path, [{"IP": address} for address in ips], detail)
 
 
 def _validate_users(statuses: Sequence[Tree], path: Path, *, windows: bool) -> Iterator[FieldError]:
@@ -224,7 +230,7 @@ def _validate_users(statuses: Sequence[Tree], path: Path, *, windows: bool) -> I
 def _validate_allocated_resources(
     statuses: Sequence[Tree], spec: Tree, path: Path, kind: str
 ) -> Iterator[FieldError]:
-    own = {one.get("name"): one for one in spec.get(kind) or ()}
+    containers = {container.get("name"): container for container in spec.get(kind) or ()}
     for index, status in enumerate(statuses):
         allocated = status.get("allocatedResourcesStatus") or ()
         status_path = path[index] / "allocatedResourcesStatus"
@@ -233,7 +239,7 @@ def _validate_allocated_resources(
             continue
         for number, resource in enumerate(allocated):
             yield from _validate_allocated_resource(
-                resource, own.get(status.get("name")), status_path[number]
+                resource, containers.get(status.get("name")), status_path[number]
             )
 
 
@@ -252,24 +258,26 @@ def _validate_allocated_resource(
 ) -> Iterator[FieldError]:
     name = resource.get("name") or ""
     if container is not None:
-        asked = container.get("resources") or {}
+        requirements = container.get("resources") or {}
         if name.startswith("claim:"):
             detail = (
                 "must match one of the container's resource claims in a format "
                 "'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"
             )
-            known = [_claim_resource_name(claim) for claim in asked.get("claims") or ()]
+            allowed_names = [
+                _claim_resource_name(claim) for claim in requirements.get("claims") or ()
+            ]
         else:
             detail = "must match one of the container's resource requests"
-            known = list(asked.get("requests") or ())
-        if name not in known:
+            allowed_names = list(requirements.get("requests") or ())
+        if name not in allowed_names:
             yield invalid(path / "name", name, detail)
     seen: set[str] = set()
-    for index, one in enumerate(resource.get("resources") or ()):
-        item_path, health = (path / "resources")[index], one.get("health") or ""
-        if health not in _HEALTH:
-            yield not_supported(item_path / "health", health, _HEALTH)
-        identity = one.get("resourceID") or ""
+    for index, health_status in enumerate(resource.get("resources") or ()):
+        item_path, health = (path / "resources")[index], health_status.get("health") or ""
+        if health not in _HEALTH_STATES:
+            yield not_supported(item_path / "health", health, _HEALTH_STATES)
+        identity = health_status.get("resourceID") or ""
         if identity in seen:
             yield duplicate(item_path / "resourceID", identity)
         seen.add(identity)

@@ -1,4 +1,4 @@
-"""Rules for pods that are changed: little of one may be, once it is there."""
+"""Validation of pod updates. Few fields of a pod are mutable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kapiserver.api.core.v1 import EphemeralContainer, NodeSelectorTerm, PodSpec
 from kapiserver.api.core.validation.common import INT32_MAX
 from kapiserver.api.core.validation.containers import validate_image_whitespace
-from kapiserver.api.core.validation.difference import as_go_struct, go_diff
+from kapiserver.api.core.validation.go_structs import as_go_struct, go_diff
 from kapiserver.api.core.validation.pod_annotations import MIRROR, validate_annotations_update
 from kapiserver.api.core.validation.pods import validate_pod_metadata_and_spec
 from kapiserver.api.core.validation.scheduling import validate_tolerations
@@ -28,7 +28,7 @@ _UPDATABLE = (
 
 
 def validate_pod_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A pod that is to be changed: little of one may be."""
+    """Validate an updated pod. Few fields of its spec are mutable."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     yield from validate_pod_metadata_and_spec(new)
     yield from validate_annotations_update(new, old)
@@ -51,10 +51,10 @@ def validate_pod_update(new: Tree, old: Tree) -> Iterator[FieldError]:
         return
     if old_spec.get("schedulingGates"):
         yield from _validate_node_constraints_update(spec, old_spec)
-    wanted = _with_mutable_fields_of(spec, old_spec)
-    if wanted != old_spec:
+    new_spec = _with_mutable_fields_of(spec, old_spec)
+    if new_spec != old_spec:
         detail = f"pod updates may not change fields other than {','.join(_UPDATABLE)}"
-        yield forbidden(_SPEC, f"{detail}\n{go_diff(old_spec, wanted, PodSpec)}")
+        yield forbidden(_SPEC, f"{detail}\n{go_diff(old_spec, new_spec, PodSpec)}")
 
 
 def _validate_active_deadline_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
@@ -70,11 +70,14 @@ def _validate_active_deadline_update(spec: Tree, old_spec: Tree) -> Iterator[Fie
 
 
 def _validate_tolerations_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
-    def timeless(timeless: list[Tree] | None) -> list[Tree]:
-        return [{**one, "tolerationSeconds": None} for one in timeless or ()]
+    def without_seconds(tolerations: list[Tree] | None) -> list[Tree]:
+        return [{**toleration, "tolerationSeconds": None} for toleration in tolerations or ()]
 
-    kept = timeless(spec.get("tolerations"))
-    if any(one not in kept for one in timeless(old_spec.get("tolerations"))):
+    new_tolerations = without_seconds(spec.get("tolerations"))
+    if any(
+        toleration not in new_tolerations
+        for toleration in without_seconds(old_spec.get("tolerations"))
+    ):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden(_SPEC / "tolerations", detail)
         return
@@ -82,17 +85,17 @@ def _validate_tolerations_update(spec: Tree, old_spec: Tree) -> Iterator[FieldEr
 
 
 def _validate_scheduling_gates_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
-    known = {gate.get("name") for gate in old_spec.get("schedulingGates") or ()}
+    old_gates = {gate.get("name") for gate in old_spec.get("schedulingGates") or ()}
     for index, gate in enumerate(spec.get("schedulingGates") or ()):
-        if gate.get("name") not in known:
+        if gate.get("name") not in old_gates:
             detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
             yield forbidden((_SPEC / "schedulingGates")[index] / "name", detail)
 
 
 def _validate_node_constraints_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
-    """Where a pod may run that is held back from scheduling: fewer nodes, never others."""
-    labels, had = spec.get("nodeSelector") or {}, old_spec.get("nodeSelector") or {}
-    if any(labels.get(key) != value for key, value in had.items()):
+    """Validate that node selector and node affinity of a gated pod only get narrower."""
+    labels, old_labels = spec.get("nodeSelector") or {}, old_spec.get("nodeSelector") or {}
+    if any(labels.get(key) != value for key, value in old_labels.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         yield invalid(_SPEC / "nodeSelector", labels or None, detail)
     path = _SPEC / "affinity" / "nodeAffinity" / _REQUIRED / "nodeSelectorTerms"
@@ -113,17 +116,20 @@ def _go_term(term: Tree) -> Tree:
 
 
 def _only_adds(term: Tree, old: Tree) -> bool:
-    if not any(old.get(name) for name in _TERM):
-        return not any(term.get(name) for name in _TERM)
-    parts = [(term.get(name) or [], old.get(name) or []) for name in _TERM]
-    return all(new[: len(kept)] == kept for new, kept in parts)
+    if not any(old.get(name) for name in _REQUIREMENT_LISTS):
+        return not any(term.get(name) for name in _REQUIREMENT_LISTS)
+    parts = [(term.get(name) or [], old.get(name) or []) for name in _REQUIREMENT_LISTS]
+    return all(
+        new_requirements[: len(old_requirements)] == old_requirements
+        for new_requirements, old_requirements in parts
+    )
 
 
-_TERM = ("matchExpressions", "matchFields")
+_REQUIREMENT_LISTS = ("matchExpressions", "matchFields")
 
 
 def _with_mutable_fields_of(spec: Tree, old_spec: Tree) -> Tree:
-    """The new spec, with the old values of all that may change."""
+    """Return a copy of `spec` with the mutable fields of `old_spec`."""
     result = copy.deepcopy(spec)
     for kind in ("containers", "initContainers"):
         for container, old in zip(result.get(kind) or (), old_spec.get(kind) or (), strict=False):
@@ -134,7 +140,7 @@ def _with_mutable_fields_of(spec: Tree, old_spec: Tree) -> Tree:
     grace = old_spec.get("terminationGracePeriodSeconds")
     if grace is not None and grace < 0 and result.get("terminationGracePeriodSeconds") == 1:
         result["terminationGracePeriodSeconds"] = grace
-    if old_spec.get("schedulingGates"):  # not scheduled yet: where it may run can be narrowed
+    if old_spec.get("schedulingGates"):  # node constraints of a gated pod may get narrower
         take(result, old_spec, "nodeSelector")
         affinity = dict(result.get("affinity") or {})
         take(affinity, old_spec.get("affinity") or {}, "nodeAffinity")
@@ -146,7 +152,7 @@ def _with_mutable_fields_of(spec: Tree, old_spec: Tree) -> Tree:
 
 
 def validate_ephemeral_containers_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """Ephemeral containers are added, never changed or removed."""
+    """Validate that ephemeral containers are only added, never changed or removed."""
     if MIRROR in annotations_of(old):
         yield forbidden(Path("[]"), "static pods do not support ephemeral containers")
         return
@@ -154,14 +160,14 @@ def validate_ephemeral_containers_update(new: Tree, old: Tree) -> Iterator[Field
     path = _SPEC / "ephemeralContainers"
     yield from validate_pod_metadata_and_spec(new)
     yield from validate_annotations_update(new, old)
-    found = {
+    new_containers = {
         container.get("name"): container for container in spec.get("ephemeralContainers") or ()
     }
     for container in old_spec.get("ephemeralContainers") or ():
         name = container.get("name")
-        words = f'existing ephemeral containers "{name}" may not be'
-        if name not in found:
-            yield forbidden(path, f"{words} removed\n")
-        elif found[name] != container:
-            shown = go_diff(container, found[name], EphemeralContainer)
-            yield forbidden(path, f"{words} changed\n{shown}")
+        prefix = f'existing ephemeral containers "{name}" may not be'
+        if name not in new_containers:
+            yield forbidden(path, f"{prefix} removed\n")
+        elif new_containers[name] != container:
+            diff = go_diff(container, new_containers[name], EphemeralContainer)
+            yield forbidden(path, f"{prefix} changed\n{diff}")

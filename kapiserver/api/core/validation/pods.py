@@ -1,4 +1,4 @@
-"""Rules for pods: their specs, templates of them, and what may change later."""
+"""Validation of pods, pod specs and pod templates."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _SEARCH_CHARACTERS_MAX = 2048
 
 
 def validate_pod_create(pod: Tree) -> Iterator[FieldError]:
-    """A pod that is to be created."""
+    """Validate a pod that is to be created."""
     spec = pod.get("spec") or {}
     yield from validate_pod_metadata_and_spec(pod)
     if spec.get("ephemeralContainers"):
@@ -77,7 +77,8 @@ def validate_pod_create(pod: Tree) -> Iterator[FieldError]:
 
 
 def validate_pod_metadata_and_spec(pod: Tree) -> Iterator[FieldError]:
-    """The annotations and the spec of a pod; templates are held to less."""
+    """Validate the annotations and the spec of a pod. Some of these rules do not apply to
+    templates."""
     spec = pod.get("spec") or {}
     yield from validate_pod_annotations(pod, Path("metadata") / "annotations")
     yield from validate_pod_spec(spec, _SPEC, pod)
@@ -99,9 +100,9 @@ def _validate_token_sources(spec: Tree) -> Iterator[FieldError]:
 
 
 def validate_pod_template(template: Tree, path: Path) -> Iterator[FieldError]:
-    """A template that a controller makes pods from."""
+    """Validate a pod template of a controller."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
-    # These are not below `metadata` where kube-apiserver names them.
+    # kube-apiserver reports labels and annotations without `metadata` in their paths.
     yield from validate_labels(meta.get("labels"), path / "labels")
     if meta.get("annotations"):
         yield from validate_annotations(meta["annotations"], path / "annotations")
@@ -114,20 +115,20 @@ def validate_pod_template(template: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_pod_spec(spec: Tree, path: Path, pod: Tree | None = None) -> Iterator[FieldError]:
-    """What pods and templates share; `pod`: whose spec it is, if it is one's."""
+    """Validate the spec of a pod or of a template. `pod` is the pod, or None for a template."""
     if spec.get("terminationGracePeriodSeconds") is None:
         yield required(path / "terminationGracePeriodSeconds")
     mountable, errors = validate_volumes(spec, path, None if pod is None else name_of(pod))
     yield from errors
-    static = pod is not None and MIRROR in annotations_of(pod)
-    yield from validate_resource_claims(spec, path, static=static)
+    is_static = pod is not None and MIRROR in annotations_of(pod)
+    yield from validate_resource_claims(spec, path, static=is_static)
     yield from validate_containers(spec, mountable, path)
     yield from validate_init_containers(spec, mountable, path)
     yield from validate_ephemeral_containers(spec, mountable, path)
     if spec.get("resources") is not None:
         yield from validate_pod_level_resources(spec, path / "resources")
     yield from validate_host_network_ports(spec, path, template=pod is None)
-    yield from _validate_required_enum(spec, "restartPolicy", _RESTARTS, path)
+    yield from _validate_required_enum(spec, "restartPolicy", _RESTART_POLICIES, path)
     yield from _validate_required_enum(spec, "dnsPolicy", _DNS_POLICIES, path)
     yield from validate_labels(spec.get("nodeSelector"), path / "nodeSelector")
     yield from validate_pod_security_context(spec, path)
@@ -135,8 +136,8 @@ def validate_pod_spec(spec: Tree, path: Path, pod: Tree | None = None) -> Iterat
     yield from _validate_dns_config(spec, path / "dnsConfig")
     yield from validate_readiness_gates(spec.get("readinessGates"), path / "readinessGates")
     yield from validate_scheduling_gates(spec.get("schedulingGates"), path / "schedulingGates")
-    spread = "topologySpreadConstraints"
-    yield from validate_topology_spread_constraints(spec.get(spread), path / spread)
+    field_name = "topologySpreadConstraints"
+    yield from validate_topology_spread_constraints(spec.get(field_name), path / field_name)
     yield from validate_windows_host_process(spec, path)
     yield from validate_host_users(spec, path)
     yield from _validate_host_name(spec, path / "hostnameOverride")
@@ -150,10 +151,10 @@ def validate_pod_spec(spec: Tree, path: Path, pod: Tree | None = None) -> Iterat
     yield from _validate_host_aliases(spec, path / "hostAliases")
     yield from _validate_optional_names(spec, path, ("priorityClassName",), names.dns1123_subdomain)
     if spec.get("runtimeClassName") is not None:
-        runtime = spec["runtimeClassName"]
-        yield from validate_format(names.dns1123_subdomain, runtime, path / "runtimeClassName")
+        class_name = spec["runtimeClassName"]
+        yield from validate_format(names.dns1123_subdomain, class_name, path / "runtimeClassName")
     if spec.get("preemptionPolicy") is not None:
-        yield from _validate_required_enum(spec, "preemptionPolicy", _PREEMPTIONS, path)
+        yield from _validate_required_enum(spec, "preemptionPolicy", _PREEMPTION_POLICIES, path)
     if spec.get("overhead") is not None:
         yield from validate_resource_requirements({"limits": spec["overhead"]}, path / "overhead")
     if spec.get("os") is not None:
@@ -161,8 +162,8 @@ def validate_pod_spec(spec: Tree, path: Path, pod: Tree | None = None) -> Iterat
     yield from validate_env_file_volumes(all_containers(spec, path), spec.get("volumes") or ())
 
 
-_RESTARTS = ("Always", "OnFailure", "Never")
-_PREEMPTIONS = ("PreemptLowerPriority", "Never")
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 
 
 def _validate_required_enum(
@@ -187,9 +188,9 @@ def _validate_host_name(spec: Tree, path: Path) -> Iterator[FieldError]:
     name = spec.get("hostnameOverride")
     if name is None:
         return
-    for other in ("setHostnameAsFQDN", "hostNetwork"):
-        if spec.get(other):
-            yield forbidden(path, f"may not be specified when {other} is true")
+    for field_name in ("setHostnameAsFQDN", "hostNetwork"):
+        if spec.get(field_name):
+            yield forbidden(path, f"may not be specified when {field_name} is true")
     if len(name.encode()) > _HOST_NAME_MAX:
         yield too_long(path, _HOST_NAME_MAX)
     yield from validate_format(names.dns1123_subdomain, name, path)
@@ -224,8 +225,8 @@ def _validate_dns_config(spec: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "searches", list(searches), detail)
     for index, search in enumerate(searches):
         if search != ".":
-            plain = search.removesuffix(".")
-            yield from validate_format(names.search_domain, plain, (path / "searches")[index])
+            domain = search.removesuffix(".")
+            yield from validate_format(names.search_domain, domain, (path / "searches")[index])
     for index, option in enumerate(config.get("options") or ()):
         if not option.get("name"):
             yield required((path / "options")[index], "must not be empty")

@@ -1,4 +1,4 @@
-"""Rules for probes and lifecycle hooks."""
+"""Validation of probes and lifecycle hooks."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _COUNTS = (
 
 
 def validate_probes(container: Tree, path: Path, spec: Tree) -> Iterator[FieldError]:
-    """Lifecycle hooks and all three probes of a container of the pod, in order."""
-    grace = spec.get("terminationGracePeriodSeconds")
+    """Validate the lifecycle hooks and the probes of a container of the pod."""
+    grace_period = spec.get("terminationGracePeriodSeconds")
     yield from _validate_lifecycle(container.get("lifecycle"), path / "lifecycle", spec)
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(name)
         if probe is None:
             continue
         field_path = path / name
-        yield from _validate_probe(probe, field_path, grace)
+        yield from _validate_probe(probe, field_path, grace_period)
         if name == "readinessProbe":
             period = probe.get("terminationGracePeriodSeconds")
             if period is not None:
@@ -53,8 +53,8 @@ def _validate_lifecycle(lifecycle: Tree | None, path: Path, spec: Tree) -> Itera
         return
     for name in ("postStart", "preStop"):
         if lifecycle.get(name) is not None:
-            grace = spec.get("terminationGracePeriodSeconds")
-            yield from _validate_handler(lifecycle[name], path / name, grace)
+            grace_period = spec.get("terminationGracePeriodSeconds")
+            yield from _validate_handler(lifecycle[name], path / name, grace_period)
     signal = lifecycle.get("stopSignal")
     if signal is not None:
         yield from _validate_stop_signal(
@@ -62,22 +62,26 @@ def _validate_lifecycle(lifecycle: Tree | None, path: Path, spec: Tree) -> Itera
         )
 
 
-def _validate_stop_signal(signal: str, system: str | None, path: Path) -> Iterator[FieldError]:
-    if not system:
+def _validate_stop_signal(signal: str, os_name: str | None, path: Path) -> Iterator[FieldError]:
+    if not os_name:
         yield forbidden(path, "may not be set for containers with empty `spec.os.name`")
         return
-    allowed = ("SIGKILL", "SIGTERM") if system == "windows" else _stop_signals()
+    allowed = ("SIGKILL", "SIGTERM") if os_name == "windows" else _stop_signals()
     if signal not in allowed:
         yield not_supported(path, signal, allowed)
 
 
 def _stop_signals() -> tuple[str, ...]:
-    flat = next(one for one in Lifecycle.flat_fields() if one.field.name == "stopSignal")
+    flat = next(
+        flat_field
+        for flat_field in Lifecycle.flat_fields()
+        if flat_field.field.name == "stopSignal"
+    )
     return flat.field.options.enum
 
 
-def _validate_probe(probe: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
-    yield from _validate_handler(probe, path, grace)
+def _validate_probe(probe: Tree, path: Path, grace_period: int | None) -> Iterator[FieldError]:
+    yield from _validate_handler(probe, path, grace_period)
     for name in _COUNTS:
         yield from validate_nonnegative_field(probe, name, path)
     period = probe.get("terminationGracePeriodSeconds")
@@ -85,13 +89,13 @@ def _validate_probe(probe: Tree, path: Path, grace: int | None) -> Iterator[Fiel
         yield invalid(path / "terminationGracePeriodSeconds", period, "must be greater than 0")
 
 
-def _validate_handler(handler: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
+def _validate_handler(handler: Tree, path: Path, grace_period: int | None) -> Iterator[FieldError]:
     handlers = [name for name in _HANDLERS if handler.get(name) is not None]
     for index, name in enumerate(handlers):
         if index:
             yield forbidden(path / name, "may not specify more than 1 handler type")
         else:
-            yield from _HANDLERS[name](handler[name], path / name, grace)
+            yield from _HANDLERS[name](handler[name], path / name, grace_period)
     if not handlers:
         yield required(path, "must specify a handler type")
 
@@ -115,10 +119,14 @@ def _validate_port_action(action: Tree, path: Path, _: int | None) -> Iterator[F
     return validate_port_number_or_name(action.get("port"), path / "port")
 
 
-def _validate_sleep_action(action: Tree, path: Path, grace: int | None) -> Iterator[FieldError]:
+def _validate_sleep_action(
+    action: Tree, path: Path, grace_period: int | None
+) -> Iterator[FieldError]:
     seconds = action.get("seconds") or 0
-    if grace is not None and not 0 <= seconds <= grace:
-        detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+    if grace_period is not None and not 0 <= seconds <= grace_period:
+        detail = (
+            f"must be non-negative and less than terminationGracePeriodSeconds ({grace_period})"
+        )
         yield invalid(path, seconds, detail)
 
 

@@ -1,4 +1,4 @@
-"""Rules for what a projected volume is put together from."""
+"""Validation of the sources of projected volumes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kapiserver.api.core.validation.common import (
     validate_local_non_reserved_path,
     validate_required,
 )
-from kapiserver.api.core.validation.difference import as_go_struct
 from kapiserver.api.core.validation.environment import (
     VOLUME_FIELDS,
     validate_field_selector,
     validate_volume_resource_selector,
 )
+from kapiserver.api.core.validation.go_structs import as_go_struct
 from kapiserver.api.core.validation.signers import (
     trust_bundle_name_problems,
     validate_signer_name,
@@ -30,38 +30,39 @@ from kapiserver.api.types import Tree
 _KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
 _HOUR = 3600
 _EXPIRES_MAX = 91 * 24 * _HOUR
-_OWN_EXPIRES_MAX = 24 * _HOUR
+_KUBERNETES_EXPIRES_MAX = 24 * _HOUR
 _CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
 
 
 @dataclass(frozen=True, slots=True)
 class _Volume:
-    """A projected volume: the path of its source, and the files that its sources write."""
+    """A projected volume: its path, and the files that its sources write."""
 
     path: Path
     files: set[str]
 
-    def write(self, file: str, shown: str) -> Iterator[FieldError]:
-        """No two sources may write the same file."""
+    def write(self, file: str, value: str) -> Iterator[FieldError]:
+        """Record a file. Yield an error if another source writes it, too."""
         if file in self.files:
-            yield invalid(self.path, shown, "conflicting duplicate paths")
+            yield invalid(self.path, value, "conflicting duplicate paths")
         self.files.add(file)
 
 
 def validate_projections(source: Tree, path: Path) -> Iterator[FieldError]:
-    """The sources of a projected volume."""
+    """Validate the sources of a projected volume."""
     volume = _Volume(path, set())
-    for index, one in enumerate(source.get("sources") or ()):
+    for index, projection in enumerate(source.get("sources") or ()):
         item_path = (path / "sources")[index]
-        projections = [name for name in _PROJECTIONS if one.get(name) is not None]
+        projections = [name for name in _PROJECTIONS if projection.get(name) is not None]
         for name in projections:
-            yield from _PROJECTIONS[name](one[name], item_path / name, volume)
+            yield from _PROJECTIONS[name](projection[name], item_path / name, volume)
         if len(projections) > 1:
             yield forbidden(item_path, "may not specify more than 1 volume type per source")
 
 
 def validate_key_paths(source: Tree, path: Path) -> Iterator[FieldError]:
-    """Keys of a secret or a config map, and the files that they become."""
+    """Validate the items of a secret or config map volume: keys, and the files they are written
+    to."""
     for index, item in enumerate(source.get("items") or ()):
         yield from _validate_key_path(item, (path / "items")[index])
 
@@ -74,13 +75,14 @@ def _validate_key_path(item: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_downward_api_files(source: Tree, path: Path) -> Iterator[FieldError]:
-    """Fields of the pod, and the files that they become."""
+    """Validate the items of a downward API volume: fields of the pod, and the files they are
+    written to."""
     for item in source.get("items") or ():
         yield from _validate_downward_api_file(item, path)
 
 
 def _validate_downward_api_file(item: Tree, path: Path) -> Iterator[FieldError]:
-    # Messages about one file are all at the path of the source.
+    # kube-apiserver reports all errors at the path of the source, without an index.
     yield from validate_required(item, "path", path)
     yield from validate_local_non_reserved_path(item.get("path") or "", path / "path")
     field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
@@ -131,8 +133,8 @@ def _validate_trust_bundle_projection(
     name, signer = projection.get("name"), projection.get("signerName")
     selector = projection.get("labelSelector")
     if name is not None and signer is not None:
-        shown = as_go_struct(projection, ClusterTrustBundleProjection)
-        yield invalid(path, shown, "only one of name and signerName may be used")
+        value = as_go_struct(projection, ClusterTrustBundleProjection)
+        yield invalid(path, value, "only one of name and signerName may be used")
     elif name is not None:
         if not name:
             yield required(path / "name", "must be a valid object name")
@@ -155,8 +157,8 @@ def _validate_trust_bundle_projection(
 
 
 def _signer_of_bundle(name: str) -> str:
-    domain, colon, rest = name.partition(":")
-    return f"{domain}/{rest.partition(':')[0]}" if colon and ":" in rest else ""
+    domain, colon, path_and_name = name.partition(":")
+    return f"{domain}/{path_and_name.partition(':')[0]}" if colon and ":" in path_and_name else ""
 
 
 def _validate_pod_certificate_projection(
@@ -168,12 +170,12 @@ def _validate_pod_certificate_projection(
         yield not_among(path / "keyType", key_type, _KEY_TYPES)
     seconds = projection.get("maxExpirationSeconds")
     if seconds is not None:
-        maximum = _OWN_EXPIRES_MAX if signer.startswith("kubernetes.io/") else _EXPIRES_MAX
-        words = "if provided, maxExpirationSeconds must be"
+        maximum = _KUBERNETES_EXPIRES_MAX if signer.startswith("kubernetes.io/") else _EXPIRES_MAX
+        prefix = "if provided, maxExpirationSeconds must be"
         if seconds < _HOUR:
-            yield invalid(path / "maxExpirationSeconds", seconds, f"{words} >= {_HOUR}")
+            yield invalid(path / "maxExpirationSeconds", seconds, f"{prefix} >= {_HOUR}")
         if seconds > maximum:
-            yield invalid(path / "maxExpirationSeconds", seconds, f"{words} <= {maximum}")
+            yield invalid(path / "maxExpirationSeconds", seconds, f"{prefix} <= {maximum}")
     for name in _CERTIFICATE_PATHS:
         if projection.get(name):
             yield from validate_local_non_reserved_path(projection[name], path / name)
@@ -181,9 +183,9 @@ def _validate_pod_certificate_projection(
     if not any(projection.get(name) for name in _CERTIFICATE_PATHS):
         detail = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
         yield required(path, detail)
-    told = projection.get("userAnnotations")
-    if told:
-        yield from validate_user_annotations(told, path / "userAnnotations")
+    annotations = projection.get("userAnnotations")
+    if annotations:
+        yield from validate_user_annotations(annotations, path / "userAnnotations")
 
 
 _PROJECTIONS: dict[str, Callable[[Tree, Path, _Volume], Iterator[FieldError]]] = {

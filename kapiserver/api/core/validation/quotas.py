@@ -1,4 +1,4 @@
-"""Rules for what a namespace may use: limit ranges and resource quotas."""
+"""Validation of limit ranges and resource quotas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING
 from kapiserver.api import names
 from kapiserver.api.core.v1 import ScopeSelector
 from kapiserver.api.core.validation.common import validate_format
-from kapiserver.api.core.validation.difference import as_go_struct
+from kapiserver.api.core.validation.go_structs import as_go_struct
 from kapiserver.api.core.validation.resources import (
     amount,
     may_overcommit,
@@ -22,9 +22,9 @@ from kapiserver.api.types import Tree
 
 _LIMITS = Path("spec") / "limits"
 _LIMIT_TYPES = ("Container", "PersistentVolumeClaim", "Pod")
-_MAPS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
-_ORDERED = (
-    # smaller, larger, at which, what is shown there, words for each
+_LIMIT_MAPS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+_LIMIT_ORDER = (
+    # smaller and larger map, map of the error's path, map of its value, names in messages
     ("min", "max", "min", "min", "min value", "max value"),
     ("min", "defaultRequest", "defaultRequest", "defaultRequest", "min value",
      "default request value"),
@@ -39,7 +39,7 @@ _MILLI_MAX = (2**63 - 1) // 1000
 
 
 def validate_limit_range(obj: Tree) -> Iterator[FieldError]:
-    """A limit range, new or changed."""
+    """Validate a new or updated limit range."""
     seen: set[str] = set()
     for index, item in enumerate(value_at(obj, "spec", "limits") or ()):
         item_path, type_ = _LIMITS[index], item.get("type") or ""
@@ -49,12 +49,12 @@ def validate_limit_range(obj: Tree) -> Iterator[FieldError]:
         seen.add(type_)
         yield from _validate_limit_names(item, type_, item_path)
         for name in sorted({key for kind in _limit_maps(type_) for key in item.get(kind) or ()}):
-            found = {kind: (item.get(kind) or {}).get(name) for kind in _limit_maps(type_)}
-            yield from _validate_limit_values(name, found, item_path)
+            limit_values = {kind: (item.get(kind) or {}).get(name) for kind in _limit_maps(type_)}
+            yield from _validate_limit_values(name, limit_values, item_path)
 
 
 def _limit_maps(type_: str) -> tuple[str, ...]:
-    return ("max", "min", "maxLimitRequestRatio") if type_ == "Pod" else _MAPS
+    return ("max", "min", "maxLimitRequestRatio") if type_ == "Pod" else _LIMIT_MAPS
 
 
 def _validate_limit_type(type_: str, path: Path) -> Iterator[FieldError]:
@@ -77,8 +77,8 @@ def _validate_limit_names(item: Tree, type_: str, path: Path) -> Iterator[FieldE
             continue
         for name in item.get(kind) or ():
             yield from check(name, (path / kind)[name])
-    given = {*(item.get("min") or ()), *(item.get("max") or ())}
-    if type_ == "PersistentVolumeClaim" and "storage" not in given:
+    limited_names = {*(item.get("min") or ()), *(item.get("max") or ())}
+    if type_ == "PersistentVolumeClaim" and "storage" not in limited_names:
         detail = "either minimum or maximum storage value is required, but neither was provided"
         yield required(path / "limits", detail)
     for name in item.get("maxLimitRequestRatio") or ():
@@ -88,11 +88,11 @@ def _validate_limit_names(item: Tree, type_: str, path: Path) -> Iterator[FieldE
 def _validate_limit_values(
     name: str, limit_values: dict[str, str | None], path: Path
 ) -> Iterator[FieldError]:
-    for smaller, larger, kind, shown, small_words, large_words in _ORDERED:
+    for smaller, larger, path_map, value_map, low_name, high_name in _LIMIT_ORDER:
         low, high = limit_values.get(smaller), limit_values.get(larger)
         if low is not None and high is not None and amount(low) > amount(high):
-            detail = f"{small_words} {low} is greater than {large_words} {high}"
-            yield invalid((path / kind)[name], limit_values[shown], detail)
+            detail = f"{low_name} {low} is greater than {high_name} {high}"
+            yield invalid((path / path_map)[name], limit_values[value_map], detail)
     ratio = limit_values.get("maxLimitRequestRatio")
     if ratio is not None:
         yield from _validate_limit_ratio(ratio, limit_values, (path / "maxLimitRequestRatio")[name])
@@ -112,11 +112,11 @@ def _validate_limit_ratio(
     if limit_ratio.get("min") is None or limit_ratio.get("max") is None:
         return
     low, high = _round_up(limit_ratio["min"], 1), _round_up(limit_ratio["max"], 1)
-    wanted: float = _round_up(ratio, 1)
-    if max(wanted, low, high) < _MILLI_MAX:
+    ratio_value: float = _round_up(ratio, 1)
+    if max(ratio_value, low, high) < _MILLI_MAX:
         low, high = _round_up(limit_ratio["min"], 1000), _round_up(limit_ratio["max"], 1000)
-        wanted = _round_up(ratio, 1000) / 1000
-    if low and wanted > high / low:
+        ratio_value = _round_up(ratio, 1000) / 1000
+    if low and ratio_value > high / low:
         detail = f"ratio {ratio} is greater than max/min = {high / low:f}"
         yield invalid(path, ratio, detail)
 
@@ -128,23 +128,23 @@ def _round_up(text: str | None, unit: int) -> int:
 # Resource quotas.
 
 _SPEC = Path("spec")
-_NOT_QUOTA = ("storage",)
+_NOT_IN_QUOTAS = ("storage",)
 _COMPUTE = (
     "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
 )  # fmt: skip
-_FOR_PODS = ("pods", *_COMPUTE)
+_POD_RESOURCES = ("pods", *_COMPUTE)
 _SCOPES: dict[str, tuple[str, ...]] = {
     "BestEffort": ("pods",),
-    "CrossNamespacePodAffinity": _FOR_PODS,
-    "NotBestEffort": _FOR_PODS,
-    "NotTerminating": _FOR_PODS,
-    "PriorityClass": _FOR_PODS,
-    "Terminating": _FOR_PODS,
+    "CrossNamespacePodAffinity": _POD_RESOURCES,
+    "NotBestEffort": _POD_RESOURCES,
+    "NotTerminating": _POD_RESOURCES,
+    "PriorityClass": _POD_RESOURCES,
+    "Terminating": _POD_RESOURCES,
     "VolumeAttributesClass": ("persistentvolumeclaims", "requests.storage"),
 }
-"""What a quota with a scope can count, of the resources that every quota knows."""
-_PAIRS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
-_JUST_EXISTS = (
+"""The standard resources that a quota with this scope can limit."""
+_CONFLICTING_SCOPES = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+_MUST_BE_EXISTS = (
     "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
     "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
     "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
@@ -152,7 +152,7 @@ _JUST_EXISTS = (
 
 
 def validate_resource_quota(obj: Tree) -> Iterator[FieldError]:
-    """A new quota."""
+    """Validate a new quota."""
     spec = obj.get("spec") or {}
     yield from _validate_resource_list(spec.get("hard"), _SPEC / "hard")
     yield from _validate_scopes(spec)
@@ -161,7 +161,7 @@ def validate_resource_quota(obj: Tree) -> Iterator[FieldError]:
 
 
 def validate_resource_quota_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A quota that is to be changed: its limits may, what it counts not."""
+    """Validate an updated quota. Its scopes are immutable."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     yield from _validate_resource_list(spec.get("hard"), _SPEC / "hard")
     yield from _validate_scopes(spec)
@@ -171,7 +171,7 @@ def validate_resource_quota_update(new: Tree, old: Tree) -> Iterator[FieldError]
 
 
 def validate_quota_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
-    """What the controller counted."""
+    """Validate the status of a quota."""
     for kind in ("hard", "used"):
         yield from _validate_resource_list(value_at(new, "status", kind), Path("status") / kind)
 
@@ -186,7 +186,9 @@ def _validate_resource_list(amounts: Tree | None, path: Path) -> Iterator[FieldE
 
 def _is_quota(name: str) -> bool:
     return (
-        "/" not in name and name not in _NOT_QUOTA and not any(validate_resource_name(name, _SPEC))
+        "/" not in name
+        and name not in _NOT_IN_QUOTAS
+        and not any(validate_resource_name(name, _SPEC))
     )
 
 
@@ -197,35 +199,37 @@ def _validate_scopes(spec: Tree) -> Iterator[FieldError]:
             yield invalid(path, scopes, "unsupported scope")
         for _ in _resources_out_of_scope(scope, spec):
             yield invalid(path, scopes, "unsupported scope applied to resource")
-    for pair in _PAIRS:
+    for pair in _CONFLICTING_SCOPES:
         if pair <= set(scopes):
             yield invalid(path, scopes, "conflicting scopes")
 
 
 def _resources_out_of_scope(scope: str, spec: Tree) -> list[str]:
-    fit = _SCOPES.get(scope)
+    allowed_names = _SCOPES.get(scope)
     hard = sorted(spec.get("hard") or ())
-    return [name for name in hard if fit and _is_quota(name) and name not in fit]
+    return [
+        name for name in hard if allowed_names and _is_quota(name) and name not in allowed_names
+    ]
 
 
 def _validate_scope_selector(spec: Tree) -> Iterator[FieldError]:
     selector = spec.get("scopeSelector")
     if selector is None:
         return
-    path, seen = _SPEC / "scopeSelector" / "matchExpressions", set()
+    path, selector_scopes = _SPEC / "scopeSelector" / "matchExpressions", set()
     for requirement in selector.get("matchExpressions") or ():
         scope, operator = requirement.get("scopeName") or "", requirement.get("operator") or ""
         if scope not in _SCOPES:
             yield invalid(path / "scopeName", scope, "unsupported scope")
         for _ in _resources_out_of_scope(scope, spec):
-            shown = as_go_struct(selector, ScopeSelector)
-            yield invalid(path, shown, "unsupported scope applied to resource")
+            value = as_go_struct(selector, ScopeSelector)
+            yield invalid(path, value, "unsupported scope applied to resource")
         if scope in _SCOPES and not scope.endswith("Class") and operator != "Exists":
-            yield invalid(path / "operator", operator, _JUST_EXISTS)
+            yield invalid(path / "operator", operator, _MUST_BE_EXISTS)
         yield from _validate_scope_values(operator, requirement.get("values") or [], path)
-        seen.add(scope)
-    for pair in _PAIRS:
-        if pair <= seen:
+        selector_scopes.add(scope)
+    for pair in _CONFLICTING_SCOPES:
+        if pair <= selector_scopes:
             yield invalid(path, spec.get("scopes"), "conflicting scopes")
 
 

@@ -1,4 +1,4 @@
-"""Rules for quantities of resources: names, signs, whole numbers, requests against limits."""
+"""Validation of resource names, quantities, requests and limits."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ _STANDARD = frozenset(
         "storage",
     )
 )
-_HUGE = "hugepages-"
+_HUGEPAGES = "hugepages-"
 _NameRule: TypeAlias = Callable[[str, Path], Iterator[FieldError]]
 NOT_INTEGER = "must be an integer"
 NEGATIVE = "must be greater than or equal to 0"
 
 
 def is_native(name: str) -> bool:
-    """Whether a resource is Kubernetes' own, not an extension's."""
+    """Return whether a resource name belongs to Kubernetes itself and not to an extension."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def _is_hugepages(name: str) -> bool:
-    return name.startswith(_HUGE)
+    return name.startswith(_HUGEPAGES)
 
 
 def _is_hugepages_quota(name: str) -> bool:
-    return name.startswith((_HUGE, f"requests.{_HUGE}"))
+    return name.startswith((_HUGEPAGES, f"requests.{_HUGEPAGES}"))
 
 
 def _is_extended(name: str) -> bool:
@@ -62,17 +62,17 @@ def _is_extended(name: str) -> bool:
 
 
 def may_overcommit(name: str) -> bool:
-    """Whether limits of a resource may exceed its requests."""
+    """Return whether the limit of a resource may exceed its request."""
     return is_native(name) and not _is_hugepages(name)
 
 
 def amount(text: str | None) -> Decimal:
-    """The exact value of a quantity of a canonical tree."""
+    """Return the exact value of a canonical quantity."""
     return parse(text or "0").decimal
 
 
 def validate_resource_name(name: str, path: Path) -> Iterator[FieldError]:
-    """The name of any resource."""
+    """Validate the name of any resource."""
     messages = list(validate_format(names.qualified_name, name, path))
     yield from messages
     if not messages and "/" not in name and name not in _STANDARD and not _is_hugepages_quota(name):
@@ -80,7 +80,7 @@ def validate_resource_name(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def validate_container_resource_name(name: str, path: Path) -> Iterator[FieldError]:
-    """The name of a resource that a container can have."""
+    """Validate the name of a resource that a container can request."""
     yield from validate_resource_name(name, path)
     if "/" not in name:
         if name not in _CONTAINER and not _is_hugepages(name):
@@ -90,46 +90,48 @@ def validate_container_resource_name(name: str, path: Path) -> Iterator[FieldErr
 
 
 def validate_resource_quantity(name: str, text: str, path: Path) -> Iterator[FieldError]:
-    """An amount of a resource: not negative, and whole where it counts things."""
+    """Validate the quantity of a resource: not negative, and an integer for resources that count
+    objects."""
     value = amount(text)
     if value < 0:
         yield invalid(path, text, NEGATIVE)
-    counts = name in _COUNTED or _is_extended(name)
-    if counts and value < Decimal(10) ** 18 and value != int(value):
+    is_count = name in _COUNTED or _is_extended(name)
+    if is_count and value < Decimal(10) ** 18 and value != int(value):
         yield invalid(path, text, NOT_INTEGER)
 
 
 def validate_resource_requirements(
     obj: Tree | None, path: Path, claims: Collection[str] = ()
 ) -> Iterator[FieldError]:
-    """Requests and limits of a container, and which of the pod's resource claims it uses."""
+    """Validate the requests, limits and resource claims of a container. `claims` are the names of
+    the pod's resource claims."""
     if obj:
         yield from _validate_requirements(obj, path, claims, validate_container_resource_name)
 
 
 def claim_names(spec: Tree) -> frozenset[str]:
-    """The names of a pod's resource claims."""
-    found = (claim.get("name") for claim in spec.get("resourceClaims") or ())
-    return frozenset(name for name in found if name)
+    """Return the names of a pod's resource claims."""
+    names_ = (claim.get("name") for claim in spec.get("resourceClaims") or ())
+    return frozenset(name for name in names_ if name)
 
 
 def _validate_requirements(
-    obj: Tree, path: Path, claims: Collection[str], named: _NameRule
+    obj: Tree, path: Path, claims: Collection[str], name_rule: _NameRule
 ) -> Iterator[FieldError]:
     limits, requests = obj.get("limits") or {}, obj.get("requests") or {}
     for name, text in limits.items():
         field_path = (path / "limits")[name]
-        yield from named(name, field_path)
+        yield from name_rule(name, field_path)
         yield from validate_resource_quantity(name, text, field_path)
         yield from _validate_huge_page_quantity(name, text, field_path)
     for name, text in requests.items():
         field_path = (path / "requests")[name]
-        yield from named(name, field_path)
+        yield from name_rule(name, field_path)
         yield from validate_resource_quantity(name, text, field_path)
         yield from _validate_request_against_limit(name, text, limits.get(name), path)
         yield from _validate_huge_page_quantity(name, text, field_path)
-    given = {*limits, *requests}
-    if any(map(_is_hugepages, given)) and not given.intersection(_COMPUTE):
+    resource_names = {*limits, *requests}
+    if any(map(_is_hugepages, resource_names)) and not resource_names.intersection(_COMPUTE):
         yield forbidden(path, "HugePages require cpu or memory")
     yield from _validate_claim_names(obj.get("claims") or (), claims, path / "claims")
 
@@ -138,7 +140,7 @@ def _validate_huge_page_quantity(name: str, text: str, path: Path) -> Iterator[F
     if not _is_hugepages(name):
         return
     try:
-        size = amount(name.removeprefix(_HUGE))
+        size = amount(name.removeprefix(_HUGEPAGES))
     except ValueError:
         size = Decimal(0)
     if size <= 0 or size % 1 or amount(text).to_integral_value(ROUND_CEILING) % size:
@@ -146,7 +148,7 @@ def _validate_huge_page_quantity(name: str, text: str, path: Path) -> Iterator[F
 
 
 def _validate_claim_names(
-    claims: Sequence[Tree], known: Collection[str], path: Path
+    claims: Sequence[Tree], pod_claims: Collection[str], path: Path
 ) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, claim in enumerate(claims):
@@ -154,7 +156,7 @@ def _validate_claim_names(
         if not name:
             yield required(path[index])
             continue
-        if name in seen:  # all of its requests are used
+        if name in seen:  # the claim is used with all of its requests
             yield duplicate(path[index], name)
         else:
             key = f"{name}/{request}" if request else name
@@ -163,32 +165,34 @@ def _validate_claim_names(
             if key in seen:
                 yield duplicate(path[index], key)
             elif not request:
-                for _ in (one for one in seen if one.startswith(f"{name}/")):
+                for _ in (key_ for key_ in seen if key_.startswith(f"{name}/")):
                     yield duplicate(path[index], name)
             seen.add(key)
-        if name not in known:
-            listed = f": {', '.join(sorted(known))}" if known else " which is empty"
-            detail = f"must be one of the names in pod.spec.resourceClaims{listed}"
+        if name not in pod_claims:
+            suffix = f": {', '.join(sorted(pod_claims))}" if pod_claims else " which is empty"
+            detail = f"must be one of the names in pod.spec.resourceClaims{suffix}"
             yield FieldError("not found", path[index], detail, name)
 
 
 def validate_pod_level_resources(spec: Tree, path: Path) -> Iterator[FieldError]:
-    """Requests and limits of a pod as a whole: no less than those of its containers."""
-    own = spec["resources"]
+    """Validate the requests and limits of a pod as a whole against those of its containers."""
+    resources = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":
         yield forbidden(path, "may not be set for a windows pod")
         return
-    if own.get("claims") is not None:
+    if resources.get("claims") is not None:
         yield forbidden(path / "claims", "claims may not be set for Resources at pod-level")
-    yield from _validate_requirements(own, path, claim_names(spec), _validate_pod_resource_name)
-    limits, requests = own.get("limits") or {}, own.get("requests") or {}
-    for name, found in container_resources(spec, "requests").items():
-        if name in requests and found.decimal > amount(requests[name]):
-            detail = f"must be greater than or equal to aggregate container requests of {found}"
+    yield from _validate_requirements(
+        resources, path, claim_names(spec), _validate_pod_resource_name
+    )
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for name, aggregate in container_resources(spec, "requests").items():
+        if name in requests and aggregate.decimal > amount(requests[name]):
+            detail = f"must be greater than or equal to aggregate container requests of {aggregate}"
             yield invalid((path / "requests")[name], requests[name], detail)
-    for name, found in container_resources(spec, "limits").items():
-        if _is_hugepages(name) and name in limits and found.decimal > amount(limits[name]):
-            detail = f"must be greater than or equal to aggregate container limits of {found}"
+    for name, aggregate in container_resources(spec, "limits").items():
+        if _is_hugepages(name) and name in limits and aggregate.decimal > amount(limits[name]):
+            detail = f"must be greater than or equal to aggregate container limits of {aggregate}"
             yield invalid((path / "limits")[name], limits[name], detail)
     for index, container in enumerate(spec.get("containers") or ()):
         for name, text in ((container.get("resources") or {}).get("limits") or {}).items():
@@ -202,7 +206,7 @@ def _validate_pod_resource_name(name: str, path: Path) -> Iterator[FieldError]:
     errors = list(validate_resource_name(name, path))
     yield from errors
     if not errors and name not in _COMPUTE and not _is_hugepages(name):
-        yield not_supported(path, name, (*_COMPUTE, _HUGE))
+        yield not_supported(path, name, (*_COMPUTE, _HUGEPAGES))
 
 
 def _validate_request_against_limit(

@@ -1,4 +1,4 @@
-"""Rules for where pods run: affinity, tolerations, spread, gates."""
+"""Validation of scheduling constraints: affinity, tolerations, topology spread, gates, taints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from kapiserver.api import names
 from kapiserver.api.core.v1 import Taint
 from kapiserver.api.core.validation.common import validate_enum, validate_format
-from kapiserver.api.core.validation.difference import as_go_struct
+from kapiserver.api.core.validation.go_structs import as_go_struct
 from kapiserver.api.errors import (
     FieldError,
     Path,
@@ -27,7 +27,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def validate_affinity(affinity: Tree | None, path: Path) -> Iterator[FieldError]:
-    """Affinity to nodes and to other pods."""
+    """Validate node affinity, pod affinity and pod anti-affinity."""
     if not affinity:
         return
     if affinity.get("nodeAffinity") is not None:
@@ -43,7 +43,7 @@ def _validate_node_affinity(node_affinity: Tree, path: Path) -> Iterator[FieldEr
     for index, preferred in enumerate(node_affinity.get(_PREFERRED) or ()):
         preferred_path = (path / _PREFERRED)[index]
         yield from _validate_weight(preferred, preferred_path)
-        # Odd label values are no error here: they just match no node.
+        # As in kube-apiserver, label values of preferred terms are not checked.
         term = preferred.get("preference") or {}
         yield from _validate_node_selector_term(
             term, preferred_path / "preference", check=_no_check
@@ -51,7 +51,7 @@ def _validate_node_affinity(node_affinity: Tree, path: Path) -> Iterator[FieldEr
 
 
 def validate_node_selector(node_selector: Tree, path: Path) -> Iterator[FieldError]:
-    """Nodes that match one of several terms."""
+    """Validate the terms of a node selector."""
     terms, terms_path = node_selector.get("nodeSelectorTerms") or (), path / "nodeSelectorTerms"
     if not terms:
         yield required(terms_path, "must have at least one node selector term")
@@ -143,95 +143,105 @@ def _validate_pod_affinity_term(term: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_match_label_keys(term: Tree, path: Path) -> Iterator[FieldError]:
-    """Keys of the pod's own labels, which become conditions of the selector; of an affinity's
-    term or of a constraint to spread, which has no `mismatchLabelKeys`."""
+    """Validate `matchLabelKeys` and `mismatchLabelKeys` of a pod affinity term, or `matchLabelKeys`
+    of a topology spread constraint. kube-apiserver merges both into the label selector."""
     selector = term.get("labelSelector")
-    matching, other = (term.get(name) or [] for name in ("matchLabelKeys", "mismatchLabelKeys"))
-    for name, keys in (("matchLabelKeys", matching), ("mismatchLabelKeys", other)):
+    match_keys, mismatch_keys = (
+        term.get(name) or [] for name in ("matchLabelKeys", "mismatchLabelKeys")
+    )
+    for name, keys in (("matchLabelKeys", match_keys), ("mismatchLabelKeys", mismatch_keys)):
         if keys and selector is None:
             yield forbidden(path / name, "must not be specified when labelSelector is not set")
             continue
         for index, key in enumerate(keys):
             yield from validate_label_key(key, (path / name)[index])
-    first = {key: index for index, key in reversed(list(enumerate(matching)))}
-    others = set(other)
-    seen = set((selector or {}).get("matchLabels") or ())
+    first_index = {key: index for index, key in reversed(list(enumerate(match_keys)))}
+    mismatch_key_set = set(mismatch_keys)
+    selector_keys = set((selector or {}).get("matchLabels") or ())
     for condition in (selector or {}).get("matchExpressions") or ():
         key = condition.get("key") or ""
-        if key in seen and key in first:
-            # One condition on it is the key's own, a second one is the client's.
+        if key in selector_keys and key in first_index:
+            # The first requirement was merged from matchLabelKeys, the second is the client's.
             detail = "exists in both matchLabelKeys and labelSelector"
-            yield invalid(path[first[key]], key, detail)
-        seen.add(key)
-    for index, key in enumerate(matching):
-        if key in others:
+            yield invalid(path[first_index[key]], key, detail)
+        selector_keys.add(key)
+    for index, key in enumerate(match_keys):
+        if key in mismatch_key_set:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             yield invalid((path / "matchLabelKeys")[index], key, detail)
 
 
 def validate_tolerations(tolerations: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
-    """Which taints a pod bears."""
-    for index, one in enumerate(tolerations or ()):
-        item_path = path[index]
-        key, operator = one.get("key") or "", one.get("operator") or ""
-        value, effect = one.get("value") or "", one.get("effect") or ""
+    """Validate the tolerations of a pod."""
+    for index, toleration in enumerate(tolerations or ()):
+        toleration_path = path[index]
+        key, operator = toleration.get("key") or "", toleration.get("operator") or ""
+        value, effect = toleration.get("value") or "", toleration.get("effect") or ""
         if key:
-            yield from validate_label_key(key, item_path / "key")
+            yield from validate_label_key(key, toleration_path / "key")
         elif operator != "Exists":
             detail = (
                 'operator must be Exists when `key` is empty, which means "match all values and '
                 'all keys"'
             )
-            yield invalid(item_path / "operator", operator, detail)
-        if one.get("tolerationSeconds") is not None and effect != "NoExecute":
+            yield invalid(toleration_path / "operator", operator, detail)
+        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            yield invalid(item_path / "effect", effect, detail)
+            yield invalid(toleration_path / "effect", effect, detail)
         if operator in ("", "Equal"):
             messages = names.label_value(value)
             if messages:
-                yield invalid(item_path / "operator", value, ";".join(messages))
+                yield invalid(toleration_path / "operator", value, ";".join(messages))
         elif operator == "Exists":
             if value:
                 detail = "value must be empty when `operator` is 'Exists'"
-                yield invalid(item_path / "operator", value, detail)
+                yield invalid(toleration_path / "operator", value, detail)
         else:
-            yield not_among(item_path / "operator", operator, ("Equal", "Exists"))
+            yield not_among(toleration_path / "operator", operator, ("Equal", "Exists"))
         if effect and effect not in _EFFECTS:
-            yield not_among(item_path / "effect", effect, _EFFECTS)
+            yield not_among(toleration_path / "effect", effect, _EFFECTS)
 
 
 def validate_topology_spread_constraints(
-    topology_spread_constraints: Sequence[Tree] | None, path: Path
+    constraints: Sequence[Tree] | None, path: Path
 ) -> Iterator[FieldError]:
-    """How evenly pods spread."""
-    pairs = [_topology_key_and_action(one) for one in topology_spread_constraints or ()]
-    for index, one in enumerate(topology_spread_constraints or ()):
-        item_path = path[index]
-        skew, action = one.get("maxSkew") or 0, one.get("whenUnsatisfiable") or ""
-        if skew <= 0:
-            yield invalid(item_path / "maxSkew", skew, "must be greater than zero")
-        if not one.get("topologyKey"):
-            yield required(item_path / "topologyKey", "can not be empty")
-        if action not in _ACTIONS:
-            yield not_supported(item_path / "whenUnsatisfiable", action, _ACTIONS)
-        if pairs[index] in pairs[index + 1 :]:
-            yield duplicate(item_path / "{topologyKey, whenUnsatisfiable}", pairs[index])
-        domains = one.get("minDomains")
-        if domains is not None:
-            if domains <= 0:
-                yield invalid(item_path / "minDomains", domains, "must be greater than zero")
+    """Validate the topology spread constraints of a pod."""
+    keys_and_actions = [_topology_key_and_action(constraint) for constraint in constraints or ()]
+    for index, constraint in enumerate(constraints or ()):
+        constraint_path = path[index]
+        max_skew, action = constraint.get("maxSkew") or 0, constraint.get("whenUnsatisfiable") or ""
+        if max_skew <= 0:
+            yield invalid(constraint_path / "maxSkew", max_skew, "must be greater than zero")
+        if not constraint.get("topologyKey"):
+            yield required(constraint_path / "topologyKey", "can not be empty")
+        if action not in _UNSATISFIABLE_ACTIONS:
+            yield not_supported(
+                constraint_path / "whenUnsatisfiable", action, _UNSATISFIABLE_ACTIONS
+            )
+        if keys_and_actions[index] in keys_and_actions[index + 1 :]:
+            yield duplicate(
+                constraint_path / "{topologyKey, whenUnsatisfiable}", keys_and_actions[index]
+            )
+        min_domains = constraint.get("minDomains")
+        if min_domains is not None:
+            if min_domains <= 0:
+                yield invalid(
+                    constraint_path / "minDomains", min_domains, "must be greater than zero"
+                )
             if action != "DoNotSchedule":
                 detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-                yield invalid(item_path / "minDomains", domains, detail)
+                yield invalid(constraint_path / "minDomains", min_domains, detail)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             yield from validate_enum(
-                one.get(name), ("Honor", "Ignore"), item_path / name, optional=True
+                constraint.get(name), ("Honor", "Ignore"), constraint_path / name, optional=True
             )
-        yield from _validate_match_label_keys(one, item_path)
-        yield from validate_label_selector(one.get("labelSelector"), item_path / "labelSelector")
+        yield from _validate_match_label_keys(constraint, constraint_path)
+        yield from validate_label_selector(
+            constraint.get("labelSelector"), constraint_path / "labelSelector"
+        )
 
 
-_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
+_UNSATISFIABLE_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 
 
 def _topology_key_and_action(action: Tree) -> str:
@@ -239,7 +249,7 @@ def _topology_key_and_action(action: Tree) -> str:
 
 
 def validate_scheduling_gates(gates: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
-    """What must be cleared before a pod is scheduled."""
+    """Validate the scheduling gates of a pod."""
     seen: set[str] = set()
     for index, gate in enumerate(gates or ()):
         name = gate.get("name") or ""
@@ -250,14 +260,14 @@ def validate_scheduling_gates(gates: Sequence[Tree] | None, path: Path) -> Itera
 
 
 def validate_readiness_gates(gates: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
-    """Conditions that must be true before a pod counts as ready."""
+    """Validate the readiness gates of a pod."""
     for index, gate in enumerate(gates or ()):
         name = gate.get("conditionType") or ""
         yield from validate_format(names.qualified_name, name, path[index] / "conditionType")
 
 
 def validate_taints(taints: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
-    """The taints of a node."""
+    """Validate the taints of a node."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints or ()):
         taint_path, key, effect = path[index], taint.get("key") or "", taint.get("effect") or ""

@@ -1,4 +1,4 @@
-"""Rules for security contexts of pods and containers."""
+"""Validation of security contexts of pods and containers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kapiserver.api.core.validation.common import (
     validate_local_descending_path,
     validate_range,
 )
-from kapiserver.api.core.validation.difference import as_go_struct
+from kapiserver.api.core.validation.go_structs import as_go_struct
 from kapiserver.api.core.validation.windows import validate_windows_options
 from kapiserver.api.errors import (
     FieldError,
@@ -37,9 +37,10 @@ _SYSCTL_MAX = 253
 
 
 def validate_container_security_context(
-    context: Tree | None, path: Path, *, own_users: bool
+    context: Tree | None, path: Path, *, has_user_namespace: bool
 ) -> Iterator[FieldError]:
-    """The security context of one container; `own_users`: the pod has a user namespace."""
+    """Validate the security context of a container. `has_user_namespace` tells whether its pod has
+    a user namespace."""
     if context is None:
         return
     yield from _validate_users(context, path)
@@ -47,7 +48,7 @@ def validate_container_security_context(
     if mount is not None:
         if mount not in _PROC_MOUNTS:
             yield not_among(path / "procMount", mount, _PROC_MOUNTS)
-        if mount == "Unmasked" and not own_users:
+        if mount == "Unmasked" and not has_user_namespace:
             yield invalid(path / "procMount", mount, "`hostUsers` must be false to use `Unmasked`")
     yield from _validate_seccomp(context.get("seccompProfile"), path / "seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
@@ -79,9 +80,9 @@ def _validate_seccomp(profile: Tree | None, path: Path) -> Iterator[FieldError]:
         yield not_supported(path / "type", type_, _PROFILES)
     if type_ != "Localhost":
         if local is not None:
-            shown = as_go_struct(profile, SeccompProfile)
+            value = as_go_struct(profile, SeccompProfile)
             detail = "can only be set when seccomp type is Localhost"
-            yield invalid(path / "localhostProfile", shown, detail)
+            yield invalid(path / "localhostProfile", value, detail)
     elif local is None:
         yield required(path / "localhostProfile", "must be set when seccomp type is Localhost")
     else:
@@ -89,7 +90,7 @@ def _validate_seccomp(profile: Tree | None, path: Path) -> Iterator[FieldError]:
 
 
 def validate_app_armor_profile(profile: Tree | None, path: Path) -> Iterator[FieldError]:
-    """The AppArmor profile of a container or of a pod."""
+    """Validate an AppArmor profile."""
     if profile is None:
         return
     type_, local = profile.get("type") or "", profile.get("localhostProfile")
@@ -113,7 +114,7 @@ def validate_app_armor_profile(profile: Tree | None, path: Path) -> Iterator[Fie
 
 
 def validate_pod_security_context(spec: Tree, path: Path) -> Iterator[FieldError]:
-    """The security context of a pod; `path` is that of its spec."""
+    """Validate the security context of a pod. `path` is the path of the pod's spec."""
     context, security_context_path = spec.get("securityContext") or {}, path / "securityContext"
     yield from validate_range(
         context.get("fsGroup"), 0, INT32_MAX, security_context_path / "fsGroup"
@@ -156,18 +157,18 @@ def _validate_optional_enum(
 
 
 def validate_host_users(spec: Tree, path: Path) -> Iterator[FieldError]:
-    """A pod with users of its own has namespaces of its own, and no raw devices."""
+    """Validate a pod with hostUsers false: it must not use host namespaces or raw block devices."""
     if spec.get("hostUsers") is not False:
         return
-    for name, shown in _NAMESPACES:
+    for name, field_name in _NAMESPACES:
         if spec.get(name):
-            yield forbidden(path / shown, _OWN_USERS)
+            yield forbidden(path / field_name, _HOST_USERS_FALSE)
     for container, container_path in all_containers(spec, path):
         if container.get("volumeDevices"):
-            yield forbidden(container_path / "volumeDevices", _OWN_USERS)
+            yield forbidden(container_path / "volumeDevices", _HOST_USERS_FALSE)
 
 
-_OWN_USERS = "when `hostUsers` is false"
+_HOST_USERS_FALSE = "when `hostUsers` is false"
 _NAMESPACES = (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC"))
 
 
@@ -182,19 +183,21 @@ def _validate_sysctls(sysctls: list[Tree] | None, spec: Tree, path: Path) -> Ite
             yield invalid(name_path, name, detail)
         elif name in seen:
             yield duplicate(name_path, name)
-        plain = _dotted_sysctl(name)
-        if spec.get("hostNetwork") and plain.startswith("net."):
+        dotted_name = _dotted_sysctl(name)
+        if spec.get("hostNetwork") and dotted_name.startswith("net."):
             yield invalid(name_path, name, "may not be specified when 'hostNetwork' is true")
-        elif spec.get("hostIPC") and (plain == "kernel.sem" or plain.startswith(_OF_IPC)):
+        elif spec.get("hostIPC") and (
+            dotted_name == "kernel.sem" or dotted_name.startswith(_IPC_SYSCTLS)
+        ):
             yield invalid(name_path, name, "may not be specified when 'hostIPC' is true")
         seen.add(name)
 
 
-_OF_IPC = ("kernel.shm", "kernel.msg", "fs.mqueue.")
+_IPC_SYSCTLS = ("kernel.shm", "kernel.msg", "fs.mqueue.")
 
 
 def _dotted_sysctl(name: str) -> str:
-    # Whatever separates the first two parts separates all; the other one stands for itself.
+    # The first separator of a sysctl decides: after a slash, slashes separate and dots are literal.
     dot, slash = name.find("."), name.find("/")
     if slash < 0 or 0 <= dot < slash:
         return name

@@ -1,6 +1,6 @@
-"""Rules for the addresses of services and their families.
+"""Validation of the cluster IPs and IP families of services.
 
-They hold before addresses are handed out, too: `core/service_families.py` asks them then.
+`core/service_families.py` calls it before addresses are allocated, too.
 """
 
 from __future__ import annotations
@@ -13,50 +13,55 @@ from kapiserver.api.errors import FieldError, Path, duplicate, invalid, not_supp
 from kapiserver.api.types import Tree
 
 SPEC = Path("spec")
-_LISTED = SPEC / "clusterIPs"
+_CLUSTER_IPS = SPEC / "clusterIPs"
 _FAMILIES = SPEC / "ipFamilies"
 _POLICY = SPEC / "ipFamilyPolicy"
 _POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
-_KEPT = "may not change once set"
+_IMMUTABLE = "may not change once set"
 
 
 def is_headless(spec: Tree) -> bool:
-    """Whether the service wants no address."""
+    """Return whether the service has no cluster IP (`None`)."""
     return spec.get("clusterIPs") == ["None"]
 
 
 def validate_cluster_ip_fields(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
-    """Addresses, families and policy; addresses of the spec before need not be well spelled."""
+    """Validate cluster IPs, IP families and the family policy. Addresses that `old_spec` has
+    already need not be valid."""
     if spec.get("type") == "ExternalName":
         return
     yield from _validate_cluster_ip_match(spec)
     yield from _validate_ip_families(spec)
-    listed: Sequence[str] = spec.get("clusterIPs") or []
-    errors = list(_validate_cluster_ips(listed, old_spec.get("clusterIPs") or ()))
+    cluster_ips: Sequence[str] = spec.get("clusterIPs") or []
+    errors = list(_validate_cluster_ips(cluster_ips, old_spec.get("clusterIPs") or ()))
     yield from errors
-    if len(listed) > 2:
-        yield invalid(_LISTED, listed, "may only hold up to 2 values")
+    if len(cluster_ips) > 2:
+        yield invalid(_CLUSTER_IPS, cluster_ips, "may only hold up to 2 values")
     if errors:
         return
-    kinds = [addresses.family_of(one) for one in listed]
-    if len(listed) > 1 and not {4, 6}.issubset(kinds):
-        yield invalid(_LISTED, listed, "may specify no more than one IP for each IP family")
+    versions = [addresses.family_of(cluster_ip) for cluster_ip in cluster_ips]
+    if len(cluster_ips) > 1 and not {4, 6}.issubset(versions):
+        yield invalid(
+            _CLUSTER_IPS, cluster_ips, "may specify no more than one IP for each IP family"
+        )
     if is_headless(spec):
         return
-    for index, (kind, family) in enumerate(zip(kinds, spec.get("ipFamilies") or (), strict=False)):
-        if family in ("IPv4", "IPv6") and f"IPv{kind}" != family:
+    for index, (version, family) in enumerate(
+        zip(versions, spec.get("ipFamilies") or (), strict=False)
+    ):
+        if family in ("IPv4", "IPv6") and f"IPv{version}" != family:
             detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
-            yield invalid(_LISTED[index], listed[index], detail)
+            yield invalid(_CLUSTER_IPS[index], cluster_ips[index], detail)
 
 
 def _validate_cluster_ip_match(spec: Tree) -> Iterator[FieldError]:
-    first, listed = spec.get("clusterIP") or "", spec.get("clusterIPs") or []
-    if first and not listed:
-        yield required(_LISTED)
-    elif first and listed[0] != first:
-        yield invalid(_LISTED, listed, "first value must match `clusterIP`")
-    elif listed and not first:
-        yield invalid(_LISTED, listed, "must be empty when `clusterIP` is not specified")
+    cluster_ip, cluster_ips = spec.get("clusterIP") or "", spec.get("clusterIPs") or []
+    if cluster_ip and not cluster_ips:
+        yield required(_CLUSTER_IPS)
+    elif cluster_ip and cluster_ips[0] != cluster_ip:
+        yield invalid(_CLUSTER_IPS, cluster_ips, "first value must match `clusterIP`")
+    elif cluster_ips and not cluster_ip:
+        yield invalid(_CLUSTER_IPS, cluster_ips, "must be empty when `clusterIP` is not specified")
 
 
 def _validate_ip_families(spec: Tree) -> Iterator[FieldError]:
@@ -70,16 +75,21 @@ def _validate_ip_families(spec: Tree) -> Iterator[FieldError]:
     yield from validate_optional_enum(spec.get("ipFamilyPolicy"), _POLICIES, _POLICY)
 
 
-def _validate_cluster_ips(listed: Sequence[str], known: Sequence[str]) -> Iterator[FieldError]:
-    for index, address in enumerate(listed):
+def _validate_cluster_ips(
+    cluster_ips: Sequence[str], old_ips: Sequence[str]
+) -> Iterator[FieldError]:
+    for index, address in enumerate(cluster_ips):
         if index or address != "None":
-            yield from validate_format(addresses.ip, address, _LISTED[index], known=known)
-        elif len(listed) > 1:
-            yield invalid(_LISTED, listed, "'None' must be the first and only value")
+            yield from validate_format(
+                addresses.ip, address, _CLUSTER_IPS[index], old_values=old_ips
+            )
+        elif len(cluster_ips) > 1:
+            yield invalid(_CLUSTER_IPS, cluster_ips, "'None' must be the first and only value")
 
 
 def validate_cluster_ips_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
-    """The first address and family stay; the second may come, and go if the policy says so."""
+    """Validate that the first cluster IP and family do not change. The second may be added, and
+    removed if the policy is SingleStack."""
     if "ExternalName" in (spec.get("type"), old_spec.get("type")):
         return
     if not (is_headless(spec) and is_headless(old_spec)):
@@ -89,38 +99,42 @@ def validate_cluster_ips_update(spec: Tree, old_spec: Tree) -> Iterator[FieldErr
 
 
 def _validate_cluster_ips_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
-    new, old = spec.get("clusterIPs") or [], old_spec.get("clusterIPs") or []
-    if len(new) == len(old):
-        for index, (address, had) in enumerate(zip(new, old, strict=True)):
-            if address != had:
-                yield invalid(_LISTED[index], new, _KEPT)
+    cluster_ips, old_cluster_ips = spec.get("clusterIPs") or [], old_spec.get("clusterIPs") or []
+    if len(cluster_ips) == len(old_cluster_ips):
+        for index, (address, old_address) in enumerate(
+            zip(cluster_ips, old_cluster_ips, strict=True)
+        ):
+            if address != old_address:
+                yield invalid(_CLUSTER_IPS[index], cluster_ips, _IMMUTABLE)
         return
-    if not new:
-        yield invalid(_LISTED[0], None, "primary clusterIP can not be unset")
-    elif old and new[0] != old[0]:
-        yield invalid(_LISTED[0], new, _KEPT)
-    if len(new) == 1 and len(old) > 1:
+    if not cluster_ips:
+        yield invalid(_CLUSTER_IPS[0], None, "primary clusterIP can not be unset")
+    elif old_cluster_ips and cluster_ips[0] != old_cluster_ips[0]:
+        yield invalid(_CLUSTER_IPS[0], cluster_ips, _IMMUTABLE)
+    if len(cluster_ips) == 1 and len(old_cluster_ips) > 1:
         yield from _validate_secondary_release(spec, "clusterIP")
 
 
 def _validate_ip_families_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
-    new, old = spec.get("ipFamilies") or [], old_spec.get("ipFamilies") or []
-    listed, at = spec.get("clusterIPs"), _FAMILIES[0]
-    if len(new) == len(old):
-        for family, had in zip(new, old, strict=True):
-            if family != had:
-                yield invalid(at, new, _KEPT)
+    families, old_families = spec.get("ipFamilies") or [], old_spec.get("ipFamilies") or []
+    cluster_ips, first_family_path = spec.get("clusterIPs"), _FAMILIES[0]
+    if len(families) == len(old_families):
+        for family, old_family in zip(families, old_families, strict=True):
+            if family != old_family:
+                yield invalid(first_family_path, families, _IMMUTABLE)
         return
-    if len(new) < len(old) and not listed:
-        yield invalid(at, new or None, "primary ipFamily can not be unset")
-    if new and old and new[0] != old[0]:
-        yield invalid(at, listed, _KEPT)  # kube-apiserver shows the addresses here
-    if len(new) == 1 and len(old) > 1:
+    if len(families) < len(old_families) and not cluster_ips:
+        yield invalid(first_family_path, families or None, "primary ipFamily can not be unset")
+    if families and old_families and families[0] != old_families[0]:
+        yield invalid(
+            first_family_path, cluster_ips, _IMMUTABLE
+        )  # kube-apiserver reports the addresses here
+    if len(families) == 1 and len(old_families) > 1:
         yield from _validate_secondary_release(spec, "ipFamily")
 
 
-def _validate_secondary_release(spec: Tree, what: str) -> Iterator[FieldError]:
+def _validate_secondary_release(spec: Tree, field_name: str) -> Iterator[FieldError]:
     policy = spec.get("ipFamilyPolicy")
     if policy != "SingleStack":
-        detail = f"must be set to 'SingleStack' when releasing the secondary {what}"
+        detail = f"must be set to 'SingleStack' when releasing the secondary {field_name}"
         yield invalid(_POLICY, policy, detail)

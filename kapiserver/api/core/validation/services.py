@@ -1,4 +1,4 @@
-"""Rules for services."""
+"""Validation of services."""
 
 from __future__ import annotations
 
@@ -34,33 +34,35 @@ from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_POLICIES = ("Cluster", "Local")
+_TRAFFIC_POLICIES = ("Cluster", "Local")
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _AFFINITY_SECONDS_MAX = 86400
-_HINTS = "service.kubernetes.io/topology-aware-hints"
-_MODE = "service.kubernetes.io/topology-mode"
-_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+_HINTS_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
+_MODE_ANNOTATION = "service.kubernetes.io/topology-mode"
+_SOURCE_RANGES_ANNOTATION = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _ANNOTATIONS = Path("metadata") / "annotations"
-_ONLY_BALANCED = "may only be used when `type` is 'LoadBalancer'"
+_ONLY_LOAD_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
 
 
 def validate_service(obj: Tree) -> Iterator[FieldError]:
-    """A new service."""
+    """Validate a new service."""
     return _validate_service_fields(obj, {})
 
 
 def validate_service_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed service: addresses once given stay, and what was right once is right."""
+    """Validate an updated service. Allocated addresses stay, and old values need not be valid."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     yield from validate_cluster_ips_update(spec, old_spec)
-    balanced = _is_load_balancer(spec) and _is_load_balancer(old_spec)
+    is_load_balancer = _is_load_balancer(spec) and _is_load_balancer(old_spec)
     class_ = spec.get("loadBalancerClass")
-    if balanced and class_ != old_spec.get("loadBalancerClass"):
+    if is_load_balancer and class_ != old_spec.get("loadBalancerClass"):
         yield invalid(SPEC / "loadBalancerClass", class_, "may not change once set")
     yield from _validate_load_balancer_class(spec)
     if needs_health_check_node_port(spec) and needs_health_check_node_port(old_spec):
-        port, had = (one.get("healthCheckNodePort") or 0 for one in (spec, old_spec))
-        if port != had:
+        port, old_port = (
+            service_spec.get("healthCheckNodePort") or 0 for service_spec in (spec, old_spec)
+        )
+        if port != old_port:
             yield forbidden(SPEC / "healthCheckNodePort", IMMUTABLE)
     yield from _validate_service_fields(new, old)
 
@@ -72,16 +74,18 @@ def _validate_service_fields(obj: Tree, old: Tree) -> Iterator[FieldError]:
     if not ports and not is_headless(spec) and spec.get("type") != "ExternalName":
         yield required(SPEC / "ports")
     yield from _validate_service_type(spec)
-    seen: set[str] = set()
+    port_names: set[str] = set()
     for index, port in enumerate(ports):
-        yield from _validate_port(port, (SPEC / "ports")[index], seen, named=len(ports) > 1)
+        yield from _validate_port(
+            port, (SPEC / "ports")[index], port_names, name_required=len(ports) > 1
+        )
     yield from validate_labels(spec.get("selector"), SPEC / "selector")
     yield from _validate_session_affinity(spec)
     yield from validate_cluster_ip_fields(spec, old_spec)
-    known = old_spec.get("externalIPs") or ()
+    old_ips = old_spec.get("externalIPs") or ()
     for index, text in enumerate(spec.get("externalIPs") or ()):
         text_path = (SPEC / "externalIPs")[index]
-        errors = list(validate_format(addresses.ip, text, text_path, known=known))
+        errors = list(validate_format(addresses.ip, text, text_path, old_values=old_ips))
         yield from errors or validate_format(addresses.ordinary_ip, text, text_path)
     yield from validate_enum(spec.get("type"), _TYPES, SPEC / "type")
     yield from _validate_unique_ports(spec, ports)
@@ -92,10 +96,10 @@ def _validate_service_fields(obj: Tree, old: Tree) -> Iterator[FieldError]:
 
 
 def _validate_topology_annotations(annotations: Mapping[str, str]) -> Iterator[FieldError]:
-    hints, mode = (annotations.get(name) for name in (_HINTS, _MODE))
+    hints, mode = (annotations.get(name) for name in (_HINTS_ANNOTATION, _MODE_ANNOTATION))
     if hints is not None and mode is not None and hints != mode:
-        detail = f"must match annotations[{_HINTS}] when both are specified"
-        yield invalid(_ANNOTATIONS[_MODE], mode, detail)
+        detail = f"must match annotations[{_HINTS_ANNOTATION}] when both are specified"
+        yield invalid(_ANNOTATIONS[_MODE_ANNOTATION], mode, detail)
 
 
 def _validate_service_type(spec: Tree) -> Iterator[FieldError]:
@@ -115,14 +119,16 @@ def _validate_service_type(spec: Tree) -> Iterator[FieldError]:
         yield required(SPEC / "externalName")
 
 
-def _validate_port(port: Tree, path: Path, seen: set[str], *, named: bool) -> Iterator[FieldError]:
+def _validate_port(
+    port: Tree, path: Path, port_names: set[str], *, name_required: bool
+) -> Iterator[FieldError]:
     name = port.get("name") or ""
     if name:
         yield from validate_format(names.dns1123_label, name, path / "name")
-        if name in seen:
+        if name in port_names:
             yield duplicate(path / "name", name)
-        seen.add(name)
-    elif named:
+        port_names.add(name)
+    elif name_required:
         yield required(path / "name")
     number = port.get("port") or 0
     for message in names.port_number(number):
@@ -156,17 +162,17 @@ def _validate_session_affinity(spec: Tree) -> Iterator[FieldError]:
 
 def _validate_unique_ports(spec: Tree, ports: Sequence[Tree]) -> Iterator[FieldError]:
     path = SPEC / "ports"
-    taken = [(index, port) for index, port in enumerate(ports) if port.get("nodePort")]
+    node_ports = [(index, port) for index, port in enumerate(ports) if port.get("nodePort")]
     if spec.get("type") == "ClusterIP":
-        for index, _ in taken:
+        for index, _ in node_ports:
             detail = "may not be used when `type` is 'ClusterIP'"
             yield forbidden(path[index] / "nodePort", detail)
-    nodes: set[tuple[str, int]] = set()
-    for index, port in taken:
+    seen_node_ports: set[tuple[str, int]] = set()
+    for index, port in node_ports:
         key = (port.get("protocol") or "", port["nodePort"])
-        if key in nodes:
+        if key in seen_node_ports:
             yield duplicate(path[index] / "nodePort", port["nodePort"])
-        nodes.add(key)
+        seen_node_ports.add(key)
     seen: set[tuple[str, int]] = set()
     for index, port in enumerate(ports):
         key = (port.get("protocol") or "", port.get("port") or 0)
@@ -176,7 +182,7 @@ def _validate_unique_ports(spec: Tree, ports: Sequence[Tree]) -> Iterator[FieldE
 
 
 def _go_port(protocol: str, port: int) -> Tree:
-    # The inner struct of Go, which has no names of its own.
+    # The internal Go struct, whose JSON form has the names of Go's fields.
     return {
         "Name": "", "Protocol": protocol, "AppProtocol": None, "Port": port, "TargetPort": 0,
         "NodePort": 0,
@@ -189,20 +195,25 @@ def _is_load_balancer(spec: Tree) -> bool:
 
 def _validate_source_ranges(obj: Tree, old: Tree) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
-    ranges, told = spec.get("loadBalancerSourceRanges") or (), annotations_of(obj).get(_RANGES)
+    ranges, annotation = (
+        spec.get("loadBalancerSourceRanges") or (),
+        annotations_of(obj).get(_SOURCE_RANGES_ANNOTATION),
+    )
     if ranges:
-        # As kube-apiserver spells it.
-        path, known = SPEC / "LoadBalancerSourceRanges", _old_source_ranges(old)
+        # The field's name as in kube-apiserver's messages.
+        path, old_ranges = SPEC / "LoadBalancerSourceRanges", _old_source_ranges(old)
         if not _is_load_balancer(spec):
-            yield forbidden(path, _ONLY_BALANCED)
+            yield forbidden(path, _ONLY_LOAD_BALANCERS)
         for index, text in enumerate(ranges):
-            yield from validate_format(addresses.cidr, text.strip(), path[index], known=known)
-    elif told is not None:
-        path = _ANNOTATIONS[_RANGES]
+            yield from validate_format(
+                addresses.cidr, text.strip(), path[index], old_values=old_ranges
+            )
+    elif annotation is not None:
+        path = _ANNOTATIONS[_SOURCE_RANGES_ANNOTATION]
         if not _is_load_balancer(spec):
-            yield forbidden(path, _ONLY_BALANCED)
-        if told.strip() and told != annotations_of(old).get(_RANGES):
-            for text in told.strip().split(","):
+            yield forbidden(path, _ONLY_LOAD_BALANCERS)
+        if annotation.strip() and annotation != annotations_of(old).get(_SOURCE_RANGES_ANNOTATION):
+            for text in annotation.strip().split(","):
                 yield from validate_format(addresses.cidr, text.strip(), path)
 
 
@@ -213,7 +224,7 @@ def _old_source_ranges(old: Tree) -> list[str]:
 def _validate_node_port_allocation(spec: Tree) -> Iterator[FieldError]:
     name = "allocateLoadBalancerNodePorts"
     if spec.get(name) is not None and not _is_load_balancer(spec):
-        yield forbidden(SPEC / name, _ONLY_BALANCED)
+        yield forbidden(SPEC / name, _ONLY_LOAD_BALANCERS)
     if spec.get(name) is None and _is_load_balancer(spec):
         yield required(Path(name))
 
@@ -225,16 +236,16 @@ def _validate_load_balancer_class(spec: Tree) -> Iterator[FieldError]:
     if _is_load_balancer(spec):
         yield from validate_format(names.qualified_name, class_, class_path)
     else:
-        yield forbidden(class_path, _ONLY_BALANCED)
+        yield forbidden(class_path, _ONLY_LOAD_BALANCERS)
 
 
 def needs_health_check_node_port(spec: Tree) -> bool:
-    """Whether a load balancer asks nodes whether they have pods of the service."""
+    """Return whether the load balancer checks on each node whether it has pods of the service."""
     return _is_load_balancer(spec) and spec.get("externalTrafficPolicy") == "Local"
 
 
 def is_externally_accessible(spec: Tree) -> bool:
-    """Whether a service has a way into the cluster."""
+    """Return whether the service accepts traffic from outside of the cluster."""
     type_ = spec.get("type")
     return type_ in ("LoadBalancer", "NodePort") or bool(
         type_ == "ClusterIP" and spec.get("externalIPs")
@@ -244,7 +255,7 @@ def is_externally_accessible(spec: Tree) -> bool:
 def _validate_traffic_policies(spec: Tree) -> Iterator[FieldError]:
     external, field_path = spec.get("externalTrafficPolicy") or "", SPEC / "externalTrafficPolicy"
     if is_externally_accessible(spec):
-        yield from validate_enum(external, _POLICIES, field_path)
+        yield from validate_enum(external, _TRAFFIC_POLICIES, field_path)
     elif external:
         yield invalid(field_path, external, "may only be set for externally-accessible services")
     port, field_path = spec.get("healthCheckNodePort") or 0, SPEC / "healthCheckNodePort"
@@ -261,25 +272,25 @@ def _validate_traffic_policies(spec: Tree) -> Iterator[FieldError]:
     internal, field_path = spec.get("internalTrafficPolicy"), SPEC / "internalTrafficPolicy"
     if internal is None and spec.get("type") in ("ClusterIP", "LoadBalancer", "NodePort"):
         yield required(field_path)
-    yield from validate_optional_enum(internal, _POLICIES, field_path)
+    yield from validate_optional_enum(internal, _TRAFFIC_POLICIES, field_path)
     distribution = spec.get("trafficDistribution")
     if distribution is not None and distribution not in _DISTRIBUTIONS:
         yield not_among(SPEC / "trafficDistribution", distribution, _DISTRIBUTIONS)
 
 
 def validate_service_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """The addresses that a load balancer reports."""
+    """Validate the load balancer status of a service."""
     path = Path("status") / "loadBalancer" / "ingress"
     ingress = value_at(new, "status", "loadBalancer", "ingress") or ()
     if ingress and not _is_load_balancer(new.get("spec") or {}):
         yield forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")
         return
     old_ingress = value_at(old, "status", "loadBalancer", "ingress") or ()
-    known = [one["ip"] for one in old_ingress if one.get("ip")]
-    for index, one in enumerate(ingress):
-        text, mode = one.get("ip") or "", one.get("ipMode")
+    old_ips = [ingress_["ip"] for ingress_ in old_ingress if ingress_.get("ip")]
+    for index, ingress_ in enumerate(ingress):
+        text, mode = ingress_.get("ip") or "", ingress_.get("ipMode")
         if text:
-            yield from validate_format(addresses.ip, text, path[index] / "ip", known=known)
+            yield from validate_format(addresses.ip, text, path[index] / "ip", old_values=old_ips)
         ip_mode_path = path[index] / "ipMode"
         if mode is None:
             if text:
@@ -289,12 +300,12 @@ def validate_service_status_update(new: Tree, old: Tree) -> Iterator[FieldError]
         elif mode not in ("Proxy", "VIP"):
             yield not_supported(ip_mode_path, mode, ("Proxy", "VIP"))
         yield from validate_load_balancer_hostname(
-            one.get("hostname") or "", path[index] / "hostname"
+            ingress_.get("hostname") or "", path[index] / "hostname"
         )
 
 
 def validate_load_balancer_hostname(host: str, path: Path) -> Iterator[FieldError]:
-    """The name of a load balancer, where it has one."""
+    """Validate the host name of a load balancer, if it is set."""
     if not host:
         return
     yield from validate_format(names.dns1123_subdomain, host, path)

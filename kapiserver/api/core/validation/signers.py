@@ -1,4 +1,4 @@
-"""Rules for the names of signers, and of the bundles that they publish."""
+"""Validation of signer names, and of the names of their trust bundles."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kapiserver.api.metadata import ANNOTATIONS_MAX
 
 
 def validate_signer_name(name: str, path: Path) -> Iterator[FieldError]:
-    """The name of a signer: a domain and a path."""
+    """Validate a signer name: a domain and a path."""
     if not name:
         yield required(path)
         return
-    domain, slash, rest = name.partition("/")
-    if not slash or "/" in rest:
+    domain, slash, signer_path = name.partition("/")
+    if not slash or "/" in signer_path:
         detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
         yield invalid(path, name, detail)
         return
@@ -26,15 +26,15 @@ def validate_signer_name(name: str, path: Path) -> Iterator[FieldError]:
     if "." not in domain:
         detail = "should be a domain with at least two segments separated by dots"
         yield invalid(path, domain, detail)
-    yield from _validate_dns_labels(rest, names.dns1123_subdomain, path)
+    yield from _validate_dns_labels(signer_path, names.dns1123_subdomain, path)
     maximum = 2 * names.SUBDOMAIN_MAX + names.LABEL_MAX + 2
     if len(name) > maximum:
         yield too_long(path, maximum)
 
 
-def validate_user_annotations(told: Mapping[str, str], path: Path) -> Iterator[FieldError]:
-    """What a signer is told: like annotations, each with a domain in its key."""
-    for key in told:
+def validate_user_annotations(annotations: Mapping[str, str], path: Path) -> Iterator[FieldError]:
+    """Validate annotations for a signer. Their keys must have a domain."""
+    for key in annotations:
         name = key.lower()
         if not name:
             yield required(path)
@@ -43,7 +43,7 @@ def validate_user_annotations(told: Mapping[str, str], path: Path) -> Iterator[F
         yield from errors
         if not errors and "/" not in name:
             yield invalid(path, name, 'must be a domain-prefixed key (such as "acme.io/foo")')
-    sizes = (len(f"{key}{value}".encode("utf-8", "replace")) for key, value in told.items())
+    sizes = (len(f"{key}{value}".encode("utf-8", "replace")) for key, value in annotations.items())
     if sum(sizes) > ANNOTATIONS_MAX:
         yield too_long(path, ANNOTATIONS_MAX)
 

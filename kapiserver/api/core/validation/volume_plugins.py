@@ -1,6 +1,6 @@
-"""Rules for the sources of volumes that plugins serve, most of them replaced by CSI drivers.
+"""Validation of volume sources of storage plugins, most of which CSI drivers have replaced.
 
-Pods and persistent volumes name most of them in the same form.
+Pods and persistent volumes use most of them in the same form.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from kapiserver.api.core.validation.common import (
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required, too_long
 from kapiserver.api.types import Tree
 
-Rule = Callable[[Tree, Path], Iterator[FieldError]]
-"""Checks one volume source at its path."""
+SourceRule = Callable[[Tree, Path], Iterator[FieldError]]
+"""Validates a volume source at its path."""
 
 DRIVER_MAX = 63
-_PARTITION = names.inclusive_range(1, 255)  # as kube-apiserver says it, though 0 is fine
+_PARTITION = names.inclusive_range(1, 255)  # the words of kube-apiserver, although 0 is valid, too
 _TENANT_MAX = 64
 _INITIATORS = {
     "iqn": re.compile(r"iqn\.[0-9]{4}-[0-9]{2}\.([A-Za-z0-9.-]+)(:[^,;*&$|\s]+)\Z"),
     "eui": re.compile(r"\Aeui.[A-Za-z0-9]{16}\Z"),
     "naa": re.compile(r"\Anaa.[A-Za-z0-9]{32}\Z"),
 }
-_VALID = "must be valid format"
-_BEGINS = f"{_VALID} starting with iqn, eui, or naa"
-_HOSTS = "must be a host:port pair or multiple pairs separated by commas"
+_INVALID_FORMAT = "must be valid format"
+_UNKNOWN_FORMAT = f"{_INVALID_FORMAT} starting with iqn, eui, or naa"
+_NOT_HOST_AND_PORT = "must be a host:port pair or multiple pairs separated by commas"
 
 
-def require_fields(*fields: str) -> Rule:
-    """The rule that these fields must not be empty."""
+def required_fields_rule(*fields: str) -> SourceRule:
+    """Return the rule that these fields must not be empty."""
 
     def rule(source: Tree, path: Path) -> Iterator[FieldError]:
         for name in fields:
@@ -46,8 +46,8 @@ def require_fields(*fields: str) -> Rule:
     return rule
 
 
-def validate_partitioned_disk(name: str) -> Rule:
-    """The rule of a disk that is named by a field, and its partition."""
+def partitioned_disk_rule(name: str) -> SourceRule:
+    """Return the rule for a disk whose name is in the field `name`, and for its partition."""
 
     def rule(source: Tree, path: Path) -> Iterator[FieldError]:
         yield from validate_required(source, name, path)
@@ -59,47 +59,49 @@ def validate_partitioned_disk(name: str) -> Rule:
 
 
 def validate_git_repository(source: Tree, path: Path) -> Iterator[FieldError]:
-    """A clone of a repository."""
+    """Validate a git repository that is cloned into the volume."""
     yield from validate_required(source, "repository", path)
     yield from validate_local_descending_path(source.get("directory") or "", path / "directory")
 
 
 def validate_iscsi(source: Tree, path: Path) -> Iterator[FieldError]:
-    """A disk reached by iSCSI."""
-    return _validate_iscsi(source, path, _BEGINS)
+    """Validate an iSCSI disk of a pod."""
+    return _validate_iscsi(source, path, _UNKNOWN_FORMAT)
 
 
 def validate_persistent_iscsi(source: Tree, path: Path) -> Iterator[FieldError]:
-    """The same as a persistent volume."""
-    yield from _validate_iscsi(source, path, _VALID)
+    """Validate an iSCSI disk of a persistent volume."""
+    yield from _validate_iscsi(source, path, _INVALID_FORMAT)
     if source.get("secretRef") is not None:
         yield from validate_required(source["secretRef"], "name", path / "secretRef")
 
 
-def _validate_iscsi(source: Tree, path: Path, unknown: str) -> Iterator[FieldError]:
+def _validate_iscsi(source: Tree, path: Path, unknown_format: str) -> Iterator[FieldError]:
     yield from validate_required(source, "targetPortal", path)
     if not source.get("iqn"):
         yield required(path / "iqn")
     else:
-        yield from _validate_initiator(source["iqn"], path / "iqn", unknown)
+        yield from _validate_initiator(source["iqn"], path / "iqn", unknown_format)
     yield from validate_range(source.get("lun") or 0, 0, 255, path / "lun")
-    chap = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
-    if chap and source.get("secretRef") is None:
+    uses_chap = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
+    if uses_chap and source.get("secretRef") is None:
         yield required(path / "secretRef")
     if source.get("initiatorName") is not None:
-        yield from _validate_initiator(source["initiatorName"], path / "initiatorname", unknown)
+        yield from _validate_initiator(
+            source["initiatorName"], path / "initiatorname", unknown_format
+        )
 
 
-def _validate_initiator(name: str, path: Path, unknown: str) -> Iterator[FieldError]:
-    form = _INITIATORS.get(name[:3])
-    if form is None:
-        yield invalid(path, name, unknown)
-    elif not form.search(name):
-        yield invalid(path, name, _VALID)
+def _validate_initiator(name: str, path: Path, unknown_format: str) -> Iterator[FieldError]:
+    pattern = _INITIATORS.get(name[:3])
+    if pattern is None:
+        yield invalid(path, name, unknown_format)
+    elif not pattern.search(name):
+        yield invalid(path, name, _INVALID_FORMAT)
 
 
 def validate_flocker(source: Tree, path: Path) -> Iterator[FieldError]:
-    """A Flocker dataset, by name or by UUID."""
+    """Validate a Flocker dataset, which has a name or a UUID."""
     name, uuid = source.get("datasetName") or "", source.get("datasetUUID") or ""
     if not name and not uuid:
         yield required(path, "one of datasetName and datasetUUID is required")
@@ -111,31 +113,31 @@ def validate_flocker(source: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_cinder(source: Tree, path: Path) -> Iterator[FieldError]:
-    """A Cinder disk."""
+    """Validate a Cinder disk of a pod."""
     yield from validate_required(source, "volumeID", path)
     if source.get("secretRef") is not None:
         yield from validate_required(source["secretRef"], "name", path / "secretRef")
 
 
 def validate_persistent_cinder(source: Tree, path: Path) -> Iterator[FieldError]:
-    """The same as a persistent volume, whose secret is in some namespace."""
+    """Validate a Cinder disk of a persistent volume. Its secret names a namespace."""
     yield from validate_cinder(source, path)
     if source.get("secretRef") is not None:
         yield from validate_required(source["secretRef"], "namespace", path / "secretRef")
 
 
 def validate_quobyte(source: Tree, path: Path) -> Iterator[FieldError]:
-    """A Quobyte volume."""
+    """Validate a Quobyte volume."""
     registry = source.get("registry") or ""
     if not registry:
-        yield required(path / "registry", _HOSTS)
+        yield required(path / "registry", _NOT_HOST_AND_PORT)
     elif len((source.get("tenant") or "").encode()) > _TENANT_MAX:
         detail = f"must be a UUID and may not exceed a length of {_TENANT_MAX} characters"
         yield required(path / "tenant", detail)
     else:
         for pair in registry.split(","):
             if not _is_host_and_port(pair):
-                yield invalid(path / "registry", registry, _HOSTS)
+                yield invalid(path / "registry", registry, _NOT_HOST_AND_PORT)
     yield from validate_required(source, "volume", path)
 
 
@@ -147,7 +149,7 @@ def _is_host_and_port(text: str) -> bool:
 
 
 def validate_fibre_channel(source: Tree, path: Path) -> Iterator[FieldError]:
-    """A disk reached by Fibre Channel."""
+    """Validate a Fibre Channel disk."""
     targets, ids = source.get("targetWWNs") or [], source.get("wwids") or []
     if not targets and not ids:
         detail = "must specify either targetWWNs or wwids, but not both"
@@ -164,7 +166,7 @@ def validate_fibre_channel(source: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_flex_volume(source: Tree, path: Path) -> Iterator[FieldError]:
-    """A volume of a driver on the node."""
+    """Validate a volume of a FlexVolume driver."""
     yield from validate_required(source, "driver", path)
     for key in source.get("options") or ():
         domain = "." + key.partition("/")[0].lower()
@@ -174,7 +176,7 @@ def validate_flex_volume(source: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_azure_disk(source: Tree, path: Path) -> Iterator[FieldError]:
-    """An Azure disk; its kind says how its address begins."""
+    """Validate an Azure disk. Its kind determines the form of its URI."""
     yield from validate_required(source, "diskName", path)
     yield from validate_required(source, "diskURI", path)
     caching, kind = source.get("cachingMode"), source.get("kind")
@@ -184,18 +186,18 @@ def validate_azure_disk(source: Tree, path: Path) -> Iterator[FieldError]:
     yield from validate_enum(kind, kinds, path / "kind", optional=True)
     uri = source.get("diskURI") or ""
     if kind == "Managed" and not uri.startswith("/subscriptions/"):
-        form = (
+        uri_form = (
             "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/"
             "disks/{disk-id}"
         )
-        yield not_supported(path / "diskURI", uri, [form])
+        yield not_supported(path / "diskURI", uri, [uri_form])
     if kind is not None and kind != "Managed" and not uri.startswith("https://"):
-        form = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
-        yield not_supported(path / "diskURI", uri, [form])
+        uri_form = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
+        yield not_supported(path / "diskURI", uri, [uri_form])
 
 
 def validate_storage_os(source: Tree, path: Path) -> Iterator[FieldError]:
-    """A StorageOS volume."""
+    """Validate a StorageOS volume of a pod."""
     yield from validate_required_format(
         names.dns1123_label, source.get("volumeName"), path / "volumeName"
     )
@@ -207,14 +209,14 @@ def validate_storage_os(source: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_persistent_storage_os(source: Tree, path: Path) -> Iterator[FieldError]:
-    """The same as a persistent volume, whose secret is in some namespace."""
+    """Validate a StorageOS volume of a persistent volume. Its secret names a namespace."""
     yield from validate_storage_os(source, path)
     if source.get("secretRef") is not None:
         yield from validate_required(source["secretRef"], "namespace", path / "secretRef")
 
 
 def validate_driver_name(name: str, path: Path) -> Iterator[FieldError]:
-    """The name of a CSI driver."""
+    """Validate the name of a CSI driver."""
     if not name:
         yield required(path)
     if len(name) > DRIVER_MAX:
@@ -224,7 +226,7 @@ def validate_driver_name(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def validate_inline_csi(source: Tree, path: Path) -> Iterator[FieldError]:
-    """A volume that a CSI driver makes for one pod."""
+    """Validate a CSI volume that is created for one pod."""
     yield from validate_driver_name(source.get("driver") or "", path / "driver")
     secret = source.get("nodePublishSecretRef")
     if secret is None:

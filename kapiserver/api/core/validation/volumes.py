@@ -1,4 +1,4 @@
-"""Rules for the volumes of a pod, source by source."""
+"""Validation of the volumes of a pod, one function for each volume source."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.core.account_token import TOKEN_PROJECTION
-from kapiserver.api.core.validation.claims import validate_claim_spec
 from kapiserver.api.core.validation.common import (
     validate_enum,
     validate_file_mode,
@@ -14,6 +13,7 @@ from kapiserver.api.core.validation.common import (
     validate_path_no_backsteps,
     validate_required,
 )
+from kapiserver.api.core.validation.persistent_volume_claims import validate_claim_spec
 from kapiserver.api.core.validation.projections import (
     validate_downward_api_files,
     validate_key_paths,
@@ -21,8 +21,9 @@ from kapiserver.api.core.validation.projections import (
 )
 from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.core.validation.volume_plugins import (
-    Rule,
-    require_fields,
+    SourceRule,
+    partitioned_disk_rule,
+    required_fields_rule,
     validate_azure_disk,
     validate_cinder,
     validate_fibre_channel,
@@ -31,7 +32,6 @@ from kapiserver.api.core.validation.volume_plugins import (
     validate_git_repository,
     validate_inline_csi,
     validate_iscsi,
-    validate_partitioned_disk,
     validate_quobyte,
     validate_storage_os,
 )
@@ -57,32 +57,34 @@ _PORTAL_TOO_LONG = (
 def validate_volumes(
     spec: Tree, path: Path, pod_name: str | None = None
 ) -> tuple[dict[str, Tree], list[FieldError]]:
-    """The volumes of a pod's spec at `path` that can be mounted, by name, and what is wrong with
-    the others; `pod_name` None: it is the spec of a template."""
-    usable: dict[str, Tree] = {}
+    """Validate the volumes of the pod spec at `path`. Return the valid ones by name, and the errors
+    of the others. `pod_name` is None for a pod template."""
+    valid_volumes: dict[str, Tree] = {}
     errors: list[FieldError] = []
-    listed = spec.get("volumes") or ()
-    made = {
-        f"{pod_name}-{one.get('name') or ''}" for one in listed if pod_name and _is_ephemeral(one)
+    volumes = spec.get("volumes") or ()
+    generated_claims = {
+        f"{pod_name}-{volume_.get('name') or ''}"
+        for volume_ in volumes
+        if pod_name and _is_ephemeral(volume_)
     }
-    for index, volume in enumerate(listed):
+    for index, volume in enumerate(volumes):
         volume_path, name = (path / "volumes")[index], volume.get("name") or ""
-        found = list(_validate_volume_source(volume, volume_path, pod_name))
+        volume_errors = list(_validate_volume_source(volume, volume_path, pod_name))
         if not name:
-            found.append(required(volume_path / "name"))
+            volume_errors.append(required(volume_path / "name"))
         else:
-            found.extend(validate_format(names.dns1123_label, name, volume_path / "name"))
-        if name in usable:
-            found.append(duplicate(volume_path / "name", name))
-        if not found:
-            usable[name] = volume
-        errors.extend(found)
+            volume_errors.extend(validate_format(names.dns1123_label, name, volume_path / "name"))
+        if name in valid_volumes:
+            volume_errors.append(duplicate(volume_path / "name", name))
+        if not volume_errors:
+            valid_volumes[name] = volume
+        errors.extend(volume_errors)
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName") or ""
-        if claim in made:
+        if claim in generated_claims:
             claim_name_path = volume_path / "persistentVolumeClaim" / "claimName"
             detail = "must not reference a PVC that gets created for an ephemeral volume"
             errors.append(invalid(claim_name_path, claim, detail))
-    return usable, errors
+    return valid_volumes, errors
 
 
 def _is_ephemeral(volume: Tree) -> bool:
@@ -91,20 +93,20 @@ def _is_ephemeral(volume: Tree) -> bool:
 
 def _validate_volume_source(volume: Tree, path: Path, pod_name: str | None) -> Iterator[FieldError]:
     if volume.get("projected") == TOKEN_PROJECTION and volume.keys() == {"name", "projected"}:
-        return  # nearly every pod has it: looking at it each time is a tenth of its validation
-    own = volume.get("name") or ""
+        return  # most pods have it: this shortcut saves a tenth of their validation
+    volume_name = volume.get("name") or ""
     sources = [name for name in SOURCES if volume.get(name) is not None]
     for position, name in enumerate(sources):
         if position:
-            name_path = path / _MISNAMED.get(name, name)
+            name_path = path / _NAMES_OF_EXTRA_SOURCES.get(name, name)
             yield forbidden(name_path, "may not specify more than 1 volume type")
         else:
-            yield from SOURCES[name](volume[name], path / _NAMED_OTHERWISE.get(name, name))
+            yield from SOURCES[name](volume[name], path / _NAMES_IN_PATHS.get(name, name))
             yield from _validate_pod_only_rules(volume, name, path, pod_name)
         if name == "iscsi" and volume[name].get("initiatorName") is not None:
-            session = f"{own}:{volume[name].get('targetPortal') or ''}"
+            session = f"{volume_name}:{volume[name].get('targetPortal') or ''}"
             if len(session.encode()) > _PORTAL_MAX:
-                yield invalid(path / "name", own, _PORTAL_TOO_LONG)
+                yield invalid(path / "name", volume_name, _PORTAL_TOO_LONG)
     if not sources:
         yield required(path, "must specify a volume type")
 
@@ -112,14 +114,14 @@ def _validate_volume_source(volume: Tree, path: Path, pod_name: str | None) -> I
 def _validate_pod_only_rules(
     volume: Tree, source: str, path: Path, pod_name: str | None
 ) -> Iterator[FieldError]:
-    """What only a pod's volumes must be, not those of a template."""
-    own = volume.get("name") or ""
+    """Validate the rules that hold for volumes of pods, but not of pod templates."""
+    volume_name = volume.get("name") or ""
     if source == "image" and pod_name is not None:
         yield from validate_required(volume["image"], "reference", path / "image")
-    if source == "ephemeral" and pod_name and own:
-        claim = f"{pod_name}-{own}"
+    if source == "ephemeral" and pod_name and volume_name:
+        claim = f"{pod_name}-{volume_name}"
         for message in names.dns1123_subdomain(claim):
-            yield invalid(path / "name", own, f'PVC name "{claim}": {message}')
+            yield invalid(path / "name", volume_name, f'PVC name "{claim}": {message}')
 
 
 def _validate_empty_dir(source: Tree, path: Path) -> Iterator[FieldError]:
@@ -153,9 +155,9 @@ def _validate_projected_keys(source: Tree, path: Path) -> Iterator[FieldError]:
 def _validate_nfs(source: Tree, path: Path) -> Iterator[FieldError]:
     yield from validate_required(source, "server", path)
     yield from validate_required(source, "path", path)
-    where = source.get("path") or ""
-    if not where.startswith("/"):
-        yield invalid(path / "path", where, "must be an absolute path")
+    export_path = source.get("path") or ""
+    if not export_path.startswith("/"):
+        yield invalid(path / "path", export_path, "must be an absolute path")
 
 
 def _validate_downward(source: Tree, path: Path) -> Iterator[FieldError]:
@@ -188,39 +190,39 @@ def _validate_ephemeral(source: Tree, path: Path) -> Iterator[FieldError]:
     yield from validate_claim_spec(template.get("spec") or {}, template_path / "spec")
 
 
-SOURCES: dict[str, Rule] = {
+SOURCES: dict[str, SourceRule] = {
     "emptyDir": _validate_empty_dir,
     "hostPath": _validate_host_path,
     "gitRepo": validate_git_repository,
-    "gcePersistentDisk": validate_partitioned_disk("pdName"),
-    "awsElasticBlockStore": validate_partitioned_disk("volumeID"),
+    "gcePersistentDisk": partitioned_disk_rule("pdName"),
+    "awsElasticBlockStore": partitioned_disk_rule("volumeID"),
     "secret": _validate_secret,
     "nfs": _validate_nfs,
     "iscsi": validate_iscsi,
-    "glusterfs": require_fields("endpoints", "path"),
+    "glusterfs": required_fields_rule("endpoints", "path"),
     "flocker": validate_flocker,
-    "persistentVolumeClaim": require_fields("claimName"),
-    "rbd": require_fields("monitors", "image"),
+    "persistentVolumeClaim": required_fields_rule("claimName"),
+    "rbd": required_fields_rule("monitors", "image"),
     "cinder": validate_cinder,
-    "cephfs": require_fields("monitors"),
+    "cephfs": required_fields_rule("monitors"),
     "quobyte": validate_quobyte,
     "downwardAPI": _validate_downward,
     "fc": validate_fibre_channel,
     "flexVolume": validate_flex_volume,
     "configMap": _validate_config_map,
-    "azureFile": require_fields("secretName", "shareName"),
-    "vsphereVolume": require_fields("volumePath"),
-    "photonPersistentDisk": require_fields("pdID"),
-    "portworxVolume": require_fields("volumeID"),
+    "azureFile": required_fields_rule("secretName", "shareName"),
+    "vsphereVolume": required_fields_rule("volumePath"),
+    "photonPersistentDisk": required_fields_rule("pdID"),
+    "portworxVolume": required_fields_rule("volumeID"),
     "azureDisk": validate_azure_disk,
     "storageos": validate_storage_os,
     "projected": _validate_projected,
-    "scaleIO": require_fields("gateway", "system", "volumeName"),
+    "scaleIO": required_fields_rule("gateway", "system", "volumeName"),
     "csi": validate_inline_csi,
     "ephemeral": _validate_ephemeral,
     "image": _validate_image,
 }
-_MISNAMED = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
-"""Fields that a message about a second source calls otherwise."""
-_NAMED_OTHERWISE = {"gcePersistentDisk": "persistentDisk"}
-"""Fields that messages about what is in them call otherwise."""
+_NAMES_OF_EXTRA_SOURCES = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
+"""Names of sources in messages about a second source, where kube-apiserver's differ."""
+_NAMES_IN_PATHS = {"gcePersistentDisk": "persistentDisk"}
+"""Names of sources in the paths of their fields, where kube-apiserver's differ."""

@@ -1,4 +1,4 @@
-"""Rules for pods of one operating system, and for what only Windows knows."""
+"""Validation of pods that name their operating system, and of Windows options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DNS_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _DNS = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
 _NOT_IN_USERS = frozenset('"/\\:;|=,+*?<>@[]')
 _POD_FIELDS = (
-    # in the security context, or beside it
+    # (object of the spec, or "" for the spec itself; field)
     ("securityContext", "appArmorProfile"), ("securityContext", "seLinuxOptions"),
     ("", "hostUsers"), ("", "hostPID"), ("", "hostIPC"), ("securityContext", "seccompProfile"),
     ("securityContext", "fsGroup"), ("securityContext", "fsGroupChangePolicy"),
@@ -37,7 +37,7 @@ _CONTAINER_FIELDS = (
 
 
 def validate_windows_options(options: Tree | None, path: Path) -> Iterator[FieldError]:
-    """What a security context says for Windows."""
+    """Validate the Windows options of a security context."""
     if options is None:
         return
     name, credentials = options.get("gmsaCredentialSpecName"), options.get("gmsaCredentialSpec")
@@ -89,21 +89,24 @@ def _host_process(holder: Tree) -> bool | None:
 
 
 def validate_windows_host_process(spec: Tree, path: Path) -> Iterator[FieldError]:
-    """Either all containers are processes of the node, on its network, or none is."""
-    of_pod, hosted, count = _host_process(spec), 0, 0
+    """Validate that either all containers are HostProcess containers on the host network, or
+    none."""
+    pod_value, host_process_count, container_count = _host_process(spec), 0, 0
     for container, container_path in all_containers(spec, path):
-        own = _host_process(container)
-        if of_pod is not None and own is not None and own != of_pod:
-            shown = str(of_pod).lower()
-            detail = f"pod hostProcess value must be identical if both are specified, was {shown}"
-            yield invalid(
-                container_path / "securityContext" / "windowsOptions" / "hostProcess", own, detail
+        value = _host_process(container)
+        if pod_value is not None and value is not None and value != pod_value:
+            pod_text = str(pod_value).lower()
+            detail = (
+                f"pod hostProcess value must be identical if both are specified, was {pod_text}"
             )
-        count += 1
-        hosted += bool(own if own is not None else of_pod)
-    if not hosted:
+            yield invalid(
+                container_path / "securityContext" / "windowsOptions" / "hostProcess", value, detail
+            )
+        container_count += 1
+        host_process_count += bool(value if value is not None else pod_value)
+    if not host_process_count:
         return
-    if hosted != count:
+    if host_process_count != container_count:
         detail = (
             "If pod contains any hostProcess containers then all containers must be HostProcess "
             "containers"
@@ -115,7 +118,7 @@ def validate_windows_host_process(spec: Tree, path: Path) -> Iterator[FieldError
 
 
 def validate_os(spec: Tree, path: Path) -> Iterator[FieldError]:
-    """A pod for one system has nothing that only the other knows."""
+    """Validate a pod for its operating system: fields of other systems must not be set."""
     name = spec["os"].get("name")
     if not name:
         yield required(path / "os" / "name", "cannot be empty")
@@ -135,7 +138,7 @@ def _validate_windows_pod(spec: Tree, path: Path) -> Iterator[FieldError]:
     for part, name in _POD_FIELDS:
         holder = (spec.get(part) or {}) if part else spec
         value = holder.get(name)
-        if value or (value is not None and name not in _PLAIN):
+        if value or (value is not None and name not in _ZERO_IS_UNSET):
             yield forbidden(path / part / name if part else path / name, detail)
     for container, container_path in all_containers(spec, path):
         context = container.get("securityContext") or {}
@@ -144,5 +147,5 @@ def _validate_windows_pod(spec: Tree, path: Path) -> Iterator[FieldError]:
                 yield forbidden(container_path / "securityContext" / name, detail)
 
 
-_PLAIN = ("hostPID", "hostIPC", "sysctls")
-"""Fields of which the zero value is the same as none."""
+_ZERO_IS_UNSET = ("hostPID", "hostIPC", "sysctls")
+"""Fields whose zero value means unset."""

@@ -167,7 +167,7 @@ def validate_ingress_status_update(new: Tree, old: Tree) -> Iterator[FieldError]
     for index, one in enumerate(found):
         item_path = (Path("status") / "loadBalancer" / "ingress")[index]
         if one.get("ip"):
-            yield from validate_format(addresses.ip, one["ip"], item_path / "ip", known=known)
+            yield from validate_format(addresses.ip, one["ip"], item_path / "ip", old_values=known)
         yield from validate_load_balancer_hostname(
             one.get("hostname") or "", item_path / "hostname"
         )

@@ -104,11 +104,11 @@ def _validate_block(block: Tree, path: Path, known: Container[str]) -> Iterator[
     if not text:
         yield required(path / "cidr")
         return
-    yield from validate_format(addresses.cidr, text, path / "cidr", known=known)
+    yield from validate_format(addresses.cidr, text, path / "cidr", old_values=known)
     whole = addresses.network_of(text)
     for index, inner in enumerate(block.get("except") or () if whole is not None else ()):
         inner_path = (path / "except")[index]
-        yield from validate_format(addresses.cidr, inner, inner_path, known=known)
+        yield from validate_format(addresses.cidr, inner, inner_path, old_values=known)
         part = addresses.network_of(inner)
         if part is not None and not addresses.is_strictly_in(part, whole):
             yield invalid(inner_path, inner, "must be a strict subset of `cidr`")

@@ -1,4 +1,4 @@
-"""Rules for config maps and secrets: keys, sizes, types, immutability."""
+"""Validation of config maps and secrets: keys, sizes, types, immutability."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kapiserver.api.objects import annotations_of
 from kapiserver.api.types import Tree
 
 SIZE_MAX = 1024 * 1024
-"""Bytes of all values together."""
+"""The maximum size of all values together, in bytes."""
 _ACCOUNT_NAME = "kubernetes.io/service-account.name"
 _DOCKER_KEYS = {
     "kubernetes.io/dockercfg": ".dockercfg",
@@ -29,7 +29,7 @@ def _decoded_size(text: str) -> int:
 
 
 def validate_config_map(obj: Tree) -> Iterator[FieldError]:
-    """A config map."""
+    """Validate a config map."""
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     size = 0
     for key, text in data.items():
@@ -38,15 +38,15 @@ def validate_config_map(obj: Tree) -> Iterator[FieldError]:
             yield invalid(_DATA[key], key, "duplicate of key present in binaryData")
         size += names.byte_length(text)
     for key, text in binary.items():
-        at = Path("binaryData")[key]
-        yield from validate_format(names.config_key, key, at)
+        key_path = Path("binaryData")[key]
+        yield from validate_format(names.config_key, key, key_path)
         size += _decoded_size(text)
     if size > SIZE_MAX:
         yield too_long(Path("[]"), SIZE_MAX)
 
 
 def validate_config_map_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed config map."""
+    """Validate an updated config map."""
     yield from _validate_immutable_data(new, old, ("data", "binaryData"))
     yield from validate_config_map(new)
 
@@ -63,7 +63,7 @@ def _validate_immutable_data(new: Tree, old: Tree, parts: tuple[str, ...]) -> It
 
 
 def validate_secret(obj: Tree) -> Iterator[FieldError]:
-    """A secret."""
+    """Validate a secret."""
     data = obj.get("data") or {}
     for key in data:
         yield from validate_format(names.config_key, key, _DATA[key])
@@ -92,7 +92,7 @@ def _validate_docker_config(data: Tree, key: str) -> Iterator[FieldError]:
     if key not in data:
         yield required(_DATA[key])
         return
-    from base64 import b64decode  # few secrets are of these types
+    from base64 import b64decode  # imported late: few secrets have these types
 
     detail = _json_object_problem(b64decode(data[key]))
     if detail:
@@ -100,32 +100,38 @@ def _validate_docker_config(data: Tree, key: str) -> Iterator[FieldError]:
 
 
 def _json_object_problem(text: bytes) -> str:
-    """Why a text is no JSON object, as Go says it; "" for one, or for null."""
+    """Return why `text` is not a JSON object, in the words of Go's decoder, or "" for an object or
+    null."""
     try:
-        found = orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        if error.msg.startswith(_LITERAL):
+        if error.msg.startswith(_INVALID_LITERAL):
             return _json_literal_problem(error.doc[error.pos :], error.msg.split("'")[1])
-        at = error.doc[error.pos : error.pos + 1]
-        where = next((go for part, go in _WHERE if part in error.msg), "")
-        return f"invalid character {_quoted(at)} {where}" if at and where else _CUT
-    if found is None or isinstance(found, dict):
+        character = error.doc[error.pos : error.pos + 1]
+        context = next((go for part, go in _ERROR_CONTEXTS if part in error.msg), "")
+        return (
+            f"invalid character {_quoted(character)} {context}"
+            if character and context
+            else _UNEXPECTED_END
+        )
+    if value is None or isinstance(value, dict):
         return ""
-    what = f"json: cannot unmarshal {json_type(found)} into Go value"
-    return f"{what} of type map[string]interface {{}}"
+    message = f"json: cannot unmarshal {json_type(value)} into Go value"
+    return f"{message} of type map[string]interface {{}}"
 
 
 def _json_literal_problem(text: str, word: str) -> str:
-    """Where a text that begins as a literal does goes another way."""
-    same = next((n for n, letter in enumerate(word) if text[n : n + 1] != letter), len(word))
-    at = text[same : same + 1]
-    words = f"in literal {word} (expecting '{word[same : same + 1]}')"
-    return f"invalid character {_quoted(at)} {words}" if at else _CUT
+    """Return where `text` differs from the literal that it begins as, in the words of Go's
+    decoder."""
+    position = next((n for n, letter in enumerate(word) if text[n : n + 1] != letter), len(word))
+    character = text[position : position + 1]
+    context = f"in literal {word} (expecting '{word[position : position + 1]}')"
+    return f"invalid character {_quoted(character)} {context}" if character else _UNEXPECTED_END
 
 
-_LITERAL = "invalid literal, expected "
-_CUT = "unexpected end of JSON input"
-_WHERE = (
+_INVALID_LITERAL = "invalid literal, expected "
+_UNEXPECTED_END = "unexpected end of JSON input"
+_ERROR_CONTEXTS = (
     ("expected a JSON value", "looking for beginning of value"),
     ("expected ':'", "after object key"),
     ("expected ',' or '}'", "after object key:value pair"),
@@ -133,7 +139,7 @@ _WHERE = (
     ("expected a string key", "looking for beginning of object key string"),
     ("content after document", "after top-level value"),
 )
-"""What orjson says of a character, and what Go does."""
+"""Parts of orjson's messages, and the words of Go's decoder for the same error."""
 
 
 def _quoted(character: str) -> str:
@@ -141,7 +147,7 @@ def _quoted(character: str) -> str:
 
 
 def validate_secret_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed secret."""
+    """Validate an updated secret."""
     yield from immutable(new.get("type") or "", old.get("type") or "", Path("type"))
     yield from _validate_immutable_data(new, old, ("data",))
     yield from validate_secret(new)

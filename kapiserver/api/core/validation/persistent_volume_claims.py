@@ -1,4 +1,4 @@
-"""Rules for claims of storage, and for templates of claims."""
+"""Validation of persistent volume claims and of claim templates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from kapiserver.api import names
 from kapiserver.api.core.v1 import PersistentVolumeClaimSpec
 from kapiserver.api.core.validation.common import validate_format, validate_required
-from kapiserver.api.core.validation.difference import go_diff
+from kapiserver.api.core.validation.go_structs import go_diff
 from kapiserver.api.core.validation.resources import amount, is_native, validate_resource_quantity
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.label_selectors import validate_label_selector
@@ -19,8 +19,8 @@ from kapiserver.api.types import Tree
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 VOLUME_MODES = ("Block", "Filesystem")
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-_ALONE = "ReadWriteOncePod"
-_RESIZING = (
+_EXCLUSIVE_MODE = "ReadWriteOncePod"
+_RESIZE_STATES = (
     "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizePending",
     "NodeResizeInProgress", "NodeResizeInfeasible",
 )  # fmt: skip
@@ -30,19 +30,20 @@ _CLASS = "volumeAttributesClassName"
 
 
 def validate_claim(obj: Tree) -> Iterator[FieldError]:
-    """A new claim."""
+    """Validate a new claim."""
     return validate_claim_spec(obj.get("spec") or {}, _SPEC)
 
 
 def validate_claim_spec(
     spec: Tree, path: Path, *, old_spec: Tree | None = None
 ) -> Iterator[FieldError]:
-    """What storage is asked for; what `before` spells badly already may stay so."""
+    """Validate the spec of a claim or of a claim template. Selector values and API groups that are
+    invalid in `old_spec` already are accepted."""
     modes = spec.get("accessModes") or ()
     if not modes:
         yield required(path / "accessModes", "at least 1 access mode is required")
-    kept = (old_spec or {}).get("selector")
-    yield from validate_label_selector(spec.get("selector"), path / "selector", before=kept)
+    old_selector = (old_spec or {}).get("selector")
+    yield from validate_label_selector(spec.get("selector"), path / "selector", before=old_selector)
     yield from validate_access_modes(modes, path / "accessModes")
     yield from _validate_storage_request(
         value_at(spec, "resources", "requests") or {}, path / "resources"
@@ -59,20 +60,22 @@ def validate_claim_spec(
 
 
 def validate_access_modes(modes: Collection[str], path: Path) -> Iterator[FieldError]:
-    """How a volume may be mounted; one pod alone goes with nothing else."""
+    """Validate access modes. ReadWriteOncePod excludes all other modes."""
     for mode in modes:
         if mode not in _MODES:
             yield not_supported(path, mode, _MODES)
-    if _ALONE in modes and any(mode in _MODES and mode != _ALONE for mode in modes):
+    if _EXCLUSIVE_MODE in modes and any(
+        mode in _MODES and mode != _EXCLUSIVE_MODE for mode in modes
+    ):
         yield forbidden(path, "may not use ReadWriteOncePod with other access modes")
 
 
 def _validate_storage_request(requests: Tree, path: Path) -> Iterator[FieldError]:
-    size, at = requests.get("storage"), path["storage"]
+    size, storage_path = requests.get("storage"), path["storage"]
     if size is None:
-        yield required(at)
+        yield required(storage_path)
     elif amount(size) <= 0:
-        yield invalid(at, size, "must be greater than zero")
+        yield invalid(storage_path, size, "must be greater than zero")
 
 
 def _has_api_group(spec: Tree) -> bool:
@@ -84,14 +87,16 @@ def _validate_data_sources(spec: Tree, path: Path, *, lax: bool) -> Iterator[Fie
     for kind in ("dataSource", "dataSourceRef"):
         if spec.get(kind) is not None:
             yield from _validate_data_source(spec[kind], path / kind, lax=lax)
-    old, new = spec.get("dataSource"), spec.get("dataSourceRef")
-    if old is None or new is None:
+    data_source, data_source_ref = spec.get("dataSource"), spec.get("dataSourceRef")
+    if data_source is None or data_source_ref is None:
         return
-    shown: Tree = {}  # the value is a field.Path, which has no exported field
-    if new.get("namespace"):
-        yield invalid(path, shown, "may not be specified when dataSourceRef.namespace is specified")
-    elif any(old.get(name) != new.get(name) for name in ("apiGroup", "kind", "name")):
-        yield invalid(path, shown, "must match dataSourceRef")
+    value: Tree = {}  # kube-apiserver reports a field.Path, a struct without exported fields
+    if data_source_ref.get("namespace"):
+        yield invalid(path, value, "may not be specified when dataSourceRef.namespace is specified")
+    elif any(
+        data_source.get(name) != data_source_ref.get(name) for name in ("apiGroup", "kind", "name")
+    ):
+        yield invalid(path, value, "must match dataSourceRef")
 
 
 def _validate_data_source(source: Tree, path: Path, *, lax: bool) -> Iterator[FieldError]:
@@ -108,7 +113,8 @@ def _validate_data_source(source: Tree, path: Path, *, lax: bool) -> Iterator[Fi
 
 
 def validate_claim_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A claim that is to be changed: it may grow, and little else."""
+    """Validate an updated claim: of its spec, the storage request may grow, and for bound claims
+    the volume attributes class may change."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     yield from validate_claim_spec(spec, _SPEC, old_spec=old_spec)
     if not _moves_class_annotation_to_field(new, old):
@@ -127,25 +133,25 @@ def validate_claim_update(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 def _validate_immutable_spec(new: Tree, old: Tree) -> Iterator[FieldError]:
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    wanted, kept = copy.deepcopy(spec), dict(old_spec)
-    if not kept.get("volumeName"):
-        take(kept, wanted, "volumeName")
+    new_spec, old_copy = copy.deepcopy(spec), dict(old_spec)
+    if not old_copy.get("volumeName"):
+        take(old_copy, new_spec, "volumeName")
     if _moves_class_annotation_to_field(new, old):
-        wanted.pop("storageClassName", None)
+        new_spec.pop("storageClassName", None)
     elif _assigns_default_class(new, old):
-        take(wanted, kept, "storageClassName")
+        take(new_spec, old_copy, "storageClassName")
     if value_at(new, "status", "phase") == "Bound":
-        requests = value_at(wanted, "resources", "requests")
+        requests = value_at(new_spec, "resources", "requests")
         if requests:
             requests["storage"] = value_at(old_spec, "resources", "requests", "storage") or "0"
-        take(wanted, kept, _CLASS)
-    if _without_empty_fields(wanted) != _without_empty_fields(kept):
+        take(new_spec, old_copy, _CLASS)
+    if _without_empty_fields(new_spec) != _without_empty_fields(old_copy):
         detail = (
             "spec is immutable after creation except resources.requests and "
             "volumeAttributesClassName for bound claims"
         )
-        shown = go_diff(kept, wanted, PersistentVolumeClaimSpec)
-        yield forbidden(_SPEC, f"{detail}\n{shown}")
+        diff = go_diff(old_copy, new_spec, PersistentVolumeClaimSpec)
+        yield forbidden(_SPEC, f"{detail}\n{diff}")
 
 
 def _without_empty_fields(spec: Tree) -> Tree:
@@ -153,18 +159,18 @@ def _without_empty_fields(spec: Tree) -> Tree:
 
 
 def _moves_class_annotation_to_field(new: Tree, old: Tree) -> bool:
-    # Old claims name their class in an annotation; it may move into the spec.
-    given = annotations_of(old).get(CLASS_ANNOTATION)
+    # Old claims name their storage class in an annotation. An update may move it into the spec.
+    annotation = annotations_of(old).get(CLASS_ANNOTATION)
     return (
-        given is not None
+        annotation is not None
         and value_at(old, "spec", "storageClassName") is None
-        and value_at(new, "spec", "storageClassName") == given
-        and annotations_of(new).get(CLASS_ANNOTATION, given) == given
+        and value_at(new, "spec", "storageClassName") == annotation
+        and annotations_of(new).get(CLASS_ANNOTATION, annotation) == annotation
     )
 
 
 def _assigns_default_class(new: Tree, old: Tree) -> bool:
-    # A claim without a class gets one when the cluster has a default at last.
+    # A claim without a storage class gets one as soon as the cluster has a default class.
     name = value_at(new, "spec", "storageClassName")
     return (
         name is not None
@@ -180,15 +186,16 @@ def _validate_attributes_class_update(spec: Tree, old: Tree) -> Iterator[FieldEr
     if value_at(old, "status", "currentVolumeAttributesClassName") is None:
         return
     if not name:
-        what = "nil" if name is None else "empty string"
+        new_value = "nil" if name is None else "empty string"
         detail = (
-            f"update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil"
+            f"update to {new_value} is forbidden when "
+            "status.currentVolumeAttributesClassName is not nil"
         )
         yield forbidden(_SPEC / _CLASS, detail)
 
 
 def validate_claim_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
-    """What the controllers report of a claim."""
+    """Validate the status of a claim."""
     if not value_at(new, "spec", "accessModes"):
         yield required(Path("Spec") / "accessModes")
     status = new.get("status") or {}
@@ -197,8 +204,8 @@ def validate_claim_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     for name, state in (status.get("allocatedResourceStatuses") or {}).items():
         field_path = _STATUS / "allocatedResourceStatuses"
         yield from _validate_claim_resource_name(name, field_path)
-        if state not in _RESIZING:
-            yield not_supported(field_path, name, _RESIZING)
+        if state not in _RESIZE_STATES:
+            yield not_supported(field_path, name, _RESIZE_STATES)
     for name, text in (status.get("allocatedResources") or {}).items():
         field_path = _STATUS / "allocatedResources"
         errors = list(_validate_claim_resource_name(name, field_path))
@@ -210,7 +217,7 @@ def validate_claim_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
 
 
 def validate_basic_quantity(text: str, path: Path) -> list[FieldError]:
-    """An amount that is not below zero."""
+    """Return an error if a quantity is negative."""
     value = amount(text)
     return [] if value >= 0 else [invalid(path, int(value), "must be a valid resource quantity")]
 

@@ -1,4 +1,4 @@
-"""Rules for replication controllers and pod templates."""
+"""Validation of replication controllers and pod templates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SPEC = Path("spec")
 
 
 def validate_replication_controller(obj: Tree) -> Iterator[FieldError]:
-    """A replication controller, new or changed."""
+    """Validate a new or updated replication controller."""
     spec = obj.get("spec") or {}
     selector, template = spec.get("selector") or {}, spec.get("template")
     yield from validate_nonnegative_field(spec, "minReadySeconds", _SPEC)
@@ -27,20 +27,20 @@ def validate_replication_controller(obj: Tree) -> Iterator[FieldError]:
     if template is None:
         yield required(_SPEC / "template")
         return
-    selects = selector.items() <= labels_of(template).items()
+    matches = selector.items() <= labels_of(template).items()
     owner = "ReplicationController"
     yield from validate_controller_template(
-        template, _SPEC / "template", selects=selects, owner=owner
+        template, _SPEC / "template", selects=matches, owner=owner
     )
 
 
 def validate_replication_controller_update(new: Tree, _: Tree) -> Iterator[FieldError]:
-    """A changed replication controller. The rules of a new one are told twice, as kube-apiserver
-    does."""
+    """Validate an updated replication controller. Errors are reported twice, as in
+    kube-apiserver."""
     yield from validate_replication_controller(new)
     yield from validate_replication_controller(new)
 
 
 def validate_pod_template_object(obj: Tree) -> Iterator[FieldError]:
-    """A pod template that no controller has."""
+    """Validate a PodTemplate."""
     return validate_pod_template(obj.get("template") or {}, Path("template"))

@@ -1,8 +1,8 @@
-"""How messages show what an update changed: a unified diff of two values as Go's JSON prints them.
+"""Go's JSON form of API objects, and unified diffs of it, as they appear in error messages.
 
-The internal structs of kube-apiserver have no JSON names, so fields show by their Go names and
-none is left out; a few stand elsewhere than in v1. Knows no rule. Mirrors
-k8s.io/apimachinery/pkg/util/diff.
+kube-apiserver prints its internal structs, whose fields have no JSON names: messages show the Go
+name of every field, and no field is omitted. Some fields stand at another place than in v1. Knows
+no validation rule. Mirrors k8s.io/apimachinery/pkg/util/diff.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from kapiserver.api.types import (
 
 _CONTEXT = 3
 _LINES_MAX = 2000
-"""Of either value; comparing takes the square of it at worst, so larger ones are not shown."""
+"""The maximum number of lines of either value. The comparison is quadratic at worst, so larger
+values are not compared."""
 _ZEROS: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0}
-_NAMED_OTHERWISE: dict[type[Type], dict[str, str]] = {
+_GO_FIELD_NAMES: dict[type[Type], dict[str, str]] = {
     v1.RBDVolumeSource: {
         "monitors": "CephMonitors",
         "image": "RBDImage",
@@ -37,7 +38,7 @@ _NAMED_OTHERWISE: dict[type[Type], dict[str, str]] = {
         "user": "RadosUser",
     },
 }
-_PLACED_AFTER: dict[type[Type], dict[str, str]] = {
+_GO_FIELD_ORDER: dict[type[Type], dict[str, str]] = {
     v1.PodSecurityContext: {"fsGroupChangePolicy": "fsGroup"},
     v1.PodSpec: {
         "setHostnameAsFQDN": "subdomain",
@@ -46,8 +47,9 @@ _PLACED_AFTER: dict[type[Type], dict[str, str]] = {
     },
     v1.Volume: {"quobyte": "rbd"},
 }
-_OF_THE_HOST = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
-"""Fields of a pod's spec that stand first in its security context."""
+"""Fields of the internal struct that stand elsewhere than in v1: the field, and its predecessor."""
+_HOST_NAMESPACE_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
+"""Fields of a v1 PodSpec that are the first fields of the internal PodSecurityContext."""
 _GO_NAMES = {
     "apiGroup": "APIGroup",
     "apiVersion": "APIVersion",
@@ -90,18 +92,18 @@ _GO_NAMES = {
 
 
 def go_diff(old: Tree, new: Tree, type_: type[Type]) -> str:
-    """The lines by which two trees of one type differ, with a few around them."""
-    import difflib  # updates that break a rule are rare
+    """Return a unified diff of two trees of one type, or "" if they are too large to compare."""
+    import difflib  # imported late: invalid updates are rare
 
-    before, after = _lines(old, type_), _lines(new, type_)
-    if max(len(before), len(after)) > _LINES_MAX:
+    old_lines, new_lines = _lines(old, type_), _lines(new, type_)
+    if max(len(old_lines), len(new_lines)) > _LINES_MAX:
         return ""
-    lines = list(difflib.unified_diff(before, after, n=_CONTEXT, lineterm=""))
-    return "".join(f"{line}\n" for line in lines[2:])
+    diff_lines = list(difflib.unified_diff(old_lines, new_lines, n=_CONTEXT, lineterm=""))
+    return "".join(f"{line}\n" for line in diff_lines[2:])
 
 
 def as_go_struct(tree: Tree, type_: type[Type]) -> Tree:
-    """A tree as Go's JSON prints the internal struct that it stands for."""
+    """Return a tree as Go's JSON prints the internal struct."""
     return _go_struct(tree, type_)
 
 
@@ -115,31 +117,31 @@ _ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 def _go_struct(tree: Tree, type_: type[Type]) -> Tree:
     key: Any = type_
-    shown = {
+    struct = {
         _go_name(flat.field.name, type_): _go_field_value(tree.get(flat.field.name), flat)
         for flat in _fields(key)
     }
     if type_ is v1.PodSpec:
-        del shown["ServiceAccount"]
-        host = {name: shown.pop(name) for name in map(_capitalize, _OF_THE_HOST)}
-        if shown["SecurityContext"] is not None:
-            shown["SecurityContext"] = {**host, **shown["SecurityContext"]}
-    return shown
+        del struct["ServiceAccount"]
+        host = {name: struct.pop(name) for name in map(_capitalize, _HOST_NAMESPACE_FIELDS)}
+        if struct["SecurityContext"] is not None:
+            struct["SecurityContext"] = {**host, **struct["SecurityContext"]}
+    return struct
 
 
 @functools.cache
 def _fields(type_: type[Type]) -> tuple[FlatField, ...]:
     fields = {flat.field.name: flat for flat in type_.flat_fields()}
     order = list(fields)
-    for name, before in _PLACED_AFTER.get(type_, {}).items():
+    for name, predecessor in _GO_FIELD_ORDER.get(type_, {}).items():
         order.remove(name)
-        order.insert(order.index(before) + 1, name)
+        order.insert(order.index(predecessor) + 1, name)
     return tuple(fields[name] for name in order)
 
 
 def _go_name(name: str, type_: type[Type]) -> str:
-    own = _NAMED_OTHERWISE.get(type_, {}).get(name)
-    return own or _GO_NAMES.get(name) or _capitalize(name)
+    go_name = _GO_FIELD_NAMES.get(type_, {}).get(name)
+    return go_name or _GO_NAMES.get(name) or _capitalize(name)
 
 
 def _capitalize(name: str) -> str:

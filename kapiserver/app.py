@@ -32,6 +32,7 @@ from kapiserver.apiserver.faults import Faults
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.filters.recovery import answer_error
 from kapiserver.apiserver.health import Health
+from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import parse_runtime_config, served
 from kapiserver.apiserver.serving.kubeconfig import write_kubeconfig
@@ -47,6 +48,7 @@ from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.compaction import Compaction
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV
+from kapiserver.storage.metered_store import MeteredStore
 from kapiserver.storage.object_reader import Names
 from kapiserver.storage.store_registry import Converter, StoreHooks, Stores
 
@@ -222,14 +224,20 @@ async def build_app(
     scheme = Scheme(serves=served(parse_runtime_config(config.runtime_config)))
     codecs = CodecFactory(scheme, _media_types(config))
     encryption = _encryption(config, clock)
-    kv = await open_store(config.storage, clock=clock, etcd=_etcd_config(config))
+    metrics = Metrics()
+    root = _etcd_root(config)
+    kv = MeteredStore(
+        await open_store(config.storage, clock=clock, etcd=_etcd_config(config)),
+        metrics.observe_storage,
+        root=root,
+    )
     stores = Stores(
         kv,
         scheme,
         codecs,
         clock,
         names=identifiers,
-        root=_etcd_root(config),
+        root=root,
         event_ttl=config.event_ttl,
         encryption=encryption.encryption if encryption is not None else None,
         hooks=functools.partial(_store_hooks, config, codecs),
@@ -242,6 +250,7 @@ async def build_app(
         clock=clock,
         custom_resources=CustomResources(scheme, stores, clock),
         health=_health(kv),
+        metrics=metrics,
         admission=_admission(config),
         authentication=Authentication(
             tokens=tokens,

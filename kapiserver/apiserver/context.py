@@ -16,6 +16,7 @@ from kapiserver.apiserver.authorization.authorizer import Authorizer
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.health import Health
+from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
 from kapiserver.storage.clock import Clock
@@ -38,6 +39,7 @@ class Server:
     clock: Clock
     custom_resources: CustomResources
     health: Health = field(default_factory=Health)
+    metrics: Metrics = field(default_factory=Metrics)
     authentication: Authentication = field(default_factory=Authentication)
     authorizer: Authorizer = field(default_factory=AllowAuthenticated)
     faults: Faults | None = None

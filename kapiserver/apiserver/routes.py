@@ -89,6 +89,12 @@ async def _oidc(server: Server, request: Request) -> Answer:
     return await answer(server, request)
 
 
+async def _metrics(server: Server, request: Request) -> Answer:
+    from kapiserver.apiserver.serving.exposition import metrics  # loads prometheus-client
+
+    return await metrics(server, request)
+
+
 PATHS: dict[str, PathHandler] = {
     "": paths,
     "api": discovery.answer,
@@ -98,6 +104,7 @@ PATHS: dict[str, PathHandler] = {
     "healthz": health,
     "livez": health,
     "readyz": health,
+    "metrics": _metrics,
     "openid": _oidc,
     ".well-known": _oidc,
 }

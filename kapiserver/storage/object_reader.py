@@ -122,6 +122,16 @@ class ResourceReader:
         return FormFramer(self.documents, form, status)
 
     @property
+    def watcher_count(self) -> int:
+        """How many watches are open."""
+        return self._watchers.count
+
+    @property
+    def events_sent(self) -> int:
+        """How many events were written to watchers."""
+        return self._watchers.events_sent
+
+    @property
     def cache(self) -> ResourceCache:
         """All objects as they are, for who follows them closely."""
         return self._cache

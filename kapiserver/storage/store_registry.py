@@ -191,6 +191,11 @@ class Stores:
         found = self._around.scheme.stored_resources()
         return {one.prefix: one for one in found if not one.definition}
 
+    def in_use(self) -> list[ResourceStore]:
+        """Return every store that was made so far; one for kinds that two groups show."""
+        custom = (store for versions in self._custom.values() for store in versions.values())
+        return [*{id(store.cache): store for store in (*self._made.values(), *custom)}.values()]
+
     def stop(self) -> None:
         """End the watches of all resources, and with them those of clients."""
         custom = (one for versions in self._custom.values() for one in versions.values())

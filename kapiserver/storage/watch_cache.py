@@ -96,6 +96,8 @@ class ResourceCache:
         """Called with each batch of changes, after they are here."""
         self.broken: Callable[[], None] = lambda: None
         """Called when the cache has emptied itself."""
+        self.events_received = 0
+        """Changes that the store has shown since the start."""
         self._kv = kv
         self._origin = origin
         self._clock = clock
@@ -113,6 +115,11 @@ class ResourceCache:
         self._superseded: list[Entry] = []
         self._expected: dict[str, list[Entry]] = {}
         self._waiting: list[tuple[Revision, asyncio.Future[None]]] = []
+
+    @property
+    def count(self) -> int:
+        """How many objects are here."""
+        return len(self._entries)
 
     # Being up to date.
 
@@ -220,6 +227,7 @@ class ResourceCache:
 
     def events(self, batch: Sequence[Event]) -> None:
         """Take changes in."""
+        self.events_received += len(batch)
         now = self._clock.now()
         # Their watchers have been told by now, and what the others need is made again.
         for entry in self._superseded:

@@ -141,8 +141,20 @@ class Watchers:
         self._bookmark_timer: Timer | None = None
         self._bookmarks_due = False
         self._starting: set[Watching] = set()
+        self.events_sent = 0
+        """Events written to watchers, initial objects left out."""
         cache.published = self.publish
         cache.broken = self.end_all
+
+    @property
+    def count(self) -> int:
+        """How many watches are open, those that still catch up included."""
+        joined = (
+            len(audience.watchers)
+            for audiences in self._audiences.values()
+            for audience in audiences.values()
+        )
+        return len(self._starting) + sum(joined)
 
     def publish(self, events: Sequence[CachedEvent]) -> None:
         """Show changes to whom they concern, soon."""
@@ -295,6 +307,7 @@ class Watchers:
             return
         if not joined:
             return
+        self.events_sent += len(events) * len(audience.watchers)
         first, last = events[0].revision, events[-1].revision
         for number, watching in enumerate(list(audience.watchers), 1):
             if watching.over or watching.sent >= last:

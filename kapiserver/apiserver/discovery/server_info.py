@@ -36,7 +36,7 @@ async def paths(server: Server, request: Request) -> Answer:
     """All paths that are no resource."""
     if request.path.strip("/"):
         return page_not_found()
-    found = {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"}
+    found = {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/metrics", "/version"}
     for path in ("healthz", "livez", "readyz"):
         found |= {f"/{path}", *(f"/{path}/{name}" for name in server.health.probes(path))}
     for group in server.scheme.groups:

@@ -1,6 +1,6 @@
-"""Bounds how many requests are worked on at once, or answers 429.
+"""Limits the requests in flight, or answers 429.
 
-Watches are not counted, and administrators are never sent away. Mirrors filters/maxinflight.go of
+Watches are not counted, and administrators are exempt. Mirrors filters/maxinflight.go of
 k8s.io/apiserver.
 """
 
@@ -12,38 +12,27 @@ from kapiserver.apiserver.errors import TooManyRequests
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
 
-_READING = ("get", "list", "watch")
-
-
-class _Seats:
-    """How many are taken of how many (0: without bound)."""
-
-    __slots__ = ("limit", "taken")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.taken = 0
-
-    @property
-    def full(self) -> bool:
-        return 0 < self.limit <= self.taken
+_READ_VERBS = ("get", "list", "watch")
 
 
 def limit_in_flight(server: Server, next_handler: Handler) -> Handler:
-    """Count reading and mutating requests apart."""
-    reading = _Seats(server.config.max_requests_inflight)
-    mutating = _Seats(server.config.max_mutating_requests_inflight)
+    """Count reading and mutating requests apart; a limit of 0 is none."""
+    in_flight = server.metrics.in_flight
+    reading = ("readOnly", server.config.max_requests_inflight)
+    mutating = ("mutating", server.config.max_mutating_requests_inflight)
+    for kind, _ in (reading, mutating):
+        in_flight.set(kind, 0)
 
     async def handle(request: Request) -> Answer:
         if request.info.is_long_running:
             return await next_handler(request)
-        seats = reading if request.info.verb in _READING else mutating
-        if seats.full and MASTERS not in request.user.groups:
+        kind, limit = reading if request.info.verb in _READ_VERBS else mutating
+        if 0 < limit <= in_flight.values[kind] and MASTERS not in request.user.groups:
             raise TooManyRequests
-        seats.taken += 1
+        in_flight.values[kind] += 1
         try:
             return await next_handler(request)
         finally:
-            seats.taken -= 1
+            in_flight.values[kind] -= 1
 
     return handle

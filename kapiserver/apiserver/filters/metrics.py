@@ -1,0 +1,104 @@
+"""Counts requests when their response or stream has ended.
+
+Mirrors MonitorRequest of endpoints/metrics/metrics.go of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Hashable
+
+from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.metrics import Metrics, RequestLabels, RequestSeries
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import Answer
+
+_VERBS = {
+    "get": "GET",
+    "list": "LIST",
+    "watch": "WATCH",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETECOLLECTION",
+    "post": "POST",
+    "put": "PUT",
+}
+_READ_VERBS = ("get", "list")
+_APPLY_TYPE = "application/apply-patch"
+_PATHS = frozenset(
+    ("api", "apis", "healthz", "livez", "metrics", "openapi", "openid", "readyz", "version")
+)
+
+
+def record_metrics(server: Server, next_handler: Handler) -> Handler:
+    """Count every request; its labels are known when its target is."""
+    metrics = server.metrics
+    record = functools.partial(_record, metrics)
+
+    async def handle(request: Request) -> Answer:
+        request.on_complete(record)
+        if request.info.is_long_running:
+            return await _count_long_running(metrics, request, next_handler)
+        return await next_handler(request)
+
+    return handle
+
+
+async def _count_long_running(metrics: Metrics, request: Request, next_handler: Handler) -> Answer:
+    response = await next_handler(request)
+    labels = labels_of(request)
+    metrics.long_running.add(labels)
+    request.on_complete(lambda _: metrics.long_running.add(labels, -1))
+    return response
+
+
+def _record(metrics: Metrics, request: Request) -> None:
+    # One lookup by what is at hand: a RequestLabels for each request costs more than all the rest.
+    info, outcome = request.info, request.outcome
+    assert outcome is not None
+    if request.target is None or info.verb == "patch":
+        key: Hashable = labels_of(request)
+    else:
+        key = (
+            info.verb,
+            info.version,
+            info.resource,
+            info.subresource,
+            info.is_item,
+            info.namespace == "",
+            "dryRun" in request.query,
+        )
+    series = metrics.requests.get(key)
+    if series is None:
+        series = metrics.requests[key] = RequestSeries(labels_of(request))
+    try:
+        series.statuses[outcome.status] += 1
+    except KeyError:
+        series.statuses[outcome.status] = 1
+    if info.verb != "watch":
+        series.seconds.observe(time.perf_counter() - request.received)
+        if info.verb in _READ_VERBS:
+            series.body_bytes.observe(outcome.sent)
+
+
+def labels_of(request: Request) -> RequestLabels:
+    """Return the labels of a request: few, whatever clients send."""
+    info, target = request.info, request.target
+    verb = _VERBS.get(info.verb, "other")
+    if verb == "PATCH" and request.header("Content-Type").startswith(_APPLY_TYPE):
+        verb = "APPLY"
+    dry_run = "All" if "dryRun" in request.query else ""
+    if target is None:
+        path = request.path.strip("/").partition("/")[0]
+        path = "/" + path if path in _PATHS and not info.is_resource_request else ""
+        return RequestLabels(verb, dry_run, "", "", "", path, "")
+    scope = "resource" if info.is_item or verb == "POST" else "cluster"
+    if scope == "cluster" and info.namespace:
+        scope = "namespace"
+    version, resource = target.version, target.resource.name
+    return RequestLabels(
+        verb, dry_run, version.group, version.version, resource, info.subresource, scope
+    )

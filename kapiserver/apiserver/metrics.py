@@ -1,0 +1,87 @@
+"""The metrics of one server, by the names, labels and buckets of kube-apiserver.
+
+Mirrors endpoints/metrics/metrics.go and admission/metrics/metrics.go of k8s.io/apiserver, and
+util/workqueue of client-go. Labels are bounded: a request for a resource that is not served has
+empty resource labels, and a path keeps its first segment only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from kapiserver.metrics import Counter, Gauge, Histogram, Observations
+
+REQUEST_SECONDS = (
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3,
+    4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
+)  # fmt: skip
+RESPONSE_BYTES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
+ADMISSION_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
+STORAGE_SECONDS = (
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3,
+    4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
+)  # fmt: skip
+QUEUE_SECONDS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+
+
+class RequestLabels(NamedTuple):
+    """Of requests; the label `component` is always "apiserver"."""
+
+    verb: str
+    dry_run: str
+    group: str
+    version: str
+    resource: str
+    subresource: str
+    scope: str
+
+
+class AdmissionLabels(NamedTuple):
+    """Of one admission plugin; `type` is "admit" or "validate"."""
+
+    name: str
+    type: str
+    operation: str
+    rejected: str
+
+
+class StorageLabels(NamedTuple):
+    """Of one operation of the store: `operation` as etcd calls it, `type` a resource."""
+
+    operation: str
+    type: str
+
+
+class RequestSeries:
+    """What is counted for all requests of the same labels."""
+
+    __slots__ = ("body_bytes", "labels", "seconds", "statuses")
+
+    def __init__(self, labels: RequestLabels) -> None:
+        self.labels = labels
+        self.statuses: dict[int, int] = {}
+        self.seconds = Observations(REQUEST_SECONDS)
+        self.body_bytes = Observations(RESPONSE_BYTES)
+
+
+class Metrics:
+    """The metrics of one server; filters and stores change them, the exposition reads them."""
+
+    def __init__(self) -> None:
+        self.requests: dict[Hashable, RequestSeries] = {}
+        """By what the filter of metrics knows of a request."""
+        self.long_running: Gauge[RequestLabels] = Gauge()
+        self.in_flight: Gauge[str] = Gauge()
+        """By "readOnly" and "mutating"."""
+        self.admission_seconds: Histogram[AdmissionLabels] = Histogram(ADMISSION_SECONDS)
+        self.storage_seconds: Histogram[StorageLabels] = Histogram(STORAGE_SECONDS)
+        self.workqueue_adds: Counter[str] = Counter()
+        self.workqueue_retries: Counter[str] = Counter()
+        self.workqueue_depth: Gauge[str] = Gauge()
+        self.workqueue_wait_seconds: Histogram[str] = Histogram(QUEUE_SECONDS)
+        self.workqueue_work_seconds: Histogram[str] = Histogram(QUEUE_SECONDS)
+
+    def observe_storage(self, operation: str, resource: str, seconds: float) -> None:
+        """Count one operation of the store."""
+        self.storage_seconds.observe(StorageLabels(operation, resource), seconds)

@@ -1,0 +1,207 @@
+"""/metrics: the metrics of a server in Prometheus' text form, or in OpenMetrics'.
+
+The only module that knows prometheus-client; it is loaded at the first scrape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+
+from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import (
+    CollectorRegistry,
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import MethodNotAllowed
+from kapiserver.apiserver.metrics import AdmissionLabels, RequestLabels, StorageLabels
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import Answer, Response, page_not_found
+from kapiserver.metrics import Observations
+
+_REQUEST_LABELS = (*RequestLabels._fields, "component")
+_COMPONENT = "apiserver"
+
+
+async def metrics(server: Server, request: Request) -> Answer:
+    """Answer a scrape."""
+    if request.path.strip("/") != "metrics":
+        return page_not_found()
+    if request.method != "GET":
+        raise MethodNotAllowed
+    registry = CollectorRegistry()
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    registry.register(_ServerCollector(server))
+    encode, content_type = choose_encoder(request.header("Accept"))
+    return Response(media_type=content_type, body=encode(registry))
+
+
+class _ServerCollector(Collector):
+    """Reads the metrics of one server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._requests()
+        yield from self._admission()
+        yield from self._storage()
+        yield from self._workqueues()
+
+    def _requests(self) -> Iterator[Metric]:
+        metrics = self._server.metrics
+        # Several keys may have the same labels; PATCH requests have keys of their own.
+        all_series = metrics.requests.values()
+        counts: dict[Sequence[str], float] = {}
+        for series in all_series:
+            for status, count in series.statuses.items():
+                labels = (*series.labels, _COMPONENT, str(status))
+                counts[labels] = counts.get(labels, 0) + count
+        yield _counter(
+            "apiserver_request",
+            "Requests by verb, resource, scope and status.",
+            (*_REQUEST_LABELS, "code"),
+            counts,
+        )
+        finite = [series for series in all_series if sum(series.seconds.counts)]
+        yield _histogram(
+            "apiserver_request_duration_seconds",
+            "Seconds from the request's head to the end of its response; no watches.",
+            _REQUEST_LABELS,
+            [((*series.labels, _COMPONENT), series.seconds) for series in finite],
+        )
+        reads = [series for series in finite if series.labels.verb in ("GET", "LIST")]
+        yield _histogram(
+            "apiserver_response_sizes",
+            "Bytes of the bodies that GET and LIST returned.",
+            _REQUEST_LABELS,
+            [((*series.labels, _COMPONENT), series.body_bytes) for series in reads],
+        )
+        yield _gauge(
+            "apiserver_longrunning_requests",
+            "Open watches and other streams.",
+            _REQUEST_LABELS,
+            {(*labels, _COMPONENT): value for labels, value in metrics.long_running.values.items()},
+        )
+        yield _gauge(
+            "apiserver_current_inflight_requests",
+            "Requests that are being worked on, watches left out.",
+            ("request_kind",),
+            {(kind,): value for kind, value in metrics.in_flight.values.items()},
+        )
+
+    def _admission(self) -> Iterator[Metric]:
+        yield _histogram(
+            "apiserver_admission_controller_admission_duration_seconds",
+            "Seconds that one admission plugin took for one request.",
+            AdmissionLabels._fields,
+            self._server.metrics.admission_seconds.values.items(),
+        )
+
+    def _storage(self) -> Iterator[Metric]:
+        yield _histogram(
+            "etcd_request_duration_seconds",
+            "Seconds that one operation of the store took, whichever backend it is.",
+            StorageLabels._fields,
+            self._server.metrics.storage_seconds.values.items(),
+        )
+        objects: dict[Sequence[str], float] = {}
+        revisions: dict[Sequence[str], float] = {}
+        watchers: dict[Sequence[str], float] = {}
+        received: dict[Sequence[str], float] = {}
+        sent: dict[Sequence[str], float] = {}
+        for store in self._server.stores.in_use():
+            labels = (store.resource.group, store.resource.name)
+            objects[labels] = store.cache.count
+            revisions[labels] = store.cache.revision
+            watchers[labels] = store.watcher_count
+            received[labels] = store.cache.events_received
+            sent[labels] = store.events_sent
+        names = ("group", "resource")
+        yield _gauge("apiserver_resource_objects", "Objects in the watch cache.", names, objects)
+        yield _gauge(
+            "apiserver_watch_cache_resource_version",
+            "Revision up to which the watch cache has seen the store.",
+            names,
+            revisions,
+        )
+        yield _gauge("apiserver_registered_watchers", "Open watches.", names, watchers)
+        yield _counter(
+            "apiserver_watch_cache_events_received",
+            "Changes that the watch cache got from the store.",
+            names,
+            received,
+        )
+        yield _counter("apiserver_watch_events", "Events written to watchers.", names, sent)
+
+    def _workqueues(self) -> Iterator[Metric]:
+        metrics = self._server.metrics
+        for name, text, counter in (
+            ("workqueue_adds", "Items added.", metrics.workqueue_adds),
+            ("workqueue_retries", "Items added again after an error.", metrics.workqueue_retries),
+        ):
+            yield _counter(name, text, ("name",), _by_name(counter.values))
+        yield _gauge(
+            "workqueue_depth",
+            "Items that wait.",
+            ("name",),
+            _by_name(metrics.workqueue_depth.values),
+        )
+        for name, text, histogram in (
+            (
+                "workqueue_queue_duration_seconds",
+                "Seconds that an item waited.",
+                metrics.workqueue_wait_seconds,
+            ),
+            (
+                "workqueue_work_duration_seconds",
+                "Seconds that a reconcile took.",
+                metrics.workqueue_work_seconds,
+            ),
+        ):
+            values = [((queue,), each) for queue, each in histogram.values.items()]
+            yield _histogram(name, text, ("name",), values)
+
+
+def _by_name(values: Mapping[str, float]) -> dict[Sequence[str], float]:
+    return {(name,): value for name, value in values.items()}
+
+
+def _counter(
+    name: str, text: str, labels: Iterable[str], values: Mapping[Sequence[str], float]
+) -> Metric:
+    family = CounterMetricFamily(name, text, labels=list(labels))
+    for label_values, value in values.items():
+        family.add_metric(label_values, value)
+    return family
+
+
+def _gauge(
+    name: str, text: str, labels: Iterable[str], values: Mapping[Sequence[str], float]
+) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=list(labels))
+    for label_values, value in values.items():
+        family.add_metric(label_values, value)
+    return family
+
+
+def _histogram(
+    name: str,
+    text: str,
+    labels: Iterable[str],
+    values: Iterable[tuple[Sequence[str], Observations]],
+) -> Metric:
+    family = HistogramMetricFamily(name, text, labels=list(labels))
+    for label_values, observations in values:
+        bounds = [*(f"{bound:g}" for bound in observations.bounds), "+Inf"]
+        buckets = list(zip(bounds, accumulate(observations.counts), strict=True))
+        family.add_metric(label_values, buckets, observations.total)
+    return family

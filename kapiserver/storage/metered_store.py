@@ -1,0 +1,73 @@
+"""A store whose operations are timed: the seam between backends and metrics.
+
+Knows no metric's name. Mirrors storage/etcd3/metrics of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, TypeVar
+
+from kapiserver.storage.kv import KV, Page, Read, Revision, Sink, Watch
+
+Observe: TypeAlias = Callable[[str, str, float], None]
+"""Takes an operation (get, list, create, update, delete), the first segment of the key below the
+root (`pods`, or the group of a resource) and seconds."""
+Result = TypeVar("Result")
+
+
+class MeteredStore(KV):
+    """Passes every call on to another store, and reports how long it took.
+
+    root    above the keys of objects
+    """
+
+    def __init__(self, kv: KV, observe: Observe, *, root: str) -> None:
+        self.shared = kv.shared
+        self.durable = kv.durable
+        self._kv = kv
+        self._observe = observe
+        self._start = len(root) + 1
+
+    async def get(self, key: str, *, revision: Revision | None = None) -> Read:
+        return await self._timed("get", key, self._kv.get(key, revision=revision))
+
+    async def range(
+        self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
+    ) -> Page:
+        call = self._kv.range(prefix, start=start, limit=limit, revision=revision)
+        return await self._timed("list", prefix, call)
+
+    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
+        return await self._timed("create", key, self._kv.create(key, value, ttl=ttl))
+
+    async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
+        call = self._kv.update(key, value, expected=expected, ttl=ttl)
+        return await self._timed("update", key, call)
+
+    async def delete(self, key: str, *, expected: Revision) -> Revision:
+        return await self._timed("delete", key, self._kv.delete(key, expected=expected))
+
+    def watch(self, prefix: str, *, after: Revision, sink: Sink) -> Watch:
+        return self._kv.watch(prefix, after=after, sink=sink)
+
+    async def current_revision(self) -> Revision:
+        return await self._kv.current_revision()
+
+    async def writable(self) -> None:
+        await self._kv.writable()
+
+    async def compact(self, revision: Revision) -> None:
+        await self._kv.compact(revision)
+
+    async def close(self) -> None:
+        await self._kv.close()
+
+    async def _timed(self, operation: str, key: str, call: Awaitable[Result]) -> Result:
+        started = time.perf_counter()
+        try:
+            return await call
+        finally:
+            segment = key[self._start : key.find("/", self._start)]
+            self._observe(operation, segment, time.perf_counter() - started)

@@ -1,1 +1,1 @@
-"""apps: workloads."""
+"""apps: deployments, replica sets, daemon sets and stateful sets."""

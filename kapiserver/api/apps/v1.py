@@ -1,4 +1,4 @@
-"""apps/v1: controllers that keep pods running."""
+"""apps/v1: deployments, replica sets, daemon sets, stateful sets and their revisions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ControllerRevision(Kind):
     revision: int64 = field(
         3,
         always=True,
-        doc=("Number of the revision; zero or more. The newest revision has the highest number."),
+        doc="Number of the revision; zero or more. The newest revision has the highest number.",
     )
 
 
@@ -193,7 +193,7 @@ class DeploymentCondition(Type):
     )
     message: str = field(
         5,
-        doc=("A text for people about the last transition, such as which replica set progresses."),
+        doc="A text for people about the last transition, such as which replica set progresses.",
     )
 
 
@@ -432,7 +432,7 @@ class RollingUpdateStatefulSetStrategy(Type):
     """Which pods of a stateful set are updated, and how many at a time."""
 
     partition: int32 | None = field(
-        1, doc=("Only pods with this ordinal or a higher one are updated. Defaults to 0: all pods.")
+        1, doc="Only pods with this ordinal or a higher one are updated. Defaults to 0: all pods."
     )
     maxUnavailable: IntOrString | None = field(
         2,

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kapiserver.api.apps import v1, v1beta2
 from kapiserver.api.types import Kind, Type, field, inherit_types, int64, override_field
-
-if TYPE_CHECKING:
-    pass
 
 inherit_types(
     __name__,

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kapiserver.api.authorization import v1
 from kapiserver.api.types import field, inherit_types, override_field, remove_field
-
-if TYPE_CHECKING:
-    pass
 
 inherit_types(
     __name__,

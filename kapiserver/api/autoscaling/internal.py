@@ -1,6 +1,7 @@
-"""The hub of autoscaling: v2's shape, which holds all that v1 says.
+"""The hub versions of the autoscaling kinds. Never on the wire.
 
-Every nested type is v2's own, so that only v1 has anything to convert. Never on the wire.
+An autoscaler has the fields of v2, which has all that v1 has. Nested types are those of v2, so
+that only v1 is converted.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from kapiserver.api.autoscaling import v1, v2
 
 
 class HorizontalPodAutoscaler(v2.HorizontalPodAutoscaler):
-    """An autoscaler as the server handles it."""
+    """An autoscaler in the hub version."""
 
 
 class Scale(v1.Scale):
-    """A scale as the server handles it."""
+    """A scale subresource in the hub version."""
 
     listed = False

@@ -1,4 +1,4 @@
-"""autoscaling/v1: scaling by CPU alone, and Scale, the body of every `scale` subresource."""
+"""autoscaling/v1: autoscalers by CPU utilization, and Scale, the body of `scale` subresources."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ExternalMetricSource(Type):
     )
     targetAverageValue: Quantity | None = field(
         4,
-        doc=("Target for the external metric divided by the number of pods. Excludes targetValue."),
+        doc="Target for the external metric divided by the number of pods. Excludes targetValue.",
     )
 
 
@@ -150,7 +150,7 @@ class HorizontalPodAutoscalerSpec(Type):
         ),
     )
     minReplicas: int32 | None = field(
-        2, doc=("The lower limit of replicas. Defaults to 1; 0 needs an Object or External metric.")
+        2, doc="The lower limit of replicas. Defaults to 1; 0 needs an Object or External metric."
     )
     maxReplicas: int32 = field(
         3,

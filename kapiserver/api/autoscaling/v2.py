@@ -1,4 +1,4 @@
-"""autoscaling/v2: scaling by metrics of any kind."""
+"""autoscaling/v2: horizontal pod autoscalers by metrics of any kind."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""batch: pods that run to an end, once or by the clock."""
+"""batch: jobs and cron jobs."""

@@ -1,4 +1,4 @@
-"""batch/v1: pods that run to an end, once or by the clock."""
+"""batch/v1: jobs and cron jobs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""certificates.k8s.io: requests for certificates, and bundles of trusted ones."""
+"""certificates.k8s.io: certificate signing requests, pod certificates and trust bundles."""

@@ -1,4 +1,4 @@
-"""The hub of what v1 of certificates.k8s.io does not hold. Never on the wire."""
+"""The hub version of PodCertificateRequest, with the fields of v1beta1. Never on the wire."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from kapiserver.api.certificates import v1beta1
 
 
 class PodCertificateRequest(v1beta1.PodCertificateRequest):
-    """A request as the server handles it: with the key and its proof, which v1 left out."""
+    """A request in the hub version, with the two public key fields that v1 lacks."""

@@ -1,4 +1,4 @@
-"""certificates.k8s.io/v1: requests for certificates, and bundles of trusted ones."""
+"""certificates.k8s.io/v1: certificate signing requests, pod certificates and trust bundles."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CertificateSigningRequestCondition(Type):
     status: str = field(
         6,
         always=True,
-        doc=("True for Approved, Denied and Failed; other values are not allowed for these types."),
+        doc="True for Approved, Denied and Failed; other values are not allowed for these types.",
         required=True,
     )
     reason: str = field(

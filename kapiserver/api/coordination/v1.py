@@ -26,7 +26,7 @@ class LeaseSpec(Type):
     )
     leaseDurationSeconds: int32 | None = field(
         2,
-        doc=("How many seconds after renewTime others may take over the lease; greater than zero."),
+        doc="How many seconds after renewTime others may take over the lease; greater than zero.",
     )
     acquireTime: MicroTime | None = field(3, doc="When the current holder acquired the lease.")
     renewTime: MicroTime | None = field(

@@ -1,4 +1,4 @@
-"""coordination.k8s.io/v1beta1: the leases of v1, and candidates for them."""
+"""coordination.k8s.io/v1beta1: the leases of v1, and lease candidates."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""discovery.k8s.io: the addresses behind services, in slices."""
+"""discovery.k8s.io: the endpoints of services, in slices."""

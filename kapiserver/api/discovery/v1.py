@@ -1,4 +1,4 @@
-"""discovery.k8s.io/v1: the addresses behind services, in slices."""
+"""discovery.k8s.io/v1: the endpoints of services, in slices."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class EndpointSlice(Kind):
 
     metadata: ObjectMeta = field(
         1,
-        doc=("Standard object's metadata. The label kubernetes.io/service-name names the service."),
+        doc="Standard object's metadata. The label kubernetes.io/service-name names the service.",
     )
     addressType: str = field(
         4,

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kapiserver.api.discovery import v1
 from kapiserver.api.types import field, inherit_types, override_field, remove_field
-
-if TYPE_CHECKING:
-    pass
 
 inherit_types(__name__, v1)
 
@@ -17,7 +12,7 @@ class Endpoint(v1.Endpoint):
     topology: dict[str, str] = field(
         5,
         before="nodeName",
-        doc=("Topology labels of the endpoint, such as topology.kubernetes.io/zone, at most 16."),
+        doc="Topology labels of the endpoint, such as topology.kubernetes.io/zone, at most 16.",
     )
     deprecatedTopology = remove_field()
     zone = remove_field()

@@ -1,1 +1,1 @@
-"""events.k8s.io: what happened to objects."""
+"""events.k8s.io: reports about what happened to objects."""

@@ -1,4 +1,4 @@
-"""events.k8s.io/v1: what happened to objects."""
+"""events.k8s.io/v1: reports about what happened to objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Event(Kind):
 
     metadata: ObjectMeta = field(
         1,
-        doc=("Standard object's metadata. The event is in the namespace of the object it regards."),
+        doc="Standard object's metadata. The event is in the namespace of the object it regards.",
     )
     eventTime: MicroTime = field(
         2, doc="When the event first happened. Required for new events.", required=True
@@ -83,7 +83,7 @@ class Event(Kind):
     )
     deprecatedCount: int32 = field(
         15,
-        doc=("How often the event happened, for events of core/v1. New events use series.count."),
+        doc="How often the event happened, for events of core/v1. New events use series.count.",
     )
 
 

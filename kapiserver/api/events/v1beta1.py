@@ -1,4 +1,4 @@
-"""events.k8s.io/v1beta1: what happened to objects."""
+"""events.k8s.io/v1beta1: the types of v1, but for the differences below."""
 
 from __future__ import annotations
 

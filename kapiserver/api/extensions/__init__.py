@@ -1,1 +1,1 @@
-"""extensions: what groups of their own declare today."""
+"""extensions: types that moved to the groups apps and networking."""

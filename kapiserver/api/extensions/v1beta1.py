@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kapiserver.api.apps import v1 as apps_v1
 from kapiserver.api.apps import v1beta2 as apps_v1beta2
 from kapiserver.api.networking import v1 as networking_v1
 from kapiserver.api.networking import v1beta1 as networking_v1beta1
 from kapiserver.api.types import Kind, Type, field, inherit_types, int64, override_field
-
-if TYPE_CHECKING:
-    pass
 
 inherit_types(
     __name__,

@@ -1,1 +1,1 @@
-"""flowcontrol.apiserver.k8s.io: how requests are sorted into flows and share the server."""
+"""flowcontrol.apiserver.k8s.io: flow schemas and priority levels for requests."""

@@ -1,4 +1,4 @@
-"""flowcontrol.apiserver.k8s.io/v1: how requests are sorted into flows and share the server."""
+"""flowcontrol.apiserver.k8s.io/v1: flow schemas and priority levels for requests."""
 
 from __future__ import annotations
 

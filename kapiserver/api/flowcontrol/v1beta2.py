@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kapiserver.api.flowcontrol import v1, v1beta3
 from kapiserver.api.types import field, inherit_types, int32, override_field, remove_field
-
-if TYPE_CHECKING:
-    pass
 
 inherit_types(__name__, v1beta3)
 

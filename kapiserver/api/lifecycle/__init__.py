@@ -1,1 +1,1 @@
-"""lifecycle.k8s.io: evictions that are asked for and answered step by step."""
+"""lifecycle.k8s.io: requests for evictions, and their progress."""

@@ -1,4 +1,4 @@
-"""lifecycle.k8s.io/v1alpha1: evictions that are asked for and answered step by step."""
+"""lifecycle.k8s.io/v1alpha1: requests for evictions, and their progress."""
 
 from __future__ import annotations
 

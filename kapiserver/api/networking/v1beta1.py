@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kapiserver.api.core.v1 import TypedLocalObjectReference
 from kapiserver.api.networking import v1
 from kapiserver.api.scalar_types import IntOrString
 from kapiserver.api.types import Type, field, inherit_types, override_field, remove_field
-
-if TYPE_CHECKING:
-    pass
 
 inherit_types(
     __name__,

@@ -1,1 +1,1 @@
-"""resource.k8s.io: devices: what there is, what is claimed and who got it."""
+"""resource.k8s.io: devices, claims for devices, and device classes."""

@@ -1,4 +1,4 @@
-"""resource.k8s.io/v1: devices: what there is, what is claimed and who got it."""
+"""resource.k8s.io/v1: devices in slices, claims for devices, device classes and taint rules."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class CapacityRequestPolicyRange(Type):
     min: Quantity | None = field(
         1,
         required=True,
-        doc=("The smallest amount that a request consumes; smaller requests are rounded up to it."),
+        doc="The smallest amount that a request consumes; smaller requests are rounded up to it.",
     )
     max: Quantity | None = field(
         2,
@@ -336,7 +336,7 @@ class DeviceAttribute(Type):
     )
     versions: list[str] = field(
         9,
-        doc=("A list of semantic versions of at most 64 bytes each. An empty list is not allowed."),
+        doc="A list of semantic versions of at most 64 bytes each. An empty list is not allowed.",
     )
 
 
@@ -529,7 +529,7 @@ class DeviceRequest(Type):
         1,
         always=True,
         required=True,
-        doc=("Name of the request, a DNS label. Pods, constraints and configuration refer to it."),
+        doc="Name of the request, a DNS label. Pods, constraints and configuration refer to it.",
     )
     exactly: ExactDeviceRequest | None = field(
         2, doc="The devices that satisfy the request. Excludes firstAvailable."
@@ -778,7 +778,7 @@ class DeviceTaintSelector(Type):
     )
     pool: str | None = field(
         3,
-        doc=("Name of the pool whose devices match. If it is absent, devices of all pools match."),
+        doc="Name of the pool whose devices match. If it is absent, devices of all pools match.",
     )
     device: str | None = field(
         4,
@@ -809,7 +809,7 @@ class DeviceToleration(Type):
         ),
     )
     value: str = field(
-        3, doc=("Value of the tolerated taint for the operator Equal. It must be empty for Exists.")
+        3, doc="Value of the tolerated taint for the operator Equal. It must be empty for Exists."
     )
     effect: str = field(
         4,
@@ -922,7 +922,7 @@ class NodeAllocatableMapping(Type):
     )
     capacityMultiplier: Quantity | None = field(
         2,
-        doc=("What one unit of the capacity takes of the node's resource. Requires capacityKey."),
+        doc="What one unit of the capacity takes of the node's resource. Requires capacityKey.",
     )
     deviceMultiplier: Quantity | None = field(
         3, doc="What one device takes of the node's resource. Excludes capacityKey."

@@ -59,7 +59,7 @@ class PoolStatus(Type):
         9,
         always=True,
         required=True,
-        doc=("The pool generation that was counted: the highest one among the slices of the pool."),
+        doc="The pool generation that was counted: the highest one among the slices of the pool.",
     )
     resourceSliceCount: int32 | None = field(
         8,
@@ -126,7 +126,7 @@ class ResourcePoolStatusRequest(Kind):
         2, required=True, doc="Which pools to report. It cannot be changed after creation."
     )
     status: ResourcePoolStatusRequestStatus | None = field(
-        3, doc=("The report. It is absent until the controller has answered, and final after that.")
+        3, doc="The report. It is absent until the controller has answered, and final after that."
     )
 
 

@@ -1,1 +1,1 @@
-"""scheduling.k8s.io: which pods come first, and which only together."""
+"""scheduling.k8s.io: priority classes, workloads and groups of pods."""

@@ -1,4 +1,4 @@
-"""scheduling.k8s.io/v1: which pods come first, and which only together."""
+"""scheduling.k8s.io/v1: priority classes."""
 
 from __future__ import annotations
 

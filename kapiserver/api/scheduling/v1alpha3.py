@@ -1,4 +1,4 @@
-"""scheduling.k8s.io/v1alpha3: the groups of pods of v1beta1, and groups of such groups."""
+"""scheduling.k8s.io/v1alpha3: the workloads and groups of v1beta1, and composite groups."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class WorkloadCompositePodGroupGangSchedulingPolicy(Type):
 
     minGroupCount: int32 | None = field(
         1,
-        doc=("How many groups from the template must be schedulable at the same time; 1 or more."),
+        doc="How many groups from the template must be schedulable at the same time; 1 or more.",
     )
 
 

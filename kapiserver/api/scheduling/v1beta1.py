@@ -1,4 +1,4 @@
-"""scheduling.k8s.io/v1beta1: priority classes, and groups of pods that are scheduled together."""
+"""scheduling.k8s.io/v1beta1: priority classes, workloads and groups of pods."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class CompositePodGroupTemplate(Type):
         doc="How the groups that are made from the templates below are scheduled. Required.",
     )
     schedulingConstraints: CompositePodGroupSchedulingConstraints | None = field(
-        3, doc=("Where the groups may be placed. If it is absent, the scheduler is free to choose.")
+        3, doc="Where the groups may be placed. If it is absent, the scheduler is free to choose."
     )
     disruptionMode: CompositeDisruptionMode | None = field(
         4,

@@ -29,10 +29,10 @@ class DaemonSet(Kind):
 
     metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
     spec: DaemonSetSpec = field(
-        2, required=True, doc="The pod template, and how its changes are rolled out."
+        2, required=True, doc="The pod template, and the rollout of its changes."
     )
     status: DaemonSetStatus = field(
-        3, doc="How many nodes run the pods, as the controller last observed."
+        3, doc="Counts of the nodes that run the pods, as the controller last observed."
     )
 
 
@@ -53,7 +53,7 @@ class DaemonSetCondition(Type):
 
 
 class DaemonSetSpec(Type):
-    """The pods of a daemon set and how they are updated."""
+    """The pods of a daemon set, and the update of them."""
 
     selector: LabelSelector | None = field(
         1,
@@ -73,57 +73,67 @@ class DaemonSetSpec(Type):
         ),
     )
     updateStrategy: DaemonSetUpdateStrategy = field(
-        3, doc="How existing pods are replaced after the template changed."
+        3, doc="The way in which existing pods are replaced after the template changed."
     )
     minReadySeconds: int32 = field(
         4,
         doc=(
-            "How many seconds a new pod must be ready before it counts as available. Defaults to "
-            "0: as soon as it is ready."
+            "Seconds that a new pod must be ready before it counts as available. Defaults to 0: "
+            "as soon as it is ready."
         ),
     )
     revisionHistoryLimit: int32 | None = field(
-        6, doc="How many old revisions to keep for rolling back. Defaults to 10."
+        6, doc="Number of old revisions to keep for rolling back. Defaults to 10."
     )
 
 
 class DaemonSetStatus(Type):
-    """The nodes that a daemon set serves, counted."""
+    """Counts of the nodes that a daemon set serves, and its conditions."""
 
     currentNumberScheduled: int32 = field(
-        1, always=True, required=True, doc="How many nodes run a pod of the daemon set and should."
+        1,
+        always=True,
+        required=True,
+        doc="Number of nodes that should run a pod of the daemon set and do.",
     )
     numberMisscheduled: int32 = field(
         2,
         always=True,
         required=True,
-        doc="How many nodes run a pod of the daemon set but should not.",
+        doc="Number of nodes that run a pod of the daemon set but should not.",
     )
     desiredNumberScheduled: int32 = field(
-        3, always=True, required=True, doc="How many nodes should run a pod of the daemon set."
+        3,
+        always=True,
+        required=True,
+        doc="Number of nodes that should run a pod of the daemon set.",
     )
     numberReady: int32 = field(
-        4, always=True, required=True, doc="How many nodes should run a pod and have a ready one."
+        4,
+        always=True,
+        required=True,
+        doc="Number of nodes that should run a pod and have a ready one.",
     )
     observedGeneration: int64 = field(
         5, doc="The metadata.generation that the controller last observed."
     )
     updatedNumberScheduled: int32 = field(
-        6, doc="How many nodes run a pod made from the current template."
+        6, doc="Number of nodes that run a pod made from the current template."
     )
     numberAvailable: int32 = field(
         7,
         doc=(
-            "How many nodes should run a pod and have one that has been ready for minReadySeconds."
+            "Number of nodes that should run a pod and have one that has been ready for "
+            "minReadySeconds."
         ),
     )
     numberUnavailable: int32 = field(
-        8, doc="How many nodes should run a pod but have no available one."
+        8, doc="Number of nodes that should run a pod but have no available one."
     )
     collisionCount: int32 | None = field(
         9,
         doc=(
-            "How many times the name of a new ControllerRevision was taken already. The "
+            "Number of times that the name of a new ControllerRevision was already taken. The "
             "controller uses it to make other names."
         ),
     )
@@ -133,7 +143,7 @@ class DaemonSetStatus(Type):
 
 
 class DaemonSetUpdateStrategy(Type):
-    """How a daemon set replaces its pods after a change of the template."""
+    """The way in which a daemon set replaces its pods after the template changed."""
 
     type: str = field(
         1,
@@ -144,7 +154,11 @@ class DaemonSetUpdateStrategy(Type):
         ),
     )
     rollingUpdate: RollingUpdateDaemonSet | None = field(
-        2, doc="How many nodes are updated at a time. Only for the type RollingUpdate."
+        2,
+        doc=(
+            "Limits on the nodes that are updated at the same time. Only for the type "
+            "RollingUpdate."
+        ),
     )
 
 
@@ -155,10 +169,11 @@ class Deployment(Kind):
     spec: DeploymentSpec = field(
         2,
         required=True,
-        doc="The pod template, the number of pods, and how changes are rolled out.",
+        doc="The pod template, the number of pods, and the rollout of changes.",
     )
     status: DeploymentStatus = field(
-        3, doc="How many pods there are and how far the rollout is, as last observed."
+        3,
+        doc="Counts of the pods and the progress of the rollout, as the controller last observed.",
     )
 
 
@@ -198,9 +213,9 @@ class DeploymentCondition(Type):
 
 
 class DeploymentSpec(Type):
-    """The pods of a deployment and how their changes are rolled out."""
+    """The pods of a deployment, and the rollout of changes."""
 
-    replicas: int32 | None = field(1, doc="How many pods to run; zero or more. Defaults to 1.")
+    replicas: int32 | None = field(1, doc="Number of pods to run; zero or more. Defaults to 1.")
     selector: LabelSelector | None = field(
         2,
         always=True,
@@ -216,17 +231,17 @@ class DeploymentSpec(Type):
         doc="The pods to run. A change starts a rollout. Its restartPolicy must be Always.",
     )
     strategy: DeploymentStrategy = field(
-        4, patch="retainKeys", doc="How old pods are replaced by new ones."
+        4, patch="retainKeys", doc="The way in which old pods are replaced by new ones."
     )
     minReadySeconds: int32 = field(
         5,
         doc=(
-            "How many seconds a new pod must be ready, without a container crash, to count as "
+            "Seconds that a new pod must be ready, without a container crash, to count as "
             "available. Defaults to 0."
         ),
     )
     revisionHistoryLimit: int32 | None = field(
-        6, doc="How many old replica sets to keep for rolling back. Defaults to 10."
+        6, doc="Number of old replica sets to keep for rolling back. Defaults to 10."
     )
     paused: bool = field(
         7, doc="If true, changes of the template are not rolled out until it is false again."
@@ -234,37 +249,39 @@ class DeploymentSpec(Type):
     progressDeadlineSeconds: int32 | None = field(
         9,
         doc=(
-            "After how many seconds without progress a rollout is reported as failed. It must "
-            "exceed minReadySeconds. Defaults to 600."
+            "Seconds without progress after which a rollout is reported as failed. It must exceed "
+            "minReadySeconds. Defaults to 600."
         ),
     )
 
 
 class DeploymentStatus(Type):
-    """The pods of a deployment, counted, and its conditions."""
+    """Counts of the pods of a deployment, and its conditions."""
 
     observedGeneration: int64 = field(
         1, doc="The metadata.generation that the deployment controller last observed."
     )
-    replicas: int32 = field(2, doc="How many pods match the selector and are not terminating.")
+    replicas: int32 = field(
+        2, doc="Number of pods that match the selector and are not terminating."
+    )
     updatedReplicas: int32 = field(
-        3, doc="How many pods that are not terminating were made from the current template."
+        3, doc="Number of pods, without terminating ones, that were made from the current template."
     )
     readyReplicas: int32 = field(
-        7, doc="How many pods that are not terminating have a Ready condition that is true."
+        7, doc="Number of pods, without terminating ones, whose Ready condition is true."
     )
     availableReplicas: int32 = field(
-        4, doc="How many pods that are not terminating have been ready for minReadySeconds."
+        4, doc="Number of pods, without terminating ones, that have been ready for minReadySeconds."
     )
     unavailableReplicas: int32 = field(
         5,
         doc=(
-            "How many more pods must become available for all wanted replicas: still starting or "
-            "not yet made."
+            "Number of pods that are missing for all replicas to be available: not yet made, or "
+            "not yet available."
         ),
     )
     terminatingReplicas: int32 | None = field(
-        9, doc="How many pods are terminating: they have a deletionTimestamp but have not ended."
+        9, doc="Number of pods that have a deletionTimestamp but have not ended."
     )
     conditions: list[DeploymentCondition] = field(
         6, keys=("type",), merge="type", doc="The state of the deployment, by condition type."
@@ -272,14 +289,14 @@ class DeploymentStatus(Type):
     collisionCount: int32 | None = field(
         8,
         doc=(
-            "How many times the name of a new replica set was taken already. The controller uses "
-            "it to make other names."
+            "Number of times that the name of a new replica set was already taken. The controller "
+            "uses it to make other names."
         ),
     )
 
 
 class DeploymentStrategy(Type):
-    """How a deployment replaces old pods by new ones."""
+    """The way in which a deployment replaces old pods by new ones."""
 
     type: str = field(
         1,
@@ -292,8 +309,7 @@ class DeploymentStrategy(Type):
     rollingUpdate: RollingUpdateDeployment | None = field(
         2,
         doc=(
-            "How many pods may be missing or in excess during a rollout. Only for the type "
-            "RollingUpdate."
+            "Limits on missing and excess pods during a rollout. Only for the type RollingUpdate."
         ),
     )
 
@@ -304,13 +320,12 @@ class ReplicaSet(Kind):
     metadata: ObjectMeta = field(
         1,
         doc=(
-            "Standard object's metadata. If it has no labels, those of the pod template are used."
+            "Standard object's metadata. Without labels, the object gets the labels of the pod "
+            "template."
         ),
     )
     spec: ReplicaSetSpec = field(2, required=True, doc="The pod template and the number of pods.")
-    status: ReplicaSetStatus = field(
-        3, doc="How many pods there are, as the controller last observed."
-    )
+    status: ReplicaSetStatus = field(3, doc="Counts of the pods, as the controller last observed.")
 
 
 class ReplicaSetCondition(Type):
@@ -344,12 +359,12 @@ class ReplicaSetCondition(Type):
 class ReplicaSetSpec(Type):
     """The pods of a replica set."""
 
-    replicas: int32 | None = field(1, doc="How many pods to run. Zero or more; 1 if it is absent.")
+    replicas: int32 | None = field(1, doc="Number of pods to run. Zero or more; 1 if it is absent.")
     minReadySeconds: int32 = field(
         4,
         doc=(
-            "How many seconds a new pod must be ready to count as available. 0, the default, "
-            "means at once."
+            "Seconds that a new pod must be ready to count as available. 0, the default, means at "
+            "once."
         ),
     )
     selector: LabelSelector | None = field(
@@ -367,20 +382,23 @@ class ReplicaSetSpec(Type):
 
 
 class ReplicaSetStatus(Type):
-    """The pods of a replica set, counted, and its conditions."""
+    """Counts of the pods of a replica set, and its conditions."""
 
     replicas: int32 = field(
-        1, always=True, required=True, doc="How many pods of the replica set are not terminating."
+        1,
+        always=True,
+        required=True,
+        doc="Number of pods of the replica set that are not terminating.",
     )
     fullyLabeledReplicas: int32 = field(
-        2, doc="How many pods, terminating ones left out, have all labels of the pod template."
+        2, doc="Number of pods, without terminating ones, that have all labels of the pod template."
     )
-    readyReplicas: int32 = field(4, doc="How many pods, terminating ones left out, are ready.")
+    readyReplicas: int32 = field(4, doc="Number of pods, without terminating ones, that are ready.")
     availableReplicas: int32 = field(
-        5, doc="How many pods, terminating ones left out, have been ready for minReadySeconds."
+        5, doc="Number of pods that are not terminating and have been ready for minReadySeconds."
     )
     terminatingReplicas: int32 | None = field(
-        7, doc="How many pods of the replica set have a deletionTimestamp but have not ended."
+        7, doc="Number of pods of the replica set that have a deletionTimestamp but have not ended."
     )
     observedGeneration: int64 = field(
         3, doc="The metadata.generation that the replica set controller last observed."
@@ -391,45 +409,45 @@ class ReplicaSetStatus(Type):
 
 
 class RollingUpdateDaemonSet(Type):
-    """How many nodes a daemon set updates at a time."""
+    """Limits on the nodes that a daemon set updates at the same time."""
 
     maxUnavailable: IntOrString | None = field(
         1,
         doc=(
-            "How many nodes may lack an available pod during an update: a number or a percentage "
-            "of all nodes, rounded up. Defaults to 1. It may be 0 only if maxSurge is not."
+            "Nodes that may lack an available pod during an update: a number, or a percentage of "
+            "all nodes, rounded up. Defaults to 1. Must not be 0 if maxSurge is 0."
         ),
     )
     maxSurge: IntOrString | None = field(
         2,
         doc=(
-            "How many nodes may run an old and a new pod at the same time: a number or a "
-            "percentage, rounded up. Defaults to 0. It must be 0 unless maxUnavailable is 0."
+            "Nodes that may run an old and a new pod at the same time: a number, or a percentage, "
+            "rounded up. Defaults to 0. Must be 0 unless maxUnavailable is 0."
         ),
     )
 
 
 class RollingUpdateDeployment(Type):
-    """How many pods a deployment may have too few or too many during a rollout."""
+    """Limits on missing and excess pods during a rollout of a deployment."""
 
     maxUnavailable: IntOrString | None = field(
         1,
         doc=(
-            "How many of the wanted pods may be unavailable during a rollout: a number or a "
-            "percentage, rounded down. Defaults to 25%. It may be 0 only if maxSurge is not."
+            "Pods that may be unavailable during a rollout: a number, or a percentage of "
+            "replicas, rounded down. Defaults to 25%. Must not be 0 if maxSurge is 0."
         ),
     )
     maxSurge: IntOrString | None = field(
         2,
         doc=(
-            "How many pods above the wanted number may exist during a rollout: a number or a "
-            "percentage, rounded up. Defaults to 25%. It may be 0 only if maxUnavailable is not."
+            "Pods that may exist above the number of replicas during a rollout: a number, or a "
+            "percentage, rounded up. Defaults to 25%. Must not be 0 if maxUnavailable is 0."
         ),
     )
 
 
 class RollingUpdateStatefulSetStrategy(Type):
-    """Which pods of a stateful set are updated, and how many at a time."""
+    """Limits on the pods of a stateful set that are updated."""
 
     partition: int32 | None = field(
         1, doc="Only pods with this ordinal or a higher one are updated. Defaults to 0: all pods."
@@ -437,7 +455,7 @@ class RollingUpdateStatefulSetStrategy(Type):
     maxUnavailable: IntOrString | None = field(
         2,
         doc=(
-            "How many pods may be unavailable during an update: a number or a percentage of "
+            "Pods that may be unavailable during an update: a number, or a percentage of "
             "replicas, rounded up; not 0. Defaults to 1."
         ),
     )
@@ -457,7 +475,7 @@ class StatefulSet(Kind):
         2, required=True, doc="The pods, their number and their volume claims."
     )
     status: StatefulSetStatus = field(
-        3, doc="How many pods there are and which revisions they have, as last observed."
+        3, doc="Counts of the pods and their revisions, as the controller last observed."
     )
 
 
@@ -482,7 +500,7 @@ class StatefulSetCondition(Type):
 
 
 class StatefulSetOrdinals(Type):
-    """How the pods of a stateful set are numbered."""
+    """The numbering of the pods of a stateful set."""
 
     start: int32 = field(
         1,
@@ -495,29 +513,29 @@ class StatefulSetOrdinals(Type):
 
 
 class StatefulSetPersistentVolumeClaimRetentionPolicy(Type):
-    """When claims from volumeClaimTemplates are deleted."""
+    """Retention of the claims from volumeClaimTemplates."""
 
     whenDeleted: str = field(
         1,
         doc=(
-            "What happens to claims when the stateful set is deleted: Retain (the default) keeps "
-            "them, Delete deletes them."
+            "Retain (the default) keeps the claims when the stateful set is deleted, Delete "
+            "deletes them too."
         ),
     )
     whenScaled: str = field(
         2,
         doc=(
-            "What happens to the claims of pods that scaling down removes: Retain (the default) "
-            "keeps them, Delete deletes them."
+            "Retain (the default) keeps the claims of pods that scaling down removes, Delete "
+            "deletes them too."
         ),
     )
 
 
 class StatefulSetSpec(Type):
-    """The pods of a stateful set, their storage and how they are updated."""
+    """The pods of a stateful set, their storage and the update of them."""
 
     replicas: int32 | None = field(
-        1, doc="How many pods to run, each with its own ordinal. Defaults to 1."
+        1, doc="Number of pods to run, each with its own ordinal. Defaults to 1."
     )
     selector: LabelSelector | None = field(
         2,
@@ -561,15 +579,15 @@ class StatefulSetSpec(Type):
         ),
     )
     updateStrategy: StatefulSetUpdateStrategy = field(
-        7, doc="How pods are replaced after the template changed."
+        7, doc="The way in which pods are replaced after the template changed."
     )
     revisionHistoryLimit: int32 | None = field(
-        8, doc="How many old revisions to keep for rolling back. 10 if it is absent."
+        8, doc="Number of old revisions to keep for rolling back. 10 if it is absent."
     )
     minReadySeconds: int32 = field(
         9,
         doc=(
-            "How many seconds a new pod must be ready before it is available and the next one is "
+            "Seconds that a new pod must be ready before it is available and the next one is "
             "updated. Defaults to 0."
         ),
     )
@@ -588,17 +606,17 @@ class StatefulSetSpec(Type):
 
 
 class StatefulSetStatus(Type):
-    """The pods of a stateful set, counted, and their revisions."""
+    """Counts of the pods of a stateful set, and its revisions."""
 
     observedGeneration: int64 = field(
         1, doc="The metadata.generation that the stateful set controller last observed."
     )
     replicas: int32 = field(
-        2, always=True, required=True, doc="How many pods the controller has created."
+        2, always=True, required=True, doc="Number of pods that the controller has created."
     )
-    readyReplicas: int32 = field(3, doc="How many pods of the stateful set are ready.")
-    currentReplicas: int32 = field(4, doc="How many pods have the revision currentRevision.")
-    updatedReplicas: int32 = field(5, doc="How many pods have the revision updateRevision.")
+    readyReplicas: int32 = field(3, doc="Number of pods of the stateful set that are ready.")
+    currentReplicas: int32 = field(4, doc="Number of pods of the revision currentRevision.")
+    updatedReplicas: int32 = field(5, doc="Number of pods of the revision updateRevision.")
     currentRevision: str = field(
         6, doc="Name of the ControllerRevision of pods that are not updated yet."
     )
@@ -606,8 +624,8 @@ class StatefulSetStatus(Type):
     collisionCount: int32 | None = field(
         9,
         doc=(
-            "How many times the name of a new ControllerRevision was taken already, so that "
-            "another name was made."
+            "Number of times that the name of a new ControllerRevision was taken, so that the "
+            "controller made another one."
         ),
     )
     conditions: list[StatefulSetCondition] = field(
@@ -616,21 +634,21 @@ class StatefulSetStatus(Type):
     availableReplicas: int32 = field(
         11,
         always=True,
-        doc="How many pods of the stateful set have been ready for minReadySeconds.",
+        doc="Number of pods of the stateful set that have been ready for minReadySeconds.",
     )
 
 
 class StatefulSetUpdateStrategy(Type):
-    """How a stateful set replaces its pods after a change of the template."""
+    """The way in which a stateful set replaces its pods after the template changed."""
 
     type: str = field(
         1,
         enum=("RollingUpdate", "OnDelete", "Recreate"),
         doc=(
             "RollingUpdate (the default) replaces pods from the highest ordinal down, OnDelete "
-            "only those that were deleted, Recreate all at once."
+            "replaces pods that were deleted, Recreate replaces all at once."
         ),
     )
     rollingUpdate: RollingUpdateStatefulSetStrategy | None = field(
-        2, doc="Which pods are updated, and how many at a time. Only for the type RollingUpdate."
+        2, doc="Limits on the pods that are updated. Only for the type RollingUpdate."
     )

@@ -47,7 +47,7 @@ class DeploymentSpec(v1.DeploymentSpec):
         ),
     )
     revisionHistoryLimit = override_field(
-        doc="How many old replica sets to keep for rolling back. Defaults to 2."
+        doc="Number of old replica sets to keep for rolling back. Defaults to 2."
     )
     rollbackTo: RollbackConfig | None = field(
         8,

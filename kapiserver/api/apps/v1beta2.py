@@ -29,25 +29,27 @@ class ReplicaSetStatus(v1.ReplicaSetStatus):
 
 
 class Scale(Kind):
-    """The scale subresource of a workload: its wanted and its observed number of pods."""
+    """The scale subresource of a workload: its desired and its observed number of pods."""
 
     listed = False
 
     metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
-    spec: ScaleSpec = field(2, doc="The number of pods that are wanted.")
-    status: ScaleStatus = field(3, doc="The number of pods that were observed.")
+    spec: ScaleSpec = field(2, doc="The desired number of pods.")
+    status: ScaleStatus = field(3, doc="The observed number of pods.")
 
 
 class ScaleSpec(Type):
-    """The wanted number of pods of a workload."""
+    """The desired number of pods of a workload."""
 
-    replicas: int32 = field(1, default=0, doc="How many pods should run; zero or more.")
+    replicas: int32 = field(1, default=0, doc="Number of pods that should run; zero or more.")
 
 
 class ScaleStatus(Type):
     """The observed number of pods of a workload, and their labels."""
 
-    replicas: int32 = field(1, always=True, doc="How many pods of the workload were observed.")
+    replicas: int32 = field(
+        1, always=True, doc="Number of pods of the workload that were observed."
+    )
     selector: dict[str, str] = field(
         2,
         atomic=True,

@@ -177,10 +177,10 @@ class HorizontalPodAutoscalerStatus(Type):
         2, doc="When the number of replicas was last changed by the autoscaler."
     )
     currentReplicas: int32 = field(
-        3, always=True, required=True, doc="How many replicas the autoscaler last counted."
+        3, always=True, required=True, doc="Number of replicas that the autoscaler last counted."
     )
     desiredReplicas: int32 = field(
-        4, always=True, required=True, doc="How many replicas the autoscaler wants."
+        4, always=True, required=True, doc="Number of replicas that the autoscaler last asked for."
     )
     currentCPUUtilizationPercentage: int32 | None = field(
         5,
@@ -322,22 +322,24 @@ class ResourceMetricStatus(Type):
 
 
 class Scale(Kind):
-    """The scale subresource: how many replicas a workload should have, and how many it has."""
+    """The scale subresource: the desired and the observed number of replicas of a workload."""
 
     listed = False
 
     metadata: ObjectMeta = field(1, doc="Standard object's metadata. It is that of the workload.")
-    spec: ScaleSpec = field(2, doc="How many replicas the workload should have.")
+    spec: ScaleSpec = field(2, doc="The desired number of replicas.")
     status: ScaleStatus = field(
-        3, doc="How many replicas the workload has, and how to find its pods."
+        3, doc="The observed number of replicas, and the selector of the pods."
     )
 
 
 class ScaleSpec(Type):
-    """The wanted number of replicas."""
+    """The desired number of replicas."""
 
     replicas: int32 = field(
-        1, default=0, doc="How many replicas the workload should have; zero or more. Defaults to 0."
+        1,
+        default=0,
+        doc="Number of replicas that the workload should have; zero or more. Defaults to 0.",
     )
 
 
@@ -345,7 +347,10 @@ class ScaleStatus(Type):
     """The observed number of replicas."""
 
     replicas: int32 = field(
-        1, always=True, doc="How many replicas of the workload were last observed.", required=True
+        1,
+        always=True,
+        doc="Number of replicas of the workload that were last observed.",
+        required=True,
     )
     selector: str = field(
         2,

@@ -84,7 +84,7 @@ class ExternalMetricStatus(Type):
 
 
 class HPAScalingPolicy(Type):
-    """A limit on how many pods are added or removed in a period."""
+    """A limit on the pods that are added or removed in a period."""
 
     type: str = field(
         1,
@@ -100,8 +100,8 @@ class HPAScalingPolicy(Type):
         always=True,
         required=True,
         doc=(
-            "How many pods, or which percentage of them, may be added or removed in the period; "
-            "greater than zero."
+            "Number or percentage of pods that may be added or removed in the period; greater "
+            "than zero."
         ),
     )
     periodSeconds: int32 = field(
@@ -110,13 +110,13 @@ class HPAScalingPolicy(Type):
 
 
 class HPAScalingRules(Type):
-    """How fast to scale in one direction."""
+    """Limits on scaling in one direction."""
 
     stabilizationWindowSeconds: int32 | None = field(
         3,
         doc=(
-            "For how many seconds past recommendations are considered, to avoid flapping; 0 to "
-            "3600. Defaults to 0 for scaleUp and to 300 for scaleDown."
+            "Seconds of past recommendations that are considered, to avoid flapping; 0 to 3600. "
+            "Defaults to 0 for scaleUp and to 300 for scaleDown."
         ),
     )
     selectPolicy: str | None = field(
@@ -136,8 +136,8 @@ class HPAScalingRules(Type):
     tolerance: Quantity | None = field(
         4,
         doc=(
-            "How far the metric may be off its target without scaling, as a fraction such as "
-            "0.05. If absent, the cluster-wide default, usually 0.1."
+            "Deviation of the metric from its target that causes no scaling, as a fraction such "
+            "as 0.05. If absent, the cluster-wide default, usually 0.1."
         ),
     )
 
@@ -147,7 +147,7 @@ class HorizontalPodAutoscaler(Kind):
 
     metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
     spec: HorizontalPodAutoscalerSpec = field(
-        2, required=True, doc="What to scale, within which limits and by which metrics."
+        2, required=True, doc="The workload to scale, the limits and the metrics."
     )
     status: HorizontalPodAutoscalerStatus = field(
         3, doc="The current number of pods and the current metrics."
@@ -155,7 +155,7 @@ class HorizontalPodAutoscaler(Kind):
 
 
 class HorizontalPodAutoscalerBehavior(Type):
-    """How fast an autoscaler scales up and down."""
+    """Limits on the speed of scaling up and down."""
 
     scaleUp: HPAScalingRules | None = field(
         1,
@@ -210,7 +210,7 @@ class HorizontalPodAutoscalerCondition(Type):
 
 
 class HorizontalPodAutoscalerSpec(Type):
-    """What an autoscaler scales, and by which metrics."""
+    """The workload that an autoscaler scales, the limits and the metrics."""
 
     scaleTargetRef: CrossVersionObjectReference = field(
         1,
@@ -233,15 +233,15 @@ class HorizontalPodAutoscalerSpec(Type):
     metrics: list[MetricSpec] = field(
         4,
         doc=(
-            "The metrics to scale by; the one that demands the most replicas decides. Defaults to "
-            "a CPU utilization of 80%."
+            "The metrics to scale by; the metric that demands the most replicas decides. Defaults "
+            "to a CPU utilization of 80%."
         ),
     )
     behavior: HorizontalPodAutoscalerBehavior | None = field(
         5,
         doc=(
-            "How fast replicas are added and removed. If it is absent, the defaults of both "
-            "directions apply."
+            "Limits on the speed of scaling. If it is absent, the defaults of both directions "
+            "apply."
         ),
     )
 
@@ -256,13 +256,13 @@ class HorizontalPodAutoscalerStatus(Type):
         2, doc="When the autoscaler last changed the number of replicas."
     )
     currentReplicas: int32 = field(
-        3, doc="How many replicas the workload had when the autoscaler last looked."
+        3, doc="Number of replicas that the workload had at the last observation."
     )
     desiredReplicas: int32 = field(
         4,
         always=True,
         required=True,
-        doc="How many replicas the autoscaler last computed from the metrics.",
+        doc="Number of replicas that the autoscaler last computed from the metrics.",
     )
     currentMetrics: list[MetricStatus] = field(
         5, always=True, doc="The metrics as the autoscaler last read them."
@@ -361,8 +361,7 @@ class MetricTarget(Type):
         always=True,
         required=True,
         doc=(
-            "What the target is: Utilization (averageUtilization), Value (value) or AverageValue "
-            "(averageValue)."
+            "Utilization uses averageUtilization, Value uses value, AverageValue uses averageValue."
         ),
     )
     value: Quantity | None = field(

@@ -50,16 +50,16 @@ class CronJobSpec(Type):
     startingDeadlineSeconds: int64 | None = field(
         2,
         doc=(
-            "How many seconds after its time a job may still start. A job that misses the "
-            "deadline counts as failed. No deadline if absent."
+            "Seconds after its scheduled time within which a job may still start. Missed jobs "
+            "count as failed. No deadline if absent."
         ),
     )
     concurrencyPolicy: str = field(
         3,
         enum=("Allow", "Forbid", "Replace"),
         doc=(
-            "What happens if the last job still runs: Allow (the default) starts another, Forbid "
-            "skips the new job, Replace replaces the running job."
+            "Allow (the default) starts a job while the last one still runs, Forbid skips the new "
+            "job, Replace replaces the running job."
         ),
     )
     suspend: bool | None = field(
@@ -69,15 +69,15 @@ class CronJobSpec(Type):
         5, doc="Metadata and spec of the jobs to make.", required=True
     )
     successfulJobsHistoryLimit: int32 | None = field(
-        6, doc="How many successful jobs are kept; zero or more. Defaults to 3."
+        6, doc="Number of successful jobs to keep; zero or more. Defaults to 3."
     )
     failedJobsHistoryLimit: int32 | None = field(
-        7, doc="How many failed jobs are kept; zero or more. Defaults to 1."
+        7, doc="Number of failed jobs to keep; zero or more. Defaults to 1."
     )
 
 
 class CronJobStatus(Type):
-    """What a cron job has done."""
+    """The running jobs of a cron job, and the times of past ones."""
 
     active: list[ObjectReference] = field(1, doc="References to the jobs that are running now.")
     lastScheduleTime: Time | None = field(
@@ -93,7 +93,9 @@ class Job(Kind):
         1, doc="Standard object's metadata. The name becomes part of the pods' names."
     )
     spec: JobSpec = field(2, doc="The pods to run, and when the job is complete or has failed.")
-    status: JobStatus = field(3, doc="How many pods run, succeeded or failed.")
+    status: JobStatus = field(
+        3, doc="Counts of the running, successful and failed pods, and the conditions of the job."
+    )
 
 
 class JobCondition(Type):
@@ -130,7 +132,7 @@ class JobCondition(Type):
 
 
 class JobSchedulingConfiguration(Type):
-    """How the scheduler treats the pods of a job as a group."""
+    """Scheduling of the pods of a job as a group."""
 
     schedulingPolicy: WorkloadPodGroupSchedulingPolicy | None = field(
         1,
@@ -164,20 +166,20 @@ class JobSpec(Type):
     """The pods of a job, how many must succeed, and which failures end the job."""
 
     parallelism: int32 | None = field(
-        1, doc="How many pods may run at the same time; zero or more. Defaults to 1."
+        1, doc="Number of pods that may run at the same time; zero or more. Defaults to 1."
     )
     completions: int32 | None = field(
         2,
         doc=(
-            "How many pods must succeed. If it is absent, the success of any pod completes the "
-            "job. Defaults to 1 if parallelism is absent too."
+            "Number of pods that must succeed. If it is absent, one success completes the job. "
+            "Defaults to 1 if parallelism is absent too."
         ),
     )
     activeDeadlineSeconds: int64 | None = field(
         3,
         doc=(
-            "How many seconds the job may be active before its pods are terminated and it fails; "
-            "greater than zero. No limit if absent."
+            "Seconds that the job may be active; greater than zero. After that, its pods are "
+            "terminated and it fails. No limit if absent."
         ),
     )
     podFailurePolicy: PodFailurePolicy | None = field(
@@ -197,22 +199,22 @@ class JobSpec(Type):
     backoffLimit: int32 | None = field(
         7,
         doc=(
-            "How many failed pods are retried before the job fails. Defaults to 6, or to no limit "
+            "Number of failed pods to retry before the job fails. Defaults to 6, or to no limit "
             "if backoffLimitPerIndex is set."
         ),
     )
     backoffLimitPerIndex: int32 | None = field(
         12,
         doc=(
-            "How many failed pods are retried for each index of an Indexed job before the index "
+            "Number of failed pods to retry for each index of an Indexed job before the index "
             "fails. The pods' restartPolicy must be Never."
         ),
     )
     maxFailedIndexes: int32 | None = field(
         13,
         doc=(
-            "How many indexes may fail before the job is ended as failed. Needs "
-            "backoffLimitPerIndex; if it is absent, all indexes run."
+            "Number of failed indexes above which the job fails and its pods are terminated. "
+            "Needs backoffLimitPerIndex; no limit if absent."
         ),
     )
     selector: LabelSelector | None = field(
@@ -235,8 +237,8 @@ class JobSpec(Type):
     ttlSecondsAfterFinished: int32 | None = field(
         8,
         doc=(
-            "How many seconds after it finished the job is deleted. 0 deletes it at once; if "
-            "absent, it is kept."
+            "Seconds after its end at which the job is deleted. 0 deletes it at once; if absent, "
+            "it is kept."
         ),
     )
     completionMode: str | None = field(
@@ -272,14 +274,13 @@ class JobSpec(Type):
     scheduling: JobSchedulingConfiguration | None = field(
         17,
         doc=(
-            "How the scheduler treats the pods as a group. If it is absent, each pod is scheduled "
-            "by itself."
+            "Scheduling of the pods as a group. If it is absent, each pod is scheduled by itself."
         ),
     )
 
 
 class JobStatus(Type):
-    """The pods of a job, counted, and its conditions."""
+    """Counts of the pods of a job, and its conditions."""
 
     conditions: list[JobCondition] = field(
         1,
@@ -296,10 +297,12 @@ class JobStatus(Type):
     completionTime: Time | None = field(
         3, doc="When the job succeeded. Absent for a job that failed."
     )
-    active: int32 = field(4, doc="How many pods are pending or running and not terminating.")
-    succeeded: int32 = field(5, doc="How many pods reached the phase Succeeded.")
-    failed: int32 = field(6, doc="How many pods reached the phase Failed.")
-    terminating: int32 | None = field(11, doc="How many pods are terminating but have not ended.")
+    active: int32 = field(4, doc="Number of pods that are pending or running and not terminating.")
+    succeeded: int32 = field(5, doc="Number of pods that reached the phase Succeeded.")
+    failed: int32 = field(6, doc="Number of pods that reached the phase Failed.")
+    terminating: int32 | None = field(
+        11, doc="Number of pods that are terminating but have not ended."
+    )
     completedIndexes: str = field(
         7,
         doc=(
@@ -321,7 +324,7 @@ class JobStatus(Type):
             "uses it to count each pod once."
         ),
     )
-    ready: int32 | None = field(9, doc="How many active pods are ready.")
+    ready: int32 | None = field(9, doc="Number of active pods that are ready.")
 
 
 class JobTemplateSpec(Type):
@@ -334,7 +337,7 @@ class JobTemplateSpec(Type):
 
 
 class PodFailurePolicy(Type):
-    """What failed pods mean for a job."""
+    """Rules for the effect of failed pods on a job."""
 
     rules: list[PodFailurePolicyRule] = field(
         1,
@@ -393,7 +396,7 @@ class PodFailurePolicyOnPodConditionsPattern(Type):
 
 
 class PodFailurePolicyRule(Type):
-    """What happens if a failed pod matches; one of the on... fields is set."""
+    """The action for failed pods that match; either onExitCodes or onPodConditions is set."""
 
     action: str = field(
         1,
@@ -418,7 +421,7 @@ class PodFailurePolicyRule(Type):
 
 
 class SuccessPolicy(Type):
-    """When an Indexed job succeeds before all its indexes have."""
+    """Rules by which an Indexed job succeeds before all its indexes have."""
 
     rules: list[SuccessPolicyRule] = field(
         1,
@@ -432,7 +435,7 @@ class SuccessPolicy(Type):
 
 
 class SuccessPolicyRule(Type):
-    """Which indexes, or how many, must have succeeded; at least one field is set."""
+    """The indexes, or the number of them, that must have succeeded; at least one field is set."""
 
     succeededIndexes: str | None = field(
         1,
@@ -444,8 +447,8 @@ class SuccessPolicyRule(Type):
     succeededCount: int32 | None = field(
         2,
         doc=(
-            "How many indexes must have succeeded, of succeededIndexes if it is set. 1 up to "
-            "completions."
+            "Number of indexes that must have succeeded, out of succeededIndexes if that is set. "
+            "From 1 to completions."
         ),
     )
 

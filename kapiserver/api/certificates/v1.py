@@ -78,8 +78,8 @@ class CertificateSigningRequestSpec(Type):
     expirationSeconds: int32 | None = field(
         8,
         doc=(
-            "How many seconds the certificate should be valid; 600 or more. Signers may shorten "
-            "it; if it is absent, they choose."
+            "Requested validity of the certificate in seconds; 600 or more. The signer may choose "
+            "another; if absent, the signer decides."
         ),
     )
     usages: list[str] = field(
@@ -238,8 +238,8 @@ class PodCertificateRequestSpec(Type):
         8,
         default=86400,
         doc=(
-            "How many seconds the certificate may be valid at most: 3600 (1 hour) to 7862400 (91 "
-            "days), or 86400 for signers of kubernetes.io."
+            "Longest validity of the certificate in seconds: 3600 (1 hour) to 7862400 (91 days), "
+            "at most 86400 for signers of kubernetes.io."
         ),
     )
     stubPKCS10Request: bytes = field(
@@ -255,7 +255,7 @@ class PodCertificateRequestSpec(Type):
         11,
         doc=(
             "Key-value pairs from the pod's author to the signer, with domain-prefixed keys. "
-            "Kubernetes does not check what they claim."
+            "Kubernetes does not verify the values."
         ),
     )
 

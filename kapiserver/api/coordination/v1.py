@@ -11,7 +11,7 @@ class Lease(Kind):
     """A lock that its holder must renew; used for leader election and node heartbeats."""
 
     metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
-    spec: LeaseSpec = field(2, doc="Who holds the lease, and for how long.")
+    spec: LeaseSpec = field(2, doc="The holder of the lease and its times.")
 
 
 class LeaseSpec(Type):
@@ -26,23 +26,26 @@ class LeaseSpec(Type):
     )
     leaseDurationSeconds: int32 | None = field(
         2,
-        doc="How many seconds after renewTime others may take over the lease; greater than zero.",
+        doc="Seconds after renewTime at which others may take over the lease; greater than zero.",
     )
-    acquireTime: MicroTime | None = field(3, doc="When the current holder acquired the lease.")
+    acquireTime: MicroTime | None = field(
+        3, doc="Time at which the current holder acquired the lease."
+    )
     renewTime: MicroTime | None = field(
         4,
         doc=(
-            "When the current holder last renewed the lease. It expires leaseDurationSeconds later."
+            "Time at which the current holder last renewed the lease. It expires "
+            "leaseDurationSeconds later."
         ),
     )
     leaseTransitions: int32 | None = field(
-        5, doc="How many times the lease went from one holder to another; zero or more."
+        5, doc="Number of times that the lease changed its holder; zero or more."
     )
     strategy: str | None = field(
         6,
         doc=(
-            "How the holder is elected among LeaseCandidates, such as OldestEmulationVersion. If "
-            "it is absent, candidates compete for the lease themselves."
+            "Strategy for electing the holder among LeaseCandidates, such as "
+            "OldestEmulationVersion. If it is absent, candidates compete for the lease directly."
         ),
     )
     preferredHolder: str | None = field(

@@ -20,7 +20,7 @@ class LeaseCandidate(Kind):
 
 
 class LeaseCandidateSpec(Type):
-    """What coordinated leader election needs to know of a candidate."""
+    """The lease that a candidate wants, and the versions it runs."""
 
     leaseName: str = field(
         1,
@@ -34,15 +34,15 @@ class LeaseCandidateSpec(Type):
     pingTime: MicroTime | None = field(
         2,
         doc=(
-            "When the server last asked whether the candidate is there. The candidate answers by "
-            "setting renewTime."
+            "Time at which the server last asked whether the candidate is alive. The candidate "
+            "answers by setting renewTime."
         ),
     )
     renewTime: MicroTime | None = field(
         3,
         doc=(
-            "When the candidate last renewed. A candidate that does not renew after a ping is not "
-            "considered."
+            "Time at which the candidate last renewed. A candidate that does not renew after a "
+            "ping is not considered."
         ),
     )
     binaryVersion: str = field(
@@ -65,7 +65,7 @@ class LeaseCandidateSpec(Type):
         6,
         required=True,
         doc=(
-            "How this candidate wants the leader to be chosen: OldestEmulationVersion, or a name "
-            "with a domain of its own."
+            "The candidate's strategy for electing the holder: OldestEmulationVersion, or a name "
+            "with a domain."
         ),
     )

@@ -49,7 +49,7 @@ class Endpoint(Type):
     )
     zone: str | None = field(7, doc="Name of the zone that the endpoint is in.")
     hints: EndpointHints | None = field(
-        8, doc="Which consumers should use the endpoint, for routing close to them."
+        8, doc="Zones and nodes whose consumers should use the endpoint, to keep traffic close."
     )
 
 
@@ -110,7 +110,7 @@ class EndpointPort(Type):
     port: int32 | None = field(
         3,
         doc=(
-            "Number of the port. If it is absent, consumers decide what that means, for instance "
+            "Number of the port. If it is absent, consumers decide on its meaning, for example "
             "all ports."
         ),
     )

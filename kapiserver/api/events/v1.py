@@ -16,14 +16,11 @@ class Event(Kind):
         doc="Standard object's metadata. The event is in the namespace of the object it regards.",
     )
     eventTime: MicroTime = field(
-        2, doc="When the event first happened. Required for new events.", required=True
+        2, doc="Time at which the event first happened. Required for new events.", required=True
     )
     series: EventSeries | None = field(
         3,
-        doc=(
-            "How often and when the event was repeated; its count is 2 or more. Absent for an "
-            "event that happened once."
-        ),
+        doc="Number and last time of repetitions. Absent for an event that happened once.",
     )
     reportingController: str = field(
         4,
@@ -42,8 +39,8 @@ class Event(Kind):
     action: str = field(
         6,
         doc=(
-            "What the controller did or failed to do about the object, in CamelCase. Required for "
-            "new events; at most 128 characters."
+            "A CamelCase word for the action that the controller took or failed to take. Required "
+            "for new events; at most 128 characters."
         ),
     )
     reason: str = field(
@@ -72,18 +69,18 @@ class Event(Kind):
         ),
     )
     deprecatedFirstTimestamp: Time = field(
-        13, doc="When the event first happened, for events of core/v1. New events use eventTime."
+        13, doc="Time of the first occurrence, for events of core/v1. New events use eventTime."
     )
     deprecatedLastTimestamp: Time = field(
         14,
         doc=(
-            "When the event last happened, for events of core/v1. New events use "
+            "Time of the last occurrence, for events of core/v1. New events use "
             "series.lastObservedTime."
         ),
     )
     deprecatedCount: int32 = field(
         15,
-        doc="How often the event happened, for events of core/v1. New events use series.count.",
+        doc="Number of occurrences, for events of core/v1. New events use series.count.",
     )
 
 
@@ -94,8 +91,8 @@ class EventSeries(Type):
         1,
         always=True,
         required=True,
-        doc="How often the event has happened so far; 2 or more.",
+        doc="Number of occurrences of the event so far; 2 or more.",
     )
     lastObservedTime: MicroTime = field(
-        2, required=True, doc="When the event last happened, as far as the controller has reported."
+        2, required=True, doc="Time of the last occurrence that the controller has reported."
     )

@@ -68,8 +68,8 @@ class DaemonSetSpec(apps_v1.DaemonSetSpec):
     template = override_field(required=False)
     updateStrategy = override_field(
         doc=(
-            "How existing pods are replaced after a change of the template. OnDelete by default "
-            "in this version."
+            "The way in which existing pods are replaced after the template changed. OnDelete by "
+            "default in this version."
         )
     )
     templateGeneration: int64 = field(
@@ -111,7 +111,7 @@ class DeploymentSpec(apps_v1.DeploymentSpec):
     )
     template = override_field(required=False)
     revisionHistoryLimit = override_field(
-        doc="How many old replica sets to keep for rolling back. By default, all are kept."
+        doc="Number of old replica sets to keep for rolling back. By default, all are kept."
     )
     rollbackTo: RollbackConfig | None = field(
         8,
@@ -123,7 +123,7 @@ class DeploymentSpec(apps_v1.DeploymentSpec):
     )
     progressDeadlineSeconds = override_field(
         doc=(
-            "After how many seconds without progress a rollout is reported as failed. By default, "
+            "Seconds without progress after which a rollout is reported as failed. By default, "
             "never."
         )
     )

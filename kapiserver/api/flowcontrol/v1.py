@@ -8,26 +8,26 @@ from kapiserver.api.types import Kind, Type, field, int32
 
 
 class ExemptPriorityLevelConfiguration(Type):
-    """Seats that an exempt priority level lends to others. Its own requests never wait."""
+    """Seats that an exempt priority level lends to other levels. Its own requests never wait."""
 
     nominalConcurrencyShares: int32 | None = field(
         1,
         doc=(
-            "The level's shares of the server's concurrency limit, compared with those of all "
-            "levels; zero or more. Defaults to 0."
+            "Shares of the server's concurrency limit, in proportion to the shares of all levels; "
+            "zero or more. Defaults to 0."
         ),
     )
     lendablePercent: int32 | None = field(
         2,
         doc=(
-            "Which percentage of the level's nominal seats others may borrow, from 0 to 100. "
+            "Percentage of the level's nominal seats that other levels may borrow, from 0 to 100. "
             "Defaults to 0."
         ),
     )
 
 
 class FlowDistinguisherMethod(Type):
-    """How requests of a flow schema are divided into flows."""
+    """Division of the requests of a flow schema into flows."""
 
     type: str = field(
         1,
@@ -51,7 +51,7 @@ class FlowSchema(Kind):
         ),
     )
     spec: FlowSchemaSpec = field(
-        2, required=True, doc="Which requests match, and their priority level."
+        2, required=True, doc="The requests that match, and their priority level."
     )
     status: FlowSchemaStatus = field(3, doc="Whether the schema is in force.")
 
@@ -78,7 +78,7 @@ class FlowSchemaCondition(Type):
 
 
 class FlowSchemaSpec(Type):
-    """Which requests a flow schema matches, and their priority level."""
+    """The requests that a flow schema matches, and their priority level."""
 
     priorityLevelConfiguration: PriorityLevelConfigurationReference = field(
         1,
@@ -99,15 +99,15 @@ class FlowSchemaSpec(Type):
     distinguisherMethod: FlowDistinguisherMethod | None = field(
         3,
         doc=(
-            "How the matched requests are divided into flows. If it is absent, all of them are "
-            "one flow."
+            "Division of the matched requests into flows. If it is absent, all of them form one "
+            "flow."
         ),
     )
     rules: list[PolicyRulesWithSubjects] = field(
         4,
         doc=(
-            "The requests that the schema matches: those that any rule matches. If the list is "
-            "empty, it matches none."
+            "Rules for the requests that the schema matches; one matching rule is enough. If the "
+            "list is empty, no request matches."
         ),
     )
 
@@ -129,7 +129,7 @@ class GroupSubject(Type):
 
 
 class LimitResponse(Type):
-    """What happens to requests beyond a level's limit."""
+    """The treatment of requests beyond the limit of a level."""
 
     type: str = field(
         1,
@@ -143,31 +143,31 @@ class LimitResponse(Type):
 
 
 class LimitedPriorityLevelConfiguration(Type):
-    """The concurrency limit of a priority level, and what happens beyond it."""
+    """Concurrency limit of a priority level, and the treatment of requests beyond it."""
 
     nominalConcurrencyShares: int32 | None = field(
         1,
         always=True,
         doc=(
-            "The level's shares of the server's concurrency limit, compared with those of all "
-            "levels. Zero or more; defaults to 30."
+            "Shares of the server's concurrency limit, in proportion to the shares of all levels. "
+            "Zero or more; defaults to 30."
         ),
     )
     limitResponse: LimitResponse = field(
-        2, required=True, doc="What happens to requests for which the level has no seat free."
+        2, required=True, doc="The treatment of requests while all seats of the level are taken."
     )
     lendablePercent: int32 | None = field(
         3,
         doc=(
-            "Which percentage of the nominal seats other levels may borrow while this one leaves "
-            "them idle; 0 to 100. Defaults to 0."
+            "Percentage of the nominal seats that other levels may borrow while they are idle, "
+            "from 0 to 100. Defaults to 0."
         ),
     )
     borrowingLimitPercent: int32 | None = field(
         4,
         doc=(
-            "How many seats the level may borrow from others, in percent of its nominal seats. No "
-            "limit if it is absent."
+            "Limit on the seats that the level borrows, in percent of its nominal seats. No limit "
+            "if it is absent."
         ),
     )
 
@@ -195,16 +195,13 @@ class NonResourcePolicyRule(Type):
 
 
 class PolicyRulesWithSubjects(Type):
-    """Matches requests by user and by what is requested; both must match."""
+    """Matches requests by user and by resource or path; both must match."""
 
     subjects: list[Subject] = field(
         1,
         always=True,
         required=True,
-        doc=(
-            "The users, groups and service accounts of whom one must make the request. At least "
-            "one."
-        ),
+        doc="Users, groups and service accounts whose requests match. At least one.",
     )
     resourceRules: list[ResourcePolicyRule] = field(
         2, doc="Rules for requests of resources. At least one rule of either kind is needed."
@@ -225,7 +222,7 @@ class PriorityLevelConfiguration(Kind):
         ),
     )
     spec: PriorityLevelConfigurationSpec = field(
-        2, required=True, doc="Whether the level limits requests, and how many it executes."
+        2, required=True, doc="The concurrency limit of the level, if it has one."
     )
     status: PriorityLevelConfigurationStatus = field(3, doc="The state of the priority level.")
 
@@ -255,7 +252,7 @@ class PriorityLevelConfigurationReference(Type):
 
 
 class PriorityLevelConfigurationSpec(Type):
-    """Whether a priority level limits its requests, and how."""
+    """The type of a priority level, and its concurrency limit."""
 
     type: str = field(
         1,
@@ -275,7 +272,7 @@ class PriorityLevelConfigurationSpec(Type):
 
 
 class PriorityLevelConfigurationStatus(Type):
-    """What is observed of a priority level."""
+    """The observed state of a priority level."""
 
     conditions: list[PriorityLevelConfigurationCondition] = field(
         1, keys=("type",), merge="type", doc="The conditions of the priority level, by type."
@@ -288,16 +285,13 @@ class QueuingConfiguration(Type):
     queues: int32 = field(
         1,
         always=True,
-        doc=(
-            "How many queues the level has; 1 to 10000000. More queues keep flows better apart. "
-            "Defaults to 64."
-        ),
+        doc="Number of queues; 1 to 10000000. More queues separate flows better. Defaults to 64.",
     )
     handSize: int32 = field(
         2,
         always=True,
         doc=(
-            "How many queues each flow is assigned; its requests join the shortest. 1 up to the "
+            "Number of queues that each flow may use; requests join the shortest. From 1 to the "
             "number of queues. Defaults to 8."
         ),
     )
@@ -305,8 +299,8 @@ class QueuingConfiguration(Type):
         3,
         always=True,
         doc=(
-            "How many requests may wait in each queue; further ones are rejected. 1 or more. "
-            "Defaults to 50."
+            "Number of requests that may wait in each queue; further ones are rejected. 1 or "
+            "more. Defaults to 50."
         ),
     )
 
@@ -346,8 +340,8 @@ class ResourcePolicyRule(Type):
     clusterScope: bool = field(
         4,
         doc=(
-            "If true, requests without a namespace match too: those for cluster-scoped objects or "
-            "for all namespaces."
+            "If true, requests without a namespace match too: requests for cluster-scoped objects "
+            "or for all namespaces."
         ),
     )
     namespaces: list[str] = field(
@@ -376,7 +370,7 @@ class ServiceAccountSubject(Type):
 
 
 class Subject(Type):
-    """The maker of a request; the field that kind names is set."""
+    """The user of a request; the field of its kind is set."""
 
     kind: str = field(
         1,

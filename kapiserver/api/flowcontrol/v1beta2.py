@@ -18,8 +18,8 @@ class LimitedPriorityLevelConfiguration(v1.LimitedPriorityLevelConfiguration):
         always=True,
         before="limitResponse",
         doc=(
-            "The level's shares of the server's concurrency limit, compared with those of all "
-            "levels. Defaults to 30. Later nominalConcurrencyShares."
+            "Shares of the server's concurrency limit, in proportion to those of all levels. "
+            "Defaults to 30. Called nominalConcurrencyShares in later versions."
         ),
     )
     nominalConcurrencyShares = remove_field()

@@ -13,7 +13,7 @@ class LimitedPriorityLevelConfiguration(v1.LimitedPriorityLevelConfiguration):
         1,
         always=True,
         doc=(
-            "The level's shares of the server's concurrency limit, compared with those of all "
-            "levels. 0 means the default of 30."
+            "Shares of the server's concurrency limit, in proportion to those of all levels. 0 "
+            "means the default of 30."
         ),
     )

@@ -8,12 +8,12 @@ from kapiserver.api.types import Kind, Type, field, int32, int64
 
 
 class Eviction(Kind):
-    """The eviction of a target, with all who request it and all who respond to it."""
+    """The eviction of a target, with its requesters and responders."""
 
     metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
     spec: EvictionSpec = field(2, required=True, doc="The target of the eviction.")
     status: EvictionStatus = field(
-        3, doc="Who requests the eviction, who responds to it, and how far they are."
+        3, doc="The requesters, the responders and the progress of the eviction."
     )
 
 
@@ -35,16 +35,16 @@ class EvictionPodReference(Type):
 
 
 class EvictionRequest(Kind):
-    """One requester's wish that a target be evicted."""
+    """The request of one requester to evict a target."""
 
     metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
     spec: EvictionRequestSpec = field(
         2,
         required=True,
-        doc="The target, who requests its eviction, and whether the request stands.",
+        doc="The target, the requester, and whether the request stands.",
     )
     status: EvictionRequestStatus = field(
-        3, doc="Whether the request was observed, and with which outcome."
+        3, doc="The outcome of the request, as the controller last observed."
     )
 
 
@@ -69,7 +69,7 @@ class EvictionRequestSpec(Type):
     """The target of an eviction request, and its requester."""
 
     target: EvictionRequestTarget = field(
-        1, required=True, doc="What to evict. It cannot be changed."
+        1, required=True, doc="The object to evict. It cannot be changed."
     )
     requester: str = field(
         2,
@@ -90,7 +90,7 @@ class EvictionRequestSpec(Type):
 
 
 class EvictionRequestStatus(Type):
-    """What became of an eviction request."""
+    """The outcome of an eviction request."""
 
     conditions: list[Condition] = field(
         1,
@@ -108,7 +108,7 @@ class EvictionRequestStatus(Type):
 
 
 class EvictionRequestTarget(Type):
-    """What a request asks to evict; exactly one field is set."""
+    """The object to evict; exactly one field is set."""
 
     pod: EvictionRequestPodReference | None = field(
         1, doc="The pod to evict. Required, as there is no other kind of target."
@@ -116,7 +116,7 @@ class EvictionRequestTarget(Type):
 
 
 class EvictionSpec(Type):
-    """What is evicted."""
+    """The target of an eviction."""
 
     target: EvictionTarget = field(
         1, required=True, doc="The object that is evicted. It cannot be changed."
@@ -143,7 +143,7 @@ class EvictionStatus(Type):
         ),
     )
     requesters: list[Requester] = field(
-        3, keys=("name",), merge="name", doc="All who requested the eviction, at most 100."
+        3, keys=("name",), merge="name", doc="Everyone who requested the eviction, at most 100."
     )
     targetResponders: list[TargetResponder] = field(
         4,
@@ -160,7 +160,7 @@ class EvictionStatus(Type):
 
 
 class EvictionTarget(Type):
-    """What is evicted; exactly one field is set."""
+    """The object that is evicted; exactly one field is set."""
 
     pod: EvictionPodReference | None = field(
         1, doc="The pod that is evicted. Required, as there is no other kind of target."
@@ -168,7 +168,7 @@ class EvictionTarget(Type):
 
 
 class Requester(Type):
-    """A requester of an eviction, and what it asks for."""
+    """A requester of an eviction, and its intent."""
 
     atomic = True
 

@@ -84,15 +84,14 @@ class CELDeviceSelector(Type):
         always=True,
         required=True,
         doc=(
-            "A CEL expression over the variable `device` that must evaluate to true for a device "
-            'to match, such as device.attributes["gpu.example.com"].model == "a100". At most 10 '
-            "KiB."
+            "A CEL expression over the variable `device` that is true for devices that match, "
+            'such as device.attributes["gpu.example.com"].model == "a100". At most 10 KiB.'
         ),
     )
 
 
 class CapacityRequestPolicy(Type):
-    """Which amounts of a capacity one request may consume of a shared device."""
+    """The amounts of a capacity that one request may consume of a shared device."""
 
     default: Quantity | None = field(
         1,
@@ -186,7 +185,7 @@ class CounterSet(Type):
 
 
 class Device(Type):
-    """One device that a driver offers, with what users can select it by."""
+    """One device that a driver offers, with its attributes and capacity."""
 
     name: str = field(
         1,
@@ -211,8 +210,8 @@ class Device(Type):
     consumesCounters: list[DeviceCounterConsumption] = field(
         4,
         doc=(
-            "What the device draws from shared counter sets, at most 2 sets. It can be allocated "
-            "only while enough is left in each counter."
+            "Amounts that the device draws from shared counter sets, at most 2 sets. The device "
+            "can be allocated only while each counter has enough left."
         ),
     )
     nodeName: str | None = field(
@@ -274,14 +273,14 @@ class Device(Type):
     nodeAllocatableResources: dict[str, NodeAllocatableResource] = field(
         14,
         doc=(
-            "The resources of the node that the device takes up, by resource name such as memory. "
-            "The scheduler subtracts them from what the node has allocatable."
+            "Resources of the node that the device takes up, by resource name such as memory. The "
+            "scheduler subtracts them from the allocatable resources of the node."
         ),
     )
 
 
 class DeviceAllocationConfiguration(Type):
-    """Configuration for allocated devices, and where it comes from."""
+    """Configuration for allocated devices, and its source."""
 
     source: str = field(
         1,
@@ -349,8 +348,8 @@ class DeviceCapacity(Type):
     requestPolicy: CapacityRequestPolicy | None = field(
         2,
         doc=(
-            "Which amounts a request may consume. Requires allowMultipleAllocations. If it is "
-            "absent, any amount up to the value may be consumed, all of it by default."
+            "The amounts that a request may consume. Requires allowMultipleAllocations. If it is "
+            "absent, a request may consume any amount, by default all of it."
         ),
     )
 
@@ -404,8 +403,8 @@ class DeviceClass(Kind):
     spec: DeviceClassSpec = field(
         2,
         doc=(
-            "Which devices belong to the class, and the configuration they get. Changes do not "
-            "affect claims that are allocated already."
+            "The devices of the class and the configuration for them. Changes do not affect "
+            "claims that are already allocated."
         ),
     )
 
@@ -421,16 +420,13 @@ class DeviceClassSpec(Type):
 
     selectors: list[DeviceSelector] = field(
         1,
-        doc=(
-            "What a device must satisfy to belong to the class; all selectors must match. At most "
-            "32."
-        ),
+        doc="Conditions for a device to belong to the class; all must be true. At most 32.",
     )
     config: list[DeviceClassConfiguration] = field(
         2,
         doc=(
-            "Configuration for the driver, added to each claim that uses the class, at most 32 "
-            "items. Drivers skip what is meant for others."
+            "Configuration for the drivers, added to each claim that uses the class, at most 32 "
+            "items. A driver ignores items for other drivers."
         ),
     )
     extendedResourceName: str | None = field(
@@ -477,7 +473,7 @@ class DeviceConstraint(Type):
 
 
 class DeviceCounterConsumption(Type):
-    """What a device consumes of one counter set."""
+    """The amounts that a device consumes of one counter set."""
 
     counterSet: str = field(
         1,
@@ -659,8 +655,8 @@ class DeviceSubRequest(Type):
     selectors: list[DeviceSelector] = field(
         3,
         doc=(
-            "What a device must satisfy in addition to the selectors of its class; all must "
-            "match. At most 32."
+            "Further conditions that a device must satisfy besides those of its class; all must "
+            "be true. At most 32."
         ),
     )
     allocationMode: str = field(
@@ -674,7 +670,7 @@ class DeviceSubRequest(Type):
     count: int64 = field(
         5,
         doc=(
-            "How many devices are needed in the mode ExactCount; 1 by default. It must be unset "
+            "Number of devices to allocate in the mode ExactCount; 1 by default. It must be unset "
             "in the mode All."
         ),
     )
@@ -684,8 +680,8 @@ class DeviceSubRequest(Type):
     capacity: CapacityRequirements | None = field(
         7,
         doc=(
-            "What each device must have at least of its capacities. If it is absent, capacity "
-            "does not matter."
+            "The least capacity that each device must have. If it is absent, capacity does not "
+            "matter."
         ),
     )
     derivedAttributes: list[DeviceDerivedAttribute] = field(
@@ -722,8 +718,8 @@ class DeviceTaint(Type):
     timeAdded: Time | None = field(
         4,
         doc=(
-            "When the taint was added. Set by the server on create and whenever the effect or "
-            "value changes, if absent."
+            "Time at which the taint was added. The server sets it if it is absent; a rule's "
+            "taint gets a new time when its effect changes."
         ),
     )
 
@@ -736,7 +732,7 @@ class DeviceTaintRule(Kind):
         2, required=True, doc="The taint, and the devices to which it is added."
     )
     status: DeviceTaintRuleStatus = field(
-        3, doc="How far the eviction of pods has got, for a taint with the effect NoExecute."
+        3, doc="The progress of evicting pods, for a taint with the effect NoExecute."
     )
 
 
@@ -822,8 +818,8 @@ class DeviceToleration(Type):
     tolerationSeconds: int64 | None = field(
         5,
         doc=(
-            "How many seconds a pod keeps running after a NoExecute taint was added. If it is "
-            "absent, it is never evicted; zero or less evicts at once."
+            "Seconds that a pod keeps running after a NoExecute taint was added. If absent, the "
+            "pod is never evicted; zero or less evicts it at once."
         ),
     )
 
@@ -843,8 +839,8 @@ class ExactDeviceRequest(Type):
     selectors: list[DeviceSelector] = field(
         2,
         doc=(
-            "What a device must satisfy in addition to the selectors of its class. All of at most "
-            "32 selectors must match."
+            "Conditions that a device must satisfy besides those of its class; all must be true. "
+            "At most 32."
         ),
     )
     allocationMode: str = field(
@@ -858,15 +854,15 @@ class ExactDeviceRequest(Type):
     count: int64 = field(
         4,
         doc=(
-            "How many devices to allocate in the mode ExactCount; 1 if it is unset. It must be "
+            "Number of devices to allocate in the mode ExactCount; 1 if it is unset. It must be "
             "unset in the mode All."
         ),
     )
     adminAccess: bool | None = field(
         5,
         doc=(
-            "If true, the devices may be in use by other claims, as for monitoring. Needs the "
-            "label resource.kubernetes.io/admin-access on the namespace."
+            "If true, the devices may be in use by other claims, for example for monitoring. The "
+            "namespace needs the label resource.kubernetes.io/admin-access."
         ),
     )
     tolerations: list[DeviceToleration] = field(
@@ -879,8 +875,8 @@ class ExactDeviceRequest(Type):
     capacity: CapacityRequirements | None = field(
         7,
         doc=(
-            "What each device must have at least. On a device that allows multiple allocations, "
-            "this is also what the request consumes."
+            "The least capacity that each device must have. A device that allows multiple "
+            "allocations has this amount consumed by the request."
         ),
     )
     derivedAttributes: list[DeviceDerivedAttribute] = field(
@@ -911,7 +907,7 @@ class NetworkDeviceData(Type):
 
 
 class NodeAllocatableMapping(Type):
-    """How to compute the node resource that an allocated device takes up; one way is set."""
+    """Formula for the node resource that an allocated device takes up; one form is set."""
 
     capacityKey: str | None = field(
         1,
@@ -922,15 +918,15 @@ class NodeAllocatableMapping(Type):
     )
     capacityMultiplier: Quantity | None = field(
         2,
-        doc="What one unit of the capacity takes of the node's resource. Requires capacityKey.",
+        doc="Amount of the node's resource for each unit of the capacity. Requires capacityKey.",
     )
     deviceMultiplier: Quantity | None = field(
-        3, doc="What one device takes of the node's resource. Excludes capacityKey."
+        3, doc="Amount of the node's resource for each device. Excludes capacityKey."
     )
 
 
 class NodeAllocatableOverhead(Type):
-    """What an allocated device costs the node beyond the device itself."""
+    """Amounts of a node resource that a device takes in addition, by pod and container."""
 
     perPod: Quantity | None = field(
         1, doc="The amount that each pod with the device takes of the node's resource."
@@ -941,10 +937,10 @@ class NodeAllocatableOverhead(Type):
 
 
 class NodeAllocatableResource(Type):
-    """What a device takes of one resource of its node."""
+    """The amount of one node resource that a device takes up."""
 
     mapping: NodeAllocatableMapping | None = field(
-        3, doc="How the taken amount follows from the devices or from their capacity."
+        3, doc="Formula for the amount, from the number of devices or from their capacity."
     )
     overhead: NodeAllocatableOverhead | None = field(
         4,
@@ -955,7 +951,7 @@ class NodeAllocatableResource(Type):
 
 
 class OpaqueDeviceConfiguration(Type):
-    """Parameters for one driver, which Kubernetes passes on unread."""
+    """Parameters for one driver, which Kubernetes does not interpret."""
 
     driver: str = field(
         1,
@@ -1023,7 +1019,7 @@ class ResourceClaimSpec(Type):
 
 
 class ResourceClaimStatus(Type):
-    """What was allocated to a claim, and who may use it."""
+    """The devices that are allocated to a claim, and its users."""
 
     allocation: AllocationResult | None = field(
         1,
@@ -1045,7 +1041,7 @@ class ResourceClaimStatus(Type):
         4,
         keys=("driver", "device", "pool", "shareID"),
         doc=(
-            "What drivers report about allocated devices. Each item must name a device of the "
+            "Reports of drivers about allocated devices. Each item must name a device of the "
             "allocation."
         ),
     )
@@ -1100,8 +1096,8 @@ class ResourcePool(Type):
         always=True,
         required=True,
         doc=(
-            "How many slices the pool has at this generation; greater than zero. The pool is "
-            "incomplete while fewer are found."
+            "Number of slices that the pool has at this generation; greater than zero. With fewer "
+            "slices, the pool is incomplete."
         ),
     )
 
@@ -1138,8 +1134,8 @@ class ResourceSliceSpec(Type):
     nodeName: str | None = field(
         3,
         doc=(
-            "The node that has the devices; it cannot be changed. Excludes nodeSelector, allNodes "
-            "and perDeviceNodeSelection, of which one must be set."
+            "The node that has the devices; it cannot be changed. Set exactly one of nodeName, "
+            "nodeSelector, allNodes and perDeviceNodeSelection."
         ),
     )
     nodeSelector: NodeSelector | None = field(

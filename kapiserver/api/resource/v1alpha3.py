@@ -23,7 +23,7 @@ inherit_types(
 
 
 class PartitionTypeStatus(Type):
-    """How many devices a pool has of one partition type."""
+    """The number of devices that a pool has of one partition type."""
 
     attribute: str = field(
         4,
@@ -34,14 +34,14 @@ class PartitionTypeStatus(Type):
         1, required=True, doc="Value of the attribute that the counted devices have in common."
     )
     total: int32 | None = field(
-        2, required=True, doc="How many devices of the type are in the pool, whether in use or not."
+        2, required=True, doc="Number of devices of the type in the pool, in use or not."
     )
     allocatable: int32 | None = field(
         3,
         required=True,
         doc=(
-            "How many devices of the type could still be allocated with what is left of the "
-            "shared counters."
+            "Number of devices of the type that the rest of the shared counters still allows to "
+            "allocate."
         ),
     )
 
@@ -64,27 +64,31 @@ class PoolStatus(Type):
     resourceSliceCount: int32 | None = field(
         8,
         doc=(
-            "How many slices make up the pool at this generation. Absent if the pool could not be "
+            "Number of slices in the pool at this generation. Absent if the pool could not be "
             "validated."
         ),
     )
     totalDevices: int32 | None = field(
         4,
         doc=(
-            "How many devices the slices of the pool list. Absent if the pool could not be "
+            "Number of devices in all slices of the pool. Absent if the pool could not be "
             "validated."
         ),
     )
     allocatedDevices: int32 | None = field(
-        5, doc="How many devices are allocated to claims; a shared device counts once."
+        5, doc="Number of devices that are allocated to claims; a shared device counts once."
     )
     availableDevices: int32 | None = field(
-        6, doc="How many devices can be allocated now. Total minus allocated minus unavailable."
+        6,
+        doc=(
+            "Number of devices that can be allocated now: the total minus allocated and "
+            "unavailable ones."
+        ),
     )
     unavailableDevices: int32 | None = field(
         7,
         doc=(
-            "How many devices nobody uses but nobody can get either, for instance because of "
+            "Number of devices that are neither allocated nor available, for example because of "
             "taints or used-up counters."
         ),
     )
@@ -123,7 +127,7 @@ class ResourcePoolStatusRequest(Kind):
 
     metadata: ObjectMeta = field(1, required=True, doc="Standard object's metadata.")
     spec: ResourcePoolStatusRequestSpec = field(
-        2, required=True, doc="Which pools to report. It cannot be changed after creation."
+        2, required=True, doc="The pools to report. It cannot be changed after creation."
     )
     status: ResourcePoolStatusRequestStatus | None = field(
         3, doc="The report. It is absent until the controller has answered, and final after that."
@@ -149,8 +153,8 @@ class ResourcePoolStatusRequestSpec(Type):
         3,
         default=100,
         doc=(
-            "How many pools to report at most, from 1 to 1000. Compare status.poolCount to learn "
-            "whether pools are missing."
+            "Largest number of pools to report, from 1 to 1000. If status.poolCount is larger, "
+            "pools are missing from the report."
         ),
     )
     defaultPartitionTypeAttribute: str | None = field(
@@ -168,8 +172,8 @@ class ResourcePoolStatusRequestStatus(Type):
         6,
         required=True,
         doc=(
-            "How many pools match the request. It exceeds the number of reported pools if the "
-            "limit was reached."
+            "Number of pools that match the request. It exceeds the number of reported pools if "
+            "the limit was reached."
         ),
     )
     pools: list[PoolStatus] = field(
@@ -187,28 +191,28 @@ class ResourcePoolStatusRequestStatus(Type):
 
 
 class ShareableCapacityStatus(Type):
-    """How much of one capacity the shared devices of a pool have left."""
+    """Total, consumed and available amount of one capacity of the shared devices."""
 
     name: str = field(1, required=True, doc="Name of the capacity, as the devices declare it.")
     total: Quantity | None = field(
         2, required=True, doc="Sum of the capacity over all shared devices of the pool."
     )
     consumed: Quantity | None = field(
-        3, required=True, doc="Sum of what allocations consume of the capacity."
+        3, required=True, doc="Sum of the amounts that allocations consume of the capacity."
     )
     available: Quantity | None = field(
-        4, required=True, doc="What is left of the capacity: the total minus what is consumed."
+        4, required=True, doc="The amount of the capacity that is left: total minus consumed."
     )
 
 
 class ShareableSummaryStatus(Type):
-    """How far the shared devices of a pool are used."""
+    """Usage of the shared devices of a pool."""
 
     fullyAvailableDevices: int32 | None = field(
-        1, required=True, doc="How many shared devices have no allocation at all."
+        1, required=True, doc="Number of shared devices without any allocation."
     )
     partiallyAvailableDevices: int32 | None = field(
-        2, required=True, doc="How many shared devices have allocations but could serve more."
+        2, required=True, doc="Number of shared devices with allocations and some capacity left."
     )
     capacity: list[ShareableCapacityStatus] = field(
         3, doc="Totals of each capacity over the shared devices, at most 32 items."

@@ -29,7 +29,7 @@ inherit_types(
 
 
 class BasicDevice(v1.Device):
-    """What a device offers, and which nodes can use it."""
+    """The attributes and capacity of a device, and the nodes that can use it."""
 
     name = remove_field()
     attributes = override_field(number=1)
@@ -82,8 +82,8 @@ class DeviceRequest(Type):
     selectors: list[DeviceSelector] = field(
         3,
         doc=(
-            "What a device must satisfy beyond the selectors of its class; all of at most 32 must "
-            "match. Excludes firstAvailable."
+            "Conditions that a device must satisfy besides those of its class, at most 32; all "
+            "must be true. Excludes firstAvailable."
         ),
     )
     allocationMode: str = field(
@@ -97,15 +97,15 @@ class DeviceRequest(Type):
     count: int64 = field(
         5,
         doc=(
-            "How many devices to allocate in the mode ExactCount; 1 by default. Unset in the mode "
-            "All and with firstAvailable."
+            "Number of devices to allocate in the mode ExactCount; 1 by default. Unset in the "
+            "mode All and with firstAvailable."
         ),
     )
     adminAccess: bool | None = field(
         6,
         doc=(
-            "If true, the devices may be in use by others, as for monitoring. The namespace needs "
-            "the label resource.kubernetes.io/admin-access."
+            "If true, the devices may be in use by other claims. The namespace needs the label "
+            "resource.kubernetes.io/admin-access. Excludes firstAvailable."
         ),
     )
     firstAvailable: list[DeviceSubRequest] = field(

@@ -34,17 +34,17 @@ class CompositePodGroup(Kind):
         2,
         required=True,
         doc=(
-            "How the groups within it are scheduled and disrupted. Only the gang's minGroupCount "
-            "can be changed."
+            "Scheduling and disruption of the groups within it. Only the gang's minGroupCount can "
+            "be changed."
         ),
     )
     status: CompositePodGroupStatus = field(
-        3, doc="What the scheduler reports about the composite group."
+        3, doc="Conditions that the scheduler reports for the composite group."
     )
 
 
 class CompositePodGroupSpec(Type):
-    """How the groups of a composite group are scheduled, disrupted and prioritized."""
+    """Scheduling, disruption and priority of the groups of a composite group."""
 
     parentCompositePodGroupName: str | None = field(
         1,
@@ -105,7 +105,7 @@ class CompositePodGroupSpec(Type):
 
 
 class CompositePodGroupStatus(Type):
-    """What is observed of a composite group."""
+    """The observed state of a composite group."""
 
     conditions: list[Condition] = field(
         1,
@@ -116,15 +116,15 @@ class CompositePodGroupStatus(Type):
 
 
 class WorkloadCompositePodGroupAllDisruptionMode(Type):
-    """Groups of the composite group are disrupted together; it has no fields."""
+    """Disrupts the groups of a composite group together; has no fields."""
 
 
 class WorkloadCompositePodGroupBasicSchedulingPolicy(Type):
-    """Groups of the composite group are scheduled one by one; it has no fields."""
+    """Schedules the groups of a composite group one by one; has no fields."""
 
 
 class WorkloadCompositePodGroupDisruptionMode(Type):
-    """How a workload's composite groups are disrupted; one field is set."""
+    """Disruption of a workload's composite groups; exactly one field is set."""
 
     single: WorkloadCompositePodGroupSingleDisruptionMode | None = field(
         1, doc="Groups from the template are preempted and evicted one by one. Excludes all."
@@ -135,16 +135,16 @@ class WorkloadCompositePodGroupDisruptionMode(Type):
 
 
 class WorkloadCompositePodGroupGangSchedulingPolicy(Type):
-    """A workload's composite groups are scheduled as a gang."""
+    """Schedules the groups of a workload's composite groups as a gang."""
 
     minGroupCount: int32 | None = field(
         1,
-        doc="How many groups from the template must be schedulable at the same time; 1 or more.",
+        doc="Number of groups that must be schedulable at the same time; 1 or more.",
     )
 
 
 class WorkloadCompositePodGroupSchedulingConstraints(Type):
-    """Where a workload's composite groups may be placed."""
+    """Placement constraints of a workload's composite groups."""
 
     topology: list[TopologyConstraint] = field(
         1,
@@ -156,7 +156,7 @@ class WorkloadCompositePodGroupSchedulingConstraints(Type):
 
 
 class WorkloadCompositePodGroupSchedulingPolicy(Type):
-    """How a workload's composite groups are scheduled; one field is set."""
+    """Scheduling of a workload's composite groups; exactly one field is set."""
 
     basic: WorkloadCompositePodGroupBasicSchedulingPolicy | None = field(
         1, doc="Groups from the template are scheduled one by one. Excludes gang."
@@ -171,93 +171,85 @@ class WorkloadCompositePodGroupSchedulingPolicy(Type):
 
 
 class WorkloadCompositePodGroupSingleDisruptionMode(Type):
-    """Groups are disrupted one by one; it has no fields."""
+    """Disrupts the groups of a composite group one by one; has no fields."""
 
 
 class WorkloadPodGroupAllDisruptionMode(Type):
-    """Pods of the group are disrupted together; it has no fields."""
+    """Disrupts the pods of a job or workload group together; has no fields."""
 
 
 class WorkloadPodGroupBasicSchedulingPolicy(Type):
-    """Pods of the group are scheduled one by one; it has no fields."""
+    """Schedules the pods of a job or workload group one by one; has no fields."""
 
 
 class WorkloadPodGroupDisruptionMode(Type):
-    """How the pods of a workload's groups are disrupted; one field is set."""
+    """Disruption of the pods of a job or workload group; exactly one field is set."""
 
     single: WorkloadPodGroupSingleDisruptionMode | None = field(
-        1, doc="Pods from the template are preempted and evicted one by one. Excludes all."
+        1, doc="Pods are preempted and evicted one by one. Excludes all."
     )
     all: WorkloadPodGroupAllDisruptionMode | None = field(
-        2, doc="Pods from the template are preempted and evicted together. Excludes single."
+        2, doc="Pods are preempted and evicted together. Excludes single."
     )
 
 
 class WorkloadPodGroupGangSchedulingPolicy(Type):
-    """The pods of a workload's groups are scheduled as a gang."""
+    """Schedules the pods of a job or workload group as a gang."""
 
     minCount: int32 | None = field(
         1,
-        doc=(
-            "How many pods of a group from the template must be schedulable at the same time; 1 "
-            "or more."
-        ),
+        doc="Number of pods of the group that must be schedulable at the same time; 1 or more.",
     )
 
 
 class WorkloadPodGroupResourceClaim(Type):
-    """A resource claim that the pods of a workload's group share."""
+    """A resource claim that the pods of a job or workload group share."""
 
     name: str = field(
         1,
         always=True,
         required=True,
-        doc=(
-            "Name by which the pods refer to the claim, a DNS label that is unique in the template."
-        ),
+        doc="Name by which the pods refer to the claim, a DNS label that is unique in the list.",
     )
     resourceClaimName: str | None = field(
         2,
         doc=(
-            "Name of an existing ResourceClaim, which all groups from the template share. "
-            "Excludes resourceClaimTemplateName."
+            "Name of an existing ResourceClaim in the same namespace. Excludes "
+            "resourceClaimTemplateName."
         ),
     )
     resourceClaimTemplateName: str | None = field(
         3,
         doc=(
-            "Name of the ResourceClaimTemplate from which a claim is made for each group. "
-            "Excludes resourceClaimName."
+            "Name of the ResourceClaimTemplate from which a claim for the group is made. Excludes "
+            "resourceClaimName."
         ),
     )
 
 
 class WorkloadPodGroupSchedulingConstraints(Type):
-    """Where the pods of a workload's groups may be placed."""
+    """Placement constraints of the pods of a job or workload group."""
 
     topology: list[TopologyConstraint] = field(
         1,
         doc=(
-            "Node labels that must agree for all pods of a group from the template. At most one "
+            "Node labels that must have the same value for all pods of the group. At most one "
             "constraint."
         ),
     )
 
 
 class WorkloadPodGroupSchedulingPolicy(Type):
-    """How the pods of a workload's groups are scheduled; one field is set."""
+    """Scheduling of the pods of a job or workload group; exactly one field is set."""
 
     basic: WorkloadPodGroupBasicSchedulingPolicy | None = field(
-        1, doc="Pods from the template are scheduled one by one. Excludes gang."
+        1, doc="Pods are scheduled one by one. Excludes gang."
     )
     gang: WorkloadPodGroupGangSchedulingPolicy | None = field(
         2,
-        doc=(
-            "Pods from the template are scheduled if enough of them fit at the same time. "
-            "Excludes basic."
-        ),
+        doc="Pods are scheduled if enough of them fit at the same time. Excludes basic.",
     )
 
 
 class WorkloadPodGroupSingleDisruptionMode(Type):
-    """Pods of the group are disrupted one by one; it has no fields."""
+    """Disrupts the pods of a job or workload group one by one; has no fields."""

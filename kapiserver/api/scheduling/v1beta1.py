@@ -10,23 +10,23 @@ inherit_types(__name__, v1)
 
 
 class AllCompositeDisruptionMode(Type):
-    """The groups of a composite group are disrupted together; it has no fields."""
+    """Disrupts all groups of a composite group together; has no fields."""
 
 
 class AllDisruptionMode(Type):
-    """The pods of a group are disrupted together; it has no fields."""
+    """Disrupts all pods of a group together; has no fields."""
 
 
 class BasicSchedulingPolicy(Type):
-    """The pods of a group are scheduled one by one, as usual; it has no fields."""
+    """Schedules each pod of a group by itself, as without a group; has no fields."""
 
 
 class CompositeBasicSchedulingPolicy(Type):
-    """The groups of a composite group are scheduled one by one; it has no fields."""
+    """Schedules each group of a composite group by itself; has no fields."""
 
 
 class CompositeDisruptionMode(Type):
-    """Whether the groups of a composite group are disrupted together; one field is set."""
+    """Disruption of the groups of a composite group; exactly one field is set."""
 
     single: SingleCompositeDisruptionMode | None = field(
         1, doc="Each group can be preempted or evicted without the others. Excludes all."
@@ -41,21 +41,21 @@ class CompositeDisruptionMode(Type):
 
 
 class CompositeGangSchedulingPolicy(Type):
-    """The groups of a composite group are scheduled together or not at all."""
+    """Schedules the groups of a composite group together or not at all."""
 
     minGroupCount: int32 = field(
         1,
         always=True,
         required=True,
         doc=(
-            "How many groups must be schedulable at the same time before any of them is "
+            "Number of groups that must be schedulable at the same time before any of them is "
             "scheduled; 1 or more."
         ),
     )
 
 
 class CompositePodGroupSchedulingConstraints(Type):
-    """Where the groups of a composite group may be placed."""
+    """Placement constraints of the groups of a composite group."""
 
     topology: list[TopologyConstraint] = field(
         1,
@@ -67,7 +67,7 @@ class CompositePodGroupSchedulingConstraints(Type):
 
 
 class CompositePodGroupSchedulingPolicy(Type):
-    """How the groups of a composite group are scheduled; one field is set."""
+    """Scheduling of the groups of a composite group; exactly one field is set."""
 
     basic: CompositeBasicSchedulingPolicy | None = field(
         1,
@@ -99,17 +99,17 @@ class CompositePodGroupTemplate(Type):
     schedulingPolicy: CompositePodGroupSchedulingPolicy = field(
         2,
         required=True,
-        doc="How the groups that are made from the templates below are scheduled. Required.",
+        doc=(
+            "Whether groups from the templates below are scheduled one by one or as a gang. "
+            "Required."
+        ),
     )
     schedulingConstraints: CompositePodGroupSchedulingConstraints | None = field(
         3, doc="Where the groups may be placed. If it is absent, the scheduler is free to choose."
     )
     disruptionMode: CompositeDisruptionMode | None = field(
         4,
-        doc=(
-            "Whether the groups are preempted and evicted together. If it is absent, each is by "
-            "itself."
-        ),
+        doc="Whether the groups are preempted and evicted together. If it is absent, one by one.",
     )
     priorityClassName: str = field(
         5,
@@ -152,7 +152,7 @@ class CompositePodGroupTemplate(Type):
 
 
 class DisruptionMode(Type):
-    """Whether the pods of a group are disrupted together; one field is set."""
+    """Disruption of the pods of a group; exactly one field is set."""
 
     single: SingleDisruptionMode | None = field(
         1, doc="Each pod can be preempted or evicted without the others. Excludes all."
@@ -163,15 +163,15 @@ class DisruptionMode(Type):
 
 
 class GangSchedulingPolicy(Type):
-    """The pods of a group are scheduled together or not at all."""
+    """Schedules the pods of a group together or not at all."""
 
     minCount: int32 = field(
         1,
         always=True,
         required=True,
         doc=(
-            "How many pods must be schedulable at the same time before any of them is scheduled; "
-            "1 or more."
+            "Number of pods that must be schedulable at the same time before any of them is "
+            "scheduled; 1 or more."
         ),
     )
 
@@ -186,17 +186,17 @@ class PodGroup(Kind):
         2,
         required=True,
         doc=(
-            "How the pods of the group are scheduled and disrupted. Only the gang's minCount can "
-            "be changed."
+            "Scheduling and disruption of the pods of the group. Only the gang's minCount can be "
+            "changed."
         ),
     )
     status: PodGroupStatus = field(
-        3, doc="What the scheduler and controllers report about the group."
+        3, doc="Conditions of the group, and the resource claims that were made for it."
     )
 
 
 class PodGroupResourceClaim(Type):
-    """A resource claim that all pods of a group share; names one claim or one template."""
+    """A resource claim that all pods of a group share; names a claim or a template."""
 
     name: str = field(
         1,
@@ -237,7 +237,7 @@ class PodGroupResourceClaimStatus(Type):
 
 
 class PodGroupSchedulingConstraints(Type):
-    """Where the pods of a group may be placed."""
+    """Placement constraints of the pods of a group."""
 
     topology: list[TopologyConstraint] = field(
         1,
@@ -249,7 +249,7 @@ class PodGroupSchedulingConstraints(Type):
 
 
 class PodGroupSchedulingPolicy(Type):
-    """How the pods of a group are scheduled; one field is set."""
+    """Scheduling of the pods of a group; exactly one field is set."""
 
     basic: BasicSchedulingPolicy | None = field(
         1,
@@ -268,7 +268,7 @@ class PodGroupSchedulingPolicy(Type):
 
 
 class PodGroupSpec(Type):
-    """How the pods of a group are scheduled, disrupted and prioritized."""
+    """Scheduling, disruption and priority of the pods of a group."""
 
     parentCompositePodGroupName: str | None = field(
         1,
@@ -312,8 +312,8 @@ class PodGroupSpec(Type):
     priorityClassName: str = field(
         7,
         doc=(
-            "The priority class of the group, which applies instead of those of its pods. The "
-            "default class, if any, when it is empty. Cannot be changed."
+            "The priority class of the group, which replaces the priority of its pods. If empty, "
+            "the default class applies, if there is one. Cannot be changed."
         ),
     )
     priority: int32 | None = field(
@@ -334,7 +334,7 @@ class PodGroupSpec(Type):
 
 
 class PodGroupStatus(Type):
-    """What is observed of a pod group."""
+    """The observed state of a pod group."""
 
     conditions: list[Condition] = field(
         1,
@@ -370,8 +370,8 @@ class PodGroupTemplate(Type):
         2,
         required=True,
         doc=(
-            "How the pods of a group from this template are scheduled: one by one or as a gang. "
-            "Required."
+            "Whether the pods of a group from this template are scheduled one by one or as a "
+            "gang. Required."
         ),
     )
     schedulingConstraints: PodGroupSchedulingConstraints | None = field(
@@ -393,7 +393,7 @@ class PodGroupTemplate(Type):
         5,
         doc=(
             "Whether the pods of each group are preempted and evicted together. If it is absent, "
-            "each pod is by itself."
+            "one by one."
         ),
     )
     priorityClassName: str = field(
@@ -421,11 +421,11 @@ class PodGroupTemplate(Type):
 
 
 class SingleCompositeDisruptionMode(Type):
-    """The groups of a composite group are disrupted one by one; it has no fields."""
+    """Disrupts each group of a composite group by itself; has no fields."""
 
 
 class SingleDisruptionMode(Type):
-    """The pods of a group are disrupted one by one; it has no fields."""
+    """Disrupts each pod of a group by itself; has no fields."""
 
 
 class TopologyConstraint(Type):
@@ -480,13 +480,13 @@ class WorkloadReference(Type):
 
 
 class WorkloadSpec(Type):
-    """The group templates of a workload; one kind of templates is set."""
+    """The group templates of a workload; exactly one list of templates is set."""
 
     controllerRef: TypedLocalObjectReference | None = field(
         1,
         doc=(
-            "The object, such as a Job, whose pods the workload describes. For tools and users "
-            "only; cannot be changed."
+            "The object, such as a Job, that manages the pods. Informational only; cannot be "
+            "changed."
         ),
     )
     podGroupTemplates: list[PodGroupTemplate] = field(

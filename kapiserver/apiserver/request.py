@@ -16,6 +16,7 @@ from urllib.parse import unquote, unquote_plus
 
 from kapiserver.apiserver.authentication.user import ANONYMOUS, User
 from kapiserver.apiserver.authorization.authorizer import Decision
+from kapiserver.apiserver.caller import Caller, Warnings
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.storage.query import WatchSink
 
@@ -37,25 +38,6 @@ class Certificate:
 
     common_name: str
     organizations: tuple[str, ...] = ()
-
-
-class Warnings:
-    """Texts for the client's Warning headers: no text twice, bounded in number and size."""
-
-    LIMIT = 4096
-    __slots__ = ("texts",)
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def add(self, text: str) -> None:
-        """Tell the client; ignored beyond the bound, as kube-apiserver does."""
-        # Names out of CBOR may hold bytes that are no text.
-        text = text.encode("utf-8", "replace").decode()
-        if text and text not in self.texts:
-            size = sum(map(len, self.texts)) + len(text)
-            if size <= self.LIMIT:
-                self.texts.append(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +111,15 @@ class Request:
     def header(self, name: str) -> str:
         """The first value of a header, or ""."""
         return self.headers.get(name) or ""
+
+    def caller(self) -> Caller:
+        """Return the user and the records that an operation needs to know."""
+        return Caller(
+            user=self.user,
+            user_agent=self.header("User-Agent"),
+            warnings=self.warnings,
+            annotations=self.annotations,
+        )
 
     def spend(self, part: str, since: float) -> None:
         """Count the time since `since` (of `time.perf_counter`) towards a part of the latency."""

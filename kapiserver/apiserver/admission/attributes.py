@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.caller import Warnings
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import Forbidden
-from kapiserver.apiserver.request import Warnings
 from kapiserver.apiserver.target import Target
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE"]

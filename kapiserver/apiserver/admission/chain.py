@@ -12,14 +12,14 @@ from kapiserver.api.objects import metadata_of, name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes, Operation
 from kapiserver.apiserver.admission.plugins import chain, dra_admin_access, enabled
+from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.query import Admit, Validate
 
 
-def admission(server: Server, request: Request, target: Target, *, dry_run: bool = False) -> Admit:
+def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool = False) -> Admit:
     """The chain as the store calls it: (new, old), the operation read from which is missing."""
     below = f"/{target.subresource}" if target.subresource else ""
     resource = target.resource.qualified_name + below
@@ -31,8 +31,8 @@ def admission(server: Server, request: Request, target: Target, *, dry_run: bool
         attributes = Attributes(
             operation=operation,
             target=target,
-            user=request.user,
-            warnings=request.warnings,
+            user=caller.user,
+            warnings=caller.warnings,
             name=name_of(new or old or {}) or target.key.name,
             dry_run=dry_run,
         )

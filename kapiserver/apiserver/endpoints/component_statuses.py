@@ -37,7 +37,7 @@ async def _get(server: Server, request: Request, target: Target) -> Answer:
 async def _list(server: Server, request: Request, target: Target) -> Answer:
     form = wanted(server, request, target)
     options = read_options(server, request, "ListOptions")
-    selection = selection_of(request, options, target.resource)
+    selection = selection_of(request.info, options, target.resource)
     found = [await _store_status(server)]
     items = [one for one in found if selection.matches({}, {"metadata.name": STORE})]
     metadata: Tree = {}

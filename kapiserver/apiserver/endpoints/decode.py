@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, Protocol, TypeAlias, cast
 
 from kapiserver.api.errors import ConversionFailed, InvalidObject, NotRegistered, Path, invalid
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.objects import metadata_of, name_of, namespace_of
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.caller import Warnings
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest
-from kapiserver.apiserver.request import Request, Warnings
+from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind
 from kapiserver.codecs.media_types import PROTOBUF, MediaType
 from kapiserver.codecs.negotiation import content_type
+from kapiserver.codecs.serializer import Decoded
 
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 
@@ -31,12 +33,29 @@ NAMESPACE_MISMATCH = (
 _SHOWN = 30
 
 
+class Body(Protocol):
+    """An object that a client sent, not yet read as its kind."""
+
+    @property
+    def data(self) -> bytes:
+        """The bytes, which messages may show."""
+
+    def decode(self, server: Server, defaults: GroupVersionKind) -> Decoded:
+        """Return the object in the version it names, or in the default one. May be called several
+        times; nobody else has the tree. Raises CodecError."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
-    """A request's body and its media type, not yet decoded."""
+class EncodedBody:
+    """The body of an HTTP request and its media type."""
 
     data: bytes
     media: MediaType
+
+    def decode(self, server: Server, defaults: GroupVersionKind) -> Decoded:
+        """Decode the bytes. Raises CodecError."""
+        serializer = server.codecs.body_serializer_for(self.media)
+        return serializer.decode(self.data, defaults=defaults)
 
 
 def media_type_of(server: Server, request: Request, target: Target) -> MediaType:
@@ -47,10 +66,10 @@ def media_type_of(server: Server, request: Request, target: Target) -> MediaType
     return content_type(request.header("Content-Type"), offered)
 
 
-async def read_body(server: Server, request: Request, target: Target) -> Body:
+async def read_body(server: Server, request: Request, target: Target) -> EncodedBody:
     """Read the body. Raises UnsupportedMediaType, BodyTooLarge."""
     media = media_type_of(server, request, target)
-    return Body(data=await request.read_body(server.config.body_limit), media=media)
+    return EncodedBody(data=await request.read_body(server.config.body_limit), media=media)
 
 
 _OTHER_VERSIONS = {GroupVersionKind("policy", "v1", "Eviction"): ("v1beta1",)}
@@ -62,8 +81,7 @@ def decode_object(
 ) -> Tree:
     """The object in the hub version (of a view: its body), defaulted. Raises BadRequest."""
     try:
-        serializer = server.codecs.body_serializer_for(body.media)
-        decoded = serializer.decode(body.data, defaults=target.kind)
+        decoded = body.decode(server, target.kind)
         check_strict(decoded.strict_errors, validation, warnings)
     except (CodecError, StrictErrors) as error:
         if isinstance(error, MissingKind | UnknownKind) and error.kind and not target.is_typed:

@@ -19,9 +19,9 @@ from kapiserver.api.objects import metadata_of
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.typed_values import SchemaMismatch
 from kapiserver.api.types import Kind, Tree
+from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.tables import in_version
-from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.trees import read_tree
 from kapiserver.storage.lifecycle import timestamp
@@ -113,18 +113,18 @@ def _kind_of(target: Target) -> GroupVersionKind:
     return target.version.with_kind(target.resource.kind)
 
 
-def manager_of(request: Request, options: Tree) -> str:
+def manager_of(caller: Caller, options: Tree) -> str:
     """Who writes: the `fieldManager` asked for, else the program the User-Agent names."""
     asked = options.get("fieldManager")
     if asked:
         return str(asked)
-    name = request.header("User-Agent").partition("/")[0]
+    name = caller.user_agent.partition("/")[0]
     return "".join(one for one in name if one.isprintable())[:_MANAGER_LENGTH]
 
 
-def follow(
+def track_ownership(
     server: Server,
-    request: Request,
+    caller: Caller,
     target: Target,
     options: Tree,
     *,
@@ -145,7 +145,7 @@ def follow(
         entries = fields.update(
             before,
             after,
-            manager=manager_of(request, options),
+            manager=manager_of(caller, options),
             now=now_of(server),
         )
     except SchemaMismatch:

@@ -26,9 +26,11 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.feature_gates import FeatureGates
-from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.request import Query, Request
+from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.target import Target
 from kapiserver.codecs.parameters import ParameterCodec
-from kapiserver.storage.query import DeleteQuery, Preconditions
+from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions
 
 Rules: TypeAlias = Callable[[Tree], list[FieldError]]
 
@@ -45,9 +47,14 @@ def read_options(
 ) -> Tree:
     """The query as options of that kind, by its own rules or those given. Raises BadRequest,
     InvalidObject."""
-    if not request.query and rules is None:
+    return parse_options(server, request.query, kind, rules=rules)
+
+
+def parse_options(server: Server, query: Query, kind: str, *, rules: Rules | None = None) -> Tree:
+    """Query parameters as options of that kind. Raises BadRequest, InvalidObject."""
+    if not query and rules is None:
         return {}
-    options = ParameterCodec(server.scheme).decode(request.query, kind)
+    options = ParameterCodec(server.scheme).decode(query, kind)
     check_options(options, kind, rules=rules)
     return _gated(server.config.feature_gates, options)
 
@@ -78,16 +85,28 @@ def is_dry_run(options: Tree) -> bool:
     return bool(options.get("dryRun"))
 
 
-def selection_of(request: Request, options: Tree, resource: Resource) -> Selection:
+def selection_of(info: RequestInfo, options: Tree, resource: Resource) -> Selection:
     """The selectors of a list or watch; `/watch/` paths name one object. Raises BadObject."""
     field_text = options.get("fieldSelector") or ""
     selection = selectors.parse(options.get("labelSelector") or "", field_text, resource)
-    name = request.info.name
+    name = info.name
     if not name or selection.name == name:
         return selection
     if field_text:
         raise BadRequest("fieldSelector metadata.name doesn't match requested name")
     return selectors.parse(options.get("labelSelector") or "", f"metadata.name={name}", resource)
+
+
+def list_query(info: RequestInfo, target: Target, options: Tree) -> ListQuery:
+    """ListOptions as the store takes them. Raises BadObject."""
+    return ListQuery(
+        namespace=target.key.namespace,
+        selection=selection_of(info, options, target.resource),
+        resource_version=options.get("resourceVersion") or "",
+        match=options.get("resourceVersionMatch") or "",
+        limit=options.get("limit") or 0,
+        continue_token=options.get("continue") or "",
+    )
 
 
 def delete_query(options: Tree) -> DeleteQuery:

@@ -18,9 +18,16 @@ from kapiserver.api.objects import kind_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.authorizer import Verdict
+from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.decode import decode_object, field_validation, place, read_body
-from kapiserver.apiserver.endpoints.field_managers import follow
+from kapiserver.apiserver.endpoints.decode import (
+    Body,
+    decode_object,
+    field_validation,
+    place,
+    read_body,
+)
+from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.negotiation import Wanted
 from kapiserver.apiserver.endpoints.object_responses import answer_plain
 from kapiserver.apiserver.endpoints.options import read_options
@@ -31,7 +38,7 @@ from kapiserver.apiserver.response import Answer
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.negotiation import negotiate, wants_pretty
 
-ReviewHandler: TypeAlias = Callable[[Server, Request, Tree], Awaitable[Tree]]
+ReviewHandler: TypeAlias = Callable[[Server, User, Tree], Awaitable[Tree]]
 """From the question, as the client sent it, to the answer. Raises BadRequest, InvalidObject."""
 
 API_AUDIENCE = "https://kubernetes.default.svc.cluster.local"
@@ -47,17 +54,24 @@ async def review(server: Server, request: Request, target: Target) -> Answer:
     form = Wanted(media=accepted.media, pretty=accepted.media.pretty and (accepted.pretty or human))
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
-    question = decode_object(server, target, body, field_validation(options), request.warnings)
+    tree = await create_review(server, target, request.caller(), options, body)
+    return answer_plain(server, form, tree, 201)
+
+
+async def create_review(
+    server: Server, target: Target, caller: Caller, options: Tree, body: Body
+) -> Tree:
+    """Return the review with its answer, which is never stored."""
+    question = decode_object(server, target, body, field_validation(options), caller.warnings)
     place(target, question)
-    follow(server, request, target, options, live=None, new=question)
-    answer = await REVIEWS[target.resource.kind](server, request, question)
-    return answer_plain(server, form, answer, 201)
+    track_ownership(server, caller, target, options, live=None, new=question)
+    return await REVIEWS[target.resource.kind](server, caller.user, question)
 
 
 # Who is this?
 
 
-async def _token_review(server: Server, _request: Request, question: Tree) -> Tree:
+async def _token_review(server: Server, _user: User, question: Tree) -> Tree:
     spec = question["spec"]
     if not spec.get("token"):
         raise BadRequest("token is required for TokenReview in authentication")
@@ -79,13 +93,13 @@ async def _token_review(server: Server, _request: Request, question: Tree) -> Tr
     return {**question, "status": status}
 
 
-async def _self_subject_review(server: Server, request: Request, question: Tree) -> Tree:
+async def _self_subject_review(server: Server, user: User, question: Tree) -> Tree:
     moment = datetime.fromtimestamp(server.clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "kind": question["kind"],
         "apiVersion": question["apiVersion"],
         "metadata": {"creationTimestamp": moment},
-        "status": {"userInfo": _user_info(request.user)},
+        "status": {"userInfo": _user_info(user)},
     }
 
 
@@ -103,19 +117,19 @@ def _user_info(user: User) -> Tree:
 # Who may do what?
 
 
-async def _subject_access(server: Server, request: Request, question: Tree) -> Tree:
+async def _subject_access(server: Server, user: User, question: Tree) -> Tree:
     _check(question, validation.validate_subject_access_review(question))
     return await _access(server, question, _subject(question["spec"]))
 
 
-async def _local_subject_access(server: Server, request: Request, question: Tree) -> Tree:
+async def _local_subject_access(server: Server, user: User, question: Tree) -> Tree:
     _check(question, validation.validate_local_subject_access_review(question))
     return await _access(server, question, _subject(question["spec"]))
 
 
-async def _self_subject_access(server: Server, request: Request, question: Tree) -> Tree:
+async def _self_subject_access(server: Server, user: User, question: Tree) -> Tree:
     _check(question, validation.validate_self_subject_access_review(question))
-    return await _access(server, question, request.user)
+    return await _access(server, question, user)
 
 
 def _check(question: Tree, errors: Iterable[FieldError]) -> None:
@@ -164,11 +178,11 @@ def attributes(spec: Tree) -> RequestInfo:
     )
 
 
-async def _self_subject_rules(server: Server, request: Request, question: Tree) -> Tree:
+async def _self_subject_rules(server: Server, user: User, question: Tree) -> Tree:
     namespace = question["spec"].get("namespace")
     if not namespace:
         raise BadRequest("no namespace on request")
-    rules = await server.authorizer.rules_for(request.user, namespace)
+    rules = await server.authorizer.rules_for(user, namespace)
     status: Tree = {
         "resourceRules": [dict(rule) for rule in rules.resources],
         "nonResourceRules": [dict(rule) for rule in rules.paths],

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.handlers.delete import read_delete_options, warn_of_dependents
-from kapiserver.apiserver.endpoints.handlers.list import list_query
+from kapiserver.apiserver.endpoints.handlers.delete import read_delete_options
 from kapiserver.apiserver.endpoints.negotiation import wanted
 from kapiserver.apiserver.endpoints.object_responses import answer_listing
-from kapiserver.apiserver.endpoints.options import delete_query, read_options
+from kapiserver.apiserver.endpoints.operations.delete import delete_objects
+from kapiserver.apiserver.endpoints.options import list_query, read_options
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Answer
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.query import Listing
 
 
 async def deletecollection(server: Server, request: Request, target: Target) -> Answer:
@@ -25,13 +21,6 @@ async def deletecollection(server: Server, request: Request, target: Target) -> 
     form = wanted(server, request, target)
     options = read_options(server, request, "ListOptions")
     deletion = await read_delete_options(server, request, target)
-    query = delete_query(deletion)
-    warn_of_dependents(server, request, target, deletion)
-    listed = list_query(request, target, options)
-    before = await target.store.list(replace(listed, limit=1))
-    written = await target.store.delete_collection(
-        listed, query, admit=admission(server, request, target, dry_run=query.dry_run)
-    )
-    entries = [one.entry for one in written]
-    listing = Listing(entries=entries, revision=before.revision)
+    listed = list_query(request.info, target, options)
+    listing = await delete_objects(server, target, request.caller(), deletion, listed)
     return await answer_listing(server, request, form, target, listing)

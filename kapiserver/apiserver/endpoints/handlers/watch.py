@@ -26,7 +26,7 @@ async def watch(server: Server, request: Request, target: Target) -> Answer:
     query = WatchQuery(
         framer=_framer(server, request, form, target),
         namespace=target.key.namespace,
-        selection=selection_of(request, options, target.resource),
+        selection=selection_of(request.info, options, target.resource),
         resource_version=options.get("resourceVersion") or "",
         match=options.get("resourceVersionMatch") or "",
         continue_token=options.get("continue") or "",

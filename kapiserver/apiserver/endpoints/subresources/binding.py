@@ -20,8 +20,15 @@ from kapiserver.api.objects import (
 )
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
+from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.decode import decode_object, field_validation, place, read_body
+from kapiserver.apiserver.endpoints.decode import (
+    Body,
+    decode_object,
+    field_validation,
+    place,
+    read_body,
+)
 from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
 from kapiserver.apiserver.endpoints.responses import answer_tree
 from kapiserver.apiserver.endpoints.subresources.pod_conditions import set_condition
@@ -40,13 +47,21 @@ async def bind(server: Server, request: Request, target: Target) -> Answer:
     """Assign the pod to the node and answer with a Status."""
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
-    binding = decode_object(server, target, body, field_validation(options), request.warnings)
+    tree = await bind_pod(server, target, request.caller(), options, body)
+    return answer_tree(server, request, tree, status=201)
+
+
+async def bind_pod(
+    server: Server, target: Target, caller: Caller, options: Tree, body: Body
+) -> Tree:
+    """Assign the pod of a Binding to its node and return a Status."""
+    binding = decode_object(server, target, body, field_validation(options), caller.warnings)
     place(target, binding)
     name = name_of(binding)
     if target.key.name and name != target.key.name:
         raise BadRequest("name in URL does not match name in Binding object")
     dry_run = is_dry_run(options)
-    admit = admission(server, request, target, dry_run=dry_run)
+    admit = admission(server, caller, target, dry_run=dry_run)
     validate = await admit(binding, None)
     errors = _rules(binding)
     if errors:
@@ -63,7 +78,7 @@ async def bind(server: Server, request: Request, target: Target) -> Answer:
         ),
         dry_run=dry_run,
     )
-    return answer_tree(server, request, status(code=201, message="", outcome=SUCCESS), status=201)
+    return status(code=201, message="", outcome=SUCCESS)
 
 
 def _rules(binding: Tree) -> list[FieldError]:

@@ -24,8 +24,15 @@ from kapiserver.api.objects import (
 from kapiserver.api.policy import v1 as policy
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
+from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.decode import decode_object, field_validation, place, read_body
+from kapiserver.apiserver.endpoints.decode import (
+    Body,
+    decode_object,
+    field_validation,
+    place,
+    read_body,
+)
 from kapiserver.apiserver.endpoints.options import check_options, delete_query, read_options
 from kapiserver.apiserver.endpoints.responses import answer_tree
 from kapiserver.apiserver.endpoints.subresources.pod_conditions import set_condition
@@ -53,12 +60,21 @@ async def evict(server: Server, request: Request, target: Target) -> Answer:
     """Delete the pod, or answer that it may not go now."""
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
-    eviction = decode_object(server, target, body, field_validation(options), request.warnings)
+    tree = await evict_pod(server, target, request.caller(), options, body)
+    return answer_tree(server, request, tree, status=tree["code"])
+
+
+async def evict_pod(
+    server: Server, target: Target, caller: Caller, options: Tree, body: Body
+) -> Tree:
+    """Delete the pod of an Eviction and return a Status, a failure if its budgets overlap. Raises
+    TooManyRequests if a budget does not allow it now."""
+    eviction = decode_object(server, target, body, field_validation(options), caller.warnings)
     place(target, eviction)
     if name_of(eviction) != target.key.name:
         raise BadRequest("name in URL does not match name in Eviction object")
     query = delete_query(_delete_options(eviction, options))
-    admit = admission(server, request, target, dry_run=query.dry_run)
+    admit = admission(server, caller, target, dry_run=query.dry_run)
     validate = await admit(eviction, None)
     if validate is not None:
         await validate()
@@ -67,11 +83,9 @@ async def evict(server: Server, request: Request, target: Target) -> Answer:
         pod = entry.tree()
         budgets = await _budgets_of(server, pod)
         if len(budgets) > 1:
-            refused = status(code=500, message=_SEVERAL)
-            return answer_tree(server, request, refused, status=500)
+            return status(code=500, message=_SEVERAL)
         await _go(server, target, pod, budgets, query)
-    done = status(code=201, message="", outcome=SUCCESS)
-    return answer_tree(server, request, done, status=201)
+    return status(code=201, message="", outcome=SUCCESS)
 
 
 def _delete_options(eviction: Tree, options: Tree) -> Tree:

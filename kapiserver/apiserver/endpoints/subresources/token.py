@@ -13,9 +13,10 @@ from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.objects import metadata_of, uid_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
+from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.decode import decode_object, field_validation, read_body
-from kapiserver.apiserver.endpoints.field_managers import follow
+from kapiserver.apiserver.endpoints.decode import Body, decode_object, field_validation, read_body
+from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
 from kapiserver.apiserver.endpoints.responses import answer_tree
 from kapiserver.apiserver.errors import BadRequest, UnknownResource
@@ -33,23 +34,33 @@ _DEFAULT_SECONDS = 3600
 
 async def request_token(server: Server, request: Request, target: Target) -> Answer:
     """Answer with a TokenRequest that holds the token."""
-    tokens = server.authentication.accounts
-    if tokens is None:
+    if server.authentication.accounts is None:
         raise UnknownResource
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
-    asked = decode_object(server, target, body, field_validation(options), request.warnings)
+    tree = await create_token(server, target, request.caller(), options, body)
+    return answer_tree(server, request, tree, status=201)
+
+
+async def create_token(
+    server: Server, target: Target, caller: Caller, options: Tree, body: Body
+) -> Tree:
+    """Return the TokenRequest with the token. Raises UnknownResource if the server signs none."""
+    tokens = server.authentication.accounts
+    if tokens is None:
+        raise UnknownResource
+    asked = decode_object(server, target, body, field_validation(options), caller.warnings)
     _place(target, asked)
     account = (await target.store.get(target.key)).tree()
     spec = asked.setdefault("spec", {})
     if spec.get("expirationSeconds") is None:
         spec["expirationSeconds"] = _DEFAULT_SECONDS
-    follow(server, request, target, options, live=None, new=asked)
+    track_ownership(server, caller, target, options, live=None, new=asked)
     spec["audiences"] = spec.get("audiences") or list(tokens.audiences)
     spec.setdefault("boundObjectRef", None)
     if wrong := list(token_lifetime(spec["expirationSeconds"], _SECONDS)):
         raise _invalid(wrong)
-    admit = admission(server, request, target, dry_run=is_dry_run(options))
+    admit = admission(server, caller, target, dry_run=is_dry_run(options))
     validate = await admit(asked, None)
     if validate is not None:
         await validate()
@@ -64,7 +75,7 @@ async def request_token(server: Server, request: Request, target: Target) -> Ans
     }
     names = ("audiences", "expirationSeconds", "boundObjectRef", "attestations")
     asked["spec"] = {name: spec[name] for name in names if name in spec}
-    return answer_tree(server, request, asked, status=201)
+    return asked
 
 
 def _place(target: Target, asked: Tree) -> None:

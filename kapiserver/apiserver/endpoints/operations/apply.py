@@ -1,4 +1,4 @@
-"""PATCH with a configuration: server-side apply of an object, its status or its scale.
+"""Server-side apply of an object, its status or its scale.
 
 Mirrors applyPatcher of k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 """
@@ -24,28 +24,25 @@ from kapiserver.api.merge_schema import schema_of
 from kapiserver.api.objects import annotations_of, uid_of
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.admission.chain import admission
+from kapiserver.apiserver.caller import Caller, Warnings
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
     FieldValidation,
     check_name,
-    field_validation,
     place,
     to_hub,
 )
 from kapiserver.apiserver.endpoints.field_managers import field_manager, now_of, put_entries
-from kapiserver.apiserver.endpoints.negotiation import wanted
-from kapiserver.apiserver.endpoints.object_responses import answer_entry
-from kapiserver.apiserver.endpoints.options import apply_rules, is_dry_run, read_options
+from kapiserver.apiserver.endpoints.options import is_dry_run
 from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.errors import BadRequest
-from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs import cbor, json, yaml
 from kapiserver.codecs.bounds import MAX_VALUES
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.trees import read_tree
 from kapiserver.storage.errors import ObjectConflict
+from kapiserver.storage.query import Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +88,10 @@ APPLY_TYPES: dict[str, tuple[str, Callable[[bytes], Configuration]]] = {
 """By the body's media type: its name in messages, and what reads it."""
 
 
-async def apply(server: Server, request: Request, target: Target, media: str) -> Answer:
-    """Apply the configuration in the body and answer with the object as it was stored."""
-    form = wanted(server, request, target)
-    data = await request.read_body(server.config.body_limit)
-    options = read_options(server, request, "PatchOptions", rules=apply_rules)
-    config = _read(media, data, request, field_validation(options))
+async def apply_configuration(
+    server: Server, target: Target, caller: Caller, options: Tree, config: Tree
+) -> Written:
+    """Apply the configuration; create the object if there is none."""
     _check(server, target, config)
     manager = options["fieldManager"]
     fields = field_manager(server, target)
@@ -124,17 +119,19 @@ async def apply(server: Server, request: Request, target: Target, media: str) ->
         target.key,
         change,
         subresource=target.subresource,
-        admit=admission(server, request, target, dry_run=dry_run),
+        admit=admission(server, caller, target, dry_run=dry_run),
         dry_run=dry_run,
         may_create=not target.subresource,
     )
     for text in written.warnings:
-        request.warnings.add(text)
-    status = 201 if written.outcome == "created" else 200
-    return answer_entry(server, request, form, target, written.entry, status)
+        caller.warnings.add(text)
+    return written
 
 
-def _read(media: str, data: bytes, request: Request, validation: FieldValidation) -> Tree:
+def read_configuration(
+    media: str, data: bytes, validation: FieldValidation, warnings: Warnings
+) -> Tree:
+    """Read the body of an apply request. Raises BadRequest."""
     name, read = APPLY_TYPES[media]
     try:
         config = read(data)
@@ -143,7 +140,7 @@ def _read(media: str, data: bytes, request: Request, validation: FieldValidation
     if config.duplicates and validation == "Strict":
         raise BadRequest(f"error strict decoding {name}: {config.duplicates}")
     if config.duplicates and validation == "Warn":
-        request.warnings.add(config.duplicates)
+        warnings.add(config.duplicates)
     return config.tree
 
 

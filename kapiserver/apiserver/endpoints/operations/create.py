@@ -1,0 +1,38 @@
+"""Create an object. Mirrors createHandler of k8s.io/apiserver."""
+
+from __future__ import annotations
+
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.chain import admission
+from kapiserver.apiserver.caller import Caller
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.decode import Body, decode_object, field_validation, place
+from kapiserver.apiserver.endpoints.field_managers import track_ownership
+from kapiserver.apiserver.endpoints.options import is_dry_run
+from kapiserver.apiserver.target import Target
+from kapiserver.storage.query import Written
+
+
+async def create_object(
+    server: Server, target: Target, caller: Caller, options: Tree, body: Body
+) -> Written:
+    """Create the object in the body in the target's collection."""
+    validation = field_validation(options)
+
+    def new_object() -> Tree:
+        obj = decode_object(server, target, body, validation, caller.warnings)
+        place(target, obj)
+        track_ownership(server, caller, target, options, live=None, new=obj)
+        return obj
+
+    obj = await server.stores.aside.sized(len(body.data), new_object)
+    dry_run = is_dry_run(options)
+    written = await target.store.create(
+        obj,
+        namespace=target.key.namespace,
+        admit=admission(server, caller, target, dry_run=dry_run),
+        dry_run=dry_run,
+    )
+    for text in written.warnings:
+        caller.warnings.add(text)
+    return written

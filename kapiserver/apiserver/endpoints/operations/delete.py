@@ -1,0 +1,67 @@
+"""Delete one object, or the objects of a collection. Mirrors DeleteResource and DeleteCollection of
+k8s.io/apiserver."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kapiserver.api.objects import uid_of
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.chain import admission
+from kapiserver.apiserver.caller import Caller
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.options import delete_query
+from kapiserver.apiserver.errors import Forbidden
+from kapiserver.apiserver.status import SUCCESS, details
+from kapiserver.apiserver.target import Target
+from kapiserver.storage.query import Listing, ListQuery, Written
+
+
+async def delete_object(server: Server, target: Target, caller: Caller, options: Tree) -> Written:
+    """Delete the object, or mark it as terminating; `options` are DeleteOptions."""
+    query = delete_query(options)
+    refused = target.strategy.undeletable(target.key.name)
+    if refused:
+        resource = target.resource
+        raise Forbidden(refused, resource=resource.name, group=resource.group, name=target.key.name)
+    _warn_of_dependents(target, caller, options)
+    written = await target.store.delete(
+        target.key, query, admit=admission(server, caller, target, dry_run=query.dry_run)
+    )
+    for text in written.warnings:
+        caller.warnings.add(text)
+    return written
+
+
+def deleted_status(target: Target, written: Written) -> Tree | None:
+    """Return the Status that answers a delete; None if the answer is the object itself."""
+    if written.outcome != "deleted" or target.resource.returns_deleted_object:
+        return None
+    about = details(
+        name=written.entry.key.name,
+        group=target.resource.group,
+        kind=target.resource.name,
+        uid=uid_of(written.entry.tree()),
+    )
+    return {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": SUCCESS, "details": about,
+    }  # fmt: skip
+
+
+async def delete_objects(
+    server: Server, target: Target, caller: Caller, options: Tree, listed: ListQuery
+) -> Listing:
+    """Delete what the query selects and return the list of it; `options` are DeleteOptions."""
+    query = delete_query(options)
+    _warn_of_dependents(target, caller, options)
+    before = await target.store.list(replace(listed, limit=1))
+    written = await target.store.delete_collection(
+        listed, query, admit=admission(server, caller, target, dry_run=query.dry_run)
+    )
+    return Listing(entries=[one.entry for one in written], revision=before.revision)
+
+
+def _warn_of_dependents(target: Target, caller: Caller, options: Tree) -> None:
+    # If the client does not say what becomes of dependents, the default may surprise.
+    if all(options.get(name) is None for name in ("propagationPolicy", "orphanDependents")):
+        caller.warnings.add(target.strategy.deletion_warning)

@@ -1,0 +1,222 @@
+"""Patch an object or a subresource, in the version of the URL.
+
+What comes out of a patch is decoded as strictly as a body, and a patch that leaves something which
+is no object of its kind is 422. Mirrors patchResource of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kapiserver.api import patch_json, patch_merge, patch_strategic
+from kapiserver.api.errors import BadObject, InvalidObject, Path, invalid
+from kapiserver.api.go_format import go_value
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree, Type, Value
+from kapiserver.apiserver.admission.chain import admission
+from kapiserver.apiserver.caller import Caller
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.decode import (
+    FieldValidation,
+    StrictErrors,
+    check_name,
+    check_strict,
+    not_of_kind,
+    place,
+    to_hub,
+)
+from kapiserver.apiserver.endpoints.field_managers import track_ownership
+from kapiserver.apiserver.endpoints.options import is_dry_run
+from kapiserver.apiserver.endpoints.tables import in_version
+from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.target import Target
+from kapiserver.codecs import cbor, json
+from kapiserver.codecs.bounds import MAX_VALUES
+from kapiserver.codecs.errors import CodecError
+from kapiserver.codecs.trees import read_tree
+from kapiserver.storage.query import Written
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A decoded body, and strict errors about members that it has twice."""
+
+    value: Value
+    repeated: Sequence[str] = ()
+
+
+def _document(data: bytes) -> Document:
+    json.check_values(data, MAX_VALUES)
+    value = json.read_document(data)
+    return Document(value, json.duplicate_fields(data, value))
+
+
+def _document_in_cbor(data: bytes) -> Document:
+    return Document(cbor.read_document(data))  # which refuses members that are there twice
+
+
+@dataclass(frozen=True, slots=True)
+class PatchType:
+    """One kind of patch.
+
+    decode      reads a body; raises CodecError
+    read        checks a decoded body; raises BadObject
+    apply       (object, patch, type of the object) to what comes out
+    shows       what a 422 shows as the invalid value: (patch, what came out)
+    unknown     strict errors of the patch itself
+    strict      what those errors begin with
+    undecodable what the message about a body that is no JSON begins with
+    strategic   whether it knows the kind that it is for
+    """
+
+    read: Callable[[Value], Any]
+    apply: Callable[[Tree, Any, type[Type]], Value]
+    shows: Callable[[Any, Value], str]
+    unknown: Callable[[Any], list[str]] = lambda _: []
+    strict: str = ""
+    undecodable: str = "error decoding patch: "
+    decode: Callable[[bytes], Document] = _document
+    strategic: bool = False
+
+
+def _result(_patch: Any, result: Value) -> str:
+    return json.write_document(result).decode()
+
+
+def _patch(patch: Any, _result: Value) -> str:
+    return go_value(patch)
+
+
+_STRATEGIC = PatchType(
+    read=patch_strategic.read,
+    apply=patch_strategic.apply,
+    shows=_patch,
+    undecodable="",
+    strategic=True,
+)
+PATCH_TYPES: dict[str, PatchType] = {
+    "application/json-patch+json": PatchType(
+        read=patch_json.read,
+        apply=lambda obj, patch, _: patch_json.apply(obj, patch),
+        shows=_result,
+        unknown=patch_json.unknown_fields,
+        strict="json patch ",
+    ),
+    "application/merge-patch+json": PatchType(
+        read=patch_merge.read,
+        apply=lambda obj, patch, _: patch_merge.apply(obj, patch),
+        shows=_result,
+    ),
+    "application/strategic-merge-patch+json": _STRATEGIC,
+    "application/strategic-merge-patch+cbor": replace(_STRATEGIC, decode=_document_in_cbor),
+}
+"""By the body's media type; messages list them in this order, CBOR last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """A patch that was read: what it is, what it says, what is wrong with its spelling, and how
+    strictly that and its outcome are taken."""
+
+    type: PatchType
+    content: Any
+    strict_errors: tuple[str, ...]
+    validation: FieldValidation
+
+
+async def patch_object(
+    server: Server, target: Target, caller: Caller, options: Tree, patch: Patch
+) -> Written:
+    """Apply the patch to the object."""
+
+    def change(current: Tree | None) -> Tree:
+        assert current is not None  # only apply creates what is not there
+        obj = _patched(server, caller, target, patch, current)
+        track_ownership(server, caller, target, options, live=current, new=obj)
+        return obj
+
+    dry_run = is_dry_run(options)
+    written = await target.store.update(
+        target.key,
+        change,
+        subresource=target.subresource,
+        admit=admission(server, caller, target, dry_run=dry_run),
+        dry_run=dry_run,
+    )
+    for text in written.warnings:
+        caller.warnings.add(text)
+    return written
+
+
+def read_patch(type_: PatchType, data: bytes, validation: FieldValidation) -> Patch:
+    """Read the body of a patch. Raises BadRequest, BadObject."""
+    try:
+        document = type_.decode(data)
+        content = type_.read(document.value)
+    except CodecError as error:
+        raise BadRequest(f"{type_.undecodable}{error}") from None
+    strict_errors = tuple(
+        type_.strict + one for one in (*type_.unknown(content), *document.repeated)
+    )
+    return Patch(type=type_, content=content, strict_errors=strict_errors, validation=validation)
+
+
+def _patched(server: Server, caller: Caller, target: Target, patch: Patch, current: Tree) -> Tree:
+    """The patched object in the hub version, or the object with its patched view."""
+    scheme, view = server.scheme, target.view
+    before = view.read(current) if view else in_version(scheme, current, target.version)
+    type_ = scheme.type_of(target.kind)
+    after = patch.type.apply(before, patch.content, type_)
+    unknown: list[str] = []
+    if not target.is_typed:
+        _check_free_kind(target, after)
+    try:
+        after = _of_kind(server, target, patch, after)
+        tree = read_tree(type_, after, unknown)
+        errors = [*patch.strict_errors, *(f'unknown field "{path}"' for path in unknown)]
+        check_strict(errors, patch.validation, caller.warnings)
+    except (CodecError, BadObject, StrictErrors) as error:
+        shown = patch.type.shows(patch.content, after)
+        raise InvalidObject(
+            group="", kind="", name="", errors=[invalid(Path("patch"), shown, str(error))]
+        ) from None
+    obj = to_hub(scheme, target, tree)
+    place(target, obj)
+    check_name(target, obj)
+    return view.write(current, obj) if view else obj
+
+
+def _of_kind(server: Server, target: Target, patch: Patch, after: Value) -> Tree:
+    """What comes out, if it is an object of the target's kind; a strategic merge is one into that
+    kind, whatever it says. Raises BadObject."""
+    if not isinstance(after, dict):
+        raise BadObject(f"couldn't get version/kind; json parse error: {target.kind.kind} expected")
+    kind, version = target.kind.kind, str(target.kind.group_version)
+    if after.get("kind") == kind and after.get("apiVersion") == version:
+        return after
+    if patch.type.strategic:
+        return {**after, "kind": kind, "apiVersion": version}
+    try:
+        said = GroupVersion.parse(str(after.get("apiVersion") or ""))
+    except ValueError as error:
+        raise BadObject(str(error)) from None
+    raise BadObject(not_of_kind(server, target, said.with_kind(str(after.get("kind") or ""))))
+
+
+def _check_free_kind(target: Target, after: Value) -> None:
+    """Of custom objects what they say that they are is a rule of its own. Raises InvalidObject."""
+    said = after if isinstance(after, dict) else {}
+    kind, version = said.get("kind"), said.get("apiVersion")
+    if not isinstance(kind, str) or not isinstance(version, str):
+        return
+    wanted_kind, wanted_version = target.kind.kind, str(target.kind.group_version)
+    errors = []
+    if kind != wanted_kind:
+        errors.append(invalid(Path("kind"), kind, f"must be {wanted_kind}"))
+    if version != wanted_version:
+        errors.append(invalid(Path("apiVersion"), version, f"must be {wanted_version}"))
+    if errors:
+        group = version.rpartition("/")[0]
+        raise InvalidObject(group=group, kind=kind, name=target.key.name, errors=errors)

@@ -1,0 +1,58 @@
+"""Replace an object or a subresource. Mirrors UpdateResource of k8s.io/apiserver."""
+
+from __future__ import annotations
+
+from kapiserver.api.objects import uid_of
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.chain import admission
+from kapiserver.apiserver.caller import Caller
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.decode import (
+    Body,
+    check_name,
+    decode_object,
+    field_validation,
+    place,
+)
+from kapiserver.apiserver.endpoints.field_managers import track_ownership
+from kapiserver.apiserver.endpoints.options import is_dry_run
+from kapiserver.apiserver.target import Target
+from kapiserver.storage.query import Preconditions, Written
+
+
+async def update_object(
+    server: Server, target: Target, caller: Caller, options: Tree, body: Body
+) -> Written:
+    """Replace the object by the one in the body; the uid in the body is a precondition."""
+    validation = field_validation(options)
+
+    def new_object() -> Tree:
+        obj = decode_object(server, target, body, validation, caller.warnings)
+        place(target, obj)
+        check_name(target, obj)
+        return obj
+
+    first = await server.stores.aside.sized(len(body.data), new_object)
+    unused = iter((first,))
+
+    def change(current: Tree | None) -> Tree:
+        # The store may change what it is given, so that each try decodes anew.
+        obj = next(unused, None) or new_object()
+        if target.view is not None and current is not None:
+            obj = target.view.write(current, obj)
+        track_ownership(server, caller, target, options, live=current, new=obj)
+        return obj
+
+    dry_run = is_dry_run(options)
+    written = await target.store.update(
+        target.key,
+        change,
+        subresource=target.subresource,
+        preconditions=Preconditions(uid=uid_of(first) or None),
+        admit=admission(server, caller, target, dry_run=dry_run),
+        dry_run=dry_run,
+        may_create=target.strategy.allow_create_on_update,
+    )
+    for text in written.warnings:
+        caller.warnings.add(text)
+    return written

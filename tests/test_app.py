@@ -19,7 +19,7 @@ from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.app import serve
 from tests.clock import ManualClock
 
@@ -73,7 +73,7 @@ def test_filters() -> None:
     users = []
 
     def record(server: Server, next_handler: Handler) -> Handler:
-        async def handle(request: Request) -> Answer:
+        async def handle(request: Request) -> AnyResponse:
             users.append(request.user.name)
             return await next_handler(request)
 
@@ -124,7 +124,7 @@ class _Fails:
         if self._before is not None and request.info.verb == "create":
             raise self._before
 
-    async def after(self, request: Request, response: Answer) -> None:
+    async def after(self, request: Request, response: AnyResponse) -> None:
         if self._after is not None and request.info.verb == "create":
             raise self._after
 

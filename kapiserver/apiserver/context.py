@@ -18,7 +18,7 @@ from kapiserver.apiserver.customresources.custom_resources import CustomResource
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.storage.clock import Clock
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Server:
     """Of the file that configures admission plugins, where there is one."""
 
 
-Handler: TypeAlias = Callable[[Request], Awaitable[Answer]]
+Handler: TypeAlias = Callable[[Request], Awaitable[AnyResponse]]
 """Answers a request, or raises one of the errors of `errors.TABLE`."""
 
 Filter: TypeAlias = Callable[[Server, Handler], Handler]

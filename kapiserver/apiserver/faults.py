@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 
 
 class DropConnection(Exception):
@@ -25,5 +25,5 @@ class Faults(Protocol):
     async def before(self, request: Request) -> None:
         """Called before the handler runs: nothing has been written."""
 
-    async def after(self, request: Request, response: Answer) -> None:
+    async def after(self, request: Request, response: AnyResponse) -> None:
         """Called after the handler: a write is done, and the client does not know it yet."""

@@ -45,7 +45,7 @@ class StreamResponse:
     headers: Headers = field(default_factory=list)
 
 
-Answer: TypeAlias = Response | StreamResponse
+AnyResponse: TypeAlias = Response | StreamResponse
 
 
 def text(body: str, *, status: int = 200) -> Response:

@@ -15,17 +15,17 @@ from kapiserver.apiserver.endpoints.handlers import VerbHandler, handler_of_verb
 from kapiserver.apiserver.endpoints.subresources import handler_of_subresource, load_bind
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownGroup
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer, page_not_found
+from kapiserver.apiserver.response import AnyResponse, page_not_found
 from kapiserver.apiserver.target_resolver import resolve_target
 
-PathHandler: TypeAlias = Callable[[Server, Request], Awaitable[Answer]]
+PathHandler: TypeAlias = Callable[[Server, Request], Awaitable[AnyResponse]]
 """Answers a path that is no resource."""
 
 
 def route(server: Server) -> Handler:
     """What stands behind the filters."""
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> AnyResponse:
         info = request.info
         if not info.is_resource_request:
             return await _answer_path(server, request)
@@ -77,19 +77,19 @@ UNSTORED: dict[tuple[str, str], Callable[[], VerbHandler]] = {
 loading)."""
 
 
-async def _openapi(server: Server, request: Request) -> Answer:
+async def _openapi(server: Server, request: Request) -> AnyResponse:
     from kapiserver.apiserver.discovery.openapi import answer  # large, and rarely asked for
 
     return await answer(server, request)
 
 
-async def _oidc(server: Server, request: Request) -> Answer:
+async def _oidc(server: Server, request: Request) -> AnyResponse:
     from kapiserver.apiserver.discovery.oidc import answer  # rarely asked for
 
     return await answer(server, request)
 
 
-async def _metrics(server: Server, request: Request) -> Answer:
+async def _metrics(server: Server, request: Request) -> AnyResponse:
     from kapiserver.apiserver.serving.exposition import metrics  # loads prometheus-client
 
     return await metrics(server, request)
@@ -111,7 +111,7 @@ PATHS: dict[str, PathHandler] = {
 """Handlers of paths that are no resource, by the first segment."""
 
 
-async def _answer_path(server: Server, request: Request) -> Answer:
+async def _answer_path(server: Server, request: Request) -> AnyResponse:
     first = request.path.strip("/").partition("/")[0]
     answer = PATHS.get(first)
     return await answer(server, request) if answer is not None else page_not_found()

@@ -19,11 +19,11 @@ from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.request import Outcome, Request, parse_query
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
-from kapiserver.apiserver.response import Answer, Response, text
+from kapiserver.apiserver.response import AnyResponse, Response, text
 from kapiserver.codecs.factory import CodecFactory
 from kapiserver.storage.clock import SystemClock
 
-Inner = Callable[[Request], Awaitable[Answer]]
+Inner = Callable[[Request], Awaitable[AnyResponse]]
 
 
 async def _no_body(limit: int) -> bytes:
@@ -77,7 +77,7 @@ def _chain(inner: Inner, config: Config | None = None, **parts) -> Handler:
 def _ask(inner: Inner, request: Request | None = None, **parts) -> Response:
     request = request or _request()
 
-    async def once() -> Answer:
+    async def once() -> AnyResponse:
         response = await _chain(inner, **parts)(request)
         sent = len(response.body) if isinstance(response, Response) else 0
         request.complete(Outcome(status=response.status, sent=sent, finished=True))
@@ -93,14 +93,14 @@ def _json(answer: Response) -> dict:
     return json.loads(answer.body)
 
 
-async def _fine(request: Request) -> Answer:
+async def _fine(request: Request) -> AnyResponse:
     return text(request.user.name)
 
 
 def test_panic(caplog: pytest.LogCaptureFixture) -> None:
     """An error that nobody expected is a 500 that gives nothing away, and a log that says all."""
 
-    async def broken(request: Request) -> Answer:
+    async def broken(request: Request) -> AnyResponse:
         raise KeyError("the secret")
 
     answer = _ask(broken)
@@ -117,7 +117,7 @@ def test_panic(caplog: pytest.LogCaptureFixture) -> None:
 def test_expected_errors() -> None:
     """A mapped error is its Status, in an encoding that the client takes."""
 
-    async def bad(request: Request) -> Answer:
+    async def bad(request: Request) -> AnyResponse:
         raise BadRequest("no <good>")
 
     answer = _ask(bad)
@@ -132,7 +132,7 @@ def test_expected_errors() -> None:
 def test_headers() -> None:
     """Every answer has an audit id and may not be kept; warnings come along."""
 
-    async def warned(request: Request) -> Answer:
+    async def warned(request: Request) -> AnyResponse:
         request.warnings.add('say "hello"')
         request.warnings.add('say "hello"')
         return text("")
@@ -187,7 +187,7 @@ def test_too_many() -> None:
     async def crowd() -> list[int]:
         free = go_on()
 
-        async def slow(request: Request) -> Answer:
+        async def slow(request: Request) -> AnyResponse:
             await free.wait()
             return text("")
 
@@ -212,7 +212,7 @@ def test_too_many() -> None:
 def test_too_slow() -> None:
     """A request that takes too long is 504, sooner where it asks for that."""
 
-    async def endless(request: Request) -> Answer:
+    async def endless(request: Request) -> AnyResponse:
         await asyncio.get_running_loop().create_future()
         raise AssertionError
 

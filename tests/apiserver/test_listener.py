@@ -11,7 +11,7 @@ import pytest
 from kapiserver.apiserver.authentication.user import ANONYMOUS
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
 from kapiserver.apiserver.request import Outcome, Request
-from kapiserver.apiserver.response import Answer, Response, StreamResponse, text
+from kapiserver.apiserver.response import AnyResponse, Response, StreamResponse, text
 from kapiserver.apiserver.serving import listener as listener_module
 from kapiserver.apiserver.serving.listener import LINE_LIMIT, Listener
 
@@ -47,7 +47,7 @@ def _large() -> Iterator[bytes]:
         _Streaming.told.set()
 
 
-def _stream(request: Request) -> Answer:
+def _stream(request: Request) -> AnyResponse:
     sink = request.open_sink()
     request.on_complete(lambda _: _Streaming().cancel())
     if request.path == "/refused":
@@ -61,7 +61,7 @@ def _stream(request: Request) -> Answer:
     return StreamResponse(media_type="application/json", sink=sink, timeout=timeout)
 
 
-async def _handle(request: Request) -> Answer:
+async def _handle(request: Request) -> AnyResponse:
     request.on_complete(lambda done: _OUTCOMES.append(done.outcome))
     if request.path == "/slices":
         return Response(body=iter([b"a" * 10, b"", b"b" * 20]))

@@ -16,7 +16,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.responses import answer_tree
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer, Response, page_not_found
+from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 from kapiserver.codecs.media_types import MediaType
 from kapiserver.codecs.negotiation import Accepted, negotiate
 
@@ -26,7 +26,7 @@ AGGREGATED = {
 }
 
 
-async def answer(server: Server, request: Request) -> Answer:
+async def answer(server: Server, request: Request) -> AnyResponse:
     """Answer for a path of `/api` or `/apis`. Raises UnknownResource, MethodNotAllowed."""
     prefix, *rest = [part for part in request.path.split("/") if part]
     if request.method != "GET":

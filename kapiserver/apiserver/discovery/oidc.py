@@ -10,14 +10,14 @@ import orjson
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer, Response, page_not_found
+from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 
 CONFIGURATION = "/.well-known/openid-configuration"
 KEYS = "/openid/v1/jwks"
 _CACHED = ("Cache-Control", "public, max-age=3600")
 
 
-async def answer(server: Server, request: Request) -> Answer:
+async def answer(server: Server, request: Request) -> AnyResponse:
     """The configuration or the keys."""
     if request.path not in (CONFIGURATION, KEYS):
         return page_not_found()

@@ -15,7 +15,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.discovery.openapi_documents import Document, Documents
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer, Headers, Response, page_not_found
+from kapiserver.apiserver.response import AnyResponse, Headers, Response, page_not_found
 from kapiserver.codecs.media_types import CBOR, MediaType
 from kapiserver.codecs.negotiation import parse_accept
 
@@ -33,7 +33,7 @@ def _documents_of(
     return Documents(scheme, now, without=() if CBOR in media_types else _OF_CBOR)
 
 
-async def answer(server: Server, request: Request) -> Answer:
+async def answer(server: Server, request: Request) -> AnyResponse:
     """Answer for a path below `/openapi`. Raises MethodNotAllowed."""
     if request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed

@@ -8,7 +8,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer, Response, page_not_found
+from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 from kapiserver.apiserver.version import version_info
 
 
@@ -17,7 +17,7 @@ def indented(tree: Tree) -> Response:
     return Response(body=orjson.dumps(tree, option=orjson.OPT_INDENT_2))
 
 
-async def version(server: Server, request: Request) -> Answer:
+async def version(server: Server, request: Request) -> AnyResponse:
     """Which version this is."""
     if request.path.strip("/") != "version":
         return page_not_found()
@@ -26,13 +26,13 @@ async def version(server: Server, request: Request) -> Answer:
     return indented(version_info())
 
 
-async def health(server: Server, request: Request) -> Answer:
+async def health(server: Server, request: Request) -> AnyResponse:
     """Whether the server is alive or ready."""
     parts = [part for part in request.path.split("/") if part]
     return await server.health.answer(parts, request.query)
 
 
-async def paths(server: Server, request: Request) -> Answer:
+async def paths(server: Server, request: Request) -> AnyResponse:
     """All paths that are no resource."""
     if request.path.strip("/"):
         return page_not_found()

@@ -13,7 +13,7 @@ from kapiserver.apiserver.endpoints.options import read_options, selection_of
 from kapiserver.apiserver.endpoints.tables import metadata_alone
 from kapiserver.apiserver.errors import NoSuchForm
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.errors import NotFound
 
@@ -21,20 +21,20 @@ STORE = "etcd-0"
 """What the store is called, whatever it is."""
 
 
-async def get_or_list(server: Server, request: Request, target: Target) -> Answer:
+async def get_or_list(server: Server, request: Request, target: Target) -> AnyResponse:
     """Answer with one component's status, or with all of them. Raises NotFound."""
     answer = _get if request.info.is_item else _list
     return await answer(server, request, target)
 
 
-async def _get(server: Server, request: Request, target: Target) -> Answer:
+async def _get(server: Server, request: Request, target: Target) -> AnyResponse:
     form = wanted(server, request, target)
     if target.key.name != STORE:
         raise NotFound(resource="componentstatuses", group="", name=target.key.name)
     return _answer(server, request, form, target, await _store_status(server))
 
 
-async def _list(server: Server, request: Request, target: Target) -> Answer:
+async def _list(server: Server, request: Request, target: Target) -> AnyResponse:
     form = wanted(server, request, target)
     options = read_options(server, request, "ListOptions")
     selection = selection_of(request.info, options, target.resource)
@@ -59,7 +59,9 @@ async def _list(server: Server, request: Request, target: Target) -> Answer:
     return answer_plain(server, form, tree)
 
 
-def _answer(server: Server, request: Request, form: Wanted, target: Target, obj: Tree) -> Answer:
+def _answer(
+    server: Server, request: Request, form: Wanted, target: Target, obj: Tree
+) -> AnyResponse:
     if form.is_table:
         table = table_of(server, request, form, target)
         tree = table.head({})

@@ -34,7 +34,7 @@ from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.negotiation import negotiate, wants_pretty
 
@@ -47,7 +47,7 @@ _INVALID_TOKEN = "invalid bearer token"
 _ANY = "*"
 
 
-async def review(server: Server, request: Request, target: Target) -> Answer:
+async def review(server: Server, request: Request, target: Target) -> AnyResponse:
     """Answer a question. Raises NotAcceptable for a Table: there is nothing to list."""
     accepted = negotiate(request.header("Accept"), server.codecs.media_types)
     human = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))

@@ -11,7 +11,7 @@ import time
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.serving.logs import FIELDS
 
 _log = logging.getLogger("kapiserver.access")
@@ -22,7 +22,7 @@ def log_access(server: Server, next_handler: Handler) -> Handler:
     if server.config.verbosity < 1:
         return next_handler
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> AnyResponse:
         request.on_complete(_log_request)
         return await next_handler(request)
 

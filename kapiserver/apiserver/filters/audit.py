@@ -9,7 +9,7 @@ import random
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 
 HEADER = "Audit-Id"
 _MAX_LENGTH = 64
@@ -18,7 +18,7 @@ _MAX_LENGTH = 64
 def give_audit_id(server: Server, next_handler: Handler) -> Handler:
     """Take the client's id where it sent one, cut to 64 characters."""
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> AnyResponse:
         given = request.header(HEADER)[:_MAX_LENGTH]
         audit_id = given if given.isprintable() and given.isascii() else ""
         audit_id = request.audit_id = audit_id or _new_id()

@@ -9,14 +9,14 @@ import time
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 
 
 def authenticate(server: Server, next_handler: Handler) -> Handler:
     """Set the request's user."""
     user_of = server.authentication.authenticate
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> AnyResponse:
         started = time.perf_counter()
         request.user = await user_of(request)
         request.spend("authentication", started)

@@ -10,14 +10,14 @@ import time
 from kapiserver.apiserver.authorization.forbidden import forbidden
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 
 
 def authorize(server: Server, next_handler: Handler) -> Handler:
     """Pass on what the authorizer allows."""
     authorizer = server.authorizer
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> AnyResponse:
         started = time.perf_counter()
         decision = request.decision = await authorizer.authorize(request.user, request.info)
         request.spend("authorization", started)

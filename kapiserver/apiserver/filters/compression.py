@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer, Response
+from kapiserver.apiserver.response import AnyResponse, Response
 
 THRESHOLD = 128 * 1024
 """Answers of at most so many bytes go out as they are."""
@@ -31,7 +31,7 @@ def compress_answers(server: Server, next_handler: Handler) -> Handler:
     if _GATE not in server.config.feature_gates:
         return next_handler
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> AnyResponse:
         answer = await next_handler(request)
         if not isinstance(answer, Response) or _is_small(answer.body):
             return answer

@@ -12,14 +12,14 @@ from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.durations import parse_duration
 from kapiserver.apiserver.errors import BadRequest, RequestTimeout
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 
 
 def end_in_time(server: Server, next_handler: Handler) -> Handler:
     """Give every request that is no stream a limited time."""
     limit = server.config.request_timeout
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> AnyResponse:
         if request.info.is_long_running:
             return await next_handler(request)
         seconds = _asked(request.parameter("timeout"), limit)

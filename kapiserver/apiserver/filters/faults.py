@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 
 
 def inject_faults(server: Server, next_handler: Handler) -> Handler:
@@ -13,7 +13,7 @@ def inject_faults(server: Server, next_handler: Handler) -> Handler:
     if faults is None:
         return next_handler
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> AnyResponse:
         await faults.before(request)
         response = await next_handler(request)
         await faults.after(request, response)

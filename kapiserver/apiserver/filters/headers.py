@@ -9,7 +9,7 @@ import re
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 
 CACHE_CONTROL = ("Cache-Control", "no-cache, private")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -18,7 +18,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 def add_headers(server: Server, next_handler: Handler) -> Handler:
     """Forbid shared caches; tell what the client should know."""
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> AnyResponse:
         answer = await next_handler(request)
         if not any(name == "Cache-Control" for name, _ in answer.headers):
             answer.headers.append(CACHE_CONTROL)

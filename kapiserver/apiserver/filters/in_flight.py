@@ -10,7 +10,7 @@ from kapiserver.apiserver.authentication.user import MASTERS
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import TooManyRequests
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 
 _READ_VERBS = ("get", "list", "watch")
 
@@ -23,7 +23,7 @@ def limit_in_flight(server: Server, next_handler: Handler) -> Handler:
     for kind, _ in (reading, mutating):
         in_flight.set(kind, 0)
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> AnyResponse:
         if request.info.is_long_running:
             return await next_handler(request)
         kind, limit = reading if request.info.verb in _READ_VERBS else mutating

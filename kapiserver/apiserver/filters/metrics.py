@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.metrics import Metrics, RequestLabels, RequestSeries
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 
 _VERBS = {
     "get": "GET",
@@ -38,7 +38,7 @@ def record_metrics(server: Server, next_handler: Handler) -> Handler:
     metrics = server.metrics
     record = functools.partial(_record, metrics)
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> AnyResponse:
         request.on_complete(record)
         if request.info.is_long_running:
             return await _count_long_running(metrics, request, next_handler)
@@ -47,7 +47,9 @@ def record_metrics(server: Server, next_handler: Handler) -> Handler:
     return handle
 
 
-async def _count_long_running(metrics: Metrics, request: Request, next_handler: Handler) -> Answer:
+async def _count_long_running(
+    metrics: Metrics, request: Request, next_handler: Handler
+) -> AnyResponse:
     response = await next_handler(request)
     labels = labels_of(request)
     metrics.long_running.add(labels)

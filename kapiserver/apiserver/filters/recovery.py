@@ -12,7 +12,7 @@ from kapiserver.apiserver.endpoints.responses import answer_status
 from kapiserver.apiserver.errors import status_of
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer, Response
+from kapiserver.apiserver.response import AnyResponse, Response
 from kapiserver.apiserver.status import status
 
 _log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 def answer_errors(server: Server, next_handler: Handler) -> Handler:
     """Never let an error past; tell the client no internal detail."""
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> AnyResponse:
         try:
             return await next_handler(request)
         except DropConnection:

@@ -23,14 +23,14 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.metrics import AdmissionLabels, RequestLabels, StorageLabels
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer, Response, page_not_found
+from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 from kapiserver.metrics import Observations
 
 _REQUEST_LABELS = (*RequestLabels._fields, "component")
 _COMPONENT = "apiserver"
 
 
-async def metrics(server: Server, request: Request) -> Answer:
+async def metrics(server: Server, request: Request) -> AnyResponse:
     """Answer a scrape."""
     if request.path.strip("/") != "metrics":
         return page_not_found()

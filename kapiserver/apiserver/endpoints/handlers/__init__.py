@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 
-VerbHandler: TypeAlias = Callable[[Server, Request, Target], Awaitable[Answer]]
+VerbHandler: TypeAlias = Callable[[Server, Request, Target], Awaitable[AnyResponse]]
 
 
 def _load_create() -> VerbHandler:

@@ -10,11 +10,11 @@ from kapiserver.apiserver.endpoints.operations.create import create_object
 from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 
 
-async def create(server: Server, request: Request, target: Target) -> Answer:
+async def create(server: Server, request: Request, target: Target) -> AnyResponse:
     """Create the object in the body and answer with it as it was stored."""
     if target.key.name or (target.resource.namespaced and not target.key.namespace):
         raise MethodNotAllowed

@@ -11,13 +11,13 @@ from kapiserver.apiserver.endpoints.operations.delete import delete_object, dele
 from kapiserver.apiserver.endpoints.options import check_options, read_options
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 
 KIND = "DeleteOptions"
 
 
-async def delete(server: Server, request: Request, target: Target) -> Answer:
+async def delete(server: Server, request: Request, target: Target) -> AnyResponse:
     """Delete the object, or mark it as terminating."""
     form = wanted(server, request, target)
     options = await read_delete_options(server, request, target)

@@ -10,11 +10,11 @@ from kapiserver.apiserver.endpoints.operations.delete import delete_objects
 from kapiserver.apiserver.endpoints.options import list_query, read_options
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 
 
-async def deletecollection(server: Server, request: Request, target: Target) -> Answer:
+async def deletecollection(server: Server, request: Request, target: Target) -> AnyResponse:
     """Delete what the selectors select and answer with the list of it."""
     if target.resource.namespaced and not target.key.namespace:
         raise MethodNotAllowed

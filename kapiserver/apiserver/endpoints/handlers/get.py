@@ -7,12 +7,12 @@ from kapiserver.apiserver.endpoints.negotiation import wanted
 from kapiserver.apiserver.endpoints.object_responses import answer_entry
 from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.media_types import YAML
 
 
-async def get(server: Server, request: Request, target: Target) -> Answer:
+async def get(server: Server, request: Request, target: Target) -> AnyResponse:
     """Answer with the object."""
     form = wanted(server, request, target)
     version = request.parameter("resourceVersion")

@@ -7,11 +7,11 @@ from kapiserver.apiserver.endpoints.negotiation import wanted
 from kapiserver.apiserver.endpoints.object_responses import answer_listing, prepare_listing
 from kapiserver.apiserver.endpoints.options import list_query, read_options
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 
 
-async def list_(server: Server, request: Request, target: Target) -> Answer:
+async def list_(server: Server, request: Request, target: Target) -> AnyResponse:
     """Answer with the list, or a page of it."""
     form = wanted(server, request, target)
     options = read_options(server, request, "ListOptions")

@@ -14,14 +14,14 @@ from kapiserver.apiserver.endpoints.operations.apply import (
 from kapiserver.apiserver.endpoints.operations.patch import PATCH_TYPES, patch_object, read_patch
 from kapiserver.apiserver.endpoints.options import apply_rules, read_options
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.errors import UnsupportedMediaType
 
 _CBOR_GATE = "CBORServingAndStorage"
 
 
-async def patch(server: Server, request: Request, target: Target) -> Answer:
+async def patch(server: Server, request: Request, target: Target) -> AnyResponse:
     """Apply the patch to the object and answer with it as it was stored."""
     name = request.header("Content-Type").partition(";")[0].strip()
     accepted = _accepted(server, target)
@@ -37,7 +37,7 @@ async def patch(server: Server, request: Request, target: Target) -> Answer:
     return answer_entry(server, request, form, target, written.entry)
 
 
-async def _apply(server: Server, request: Request, target: Target, media: str) -> Answer:
+async def _apply(server: Server, request: Request, target: Target, media: str) -> AnyResponse:
     """Apply the configuration in the body and answer with the object as it was stored."""
     form = wanted(server, request, target)
     data = await request.read_body(server.config.body_limit)

@@ -9,11 +9,11 @@ from kapiserver.apiserver.endpoints.object_responses import answer_entry
 from kapiserver.apiserver.endpoints.operations.update import update_object
 from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 
 
-async def update(server: Server, request: Request, target: Target) -> Answer:
+async def update(server: Server, request: Request, target: Target) -> AnyResponse:
     """Replace the object by the one in the body and answer with it as it was stored."""
     form = wanted(server, request, target)
     body = await read_body(server, request, target)

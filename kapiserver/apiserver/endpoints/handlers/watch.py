@@ -12,14 +12,14 @@ from kapiserver.apiserver.endpoints.options import read_options, selection_of
 from kapiserver.apiserver.endpoints.watch_frames import MetadataFramer, TableFramer
 from kapiserver.apiserver.errors import status_of
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer, StreamResponse
+from kapiserver.apiserver.response import AnyResponse, StreamResponse
 from kapiserver.apiserver.status import status
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.entry import Form, form_of
 from kapiserver.storage.query import Framer, WatchQuery
 
 
-async def watch(server: Server, request: Request, target: Target) -> Answer:
+async def watch(server: Server, request: Request, target: Target) -> AnyResponse:
     """Answer with a stream of events."""
     form = wanted_stream(server, request, target)
     options = read_options(server, request, "ListOptions")

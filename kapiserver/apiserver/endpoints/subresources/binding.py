@@ -34,7 +34,7 @@ from kapiserver.apiserver.endpoints.responses import answer_tree
 from kapiserver.apiserver.endpoints.subresources.pod_conditions import set_condition
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.status import SUCCESS, status
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.entry import ObjectKey
@@ -43,7 +43,7 @@ from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.query import Preconditions
 
 
-async def bind(server: Server, request: Request, target: Target) -> Answer:
+async def bind(server: Server, request: Request, target: Target) -> AnyResponse:
     """Assign the pod to the node and answer with a Status."""
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")

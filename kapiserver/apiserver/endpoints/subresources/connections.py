@@ -16,14 +16,14 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest, ServiceUnavailable
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer, text
+from kapiserver.apiserver.response import AnyResponse, text
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.parameters import ParameterCodec
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 
 
-async def log(server: Server, request: Request, target: Target) -> Answer:
+async def log(server: Server, request: Request, target: Target) -> AnyResponse:
     """A pod's log: nothing before it runs somewhere."""
     options = ParameterCodec(server.scheme).decode(request.query, "PodLogOptions", CORE)
     errors = list(_log_rules(options))
@@ -37,7 +37,7 @@ async def log(server: Server, request: Request, target: Target) -> Answer:
     raise await _no_kubelet(server, node)
 
 
-async def stream(server: Server, request: Request, target: Target) -> Answer:
+async def stream(server: Server, request: Request, target: Target) -> AnyResponse:
     """Attach, exec or forward ports."""
     pod = await _pod(target)
     if request.info.subresource != "portforward":
@@ -48,7 +48,7 @@ async def stream(server: Server, request: Request, target: Target) -> Answer:
     raise await _no_kubelet(server, node)
 
 
-async def pod_proxy(server: Server, request: Request, target: Target) -> Answer:
+async def pod_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
     """A connection to a port of a pod."""
     name = _split(request.info.name)[0]
     pod = (await target.store.get(ObjectKey(target.key.namespace, name))).tree()
@@ -57,7 +57,7 @@ async def pod_proxy(server: Server, request: Request, target: Target) -> Answer:
     raise _unreachable(f"pod {name} at {address}")
 
 
-async def service_proxy(server: Server, request: Request, target: Target) -> Answer:
+async def service_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
     """A connection to a pod behind a service."""
     name, port = _split(request.info.name)
     key = ObjectKey(target.key.namespace, name)
@@ -75,7 +75,7 @@ async def service_proxy(server: Server, request: Request, target: Target) -> Ans
     raise _unreachable(f"service {name}")
 
 
-async def node_proxy(server: Server, request: Request, target: Target) -> Answer:
+async def node_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
     """A connection to a kubelet."""
     raise await _no_kubelet(server, _split(request.info.name)[0])
 

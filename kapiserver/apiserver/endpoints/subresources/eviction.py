@@ -38,7 +38,7 @@ from kapiserver.apiserver.endpoints.responses import answer_tree
 from kapiserver.apiserver.endpoints.subresources.pod_conditions import set_condition
 from kapiserver.apiserver.errors import BadRequest, Forbidden, TooManyRequests
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.status import SUCCESS, cause, status
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.entry import ObjectKey
@@ -56,7 +56,7 @@ _SEVERAL = (
 )
 
 
-async def evict(server: Server, request: Request, target: Target) -> Answer:
+async def evict(server: Server, request: Request, target: Target) -> AnyResponse:
     """Delete the pod, or answer that it may not go now."""
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")

@@ -21,7 +21,7 @@ from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
 from kapiserver.apiserver.endpoints.responses import answer_tree
 from kapiserver.apiserver.errors import BadRequest, UnknownResource
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import Answer
+from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound, ObjectConflict
@@ -32,7 +32,7 @@ _SECONDS = Path("spec") / "expirationSeconds"
 _DEFAULT_SECONDS = 3600
 
 
-async def request_token(server: Server, request: Request, target: Target) -> Answer:
+async def request_token(server: Server, request: Request, target: Target) -> AnyResponse:
     """Answer with a TokenRequest that holds the token."""
     if server.authentication.accounts is None:
         raise UnknownResource

@@ -207,7 +207,7 @@ def _new_key() -> bytes:
 
 
 def _write_key(path: Path) -> None:
-    from kapiserver.apiserver.serving.tls import write_private
+    from kapiserver.apiserver.private_files import write_private
 
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_private(path, _new_key())

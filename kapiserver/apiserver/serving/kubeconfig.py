@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kapiserver.apiserver.serving.tls import Credentials, pem_base64, write_private
+from kapiserver.apiserver.private_files import write_private
+from kapiserver.apiserver.serving.tls import Credentials, pem_base64
 
 NAME = "kapiserver"
 MARK = "# Written by kapiserver at each start; do not edit.\n"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import ipaddress
-import os
 import re
 import socket
 import ssl
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.private_files import write_private
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -242,15 +242,6 @@ def _write(
     )
     write_private(pair.key, key_text)
     pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner can read, in one step."""
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-    fresh.replace(path)
 
 
 def pem_base64(path: Path) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 
-from kapiserver.api.core.pod_requests import Amounts, added, amounts_of
+from kapiserver.api.core.pod_requests import Amounts, add_amounts, amounts_of
 from kapiserver.api.core.quota_usage import (
     ZERO,
-    conditions_of,
-    counted_names,
-    is_counted_whole,
     is_in_scopes,
+    is_object_count_only,
+    matching_names,
+    scope_requirements,
     usage_of,
 )
 from kapiserver.api.group import CORE, Resource
@@ -140,10 +140,10 @@ class ResourceQuotaController:
         total: Amounts = {}
         for resource in self._server.scheme.stored_resources():
             if resource.namespaced:
-                names = counted_names(resource, hard)
+                names = matching_names(resource, hard)
                 if names:
                     found = await self._usage_of_resource(resource, namespace, names, quota)
-                    total = added(total, found)
+                    total = add_amounts(total, found)
         return total
 
     async def _usage_of_resource(
@@ -151,7 +151,7 @@ class ResourceQuotaController:
     ) -> Amounts:
         store = self._server.stores.of(resource)
         entries = (await store.list(ListQuery(namespace=namespace))).entries
-        if is_counted_whole(resource, names) and not conditions_of(quota):
+        if is_object_count_only(resource, names) and not scope_requirements(quota):
             return dict.fromkeys(names, Amount(len(entries), 0, "DecimalSI"))
         now = self._server.clock.now()
         total: Amounts = dict.fromkeys(names, ZERO)
@@ -159,7 +159,7 @@ class ResourceQuotaController:
             obj = entry.tree()
             if is_in_scopes(resource, obj, quota):
                 usage = usage_of(resource, obj, now)
-                total = added(total, {name: usage[name] for name in names if name in usage})
+                total = add_amounts(total, {name: usage[name] for name in names if name in usage})
         return total
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kapiserver.api import names
-from kapiserver.api.core.subsets import repacked
+from kapiserver.api.core.endpoint_subsets import repack_subsets
 from tests.objects import GONE, SCHEME, changed, defaulted, refused, strategy
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -254,7 +254,7 @@ def test_normal_form(given, packed):
     obj = {**ENDPOINTS, "subsets": given}
     strategy("endpoints").canonicalize(obj)
     assert obj["subsets"] == packed
-    assert repacked(packed) == packed
+    assert repack_subsets(packed) == packed
 
 
 def cells(kind, group, obj):

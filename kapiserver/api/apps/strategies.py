@@ -28,7 +28,7 @@ from kapiserver.api.apps.validation.stateful_sets import (
 )
 from kapiserver.api.core.controller_strategies import TemplateStrategy
 from kapiserver.api.core.validation.controllers import validate_replica_status
-from kapiserver.api.core.volume_warnings import claim_spec as claim_warnings
+from kapiserver.api.core.volume_warnings import warnings_for_claim_spec as claim_warnings
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.objects import annotations_of, metadata_of, value_at
 from kapiserver.api.strategy import StatusStrategy, Strategy

@@ -109,10 +109,8 @@ def _validate_metric(metric: Tree, path: Path) -> Iterator[FieldError]:
 def _validate_source(kind: str, source: Tree, path: Path) -> Iterator[FieldError]:
     target, target_path = source.get("target") or {}, path / "target"
     if kind == "object":
-        described, described_object_path = (
-            source.get("describedObject") or {},
-            path / "describedObject",
-        )
+        described = source.get("describedObject") or {}
+        described_object_path = path / "describedObject"
         yield from _validate_reference(described, described_object_path)
         version = described.get("apiVersion") or ""
         if version.count("/") > 1:

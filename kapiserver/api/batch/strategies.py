@@ -13,7 +13,7 @@ from kapiserver.api.batch.validation.jobs import (
     validate_job_update,
 )
 from kapiserver.api.core import pod_warnings, warnings
-from kapiserver.api.core.gated_fields import drop_from_template
+from kapiserver.api.core.disabled_fields import drop_disabled_template_fields
 from kapiserver.api.core.v1 import PodTemplateSpec
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.key_order import reorder_keys
@@ -39,7 +39,7 @@ class JobStrategy(SpecStrategy):
     )
 
     def prepare_for_create(self, obj: Tree) -> None:
-        drop_from_template(obj, None, "spec", "template")
+        drop_disabled_template_fields(obj, None, "spec", "template")
         _drop_scheduling(obj, None, "spec")
         super().prepare_for_create(obj)
         spec = obj.setdefault("spec", {})
@@ -51,7 +51,7 @@ class JobStrategy(SpecStrategy):
             metadata_of(obj)["labels"] = dict(labels)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        drop_from_template(new, old, "spec", "template")
+        drop_disabled_template_fields(new, old, "spec", "template")
         _drop_scheduling(new, old, "spec")
         super().prepare_for_update(new, old)
 
@@ -65,7 +65,7 @@ class JobStrategy(SpecStrategy):
         if old is not None and generation_of(new) == generation_of(old):
             return []
         found = job_spec_warnings(new.get("spec") or {}, Path("spec"))
-        return found if old is not None else [*warnings.template_owner_name(new), *found]
+        return found if old is not None else [*warnings.warnings_for_controller_name(new), *found]
 
 
 def _drop_scheduling(new: Tree, old: Tree | None, *path: str) -> None:
@@ -105,7 +105,7 @@ def job_spec_warnings(spec: Tree, path: Path) -> list[str]:
             "higher than 10^4, Kubernetes might not be able to track completedIndexes when a big "
             "number of indexes fail"
         )
-    return [*found, *pod_warnings.pod(spec.get("template") or {}, path / "template")]
+    return [*found, *pod_warnings.warnings_for_pod(spec.get("template") or {}, path / "template")]
 
 
 class CronJobStrategy(SpecStrategy):
@@ -114,12 +114,12 @@ class CronJobStrategy(SpecStrategy):
     declarative_rules = CRON_JOB
 
     def prepare_for_create(self, obj: Tree) -> None:
-        drop_from_template(obj, None, *_TEMPLATE_OF_JOBS)
+        drop_disabled_template_fields(obj, None, *_TEMPLATE_OF_JOBS)
         _drop_scheduling(obj, None, *_SPEC_OF_JOBS)
         super().prepare_for_create(obj)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        drop_from_template(new, old, *_TEMPLATE_OF_JOBS)
+        drop_disabled_template_fields(new, old, *_TEMPLATE_OF_JOBS)
         _drop_scheduling(new, old, *_SPEC_OF_JOBS)
         super().prepare_for_update(new, old)
 
@@ -140,7 +140,7 @@ class CronJobStrategy(SpecStrategy):
                 "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more "
                 "details"
             )
-        return found if old is not None else [*warnings.template_owner_name(new), *found]
+        return found if old is not None else [*warnings.warnings_for_controller_name(new), *found]
 
 
 _CRON_JOB = CronJobStrategy()

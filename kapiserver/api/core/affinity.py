@@ -1,4 +1,4 @@
-"""What a pod's affinity says of other pods."""
+"""The terms of a pod's affinity and anti-affinity to other pods."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from kapiserver.api.types import Tree
 
 
 def affinity_terms(affinity: Tree) -> Iterator[Tree]:
-    """The terms by which a pod is near to other pods, or not."""
+    """Yield the required and preferred terms of pod affinity and anti-affinity."""
     for kind in ("podAffinity", "podAntiAffinity"):
-        rules = affinity.get(kind) or {}
-        yield from rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
-        for one in rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
-            yield one.get("podAffinityTerm") or {}
+        pod_affinity = affinity.get(kind) or {}
+        yield from pod_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        for term in pod_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            yield term.get("podAffinityTerm") or {}

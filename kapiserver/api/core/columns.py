@@ -1,4 +1,4 @@
-"""The tables of the core group.
+"""Table columns of the core group.
 
 Mirrors pkg/printers/internalversion of Kubernetes.
 """
@@ -40,12 +40,12 @@ def _count(*keys: str) -> CellOf:
 
 def _healthy(key: str) -> CellOf:
     def cell(obj: Tree, _: datetime) -> str:
-        found = [
+        conditions = [
             condition
             for condition in obj.get("conditions") or ()
             if condition.get("type") == "Healthy"
         ]
-        return found[0].get(key) or "" if found else ""
+        return conditions[0].get(key) or "" if conditions else ""
 
     return cell
 
@@ -59,33 +59,33 @@ def _health(obj: Tree, now: datetime) -> str:
 
 
 def _cluster_ip(service: Tree, _: datetime) -> str:
-    cluster_i_ps: Sequence[str] = value_at(service, "spec", "clusterIPs") or ()
-    return cluster_i_ps[0] if cluster_i_ps else NONE
+    cluster_ips: Sequence[str] = value_at(service, "spec", "clusterIPs") or ()
+    return cluster_ips[0] if cluster_ips else NONE
 
 
 def _external_ip(service: Tree, _: datetime) -> str:
     spec = service.get("spec") or {}
-    given = list(spec.get("externalIPs") or ())
+    external_ips = list(spec.get("externalIPs") or ())
     match spec.get("type"):
         case "ClusterIP" | "NodePort":
-            return ",".join(given) or NONE
+            return ",".join(external_ips) or NONE
         case "LoadBalancer":
             ingress = value_at(service, "status", "loadBalancer", "ingress") or ()
-            balanced = sorted(
-                {ingress.get("ip") or ingress.get("hostname") or "" for ingress in ingress} - {""}
+            ingress_addresses = sorted(
+                {entry.get("ip") or entry.get("hostname") or "" for entry in ingress} - {""}
             )
-            return ",".join(balanced + given) or "<pending>"
+            return ",".join(ingress_addresses + external_ips) or "<pending>"
         case "ExternalName":
             return spec.get("externalName") or ""
     return UNKNOWN
 
 
 def _ports(service: Tree, _: datetime) -> str:
-    shown = []
+    ports = []
     for port in value_at(service, "spec", "ports") or ():
-        node = f":{port['nodePort']}" if port.get("nodePort") else ""
-        shown.append(f"{port.get('port') or 0}{node}/{port.get('protocol') or ''}")
-    return ",".join(shown) or NONE
+        node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
+        ports.append(f"{port.get('port') or 0}{node_port}/{port.get('protocol') or ''}")
+    return ",".join(ports) or NONE
 
 
 def _selector(service: Tree, _: datetime) -> str:
@@ -101,19 +101,19 @@ def _node_status(node: Tree, _: datetime) -> str:
         (condition.get("status") for condition in conditions if condition.get("type") == "Ready"),
         None,
     )
-    found = "Unknown" if ready is None else "Ready" if ready == "True" else "NotReady"
+    state = "Unknown" if ready is None else "Ready" if ready == "True" else "NotReady"
     unschedulable = value_at(node, "spec", "unschedulable")
-    return f"{found},SchedulingDisabled" if unschedulable else found
+    return f"{state},SchedulingDisabled" if unschedulable else state
 
 
 def _roles(node: Tree, _: datetime) -> str:
-    found = set()
+    roles = set()
     for key, value in labels_of(node).items():
         if key.startswith(_ROLE_PREFIX):
-            found.add(key.removeprefix(_ROLE_PREFIX))
+            roles.add(key.removeprefix(_ROLE_PREFIX))
         elif key == _ROLE:
-            found.add(value)
-    return ",".join(sorted(found - {""})) or NONE
+            roles.add(value)
+    return ",".join(sorted(roles - {""})) or NONE
 
 
 def _address(type_: str) -> CellOf:
@@ -145,7 +145,7 @@ def _last_seen(event: Tree, now: datetime) -> str:
     return _first_seen(event, now)
 
 
-def _times(event: Tree, _: datetime) -> int:
+def _event_count(event: Tree, _: datetime) -> int:
     if event.get("series") is not None:
         return event["series"].get("count") or 0
     return event.get("count") or 1
@@ -166,12 +166,12 @@ def _source(event: Tree, _: datetime) -> str:
 # Quotas.
 
 
-def _used(shown: Callable[[str], bool]) -> CellOf:
+def _used(is_shown: Callable[[str], bool]) -> CellOf:
     def cell(quota: Tree, _: datetime) -> str:
         hard = value_at(quota, "status", "hard") or {}
         used = value_at(quota, "status", "used") or {}
         return ", ".join(
-            f"{name}: {used.get(name) or 0}/{hard[name]}" for name in sorted(hard) if shown(name)
+            f"{name}: {used.get(name) or 0}/{hard[name]}" for name in sorted(hard) if is_shown(name)
         )
 
     return cell
@@ -208,7 +208,7 @@ COLUMNS: dict[str, Columns] = {
                 "Description of the event.",
             ),
             Column("First Seen", _first_seen, "Time since the event was first seen.", priority=1),
-            Column("Count", _times, "How often the event was seen.", priority=1),
+            Column("Count", _event_count, "How often the event was seen.", priority=1),
             Column("Name", name, NAME.description, format="name", priority=1),
         )
     ),

@@ -1,4 +1,4 @@
-"""What tables say of endpoints, and of what makes pods from a template, in the core group.
+"""Table columns of endpoints, pod templates and replication controllers.
 
 Mirrors pkg/printers/internalversion.
 """
@@ -28,7 +28,7 @@ def _endpoints(obj: Tree, _: datetime) -> str:
     subsets = obj.get("subsets") or ()
     if not subsets:
         return NONE
-    return first_few(one for subset in subsets for one in _addresses(subset))
+    return first_few(address for subset in subsets for address in _addresses(subset))
 
 
 def _addresses(subset: Tree) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""How writes of what makes pods from a template behave in the core group."""
+"""Strategies of pod templates and replication controllers."""
 
 from __future__ import annotations
 
 from kapiserver.api.core import pod_warnings, warnings
 from kapiserver.api.core.declarations import REPLICATION_CONTROLLER
-from kapiserver.api.core.gated_fields import drop_from_template
+from kapiserver.api.core.disabled_fields import drop_disabled_template_fields
 from kapiserver.api.core.validation.controllers import validate_replica_status
 from kapiserver.api.core.validation.replication_controllers import (
     validate_pod_template_object,
@@ -20,16 +20,16 @@ _TEMPLATE = Path("spec") / "template"
 
 
 class PodTemplateStrategy(GenerationStrategy):
-    """A template by itself."""
+    """The strategy of pod templates."""
 
     content = "template"
 
     def prepare_for_create(self, obj: Tree) -> None:
-        drop_from_template(obj, None, "template")
+        drop_disabled_template_fields(obj, None, "template")
         super().prepare_for_create(obj)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        drop_from_template(new, old, "template")
+        drop_disabled_template_fields(new, old, "template")
         super().prepare_for_update(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
@@ -39,30 +39,34 @@ class PodTemplateStrategy(GenerationStrategy):
         return self.validate(new)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return list(pod_warnings.pod(new.get("template") or {}, Path("template")))
+        return list(pod_warnings.warnings_for_pod(new.get("template") or {}, Path("template")))
 
 
 class TemplateStrategy(SpecStrategy):
-    """A controller of pods that it makes from `spec.template`."""
+    """The base of strategies of controllers with a pod template in `spec.template`."""
 
     def prepare_for_create(self, obj: Tree) -> None:
-        drop_from_template(obj, None, "spec", "template")
+        drop_disabled_template_fields(obj, None, "spec", "template")
         super().prepare_for_create(obj)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        drop_from_template(new, old, "spec", "template")
+        drop_disabled_template_fields(new, old, "spec", "template")
         super().prepare_for_update(new, old)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         if old is not None and generation_of(new) == generation_of(old):
             return []
         template = value_at(new, "spec", "template") or {}
-        found = list(pod_warnings.pod(template, _TEMPLATE))
-        return found if old is not None else [*warnings.template_owner_name(new), *found]
+        template_warnings = list(pod_warnings.warnings_for_pod(template, _TEMPLATE))
+        return (
+            template_warnings
+            if old is not None
+            else [*warnings.warnings_for_controller_name(new), *template_warnings]
+        )
 
 
 class ReplicationControllerStrategy(TemplateStrategy):
-    """Keeps a number of pods running."""
+    """The strategy of replication controllers."""
 
     orphans_dependents = True
     empty_status = {"replicas": 0}

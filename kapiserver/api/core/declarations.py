@@ -1,4 +1,4 @@
-"""What the types of the core group declare of their fields."""
+"""Declarative validation rules of the core group."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the core group fills in, beside the defaults that its types declare.
+"""Defaulting of the core group, beside the defaults that its types declare.
 
-One function per type, each for one occurrence; the walk over an object is `api/defaulting.py`'s.
-Mirrors pkg/apis/core/v1/defaults.go and the normalizing parts of its conversion.go.
+One function for each type, called for each object of the type; `api/defaulting.py` walks the tree.
+Mirrors pkg/apis/core/v1/defaults.go and the normalization in its conversion.go.
 """
 
 from __future__ import annotations
@@ -10,7 +10,12 @@ from typing import Any
 
 from kapiserver.api.core import v1
 from kapiserver.api.core.images import tag_of
-from kapiserver.api.core.pod_requests import HUGE, amounts_of, container_resources, is_pod_level
+from kapiserver.api.core.pod_requests import (
+    HUGEPAGES_PREFIX,
+    amounts_of,
+    container_resources,
+    is_pod_level,
+)
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.quantity import Amount, parse
@@ -19,23 +24,23 @@ from kapiserver.api.types import Tree, Type
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 _MILLI = -3
 _MODE = 0o644
-_FORGOTTEN = frozenset(
-    f"pod.{stage}.kubernetes.io/init-container{what}"
+_DROPPED_ANNOTATIONS = frozenset(
+    f"pod.{stage}.kubernetes.io/init-container{suffix}"
     for stage in ("alpha", "beta")
-    for what in ("s", "-statuses")
+    for suffix in ("s", "-statuses")
 )
 _VOLUME_SOURCES = frozenset(flat.field.name for flat in v1.VolumeSource.flat_fields())
 
 
-def _fill(obj: Tree, **values: Any) -> None:
-    # Zero counts as missing: for what is no pointer in Go.
+def _fill_zero(obj: Tree, **values: Any) -> None:
+    # For fields that are no pointers in Go: zero counts as missing.
     for name, value in values.items():
         if not obj.get(name):
             obj[name] = value
 
 
 def _round_up(resources: Tree | None) -> None:
-    # Nothing is counted finer than in thousandths.
+    # Quantities are rounded up to thousandths.
     for name, text in (resources or {}).items():
         try:
             amount = parse(text)
@@ -44,14 +49,14 @@ def _round_up(resources: Tree | None) -> None:
         if amount.scale < _MILLI and resources is not None:
             unit = 10 ** (_MILLI - amount.scale)
             sign = -1 if amount.mantissa < 0 else 1
-            whole, rest = divmod(abs(amount.mantissa), unit)
-            if rest:
-                rounded = Amount(sign * (whole + 1), _MILLI, amount.format)
+            quotient, remainder = divmod(abs(amount.mantissa), unit)
+            if remainder:
+                rounded = Amount(sign * (quotient + 1), _MILLI, amount.format)
                 resources[name] = str(rounded)
 
 
 def _pod(pod: Tree) -> None:
-    _forget_annotations(pod)
+    _drop_annotations(pod)
     spec = pod.get("spec") or {}
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
@@ -63,45 +68,49 @@ def _pod(pod: Tree) -> None:
             resources["requests"] = filled
         if spec.get("hostNetwork"):
             for port in container.get("ports") or ():
-                _fill(port, hostPort=port.get("containerPort") or 0)
+                _fill_zero(port, hostPort=port.get("containerPort") or 0)
                 reorder_keys(port, v1.ContainerPort)
     if spec.get("resources"):
-        _of_whole_pod(spec)
+        _default_pod_level_resources(spec)
     fill_missing(spec, enableServiceLinks=True)
 
 
-def _of_whole_pod(spec: Tree) -> None:
-    """Requests and limits of the pod as a whole, out of those of its containers: where it says
-    something of itself."""
+def _default_pod_level_resources(spec: Tree) -> None:
+    """Default the pod-level requests and limits from those of the containers, if the pod has
+    any."""
     resources = spec["resources"]
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    if (limits or requests) and not any(name.startswith(HUGE) for name in requests):
-        huge = {
+    if (limits or requests) and not any(name.startswith(HUGEPAGES_PREFIX) for name in requests):
+        hugepages = {
             name: str(amount)
             for name, amount in container_resources(spec, "limits").items()
-            if name.startswith(HUGE)
+            if name.startswith(HUGEPAGES_PREFIX)
         }
-        limits = {**huge, **limits}
+        limits = {**hugepages, **limits}
     if limits:
         resources["limits"] = dict(sorted(limits.items()))
-        asked = {
+        container_requests = {
             name: str(amount)
             for name, amount in container_resources(spec, "requests").items()
-            if is_pod_level(name) and not name.startswith(HUGE)
+            if is_pod_level(name) and not name.startswith(HUGEPAGES_PREFIX)
         }
-        # What is no amount stays as it was said: validation tells.
-        rest = {name: text for name, text in limits.items() if name in amounts_of(limits)}
-        resources["requests"] = dict(sorted({**rest, **asked, **requests}.items()))
+        # Invalid quantities are not copied: validation reports them.
+        valid_limits = {name: text for name, text in limits.items() if name in amounts_of(limits)}
+        resources["requests"] = dict(
+            sorted({**valid_limits, **container_requests, **requests}.items())
+        )
     reorder_keys(resources, v1.ResourceRequirements)
 
 
-def _forget_annotations(obj: Tree) -> None:
-    """What init containers were said in before they had fields."""
+def _drop_annotations(obj: Tree) -> None:
+    """Drop the annotations that described init containers before they were fields."""
     annotations = (obj.get("metadata") or {}).get("annotations")
-    if annotations and not _FORGOTTEN.isdisjoint(annotations):
-        kept = {name: text for name, text in annotations.items() if name not in _FORGOTTEN}
-        if kept:
-            obj["metadata"]["annotations"] = kept
+    if annotations and not _DROPPED_ANNOTATIONS.isdisjoint(annotations):
+        remaining = {
+            name: text for name, text in annotations.items() if name not in _DROPPED_ANNOTATIONS
+        }
+        if remaining:
+            obj["metadata"]["annotations"] = remaining
         else:
             del obj["metadata"]["annotations"]
 
@@ -110,7 +119,7 @@ def _pod_spec(spec: Tree) -> None:
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    _fill(
+    _fill_zero(
         spec,
         dnsPolicy="ClusterFirst",
         restartPolicy="Always",
@@ -121,18 +130,18 @@ def _pod_spec(spec: Tree) -> None:
 
 
 def _pod_status(status: Tree) -> None:
-    # Old clients know one address, new ones a list whose first is that one.
-    first, listed = status.get("podIP"), status.get("podIPs")
-    if first and not listed:
-        status["podIPs"] = [{"ip": first}]
-    elif listed and not first:
-        status["podIP"] = listed[0].get("ip") or ""
+    # Old clients know podIP only. It is the first of podIPs.
+    pod_ip, pod_ips = status.get("podIP"), status.get("podIPs")
+    if pod_ip and not pod_ips:
+        status["podIPs"] = [{"ip": pod_ip}]
+    elif pod_ips and not pod_ip:
+        status["podIP"] = pod_ips[0].get("ip") or ""
 
 
 def _container(container: Tree) -> None:
     if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = _pull_policy(container.get("image"))
-    _fill(
+    _fill_zero(
         container,
         terminationMessagePath="/dev/termination-log",
         terminationMessagePolicy="File",
@@ -159,11 +168,11 @@ def _volume(volume: Tree) -> None:
 
 
 def _probe(probe: Tree) -> None:
-    _fill(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
+    _fill_zero(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
 
 
 def _http_get(action: Tree) -> None:
-    _fill(action, path="/", scheme="HTTP")
+    _fill_zero(action, path="/", scheme="HTTP")
 
 
 def _default_mode(source: Tree) -> None:
@@ -172,28 +181,28 @@ def _default_mode(source: Tree) -> None:
 
 def _service(service: Tree) -> None:
     spec = service.setdefault("spec", {})
-    _fill(spec, sessionAffinity="None", type="ClusterIP")
-    kind = spec["type"]
+    _fill_zero(spec, sessionAffinity="None", type="ClusterIP")
+    type_ = spec["type"]
     _session_affinity(spec)
     for port in spec.get("ports") or ():
-        _fill(port, protocol="TCP")
+        _fill_zero(port, protocol="TCP")
         if not port.get("targetPort"):
             port["targetPort"] = port.get("port") or 0
         reorder_keys(port, v1.ServicePort)
-    reachable = kind in ("LoadBalancer", "NodePort") or (
-        kind == "ClusterIP" and spec.get("externalIPs")
+    is_external = type_ in ("LoadBalancer", "NodePort") or (
+        type_ == "ClusterIP" and spec.get("externalIPs")
     )
-    if reachable:
-        _fill(spec, externalTrafficPolicy="Cluster")
-    if kind in ("ClusterIP", "LoadBalancer", "NodePort"):
+    if is_external:
+        _fill_zero(spec, externalTrafficPolicy="Cluster")
+    if type_ in ("ClusterIP", "LoadBalancer", "NodePort"):
         fill_missing(spec, internalTrafficPolicy="Cluster")
-    if kind == "LoadBalancer":
+    if type_ == "LoadBalancer":
         fill_missing(spec, allocateLoadBalancerNodePorts=True)
-        _balancer((service.get("status") or {}).get("loadBalancer") or {})
+        _default_load_balancer((service.get("status") or {}).get("loadBalancer") or {})
     reorder_keys(spec, v1.ServiceSpec)
 
 
-def _balancer(status: Tree) -> None:
+def _default_load_balancer(status: Tree) -> None:
     for ingress in status.get("ingress") or ():
         if ingress.get("ip"):
             fill_missing(ingress, ipMode="VIP")
@@ -210,15 +219,15 @@ def _session_affinity(spec: Tree) -> None:
 
 
 def _secret(secret: Tree) -> None:
-    _fill(secret, type="Opaque")
-    plain = secret.pop("stringData", None)
-    if plain:
-        encoded = {key: _base64(value) for key, value in plain.items()}
+    _fill_zero(secret, type="Opaque")
+    string_data = secret.pop("stringData", None)
+    if string_data:
+        encoded = {key: _base64(value) for key, value in string_data.items()}
         secret["data"] = dict(sorted({**(secret.get("data") or {}), **encoded}.items()))
 
 
 def _base64(text: str) -> str:
-    from base64 import b64encode  # most objects are no secrets
+    from base64 import b64encode  # imported late: needed for secrets only
 
     return b64encode(text.encode("utf-8", "surrogatepass")).decode()
 
@@ -241,15 +250,15 @@ def _limit_range_item(item: Tree) -> None:
     if item.get("type") == "Container":
         limits = {**(item.get("max") or {}), **(item.get("default") or {})}
         requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
-        for name, found in (("default", limits), ("defaultRequest", requests)):
-            if found:
-                item[name] = dict(sorted(found.items()))
+        for name, quantities in (("default", limits), ("defaultRequest", requests)):
+            if quantities:
+                item[name] = dict(sorted(quantities.items()))
     for name in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):
         _round_up(item.get(name))
 
 
 def _persistent_volume_spec(spec: Tree) -> None:
-    _fill(spec, persistentVolumeReclaimPolicy="Retain")
+    _fill_zero(spec, persistentVolumeReclaimPolicy="Retain")
     fill_missing(spec, volumeMode="Filesystem")
 
 
@@ -257,16 +266,16 @@ def _replication_controller(controller: Tree) -> None:
     spec = controller.get("spec") or {}
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     if labels:
-        _fill(spec, selector=dict(labels))
-        _fill(controller.setdefault("metadata", {}), labels=dict(labels))
+        _fill_zero(spec, selector=dict(labels))
+        _fill_zero(controller.setdefault("metadata", {}), labels=dict(labels))
     reorder_keys(spec, v1.ReplicationControllerSpec)
 
 
-def _just(**values: Any) -> DefaultFunction:
-    return lambda obj: _fill(obj, **values)
+def _defaults(**values: Any) -> DefaultFunction:
+    return lambda obj: _fill_zero(obj, **values)
 
 
-def _just_missing(**values: Any) -> DefaultFunction:
+def _missing_defaults(**values: Any) -> DefaultFunction:
     return lambda obj: fill_missing(obj, **values)
 
 
@@ -275,23 +284,23 @@ DEFAULTS: dict[type[Type], DefaultFunction] = {
     v1.Container: _container,
     v1.DownwardAPIVolumeSource: _default_mode,
     v1.EphemeralContainerCommon: _container,
-    v1.EndpointPort: _just(protocol="TCP"),
+    v1.EndpointPort: _defaults(protocol="TCP"),
     v1.HTTPGetAction: _http_get,
-    v1.HostPathVolumeSource: _just_missing(type=""),
+    v1.HostPathVolumeSource: _missing_defaults(type=""),
     v1.ImageVolumeSource: _image_volume,
     v1.LimitRangeItem: _limit_range_item,
     v1.Namespace: _namespace,
-    v1.NamespaceStatus: _just(phase="Active"),
+    v1.NamespaceStatus: _defaults(phase="Active"),
     v1.NodeStatus: _node_status,
-    v1.ObjectFieldSelector: _just(apiVersion="v1"),
-    v1.PersistentVolumeClaimSpec: _just_missing(volumeMode="Filesystem"),
-    v1.PersistentVolumeClaimStatus: _just(phase="Pending"),
+    v1.ObjectFieldSelector: _defaults(apiVersion="v1"),
+    v1.PersistentVolumeClaimSpec: _missing_defaults(volumeMode="Filesystem"),
+    v1.PersistentVolumeClaimStatus: _defaults(phase="Pending"),
     v1.PersistentVolumeSpec: _persistent_volume_spec,
-    v1.PersistentVolumeStatus: _just(phase="Pending"),
+    v1.PersistentVolumeStatus: _defaults(phase="Pending"),
     v1.Pod: _pod,
     v1.PodSpec: _pod_spec,
     v1.PodStatus: _pod_status,
-    v1.PodTemplateSpec: _forget_annotations,
+    v1.PodTemplateSpec: _drop_annotations,
     v1.Probe: _probe,
     v1.ProjectedVolumeSource: _default_mode,
     v1.ReplicationController: _replication_controller,
@@ -299,7 +308,7 @@ DEFAULTS: dict[type[Type], DefaultFunction] = {
     v1.Secret: _secret,
     v1.SecretVolumeSource: _default_mode,
     v1.Service: _service,
-    v1.ServiceAccountTokenProjection: _just_missing(expirationSeconds=3600),
+    v1.ServiceAccountTokenProjection: _missing_defaults(expirationSeconds=3600),
     v1.Volume: _volume,
     v1.VolumeResourceRequirements: _resources,
 }

@@ -1,10 +1,10 @@
-"""How writes of endpoints behave."""
+"""The strategy of endpoints."""
 
 from __future__ import annotations
 
 from kapiserver.api.addresses import ip_warnings
 from kapiserver.api.core import v1
-from kapiserver.api.core.subsets import repacked
+from kapiserver.api.core.endpoint_subsets import repack_subsets
 from kapiserver.api.core.validation.endpoints import validate_endpoints
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.key_order import reorder_keys
@@ -17,7 +17,7 @@ _OWN_CONTROLLER = "endpoint-controller"
 
 
 class EndpointsStrategy(Strategy):
-    """Its subsets are kept in one form, whichever way they were grouped."""
+    """Stores subsets in canonical form."""
 
     allow_create_on_update = True
 
@@ -25,13 +25,13 @@ class EndpointsStrategy(Strategy):
         return list(validate_endpoints(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        """What lay there before, under other rules, may stay as a whole."""
-        same = (new.get("subsets") or []) == (old.get("subsets") or [])
-        return [] if same else self.validate(new)
+        """Validate the subsets if they changed. Old ones need not be valid."""
+        is_unchanged = (new.get("subsets") or []) == (old.get("subsets") or [])
+        return [] if is_unchanged else self.validate(new)
 
     def canonicalize(self, obj: Tree) -> None:
         if obj.get("subsets"):
-            obj["subsets"] = repacked(obj["subsets"])
+            obj["subsets"] = repack_subsets(obj["subsets"])
             for subset in obj["subsets"]:
                 reorder_keys(subset, v1.EndpointSubset)
 
@@ -42,9 +42,9 @@ class EndpointsStrategy(Strategy):
             text
             for index, subset in enumerate(new.get("subsets") or ())
             for kind in ("addresses", "notReadyAddresses")
-            for number, one in enumerate(subset.get(kind) or ())
+            for number, address in enumerate(subset.get(kind) or ())
             for text in ip_warnings(
-                one.get("ip") or "", (Path("subsets")[index] / kind)[number] / "ip"
+                address.get("ip") or "", (Path("subsets")[index] / kind)[number] / "ip"
             )
         ]
 

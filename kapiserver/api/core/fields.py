@@ -1,4 +1,4 @@
-"""Selectable fields of the core group that are not just the value at their path."""
+"""Selectable fields of the core group that are computed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kapiserver.api.types import Tree
 
 
 def _pod_ips(pod: Tree) -> list[str]:
-    return [pod_i_p.get("ip") or "" for pod_i_p in value_at(pod, "status", "podIPs") or []]
+    return [address.get("ip") or "" for address in value_at(pod, "status", "podIPs") or []]
 
 
 def _pod_ip(pod: Tree) -> str:

@@ -1,7 +1,6 @@
-"""References of container images: `registry/name:tag@digest`.
+"""Parsing of container image references: `registry/name:tag@digest`.
 
-Mirrors github.com/distribution/reference as far as defaulting asks: does the reference make sense,
-and which tag does it name.
+Mirrors the parts of github.com/distribution/reference that defaulting needs.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ _MAX_LENGTH = 1024
 
 
 def tag_of(image: str) -> str:
-    """The tag of an image, `latest` where it names neither tag nor digest; "" for one that is
-    pinned by its digest alone, or that is no reference at all."""
+    """Return the tag of an image reference, or `latest` if it has neither tag nor digest. Return ""
+    if it has a digest only, or if it is invalid."""
     if len(image) > _MAX_LENGTH:
         return ""
-    name, at, digest = image.partition("@")
-    if at and not _DIGEST.fullmatch(digest):
+    name, at_sign, digest = image.partition("@")
+    if at_sign and not _DIGEST.fullmatch(digest):
         return ""
-    head, slash, last = name.rpartition("/")
-    last, colon, tag = last.partition(":")
+    parent, slash, base_name = name.rpartition("/")
+    base_name, colon, tag = base_name.partition(":")
     if colon and not _TAG.fullmatch(tag):
         return ""
-    if not _is_name(f"{head}{slash}{last}"):
+    if not _is_name(f"{parent}{slash}{base_name}"):
         return ""
-    return tag or ("" if at else "latest")
+    return tag or ("" if at_sign else "latest")
 
 
 def _is_name(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""How writes of nodes behave. Mirrors pkg/registry/core/node/strategy.go."""
+"""Strategies of nodes. Mirrors pkg/registry/core/node/strategy.go."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kapiserver.api.types import Tree
 
 
 class NodeStrategy(SpecStrategy):
-    """The kubelet registers its node with a status, so create accepts one."""
+    """The strategy of nodes. Create accepts a status, with which the kubelet registers its node."""
 
     generations = False
 
     def prepare_for_create(self, obj: Tree) -> None:
-        """Everything is as the kubelet says, but for a configuration that no kubelet takes."""
+        """Keep the status, and drop the dynamic kubelet configuration, which no longer exists."""
         for part, name in (("spec", "configSource"), ("status", "config")):
             (obj.get(part) or {}).pop(name, None)
 
@@ -36,11 +36,11 @@ class NodeStrategy(SpecStrategy):
         return list(validate_node_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return list(warnings.node(new))
+        return list(warnings.warnings_for_node(new))
 
 
 class NodeStatusStrategy(StatusStrategy):
-    """What the kubelet tells; the configuration it once had may stay."""
+    """Status updates of the kubelet. An old kubelet configuration may stay."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)

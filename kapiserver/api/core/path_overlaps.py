@@ -1,6 +1,6 @@
-"""Files of a volume that hide one another: what a client is told of their paths.
+"""Warnings about files of a volume with overlapping paths.
 
-Mirrors the part of pkg/api/pod/warnings.go about virtual paths.
+Mirrors checkVolumeMappingForOverlap of pkg/api/pod/warnings.go.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
 _PAIRS_MAX = 1000
-"""More warnings than clients are shown."""
+"""The maximum number of overlapping pairs. Clients see fewer warnings."""
 
 
 class _File(NamedTuple):
@@ -27,39 +27,39 @@ class _File(NamedTuple):
 
 
 def path_overlaps(volumes: Sequence[Tree]) -> Iterator[str]:
-    """The warnings for the volumes of a pod."""
+    """Yield the warnings for the volumes of a pod."""
     for volume in volumes:
-        for kind, shown in (
-            ("configMap", _named("ConfigMap", value_at(volume, "configMap", "name"))),
-            ("secret", _named("Secret", value_at(volume, "secret", "secretName"))),
+        for kind, source_name in (
+            ("configMap", _object_name("ConfigMap", value_at(volume, "configMap", "name"))),
+            ("secret", _object_name("Secret", value_at(volume, "secret", "secretName"))),
             ("downwardAPI", "DownwardAPI"),
         ):
             if volume.get(kind):
-                found = _overlaps(volume, shown, _items(volume[kind], ""))
-                yield from (text for _, text in found)
-        empty: list[tuple[int, str]] = []
+                overlaps = _overlaps(volume, source_name, _items(volume[kind], ""))
+                yield from (text for _, text in overlaps)
+        empty_sources: list[tuple[int, str]] = []
         files: list[_File] = []
         for source in value_at(volume, "projected", "sources") or ():
             if not source:
-                head = f'volume "{volume.get("name") or ""}"'
-                empty.append((len(files), f"{head} (Projected) has no sources provided"))
+                prefix = f'volume "{volume.get("name") or ""}"'
+                empty_sources.append((len(files), f"{prefix} (Projected) has no sources provided"))
             files += _projected(source)
-        found = merge(empty, _overlaps(volume, "Projected", files), key=itemgetter(0))
-        yield from (text for _, text in found)
+        overlaps = merge(empty_sources, _overlaps(volume, "Projected", files), key=itemgetter(0))
+        yield from (text for _, text in overlaps)
 
 
-def _named(kind: str, name: str | None) -> str:
+def _object_name(kind: str, name: str | None) -> str:
     return f'{kind} "{name or ""}"'
 
 
-def _items(source: Tree, shown: str) -> Iterator[_File]:
-    return (_File(item.get("path") or "", shown) for item in source.get("items") or ())
+def _items(source: Tree, source_name: str) -> Iterator[_File]:
+    return (_File(item.get("path") or "", source_name) for item in source.get("items") or ())
 
 
 def _projected(source: Tree) -> Iterator[_File]:
     for kind, title in (("configMap", "ConfigMap"), ("secret", "Secret")):
         if value_at(source, kind, "items"):
-            yield from _items(source[kind], _named(title, source[kind].get("name")))
+            yield from _items(source[kind], _object_name(title, source[kind].get("name")))
             return
     if value_at(source, "downwardAPI", "items"):
         yield from _items(source["downwardAPI"], "DownwardAPI")
@@ -68,31 +68,32 @@ def _projected(source: Tree) -> Iterator[_File]:
     elif source.get("clusterTrustBundle") is not None:
         bundle = source["clusterTrustBundle"]
         name = bundle.get("name") or bundle.get("signerName")
-        yield _File(bundle.get("path") or "", _named("ClusterTrustBundle", name))
+        yield _File(bundle.get("path") or "", _object_name("ClusterTrustBundle", name))
     elif source.get("podCertificate") is not None:
-        for field, what in (
+        for field, part in (
             ("certificateChainPath", "chain"),
             ("keyPath", "key"),
             ("credentialBundlePath", "credential bundle"),
         ):
-            yield _File(source["podCertificate"].get(field) or "", f"PodCertificate {what}")
+            yield _File(source["podCertificate"].get(field) or "", f"PodCertificate {part}")
 
 
-def _overlaps(volume: Tree, shown: str, files: Iterable[_File]) -> Iterator[tuple[int, str]]:
-    """What is told of files, each with the number of the file."""
+def _overlaps(volume: Tree, source_name: str, files: Iterable[_File]) -> Iterator[tuple[int, str]]:
+    """Yield (index of the file, warning) for each pair of overlapping paths."""
     members = [_File(path.rstrip("/"), source) for path, source in files]
-    head = f'volume "{volume.get("name") or ""}" ({shown})'
+    prefix = f'volume "{volume.get("name") or ""}" ({source_name})'
     for later, earlier in sorted(islice(_pairs([file.path for file in members]), _PAIRS_MAX)):
-        yield later, f"{head}: overlapping paths: {members[later]} with {members[earlier]}"
+        yield later, f"{prefix}: overlapping paths: {members[later]} with {members[earlier]}"
 
 
 def _pairs(paths: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The numbers of each two paths of which one is within the other, or the same."""
-    ordered = sorted((f"{path}/", number) for number, path in enumerate(paths) if path)
-    around: list[tuple[str, int]] = []
-    for path, number in ordered:
-        while around and not path.startswith(around[-1][0]):
-            around.pop()
-        for _, other in around:
-            yield max(number, other), min(number, other)
-        around.append((path, number))
+    """Yield (later index, earlier index) for each two paths that are equal or of which one contains
+    the other."""
+    sorted_paths = sorted((f"{path}/", number) for number, path in enumerate(paths) if path)
+    parents: list[tuple[str, int]] = []
+    for path, number in sorted_paths:
+        while parents and not path.startswith(parents[-1][0]):
+            parents.pop()
+        for _, parent_number in parents:
+            yield max(number, parent_number), min(number, parent_number)
+        parents.append((path, number))

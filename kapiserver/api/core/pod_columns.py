@@ -1,4 +1,4 @@
-"""What a table says of a pod: how many containers are ready, its state in a word, its restarts.
+"""Table columns of pods: ready containers, status, restarts.
 
 Mirrors printPod of pkg/printers/internalversion.
 """
@@ -14,7 +14,7 @@ from kapiserver.api.columns import AGE, NAME, NONE, Column, Columns, human_durat
 from kapiserver.api.objects import is_terminating, value_at
 from kapiserver.api.types import Tree
 
-_ENDED = ("Succeeded", "Failed")
+_TERMINAL_PHASES = ("Succeeded", "Failed")
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class _Summary:
     last_restart: str = ""
 
     def count(self, status: Tree) -> None:
-        """Add one container's restarts."""
+        """Add the restarts of a container."""
         self.restarts += status.get("restartCount") or 0
         finished = value_at(status, "lastState", "terminated", "finishedAt") or ""
         self.last_restart = max(self.last_restart, finished)
@@ -36,7 +36,7 @@ def _is_sidecar(container: Tree | None) -> bool:
     return container is not None and container.get("restartPolicy") == "Always"
 
 
-def _ended_reason(terminated: Tree) -> str:
+def _terminated_reason(terminated: Tree) -> str:
     if terminated.get("reason"):
         return str(terminated["reason"])
     if terminated.get("signal"):
@@ -48,7 +48,7 @@ def _init_reason(status: Tree, index: int, total: int) -> str:
     state = status.get("state") or {}
     terminated, waiting = state.get("terminated"), value_at(state, "waiting", "reason")
     if terminated is not None:
-        return f"Init:{_ended_reason(terminated)}"
+        return f"Init:{_terminated_reason(terminated)}"
     if waiting and waiting != "PodInitializing":
         return f"Init:{waiting}"
     return f"Init:{index}/{total}"
@@ -59,73 +59,80 @@ def _condition(pod: Tree, type_: str) -> Tree:
     return next((condition for condition in conditions if condition.get("type") == type_), {})
 
 
-def _first_reason(pod: Tree) -> str:
+def _initial_reason(pod: Tree) -> str:
     if _condition(pod, "PodScheduled").get("reason") == "SchedulingGated":
         return "SchedulingGated"
     return value_at(pod, "status", "reason") or value_at(pod, "status", "phase") or ""
 
 
-def _summary(pod: Tree) -> _Summary:
+def _summarize(pod: Tree) -> _Summary:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    inits = {container.get("name"): container for container in spec.get("initContainers") or ()}
-    sidecars = sum(map(_is_sidecar, inits.values()))
-    found = _Summary(_first_reason(pod), total=len(spec.get("containers") or ()) + sidecars)
-    afterwards = _Summary(found.reason)  # restarts that count once all is initialized
+    init_containers = {
+        container.get("name"): container for container in spec.get("initContainers") or ()
+    }
+    sidecars = sum(map(_is_sidecar, init_containers.values()))
+    summary = _Summary(_initial_reason(pod), total=len(spec.get("containers") or ()) + sidecars)
+    sidecar_restarts = _Summary(
+        summary.reason
+    )  # the restarts that count once the pod is initialized
     initializing = False
-    for index, init_container_status in enumerate(status.get("initContainerStatuses") or ()):
-        found.count(init_container_status)
-        sidecar = _is_sidecar(inits.get(init_container_status.get("name")))
+    for index, container_status in enumerate(status.get("initContainerStatuses") or ()):
+        summary.count(container_status)
+        sidecar = _is_sidecar(init_containers.get(container_status.get("name")))
         if sidecar:
-            afterwards.count(init_container_status)
-        terminated = value_at(init_container_status, "state", "terminated")
+            sidecar_restarts.count(container_status)
+        terminated = value_at(container_status, "state", "terminated")
         if terminated is not None and not terminated.get("exitCode"):
             continue
-        if sidecar and init_container_status.get("started"):
-            found.ready += bool(init_container_status.get("ready"))
+        if sidecar and container_status.get("started"):
+            summary.ready += bool(container_status.get("ready"))
             continue
-        found.reason = _init_reason(init_container_status, index, len(inits))
+        summary.reason = _init_reason(container_status, index, len(init_containers))
         initializing = True
         break
     if not initializing or _condition(pod, "Initialized").get("status") == "True":
-        found.restarts, found.last_restart = afterwards.restarts, afterwards.last_restart
-        _count_containers(pod, found)
+        summary.restarts, summary.last_restart = (
+            sidecar_restarts.restarts,
+            sidecar_restarts.last_restart,
+        )
+        _count_containers(pod, summary)
     if is_terminating(pod):
         if status.get("reason") == "NodeLost":
-            found.reason = "Unknown"
-        elif status.get("phase") not in _ENDED:
-            found.reason = "Terminating"
-    return found
+            summary.reason = "Unknown"
+        elif status.get("phase") not in _TERMINAL_PHASES:
+            summary.reason = "Terminating"
+    return summary
 
 
-def _count_containers(pod: Tree, count_containers: _Summary) -> None:
+def _count_containers(pod: Tree, summary: _Summary) -> None:
     running = False
     for status in reversed(value_at(pod, "status", "containerStatuses") or ()):
-        count_containers.count(status)
+        summary.count(status)
         state = status.get("state") or {}
         waiting = value_at(state, "waiting", "reason")
         if waiting:
-            count_containers.reason = waiting
+            summary.reason = waiting
         elif state.get("terminated") is not None:
-            count_containers.reason = _ended_reason(state["terminated"])
+            summary.reason = _terminated_reason(state["terminated"])
         elif status.get("ready") and state.get("running") is not None:
             running = True
-            count_containers.ready += 1
-    if running and count_containers.reason == "Completed":
+            summary.ready += 1
+    if running and summary.reason == "Completed":
         is_ready = _condition(pod, "Ready").get("status") == "True"
-        count_containers.reason = "Running" if is_ready else "NotReady"
+        summary.reason = "Running" if is_ready else "NotReady"
 
 
 def _ready(pod: Tree, _: datetime) -> str:
-    found = _summary(pod)
-    return f"{found.ready}/{found.total}"
+    summary = _summarize(pod)
+    return f"{summary.ready}/{summary.total}"
 
 
 def _restarts(pod: Tree, now: datetime) -> str:
-    found = _summary(pod)
-    then = moment(found.last_restart)
-    if found.restarts and then:
-        return f"{found.restarts} ({human_duration((now - then).total_seconds())} ago)"
-    return str(found.restarts)
+    summary = _summarize(pod)
+    restart_time = moment(summary.last_restart)
+    if summary.restarts and restart_time:
+        return f"{summary.restarts} ({human_duration((now - restart_time).total_seconds())} ago)"
+    return str(summary.restarts)
 
 
 def _ip(pod: Tree, _: datetime) -> str:
@@ -143,10 +150,10 @@ def _gates(pod: Tree, _: datetime) -> str:
 
 def _row_conditions(pod: Tree) -> list[Tree]:
     phase = value_at(pod, "status", "phase")
-    if phase not in _ENDED:
+    if phase not in _TERMINAL_PHASES:
         return []
-    how = "successfully" if phase == "Succeeded" else "with an error"
-    message = f"The pod has completed {how}."
+    outcome = "successfully" if phase == "Succeeded" else "with an error"
+    message = f"The pod has completed {outcome}."
     return [{"type": "Completed", "status": "True", "reason": phase, "message": message}]
 
 
@@ -155,7 +162,7 @@ POD_COLUMNS = Columns(
         NAME,
         Column("Ready", _ready, "Number of ready containers and number of containers."),
         Column(
-            "Status", lambda pod, _: _summary(pod).reason, "State of the pod and its containers."
+            "Status", lambda pod, _: _summarize(pod).reason, "State of the pod and its containers."
         ),
         Column(
             "Restarts", _restarts, "Number of container restarts, and the time since the last one."

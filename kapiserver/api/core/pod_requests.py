@@ -1,6 +1,6 @@
-"""What a pod takes of the node it is on: requests or limits of all its containers together.
+"""Resource requests and limits of a pod: the sum of those of its containers.
 
-Knows no status: what is asked for counts, not what was given. Mirrors PodRequests and PodLimits of
+Reads the spec only, not the status. Mirrors PodRequests and PodLimits of
 k8s.io/component-helpers/resource.
 """
 
@@ -13,70 +13,73 @@ from kapiserver.api.quantity import Amount, parse, plus
 from kapiserver.api.types import Tree
 
 Amounts: TypeAlias = dict[str, Amount]
-Part: TypeAlias = Literal["requests", "limits"]
+ResourceMap: TypeAlias = Literal["requests", "limits"]
 
 _POD_LEVEL = ("cpu", "memory")
-HUGE = "hugepages-"
+HUGEPAGES_PREFIX = "hugepages-"
 
 
 def amounts_of(quantities: Tree | None) -> Amounts:
-    """The amounts of a map of quantities; what is none is left out: validation says so."""
-    found: Amounts = {}
+    """Return the parsed quantities of a resource map. Invalid ones are omitted: validation reports
+    them."""
+    amounts: Amounts = {}
     for name, text in (quantities or {}).items():
         try:
-            found[name] = parse(text)
+            amounts[name] = parse(text)
         except ValueError:
             continue
-    return found
+    return amounts
 
 
-def added(added: Amounts, other: Amounts) -> Amounts:
-    """The sum, of all that either has."""
-    total = dict(added)
-    for name, amount in other.items():
+def add_amounts(first: Amounts, second: Amounts) -> Amounts:
+    """Return the sum of two resource maps."""
+    total = dict(first)
+    for name, amount in second.items():
         total[name] = plus(total[name], amount) if name in total else amount
     return total
 
 
-def pod_resources(pod: Tree, part: Part) -> Amounts:
-    """What all containers take together, or what the pod says of itself; with the overhead."""
+def pod_resources(pod: Tree, resource_map: ResourceMap) -> Amounts:
+    """Return the requests or limits of a pod: pod-level resources or the sum of its containers, and
+    the overhead."""
     spec = pod.get("spec") or {}
-    total = container_resources(spec, part)
-    for name, amount in amounts_of(value_at(spec, "resources", part)).items():
+    total = container_resources(spec, resource_map)
+    for name, amount in amounts_of(value_at(spec, "resources", resource_map)).items():
         if is_pod_level(name):
             total[name] = amount
     overhead = amounts_of(spec.get("overhead"))
-    if part == "limits":  # without a limit there is none with the overhead
-        overhead = {name: one for name, one in overhead.items() if name in total}
-    return added(total, overhead)
+    if resource_map == "limits":  # a resource without a limit stays unlimited
+        overhead = {name: amount for name, amount in overhead.items() if name in total}
+    return add_amounts(total, overhead)
 
 
 def is_pod_level(name: str) -> bool:
-    """Whether a pod as a whole can have requests and limits of a resource."""
-    return name in _POD_LEVEL or name.startswith(HUGE)
+    """Return whether a pod can have pod-level requests and limits of a resource."""
+    return name in _POD_LEVEL or name.startswith(HUGEPAGES_PREFIX)
 
 
-def container_resources(spec: Tree, part: Part) -> Amounts:
-    """Containers at once, or the hungriest of those that run before."""
+def container_resources(spec: Tree, resource_map: ResourceMap) -> Amounts:
+    """Return the requests or limits of all containers: the sum of the regular containers and
+    sidecars, or the largest init container with the sidecars started before it, if that is more."""
     total: Amounts = {}
     for container in spec.get("containers") or ():
-        total = added(total, amounts_of(value_at(container, "resources", part)))
+        total = add_amounts(total, amounts_of(value_at(container, "resources", resource_map)))
     sidecars: Amounts = {}
-    starting: Amounts = {}
+    init_maximum: Amounts = {}
     for container in spec.get("initContainers") or ():
-        own = amounts_of(value_at(container, "resources", part))
+        amounts = amounts_of(value_at(container, "resources", resource_map))
         if container.get("restartPolicy") == "Always":
-            total, sidecars = added(total, own), added(sidecars, own)
-            own = sidecars
+            total, sidecars = add_amounts(total, amounts), add_amounts(sidecars, amounts)
+            amounts = sidecars
         else:
-            own = added(own, sidecars)
-        starting = _larger(starting, own)
-    return _larger(total, starting)
+            amounts = add_amounts(amounts, sidecars)
+        init_maximum = max_amounts(init_maximum, amounts)
+    return max_amounts(total, init_maximum)
 
 
-def _larger(larger: Amounts, other: Amounts) -> Amounts:
-    result = dict(larger)
-    for name, amount in other.items():
+def max_amounts(first: Amounts, second: Amounts) -> Amounts:
+    result = dict(first)
+    for name, amount in second.items():
         if name not in result or amount.decimal > result[name].decimal:
             result[name] = amount
     return result

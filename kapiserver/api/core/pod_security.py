@@ -1,6 +1,6 @@
-"""The Pod Security Standards: what keeps a pod from being baseline or restricted. Pure.
+"""The checks of the Pod Security Standards baseline and restricted. Pure.
 
-Mirrors k8s.io/pod-security-admission/policy, with its words.
+Mirrors k8s.io/pod-security-admission/policy and its messages.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from kapiserver.api.types import Tree
 Level: TypeAlias = Literal["privileged", "baseline", "restricted"]
 LEVELS: tuple[Level, ...] = ("privileged", "baseline", "restricted")
 LATEST = 10**6
-"""The minor version that is newer than any."""
+"""The minor version that stands for `latest`, higher than any other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Why a pod does not meet a standard."""
+    """Why a pod violates a standard."""
 
     reason: str
     detail: str
@@ -30,71 +30,76 @@ class Violation:
         return f"{self.reason} ({self.detail})"
 
 
-Found: TypeAlias = "Iterator[Violation]"
+Violations: TypeAlias = "Iterator[Violation]"
 
 
 def violations(pod: Tree, level: Level, minor: int) -> list[Violation]:
-    """Why a pod, or a template of one, does not meet a level as it was in version 1.`minor`."""
+    """Return why a pod or a pod template violates a level as defined in version 1.`minor`."""
     if level == "privileged":
         return []
-    found: list[Violation] = []
+    result: list[Violation] = []
     for check in _checks(level, minor):
         if check.since <= minor:
-            found.extend(check.find(pod, minor))
-    return found
+            result.extend(check.find(pod, minor))
+    return result
 
 
-def _spec(pod: Tree) -> Tree:
+def _pod_spec(pod: Tree) -> Tree:
     return pod.get("spec") or {}
 
 
 def _containers(pod: Tree) -> list[Tree]:
     kinds = ("initContainers", "containers", "ephemeralContainers")
-    return [one for kind in kinds for one in _spec(pod).get(kind) or ()]
+    return [container for kind in kinds for container in _pod_spec(pod).get(kind) or ()]
 
 
-def _context(holder: Tree) -> Tree:
+def _security_context(holder: Tree) -> Tree:
     return holder.get("securityContext") or {}
 
 
 def _is_windows(pod: Tree, minor: int) -> bool:
-    return minor >= 25 and value_at(_spec(pod), "os", "name") == "windows"
+    return minor >= 25 and value_at(_pod_spec(pod), "os", "name") == "windows"
 
 
 def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def _names(containers: Sequence[Tree]) -> str:
+def _container_names(containers: Sequence[Tree]) -> str:
     word = "container" if len(containers) == 1 else "containers"
     return f"{word} {_quoted(container.get('name') or '' for container in containers)}"
 
 
-def _setters(pod: Tree, is_bad: Callable[[Tree], bool]) -> str:
-    """The pod and those of its containers whose security context is bad; "" where none is."""
-    found = ["pod"] if is_bad(_context(_spec(pod))) else []
-    bad = [one for one in _containers(pod) if is_bad(_context(one))]
-    return " and ".join([*found, _names(bad)] if bad else found)
+def _offender_names(pod: Tree, is_bad: Callable[[Tree], bool]) -> str:
+    """Return the words for the pod and those containers whose security context is bad, or "" if
+    none is."""
+    offenders = ["pod"] if is_bad(_security_context(_pod_spec(pod))) else []
+    bad_containers = [
+        container for container in _containers(pod) if is_bad(_security_context(container))
+    ]
+    return " and ".join(
+        [*offenders, _container_names(bad_containers)] if bad_containers else offenders
+    )
 
 
-def _holders(pod: Tree) -> list[Tree]:
-    return [_context(_spec(pod)), *map(_context, _containers(pod))]
+def _security_contexts(pod: Tree) -> list[Tree]:
+    return [_security_context(_pod_spec(pod)), *map(_security_context, _containers(pod))]
 
 
 # Baseline.
 
 
-def _app_armor(pod: Tree, _: int) -> Found:
+def _app_armor(pod: Tree, _: int) -> Violations:
     allowed = (None, "RuntimeDefault", "Localhost")
 
     def is_bad(context: Tree) -> bool:
         return value_at(context, "appArmorProfile", "type") not in allowed
 
-    holders = [_context(_spec(pod)), *map(_context, _containers(pod))]
+    contexts = [_security_context(_pod_spec(pod)), *map(_security_context, _containers(pod))]
     values = sorted(
-        {value_at(holder, "appArmorProfile", "type") for holder in holders if is_bad(holder)}
+        {value_at(context, "appArmorProfile", "type") for context in contexts if is_bad(context)}
     )
-    setters = [text for text in (_setters(pod, is_bad),) if text]
+    offenders = [text for text in (_offender_names(pod, is_bad),) if text]
     prefix = "container.apparmor.security.beta.kubernetes.io/"
     annotations = [
         f'{key}="{value}"'
@@ -104,15 +109,17 @@ def _app_armor(pod: Tree, _: int) -> Found:
         and not value.startswith("localhost/")
     ]
     if annotations:
-        setters.append("annotation" if len(annotations) == 1 else "annotations")
-    if setters:
+        offenders.append("annotation" if len(annotations) == 1 else "annotations")
+    if offenders:
         values += annotations
         word = "profile" if len(values) == 1 else "profiles"
-        detail = f"{' and '.join(setters)} must not set AppArmor profile type to {_quoted(values)}"
+        detail = (
+            f"{' and '.join(offenders)} must not set AppArmor profile type to {_quoted(values)}"
+        )
         yield Violation(f"forbidden AppArmor {word}", detail)
 
 
-_USUAL_CAPABILITIES = frozenset(
+_DEFAULT_CAPABILITIES = frozenset(
     (
         "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD",
         "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
@@ -120,149 +127,178 @@ _USUAL_CAPABILITIES = frozenset(
 )  # fmt: skip
 
 
-def _added(pod: Tree, allowed: frozenset[str]) -> str:
-    """What containers add to their capabilities beside those allowed."""
-    bad, names = [], set()
+def _added_capabilities(pod: Tree, allowed: frozenset[str]) -> str:
+    """Return the words for containers that add capabilities other than those allowed, or ""."""
+    bad_containers, names = [], set()
     for container in _containers(pod):
-        extra = set(value_at(_context(container), "capabilities", "add") or ()) - allowed
-        if extra:
-            bad.append(container)
-            names |= extra
-    if not bad:
+        extra_names = (
+            set(value_at(_security_context(container), "capabilities", "add") or ()) - allowed
+        )
+        if extra_names:
+            bad_containers.append(container)
+            names |= extra_names
+    if not bad_containers:
         return ""
-    listed = _quoted(sorted(names))
-    return f"{_names(bad)} must not include {listed} in securityContext.capabilities.add"
+    quoted_names = _quoted(sorted(names))
+    subject = _container_names(bad_containers)
+    return f"{subject} must not include {quoted_names} in securityContext.capabilities.add"
 
 
-def _capabilities(pod: Tree, _: int) -> Found:
-    detail = _added(pod, _USUAL_CAPABILITIES)
+def _capabilities(pod: Tree, _: int) -> Violations:
+    detail = _added_capabilities(pod, _DEFAULT_CAPABILITIES)
     if detail:
         yield Violation("non-default capabilities", detail)
 
 
-def _host_namespaces(pod: Tree, _: int) -> Found:
-    found = [name for name in ("hostNetwork", "hostPID", "hostIPC") if _spec(pod).get(name)]
-    if found:
-        yield Violation("host namespaces", ", ".join(f"{name}=true" for name in found))
+def _host_namespaces(pod: Tree, _: int) -> Violations:
+    namespaces = [
+        name for name in ("hostNetwork", "hostPID", "hostIPC") if _pod_spec(pod).get(name)
+    ]
+    if namespaces:
+        yield Violation("host namespaces", ", ".join(f"{name}=true" for name in namespaces))
 
 
-def _host_paths(pod: Tree, _: int) -> Found:
-    bad = [
+def _host_paths(pod: Tree, _: int) -> Violations:
+    bad_volumes = [
         volume.get("name") or ""
-        for volume in _spec(pod).get("volumes") or ()
+        for volume in _pod_spec(pod).get("volumes") or ()
         if volume.get("hostPath") is not None
     ]
-    if bad:
-        word = "volume" if len(bad) == 1 else "volumes"
-        yield Violation("hostPath volumes", f"{word} {_quoted(bad)}")
+    if bad_volumes:
+        word = "volume" if len(bad_volumes) == 1 else "volumes"
+        yield Violation("hostPath volumes", f"{word} {_quoted(bad_volumes)}")
 
 
-def _host_ports(pod: Tree, _: int) -> Found:
-    bad, ports = [], set()
+def _host_ports(pod: Tree, _: int) -> Violations:
+    bad_containers, ports = [], set()
     for container in _containers(pod):
-        own = {port["hostPort"] for port in container.get("ports") or () if port.get("hostPort")}
-        if own:
-            bad.append(container)
-            ports |= own
-    if bad:
-        uses = "uses" if len(bad) == 1 else "use"
+        container_ports = {
+            port["hostPort"] for port in container.get("ports") or () if port.get("hostPort")
+        }
+        if container_ports:
+            bad_containers.append(container)
+            ports |= container_ports
+    if bad_containers:
+        uses = "uses" if len(bad_containers) == 1 else "use"
         word = "hostPort" if len(ports) == 1 else "hostPorts"
-        listed = ", ".join(sorted(map(str, ports)))
-        yield Violation("hostPort", f"{_names(bad)} {uses} {word} {listed}")
+        port_texts = ", ".join(sorted(map(str, ports)))
+        yield Violation(
+            "hostPort", f"{_container_names(bad_containers)} {uses} {word} {port_texts}"
+        )
 
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_HOOKS = ("postStart", "preStop")
+_LIFECYCLE_HOOKS = ("postStart", "preStop")
 
 
-def _probe_hosts(pod: Tree, _: int) -> Found:
-    bad, hosts = [], set()
+def _probe_hosts(pod: Tree, _: int) -> Violations:
+    bad_containers, hosts = [], set()
     for container in _containers(pod):
         handlers = [container.get(name) or {} for name in _PROBES]
-        handlers += [value_at(container, "lifecycle", name) or {} for name in _HOOKS]
-        own = {
+        handlers += [value_at(container, "lifecycle", name) or {} for name in _LIFECYCLE_HOOKS]
+        container_hosts = {
             value_at(handler, action, "host")
             for handler in handlers
             for action in ("httpGet", "tcpSocket")
         } - {None, ""}
-        if own:
-            bad.append(container)
-            hosts |= own
-    if bad:
-        uses = "uses" if len(bad) == 1 else "use"
+        if container_hosts:
+            bad_containers.append(container)
+            hosts |= container_hosts
+    if bad_containers:
+        uses = "uses" if len(bad_containers) == 1 else "use"
         word = "host" if len(hosts) == 1 else "hosts"
-        bad.sort(key=lambda one: str(one.get("name")))
-        detail = f"{_names(bad)} {uses} probe or lifecycle {word} {_quoted(sorted(hosts))}"
+        bad_containers.sort(key=lambda container: str(container.get("name")))
+        subject = _container_names(bad_containers)
+        detail = f"{subject} {uses} probe or lifecycle {word} {_quoted(sorted(hosts))}"
         yield Violation("probe or lifecycle host", detail)
 
 
-def _privileged(pod: Tree, _: int) -> Found:
-    bad = [one for one in _containers(pod) if _context(one).get("privileged")]
-    if bad:
-        yield Violation("privileged", f"{_names(bad)} must not set securityContext.privileged=true")
+def _privileged(pod: Tree, _: int) -> Violations:
+    bad_containers = [
+        container
+        for container in _containers(pod)
+        if _security_context(container).get("privileged")
+    ]
+    if bad_containers:
+        yield Violation(
+            "privileged",
+            f"{_container_names(bad_containers)} must not set securityContext.privileged=true",
+        )
 
 
-def _has_own_users(pod: Tree, minor: int) -> bool:
-    """Whether a user of the pod, root even, is none of its node."""
-    return minor >= 35 and _spec(pod).get("hostUsers") is False
+def _has_user_namespace(pod: Tree, minor: int) -> bool:
+    """Return whether the pod has a user namespace. Its root user is not root on the node."""
+    return minor >= 35 and _pod_spec(pod).get("hostUsers") is False
 
 
-def _proc_mount_baseline(pod: Tree, minor: int) -> Found:
-    if not _has_own_users(pod, minor):
+def _proc_mount_baseline(pod: Tree, minor: int) -> Violations:
+    if not _has_user_namespace(pod, minor):
         yield from _proc_mount(pod, minor)
 
 
-def _proc_mount(pod: Tree, _: int) -> Found:
-    bad = [
-        one for one in _containers(pod) if _context(one).get("procMount") not in (None, "Default")
+def _proc_mount(pod: Tree, _: int) -> Violations:
+    bad_containers = [
+        container
+        for container in _containers(pod)
+        if _security_context(container).get("procMount") not in (None, "Default")
     ]
-    if bad:
-        values = _quoted(sorted({_context(one)["procMount"] for one in bad}))
-        yield Violation(
-            "procMount", f"{_names(bad)} must not set securityContext.procMount to {values}"
+    if bad_containers:
+        values = _quoted(
+            sorted({_security_context(container)["procMount"] for container in bad_containers})
         )
+        subject = _container_names(bad_containers)
+        detail = f"{subject} must not set securityContext.procMount to {values}"
+        yield Violation("procMount", detail)
 
 
 _SELINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t")
 
 
-def _selinux(pod: Tree, minor: int) -> Found:
+def _selinux(pod: Tree, minor: int) -> Violations:
     allowed = (*_SELINUX_TYPES, "container_engine_t") if minor >= 31 else _SELINUX_TYPES
 
     def options(context: Tree) -> Tree:
         return context.get("seLinuxOptions") or {}
 
     def is_bad(context: Tree) -> bool:
-        own = options(context)
-        return (own.get("type") or "") not in allowed or bool(own.get("user") or own.get("role"))
+        selinux_options = options(context)
+        return (selinux_options.get("type") or "") not in allowed or bool(
+            selinux_options.get("user") or selinux_options.get("role")
+        )
 
-    setters = _setters(pod, is_bad)
-    if not setters:
+    offenders = _offender_names(pod, is_bad)
+    if not offenders:
         return
-    found = [options(context) for context in _holders(pod)]
-    types = sorted({one.get("type") or "" for one in found} - set(allowed))
-    data = [f"{'type' if len(types) == 1 else 'types'} {_quoted(types)}"] if types else []
+    all_options = [options(context) for context in _security_contexts(pod)]
+    types = sorted(
+        {selinux_options_.get("type") or "" for selinux_options_ in all_options} - set(allowed)
+    )
+    problems = [f"{'type' if len(types) == 1 else 'types'} {_quoted(types)}"] if types else []
     for name in ("user", "role"):
-        if any(one.get(name) for one in found):
-            data.append(f"{name} may not be set")
-    detail = f"{setters} set forbidden securityContext.seLinuxOptions: {'; '.join(data)}"
+        if any(selinux_options_.get(name) for selinux_options_ in all_options):
+            problems.append(f"{name} may not be set")
+    detail = f"{offenders} set forbidden securityContext.seLinuxOptions: {'; '.join(problems)}"
     yield Violation("seLinuxOptions", detail)
 
 
-def _seccomp_set(pod: Tree, allowed: tuple[str | None, ...]) -> Found:
+def _seccomp_profiles(pod: Tree, allowed: tuple[str | None, ...]) -> Violations:
     def is_bad(context: Tree) -> bool:
         return value_at(context, "seccompProfile", "type") not in allowed
 
-    setters = _setters(pod, is_bad)
-    if setters:
-        values = {value_at(one, "seccompProfile", "type") for one in _holders(pod) if is_bad(one)}
-        listed = _quoted(sorted(values))
-        detail = f"{setters} must not set securityContext.seccompProfile.type to {listed}"
+    offenders = _offender_names(pod, is_bad)
+    if offenders:
+        values = {
+            value_at(context_, "seccompProfile", "type")
+            for context_ in _security_contexts(pod)
+            if is_bad(context_)
+        }
+        quoted_values = _quoted(sorted(values))
+        detail = f"{offenders} must not set securityContext.seccompProfile.type to {quoted_values}"
         yield Violation("seccompProfile", detail)
 
 
-def _seccomp_baseline(pod: Tree, _: int) -> Found:
-    return _seccomp_set(pod, (None, "RuntimeDefault", "Localhost"))
+def _seccomp_baseline(pod: Tree, _: int) -> Violations:
+    return _seccomp_profiles(pod, (None, "RuntimeDefault", "Localhost"))
 
 
 _SYSCTLS = {
@@ -272,58 +308,66 @@ _SYSCTLS = {
     "net.ipv4.tcp_fin_timeout": 29, "net.ipv4.tcp_keepalive_intvl": 29,
     "net.ipv4.tcp_keepalive_probes": 29, "net.ipv4.tcp_rmem": 32, "net.ipv4.tcp_wmem": 32,
 }  # fmt: skip
-"""Those allowed, and since which version."""
+"""The allowed sysctls, and the minor version since which each is allowed."""
 
 
-def _sysctls(pod: Tree, minor: int) -> Found:
-    names = [sysctl.get("name") or "" for sysctl in _context(_spec(pod)).get("sysctls") or ()]
-    bad = [name for name in names if _SYSCTLS.get(name, LATEST + 1) > minor]
-    if bad:
-        yield Violation("forbidden sysctls", ", ".join(bad))
+def _sysctls(pod: Tree, minor: int) -> Violations:
+    names = [
+        sysctl.get("name") or ""
+        for sysctl in _security_context(_pod_spec(pod)).get("sysctls") or ()
+    ]
+    bad_names = [name for name in names if _SYSCTLS.get(name, LATEST + 1) > minor]
+    if bad_names:
+        yield Violation("forbidden sysctls", ", ".join(bad_names))
 
 
-def _host_process(pod: Tree, _: int) -> Found:
-    setters = _setters(pod, lambda one: bool(value_at(one, "windowsOptions", "hostProcess")))
-    if setters:
-        detail = f"{setters} must not set securityContext.windowsOptions.hostProcess=true"
+def _host_process(pod: Tree, _: int) -> Violations:
+    offenders = _offender_names(
+        pod, lambda context: bool(value_at(context, "windowsOptions", "hostProcess"))
+    )
+    if offenders:
+        detail = f"{offenders} must not set securityContext.windowsOptions.hostProcess=true"
         yield Violation("hostProcess", detail)
 
 
 # Restricted.
 
 
-def _escalation(pod: Tree, minor: int) -> Found:
+def _privilege_escalation(pod: Tree, minor: int) -> Violations:
     if _is_windows(pod, minor):
         return
-    bad = [
-        one
-        for one in _containers(pod)
-        if _context(one).get("allowPrivilegeEscalation") is not False
+    bad_containers = [
+        container
+        for container in _containers(pod)
+        if _security_context(container).get("allowPrivilegeEscalation") is not False
     ]
-    if bad:
-        detail = f"{_names(bad)} must set securityContext.allowPrivilegeEscalation=false"
+    if bad_containers:
+        subject = _container_names(bad_containers)
+        detail = f"{subject} must set securityContext.allowPrivilegeEscalation=false"
         yield Violation("allowPrivilegeEscalation != false", detail)
 
 
-def _dropped(pod: Tree, minor: int) -> Found:
+def _restricted_capabilities(pod: Tree, minor: int) -> Violations:
     if _is_windows(pod, minor):
         return
     missing = [
-        one
-        for one in _containers(pod)
-        if "ALL" not in (value_at(_context(one), "capabilities", "drop") or ())
+        container
+        for container in _containers(pod)
+        if "ALL" not in (value_at(_security_context(container), "capabilities", "drop") or ())
     ]
     details = []
     if missing:
-        details.append(f'{_names(missing)} must set securityContext.capabilities.drop=["ALL"]')
-    added = _added(pod, frozenset({"NET_BIND_SERVICE"}))
-    if added:
-        details.append(added)
+        details.append(
+            f'{_container_names(missing)} must set securityContext.capabilities.drop=["ALL"]'
+        )
+    added_capabilities = _added_capabilities(pod, frozenset({"NET_BIND_SERVICE"}))
+    if added_capabilities:
+        details.append(added_capabilities)
     if details:
         yield Violation("unrestricted capabilities", "; ".join(details))
 
 
-_VOLUMES = frozenset(
+_ALLOWED_VOLUME_TYPES = frozenset(
     (
         "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image",
         "persistentVolumeClaim", "projected", "secret",
@@ -331,99 +375,106 @@ _VOLUMES = frozenset(
 )  # fmt: skip
 
 
-def _volumes(pod: Tree, _: int) -> Found:
-    bad, types = [], set()
-    for volume in _spec(pod).get("volumes") or ():
-        given = next((name for name in SOURCES if volume.get(name) is not None), "unknown")
-        if given not in _VOLUMES:
-            bad.append(volume.get("name") or "")
-            types.add(given)
-    if bad:
-        words = ("volume", "uses") if len(bad) == 1 else ("volumes", "use")
+def _volume_types(pod: Tree, _: int) -> Violations:
+    bad_volumes, types = [], set()
+    for volume in _pod_spec(pod).get("volumes") or ():
+        volume_type = next((name for name in SOURCES if volume.get(name) is not None), "unknown")
+        if volume_type not in _ALLOWED_VOLUME_TYPES:
+            bad_volumes.append(volume.get("name") or "")
+            types.add(volume_type)
+    if bad_volumes:
+        words = ("volume", "uses") if len(bad_volumes) == 1 else ("volumes", "use")
         kinds = "restricted volume type" if len(types) == 1 else "restricted volume types"
-        detail = f"{words[0]} {_quoted(bad)} {words[1]} {kinds} {_quoted(sorted(types))}"
+        detail = f"{words[0]} {_quoted(bad_volumes)} {words[1]} {kinds} {_quoted(sorted(types))}"
         yield Violation("restricted volume types", detail)
 
 
-def _not_root(pod: Tree, minor: int) -> Found:
-    if _has_own_users(pod, minor):
+def _run_as_non_root(pod: Tree, minor: int) -> Violations:
+    if _has_user_namespace(pod, minor):
         return
     name = "runAsNonRoot"
-    setters = _setters(pod, lambda context: context.get(name) is False)
-    if setters:
-        yield Violation(f"{name} != true", f"{setters} must not set securityContext.{name}=false")
+    offenders = _offender_names(pod, lambda context: context.get(name) is False)
+    if offenders:
+        yield Violation(f"{name} != true", f"{offenders} must not set securityContext.{name}=false")
         return
-    if _context(_spec(pod)).get(name):
+    if _security_context(_pod_spec(pod)).get(name):
         return
-    silent = [one for one in _containers(pod) if _context(one).get(name) is None]
-    if silent:
-        detail = f"pod or {_names(silent)} must set securityContext.{name}=true"
+    undecided = [
+        container
+        for container in _containers(pod)
+        if _security_context(container).get(name) is None
+    ]
+    if undecided:
+        detail = f"pod or {_container_names(undecided)} must set securityContext.{name}=true"
         yield Violation(f"{name} != true", detail)
 
 
-def _root_user(pod: Tree, minor: int) -> Found:
-    setters = _setters(pod, lambda context: context.get("runAsUser") == 0)
-    if setters and not _has_own_users(pod, minor):
-        yield Violation("runAsUser=0", f"{setters} must not set runAsUser=0")
+def _run_as_user(pod: Tree, minor: int) -> Violations:
+    offenders = _offender_names(pod, lambda context: context.get("runAsUser") == 0)
+    if offenders and not _has_user_namespace(pod, minor):
+        yield Violation("runAsUser=0", f"{offenders} must not set runAsUser=0")
 
 
-def _seccomp_restricted(pod: Tree, minor: int) -> Found:
+def _seccomp_restricted(pod: Tree, minor: int) -> Violations:
     if _is_windows(pod, minor):
         return
-    explicit = list(_seccomp_set(pod, (None, "RuntimeDefault", "Localhost")))
-    if explicit:
-        yield from explicit
+    explicit_violations = list(_seccomp_profiles(pod, (None, "RuntimeDefault", "Localhost")))
+    if explicit_violations:
+        yield from explicit_violations
         return
-    if value_at(_context(_spec(pod)), "seccompProfile", "type"):
+    if value_at(_security_context(_pod_spec(pod)), "seccompProfile", "type"):
         return
-    silent = [
-        one for one in _containers(pod) if not value_at(_context(one), "seccompProfile", "type")
+    undecided = [
+        container
+        for container in _containers(pod)
+        if not value_at(_security_context(container), "seccompProfile", "type")
     ]
-    if silent:
+    if undecided:
         detail = (
-            f"pod or {_names(silent)} must set securityContext.seccompProfile.type to "
-            '"RuntimeDefault" or "Localhost"'
+            f"pod or {_container_names(undecided)} must set "
+            'securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
         )
         yield Violation("seccompProfile", detail)
 
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """One check, since a version; `instead`: since which the restricted level has another."""
+    """A check that applies since a minor version. From version `replaced_since`, the restricted
+    level replaces it by another check."""
 
-    find: Callable[[Tree, int], Found]
+    find: Callable[[Tree, int], Violations]
     since: int = 0
-    instead: int = LATEST + 1
+    replaced_since: int = LATEST + 1
 
 
-_BASELINE = (  # in the order of their names in Kubernetes
+_BASELINE = (  # ordered by their names in Kubernetes
     _Check(_app_armor),
-    _Check(_capabilities, instead=22),
+    _Check(_capabilities, replaced_since=22),
     _Check(_host_namespaces),
-    _Check(_host_paths, instead=0),
+    _Check(_host_paths, replaced_since=0),
     _Check(_host_ports),
     _Check(_probe_hosts, since=34),
     _Check(_privileged),
-    _Check(_proc_mount_baseline, instead=35),
+    _Check(_proc_mount_baseline, replaced_since=35),
     _Check(_selinux),
-    _Check(_seccomp_baseline, since=19, instead=19),
+    _Check(_seccomp_baseline, since=19, replaced_since=19),
     _Check(_sysctls),
     _Check(_host_process),
 )
 _RESTRICTED = (
-    _Check(_escalation, since=8),
-    _Check(_dropped, since=22),
+    _Check(_privilege_escalation, since=8),
+    _Check(_restricted_capabilities, since=22),
     _Check(_proc_mount, since=35),
-    _Check(_volumes),
-    _Check(_not_root),
-    _Check(_root_user, since=23),
+    _Check(_volume_types),
+    _Check(_run_as_non_root),
+    _Check(_run_as_user, since=23),
     _Check(_seccomp_restricted, since=19),
 )
 
 
 def _checks(level: Level, minor: int) -> Iterator[_Check]:
     for check in _BASELINE:
-        if level == "baseline" or minor < check.instead:
+        if level == "baseline" or minor < check.replaced_since:
             yield check
     if level == "restricted":
         yield from _RESTRICTED

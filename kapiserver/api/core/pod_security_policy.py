@@ -1,7 +1,7 @@
-"""What a namespace asks of its pods: a Pod Security Standard in each of three modes. Pure.
+"""The Pod Security policy of a namespace: a Pod Security Standard for each of three modes.
 
-A standard is a level as it was in some version. What the labels of the namespace do not say is the
-server's to decide. Mirrors k8s.io/pod-security-admission/api, with its words.
+A standard is a level as defined in some Kubernetes version. `defaults` apply where the namespace
+has no labels. Pure. Mirrors k8s.io/pod-security-admission/api and its messages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VERSION = re.compile(r"v1\.(0|[1-9][0-9]{0,3})")
 
 @dataclass(frozen=True, slots=True)
 class Standard:
-    """A level, as it was in version 1.`minor`."""
+    """A level as defined in version 1.`minor`."""
 
     level: Level = "privileged"
     minor: int = LATEST
@@ -30,18 +30,18 @@ class Standard:
     def __str__(self) -> str:
         return f"{self.level}:{'latest' if self.minor == LATEST else f'v1.{self.minor}'}"
 
-    def broken_by(self, pod: Tree) -> list[Violation]:
-        """Why a pod, or a template of one, does not meet it."""
+    def violations_of(self, pod: Tree) -> list[Violation]:
+        """Return why a pod or a pod template violates the standard."""
         return violations(pod, self.level, self.minor)
 
     def is_stricter(self, other: Standard) -> bool:
-        """Whether its level is, whatever the versions."""
+        """Return whether the level is stricter than that of `other`, regardless of the versions."""
         return LEVELS.index(self.level) > LEVELS.index(other.level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The standards of the modes: what refuses pods, what is noted, what warns."""
+    """The standards that are enforced, audited and warned about."""
 
     enforce: Standard = Standard()
     audit: Standard = Standard()
@@ -49,73 +49,78 @@ class Policy:
 
     @property
     def is_privileged(self) -> bool:
-        """Whether it asks for nothing."""
+        """Whether all modes have the privileged level."""
         return all(getattr(self, mode).level == "privileged" for mode in MODES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The policy that labels make, and what is wrong with them."""
+class ParsedPolicy:
+    """The policy of a namespace's labels, and the errors in the labels."""
 
     policy: Policy
     errors: tuple[FieldError, ...] = ()
 
 
-def level_of(text: str) -> Level:
-    """The level of that name. Raises ValueError."""
+def parse_level(text: str) -> Level:
+    """Return the level of this name. Raises ValueError if it is unknown."""
     for level in LEVELS:
         if level == text:
             return level
     raise ValueError(f"must be one of {', '.join(LEVELS)}")
 
 
-def minor_of(text: str) -> int:
-    """The minor version of `latest` or `v1.x`. Raises ValueError."""
+def parse_minor(text: str) -> int:
+    """Return the minor version of `latest` or `v1.x`. Raises ValueError if the text is neither."""
     if text == "latest":
         return LATEST
-    found = _VERSION.fullmatch(text)
-    if found is None:
+    match = _VERSION.fullmatch(text)
+    if match is None:
         raise ValueError('must be "latest" or "v1.x"')
-    return int(found[1])
+    return int(match[1])
 
 
-def asked_by(labels: Mapping[str, str], defaults: Policy) -> Asked:
-    """The policy of a namespace with these labels.
+def policy_of(labels: Mapping[str, str], defaults: Policy) -> ParsedPolicy:
+    """Return the policy of a namespace with these labels.
 
-    A level to enforce that makes no sense is read as the strictest, one to warn of or to note as
-    none. What is enforced is warned of too, unless the labels say otherwise.
+    An invalid level counts as restricted for enforce, and as privileged for audit and warn. If no
+    label sets warn, the enforced standard is warned about, too.
     """
     if not any(key.startswith(PREFIX) for key in labels):
-        return Asked(policy=defaults)
+        return ParsedPolicy(policy=defaults)
     errors: list[FieldError] = []
-    found: dict[str, Standard] = {}
+    standards: dict[str, Standard] = {}
     for mode in MODES:
         standard: Standard = getattr(defaults, mode)
         level, minor = standard.level, standard.minor
-        said, version = labels.get(PREFIX + mode), labels.get(f"{PREFIX}{mode}-version")
-        if said is not None:
+        level_label = labels.get(PREFIX + mode)
+        version_label = labels.get(f"{PREFIX}{mode}-version")
+        if level_label is not None:
             try:
-                level = level_of(said)
+                level = parse_level(level_label)
             except ValueError as error:
                 level = "restricted" if mode == "enforce" else "privileged"
-                errors.append(invalid(_LABELS[PREFIX + mode], said, str(error)))
-        if version is not None:
+                errors.append(invalid(_LABELS[PREFIX + mode], level_label, str(error)))
+        if version_label is not None:
             try:
-                minor = minor_of(version)
+                minor = parse_minor(version_label)
             except ValueError as error:
                 minor = LATEST
-                errors.append(invalid(_LABELS[f"{PREFIX}{mode}-version"], version, str(error)))
-        found[mode] = Standard(level, minor)
-    enforce, warn = found["enforce"], found["warn"]
-    is_said = labels.get(f"{PREFIX}enforce") == enforce.level
-    if is_said and f"{PREFIX}warn" not in labels and enforce.is_stricter(warn):
-        told = f"{PREFIX}warn-version" in labels
-        found["warn"] = Standard(enforce.level, warn.minor if told else enforce.minor)
-    return Asked(policy=Policy(**found), errors=tuple(errors))
+                errors.append(
+                    invalid(_LABELS[f"{PREFIX}{mode}-version"], version_label, str(error))
+                )
+        standards[mode] = Standard(level, minor)
+    enforce, warn = standards["enforce"], standards["warn"]
+    is_level_valid = labels.get(f"{PREFIX}enforce") == enforce.level
+    if is_level_valid and f"{PREFIX}warn" not in labels and enforce.is_stricter(warn):
+        has_warn_version = f"{PREFIX}warn-version" in labels
+        standards["warn"] = Standard(
+            enforce.level, warn.minor if has_warn_version else enforce.minor
+        )
+    return ParsedPolicy(policy=Policy(**standards), errors=tuple(errors))
 
 
-def told(policy: Policy, labels: Mapping[str, str]) -> str:
-    """The part of a policy that labels ask for, shortly: `enforce=baseline:latest, ...`."""
+def describe_policy(policy: Policy, labels: Mapping[str, str]) -> str:
+    """Return the part of a policy that labels set: `enforce=baseline:latest, ...`."""
     return ", ".join(
         f"{mode}={getattr(policy, mode)}"
         for mode in MODES

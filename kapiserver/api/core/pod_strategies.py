@@ -1,4 +1,4 @@
-"""How writes of pods behave, and of what lies below them. Mirrors pkg/registry/core/pod."""
+"""Strategies of pods and their subresources. Mirrors pkg/registry/core/pod."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from kapiserver.api import addresses
 from kapiserver.api.core import app_armor, pod_warnings, v1, warnings
 from kapiserver.api.core.affinity import affinity_terms
-from kapiserver.api.core.gated_fields import drop_from_spec, drop_from_status
+from kapiserver.api.core.disabled_fields import (
+    drop_disabled_spec_fields,
+    drop_disabled_status_fields,
+)
 from kapiserver.api.core.quality_of_service import quality_of_service
 from kapiserver.api.core.validation.pod_status import validate_pod_status_update
 from kapiserver.api.core.validation.pod_updates import (
@@ -25,13 +28,13 @@ from kapiserver.api.types import Tree
 
 
 class PodStrategy(SpecStrategy):
-    """Begins as Pending; ends in its own time, which the kubelet says is over."""
+    """The strategy of pods."""
 
     graceful = True
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
-        drop_from_spec(obj.get("spec"), None)
+        drop_disabled_spec_fields(obj.get("spec"), None)
         status: Tree = {"phase": "Pending"}
         if value_at(obj, "spec", "schedulingGates"):
             status["conditions"] = [
@@ -47,21 +50,21 @@ class PodStrategy(SpecStrategy):
         status["qosClass"] = quality_of_service(obj)
         obj["status"] = status
         for term in affinity_terms(value_at(obj, "spec", "affinity") or {}):
-            _add_own_labels(term, labels_of(obj))
+            _merge_label_keys(term, labels_of(obj))
         for constraint in value_at(obj, "spec", "topologySpreadConstraints") or ():
-            _add_own_labels(constraint, labels_of(obj))
+            _merge_label_keys(constraint, labels_of(obj))
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        drop_from_spec(new.get("spec"), old.get("spec"))
+        drop_disabled_spec_fields(new.get("spec"), old.get("spec"))
         super().prepare_for_update(new, old)
 
-    def grace_period(self, obj: Tree, asked: int | None) -> int:
-        # A pod that no kubelet knows, or that has ended, needs no time to end.
+    def grace_period(self, obj: Tree, requested: int | None) -> int:
+        # A pod without a node, and a finished one, are deleted at once.
         if not value_at(obj, "spec", "nodeName"):
             return 0
         if value_at(obj, "status", "phase") in ("Failed", "Succeeded"):
             return 0
-        period = asked
+        period = requested
         if period is None:
             period = value_at(obj, "spec", "terminationGracePeriodSeconds") or 0
         return 1 if period < 0 else period
@@ -73,111 +76,114 @@ class PodStrategy(SpecStrategy):
         return list(validate_pod_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        if old is not None:  # people do not change pods by hand
+        if old is not None:  # clients seldom update pods by hand
             return []
         return [
             *app_armor.warnings(new),
-            *warnings.pod_name(new),
-            *pod_warnings.pod(new, Path()),
+            *warnings.warnings_for_pod_name(new),
+            *pod_warnings.warnings_for_pod(new, Path()),
         ]
 
     def canonicalize(self, obj: Tree) -> None:
-        if not metadata_of(obj).get("resourceVersion"):  # a new one
-            app_armor.take_over(obj)
+        if not metadata_of(obj).get("resourceVersion"):  # the object is new
+            app_armor.set_profiles_from_annotations(obj)
 
 
 _OPERATORS = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
 
 
-def _add_own_labels(term: Tree, labels: Mapping[str, str]) -> None:
-    """Make conditions of the keys whose values are the pod's own."""
+def _merge_label_keys(term: Tree, labels: Mapping[str, str]) -> None:
+    """Add requirements for matchLabelKeys and mismatchLabelKeys to the label selector of a term."""
     selector = term.get("labelSelector")
     if selector is None:
         return
     for name, operator in _OPERATORS:
         for key in term.get(name) or ():
             if key in labels:
-                condition = {"key": key, "operator": operator, "values": [labels[key]]}
-                conditions = selector.get("matchExpressions") or []
-                selector["matchExpressions"] = [*conditions, condition]
+                requirement = {"key": key, "operator": operator, "values": [labels[key]]}
+                requirements = selector.get("matchExpressions") or []
+                selector["matchExpressions"] = [*requirements, requirement]
     reorder_keys(selector, LabelSelector)
 
 
 class PodStatusStrategy(StatusStrategy):
-    """The kubelet's and the scheduler's reports."""
+    """Status updates of the kubelet and the scheduler."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
-        quality = value_at(old, "status", "qosClass")
-        if quality and not value_at(new, "status", "qosClass"):
-            new["status"]["qosClass"] = quality
+        qos_class = value_at(old, "status", "qosClass")
+        if qos_class and not value_at(new, "status", "qosClass"):
+            new["status"]["qosClass"] = qos_class
         status, old_status = new.setdefault("status", {}), old.get("status") or {}
-        _keep_generations(status, old_status)
-        drop_from_status(status, old_status)
+        _keep_observed_generations(status, old_status)
+        drop_disabled_status_fields(status, old_status)
         reorder_keys(status, v1.PodStatus)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return [
             warning
             for name in ("podIPs", "hostIPs")
-            for index, one in enumerate(value_at(new, "status", name) or ())
+            for index, address in enumerate(value_at(new, "status", name) or ())
             for warning in addresses.ip_warnings(
-                one.get("ip") or "", (Path("status") / name)[index] / "ip"
+                address.get("ip") or "", (Path("status") / name)[index] / "ip"
             )
         ]
 
 
-def _keep_generations(status: Tree, old_status: Tree) -> None:
-    """What older reporters do not know of, stays: the generations that things were seen in."""
+def _keep_observed_generations(status: Tree, old_status: Tree) -> None:
+    """Keep the observed generations that old clients do not send."""
     if not status.get("observedGeneration") and old_status.get("observedGeneration"):
         status["observedGeneration"] = old_status["observedGeneration"]
-    seen: dict[str | None, list[int]] = {}
+    old_generations: dict[str | None, list[int]] = {}
     for condition in old_status.get("conditions") or ():
         generation = condition.get("observedGeneration") or 0
-        seen.setdefault(condition.get("type"), []).append(generation)
+        old_generations.setdefault(condition.get("type"), []).append(generation)
     for index, condition in enumerate(status.get("conditions") or ()):
-        generations = seen.get(condition.get("type"))
+        generations = old_generations.get(condition.get("type"))
         generation = generations.pop(0) if generations else 0
         if generation and not condition.get("observedGeneration"):
-            kept = {**condition, "observedGeneration": generation}
-            reorder_keys(kept, v1.PodCondition)
-            status["conditions"][index] = kept
+            new_condition = {**condition, "observedGeneration": generation}
+            reorder_keys(new_condition, v1.PodCondition)
+            status["conditions"][index] = new_condition
 
 
 class EphemeralContainersStrategy(Strategy):
-    """Writes of `pods/ephemeralcontainers`: nothing but that list changes."""
+    """Updates of `pods/ephemeralcontainers`, which change nothing but that list."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        wanted = value_at(new, "spec", "ephemeralContainers")
-        _keep_all(new, old)
-        if wanted is None:
+        ephemeral_containers = value_at(new, "spec", "ephemeralContainers")
+        _restore_old(new, old)
+        if ephemeral_containers is None:
             new["spec"].pop("ephemeralContainers", None)
         else:
-            new["spec"]["ephemeralContainers"] = wanted
+            new["spec"]["ephemeralContainers"] = ephemeral_containers
             reorder_keys(new["spec"], v1.PodSpec)
-        drop_from_spec(new["spec"], old.get("spec"))
-        _count_change(new, old)
+        drop_disabled_spec_fields(new["spec"], old.get("spec"))
+        _increment_generation(new, old)
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(validate_ephemeral_containers_update(new, old))
 
 
 class ResizeStrategy(Strategy):
-    """Writes of `pods/resize`: nothing but the resources changes."""
+    """Updates of `pods/resize`, which change nothing but resources."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        wanted = new.get("spec") or {}
-        had = {kind: value_at(old, "spec", kind) or () for kind in _RESIZABLE}
-        # Validation tells who adds, removes or renames containers.
-        if all(len(wanted.get(kind) or ()) == len(one) for kind, one in had.items()):
-            _keep_all(new, old)
+        requested_spec = new.get("spec") or {}
+        old_containers = {kind: value_at(old, "spec", kind) or () for kind in _RESIZABLE}
+        # Validation reports containers that were added, removed or renamed.
+        if all(
+            len(requested_spec.get(kind) or ()) == len(containers)
+            for kind, containers in old_containers.items()
+        ):
+            _restore_old(new, old)
             for kind in _RESIZABLE:
-                if wanted.get(kind):
-                    _take_sizes(new["spec"], wanted, kind)
-            keep(new["spec"], wanted, "resources")
+                if requested_spec.get(kind):
+                    _take_resources(new["spec"], requested_spec, kind)
+            keep(new["spec"], requested_spec, "resources")
             reorder_keys(new["spec"], v1.PodSpec)
-        drop_from_spec(new.get("spec"), old.get("spec"))
-        _count_change(new, old)
+        drop_disabled_spec_fields(new.get("spec"), old.get("spec"))
+        _increment_generation(new, old)
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(validate_pod_resize(new, old))
@@ -186,19 +192,19 @@ class ResizeStrategy(Strategy):
 _RESIZABLE = ("containers", "initContainers")
 
 
-def _take_sizes(spec: Tree, wanted: Tree, kind: str) -> None:
-    pairs = list(zip(spec[kind], wanted[kind], strict=True))
-    if any(one.get("name") != other.get("name") for one, other in pairs):
-        spec[kind] = wanted[kind]
+def _take_resources(spec: Tree, requested_spec: Tree, kind: str) -> None:
+    pairs = list(zip(spec[kind], requested_spec[kind], strict=True))
+    if any(container_.get("name") != requested.get("name") for container_, requested in pairs):
+        spec[kind] = requested_spec[kind]
         return
-    for container, other in pairs:
-        for part in ("resources", "resizePolicy"):
-            keep(container, other, part)
+    for container, requested in pairs:
+        for field_name in ("resources", "resizePolicy"):
+            keep(container, requested, field_name)
         reorder_keys(container, v1.Container)
 
 
-def _keep_all(new: Tree, old: Tree) -> None:
-    """Make it the old object again, in the version that the client sent."""
+def _restore_old(new: Tree, old: Tree) -> None:
+    """Restore the old object, with the resourceVersion that the client sent."""
     version = metadata_of(new).get("resourceVersion")
     for part in ("metadata", "spec", "status"):
         keep(new, old, part)
@@ -206,7 +212,7 @@ def _keep_all(new: Tree, old: Tree) -> None:
         metadata_of(new)["resourceVersion"] = version
 
 
-def _count_change(new: Tree, old: Tree) -> None:
+def _increment_generation(new: Tree, old: Tree) -> None:
     if new.get("spec") != old.get("spec"):
         metadata_of(new)["generation"] = generation_of(old) + 1
 
@@ -215,7 +221,7 @@ _POD = PodStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "pods": _POD,
-    "pods/binding": Strategy(),  # what the server itself does: a new node is no new generation
+    "pods/binding": Strategy(),  # a binding does not increment the generation
     "pods/ephemeralcontainers": EphemeralContainersStrategy(),
     "pods/resize": ResizeStrategy(),
     "pods/status": PodStatusStrategy(

@@ -1,4 +1,4 @@
-"""What a client should be told about a valid pod or template: what is old, hidden or ambiguous.
+"""Warnings about valid pods and pod templates: deprecated fields, hidden and ambiguous definitions.
 
 Mirrors pkg/api/pod/warnings.go of Kubernetes.
 """
@@ -13,8 +13,12 @@ from kapiserver.api.core.path_overlaps import path_overlaps
 from kapiserver.api.core.validation.common import all_containers
 from kapiserver.api.core.validation.pod_annotations import APP_ARMOR
 from kapiserver.api.core.validation.resources import amount
-from kapiserver.api.core.volume_warnings import GONE, claim_spec, node_selector_term
-from kapiserver.api.core.warnings import OLD_NODE_LABELS
+from kapiserver.api.core.volume_warnings import (
+    DEPRECATED_VOLUMES,
+    warnings_for_claim_spec,
+    warnings_for_node_selector_term,
+)
+from kapiserver.api.core.warnings import DEPRECATED_NODE_LABELS
 from kapiserver.api.errors import Path
 from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
@@ -34,25 +38,28 @@ _ANNOTATIONS = {
         'non-functional in v1.11+; use the "sysctls" field instead'
     ),
 }
-_GONE = {**GONE, "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+"}
-_SHOWN = {"storageos": "storageOS"}
+_DEPRECATED_VOLUMES = {
+    **DEPRECATED_VOLUMES,
+    "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
+}
+_NAMES_IN_WARNINGS = {"storageos": "storageOS"}
 
 
-def pod(obj: Tree, path: Path) -> Iterator[str]:
-    """A pod (the path is empty), or the template of one."""
+def warnings_for_pod(obj: Tree, path: Path) -> Iterator[str]:
+    """Yield the warnings about a pod (`path` is empty) or a pod template."""
     spec, spec_path = obj.get("spec") or {}, path / "spec"
-    yield from _placement(spec, spec_path)
+    yield from _scheduling_constraints(spec, spec_path)
     yield from _annotations(obj, path)
     for index, volume in enumerate(spec.get("volumes") or ()):
         yield from _volume(volume, (spec_path / "volumes")[index])
     yield from path_overlaps(spec.get("volumes") or ())
-    yield from _repeated(spec.get("hostAliases") or (), "ip", spec_path / "hostAliases")
+    yield from _duplicates(spec.get("hostAliases") or (), "ip", spec_path / "hostAliases")
     secrets = spec.get("imagePullSecrets") or ()
-    yield from _repeated(secrets, "name", spec_path / "imagePullSecrets")
+    yield from _duplicates(secrets, "name", spec_path / "imagePullSecrets")
     for index, secret in enumerate(secrets):
         if not secret.get("name"):
             yield f'{(spec_path / "imagePullSecrets")[index] / "name"}: invalid empty name ""'
-    yield from _fractions(spec.get("overhead") or {}, spec_path / "overhead")
+    yield from _fractional_bytes(spec.get("overhead") or {}, spec_path / "overhead")
     yield from _containers(obj, path)
     yield from _ports(spec, spec_path)
     yield from _port_names(spec, spec_path)
@@ -60,7 +67,7 @@ def pod(obj: Tree, path: Path) -> Iterator[str]:
         field_path = spec_path / "terminationGracePeriodSeconds"
         yield f"{field_path}: must be >= 0; negative values are invalid and will be treated as 1"
     for kind in ("podAffinity", "podAntiAffinity"):
-        yield from _neighbours(
+        yield from _pod_affinity(
             value_at(spec, "affinity", kind) or {}, spec_path / "affinity" / kind
         )
     for index, server in enumerate(value_at(spec, "dnsConfig", "nameservers") or ()):
@@ -71,40 +78,34 @@ def pod(obj: Tree, path: Path) -> Iterator[str]:
         yield from addresses.ip_warnings(alias.get("ip") or "", field_path)
 
 
-def _placement(spec: Tree, path: Path) -> Iterator[str]:
+def _scheduling_constraints(spec: Tree, path: Path) -> Iterator[str]:
     for label in spec.get("nodeSelector") or ():
-        if label in OLD_NODE_LABELS:
-            yield f"{(path / 'nodeSelector')[label]}: {OLD_NODE_LABELS[label]}"
-    node_affinity_path, nodes = (
-        path / "affinity" / "nodeAffinity",
-        value_at(spec, "affinity", "nodeAffinity") or {},
-    )
-    for index, term in enumerate(value_at(nodes, _REQUIRED, "nodeSelectorTerms") or ()):
-        yield from node_selector_term(
+        if label in DEPRECATED_NODE_LABELS:
+            yield f"{(path / 'nodeSelector')[label]}: {DEPRECATED_NODE_LABELS[label]}"
+    node_affinity_path = path / "affinity" / "nodeAffinity"
+    node_affinity = value_at(spec, "affinity", "nodeAffinity") or {}
+    for index, term in enumerate(value_at(node_affinity, _REQUIRED, "nodeSelectorTerms") or ()):
+        yield from warnings_for_node_selector_term(
             term, (node_affinity_path / _REQUIRED / "nodeSelectorTerms")[index]
         )
-    for index, term in enumerate(nodes.get(_PREFERRED) or ()):
-        yield from _preference(
+    for index, term in enumerate(node_affinity.get(_PREFERRED) or ()):
+        yield from _preferred_node_term(
             term.get("preference") or {}, (node_affinity_path / _PREFERRED)[index]
         )
-    for index, spread in enumerate(spec.get("topologySpreadConstraints") or ()):
-        spread_path, key = (
-            (path / "topologySpreadConstraints")[index],
-            spread.get("topologyKey") or "",
-        )
-        if key in OLD_NODE_LABELS:
-            yield f"{spread_path / 'topologyKey'}: {key} is {OLD_NODE_LABELS[key]}"
-        if spread.get("labelSelector") is None:
+    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
+        spread_path = (path / "topologySpreadConstraints")[index]
+        key = constraint.get("topologyKey") or ""
+        if key in DEPRECATED_NODE_LABELS:
+            yield f"{spread_path / 'topologyKey'}: {key} is {DEPRECATED_NODE_LABELS[key]}"
+        if constraint.get("labelSelector") is None:
             yield _matches_nothing(spread_path)
 
 
-def _preference(term: Tree, path: Path) -> Iterator[str]:
+def _preferred_node_term(term: Tree, path: Path) -> Iterator[str]:
     for index, expression in enumerate(term.get("matchExpressions") or ()):
-        alone, match_expressions_path = (
-            {"matchExpressions": [expression]},
-            path / "preference" / "matchExpressions",
-        )
-        for text in node_selector_term(alone, path / "preference"):
+        term_ = {"matchExpressions": [expression]}
+        match_expressions_path = path / "preference" / "matchExpressions"
+        for text in warnings_for_node_selector_term(term_, path / "preference"):
             yield text.replace("matchExpressions[0]", f"matchExpressions[{index}]", 1)
         for number, value in enumerate(expression.get("values") or ()):
             for message in names.label_value(value):
@@ -116,7 +117,7 @@ def _matches_nothing(path: Path) -> str:
     return f"{path / 'labelSelector'}: a null labelSelector results in matching no pod"
 
 
-def _neighbours(affinity: Tree, path: Path) -> Iterator[str]:
+def _pod_affinity(affinity: Tree, path: Path) -> Iterator[str]:
     for index, term in enumerate(affinity.get(_REQUIRED) or ()):
         if term.get("labelSelector") is None:
             yield _matches_nothing((path / _REQUIRED)[index])
@@ -126,23 +127,23 @@ def _neighbours(affinity: Tree, path: Path) -> Iterator[str]:
 
 
 def _annotations(obj: Tree, path: Path) -> Iterator[str]:
-    given, annotations_path = annotations_of(obj), path / "metadata" / "annotations"
+    annotations, annotations_path = annotations_of(obj), path / "metadata" / "annotations"
     for name, words in _ANNOTATIONS.items():
-        if name in given:
+        if name in annotations:
             yield f"{annotations_path[name]}: {words}"
 
 
 def _volume(volume: Tree, path: Path) -> Iterator[str]:
-    for name, words in _GONE.items():
+    for name, words in _DEPRECATED_VOLUMES.items():
         if volume.get(name) is not None:
-            yield f"{path / _SHOWN.get(name, name)}: {words}"
+            yield f"{path / _NAMES_IN_WARNINGS.get(name, name)}: {words}"
     claim = value_at(volume, "ephemeral", "volumeClaimTemplate")
     if claim is not None:
         spec_path = path / "ephemeral" / "volumeClaimTemplate" / "spec"
-        yield from claim_spec(claim.get("spec") or {}, spec_path)
+        yield from warnings_for_claim_spec(claim.get("spec") or {}, spec_path)
 
 
-def _repeated(items: Sequence[Tree], field: str, path: Path) -> Iterator[str]:
+def _duplicates(items: Sequence[Tree], field: str, path: Path) -> Iterator[str]:
     seen: set[str] = set()
     for index, item in enumerate(items):
         value = item.get(field) or ""
@@ -152,33 +153,33 @@ def _repeated(items: Sequence[Tree], field: str, path: Path) -> Iterator[str]:
 
 
 def _containers(obj: Tree, path: Path) -> Iterator[str]:
-    given, annotations_path = annotations_of(obj), path / "metadata" / "annotations"
+    annotations, annotations_path = annotations_of(obj), path / "metadata" / "annotations"
     spec = obj.get("spec") or {}
-    whole = spec.get("securityContext") or {}
-    pod_seccomp = "seccomp.security.alpha.kubernetes.io/pod"
-    if whole.get("seccompProfile") is None and pod_seccomp in given:
-        yield f"{annotations_path[pod_seccomp]}: {_SECCOMP}"
+    pod_context = spec.get("securityContext") or {}
+    pod_seccomp_key = "seccomp.security.alpha.kubernetes.io/pod"
+    if pod_context.get("seccompProfile") is None and pod_seccomp_key in annotations:
+        yield f"{annotations_path[pod_seccomp_key]}: {_SECCOMP}"
     for container, container_path in all_containers(spec, path / "spec"):
-        own, name = container.get("securityContext") or {}, container.get("name") or ""
-        seccomp = f"container.seccomp.security.alpha.kubernetes.io/{name}"
-        if own.get("seccompProfile") is None and seccomp in given:
-            yield f"{annotations_path[seccomp]}: {_SECCOMP}"
-        armor = f"{APP_ARMOR}{name}"
-        fields = (whole.get("appArmorProfile"), own.get("appArmorProfile"))
-        # New pods get the fields: what is said of that is no matter of what they look like.
-        if str(path) and fields == (None, None) and armor in given:
-            yield f"{annotations_path[armor]}: {DEPRECATED}"
-        for what in ("limits", "requests"):
-            sizes = value_at(container, "resources", what) or {}
-            yield from _fractions(sizes, container_path / "resources" / what)
+        context, name = container.get("securityContext") or {}, container.get("name") or ""
+        seccomp_key = f"container.seccomp.security.alpha.kubernetes.io/{name}"
+        if context.get("seccompProfile") is None and seccomp_key in annotations:
+            yield f"{annotations_path[seccomp_key]}: {_SECCOMP}"
+        app_armor_key = f"{APP_ARMOR}{name}"
+        fields = (pod_context.get("appArmorProfile"), context.get("appArmorProfile"))
+        # For pods, app_armor.warnings reports this.
+        if str(path) and fields == (None, None) and app_armor_key in annotations:
+            yield f"{annotations_path[app_armor_key]}: {DEPRECATED}"
+        for resource_map in ("limits", "requests"):
+            quantities = value_at(container, "resources", resource_map) or {}
+            yield from _fractional_bytes(quantities, container_path / "resources" / resource_map)
         yield from _environment(container, container_path)
 
 
-def _fractions(sizes: Tree, path: Path) -> Iterator[str]:
+def _fractional_bytes(quantities: Tree, path: Path) -> Iterator[str]:
     for name in _BYTES:
-        size = sizes.get(name)
-        if size is not None and amount(size) % 1:
-            yield f'{path[name]}: fractional byte value "{size}" is invalid, must be an integer'
+        quantity = quantities.get(name)
+        if quantity is not None and amount(quantity) % 1:
+            yield f'{path[name]}: fractional byte value "{quantity}" is invalid, must be an integer'
 
 
 def _environment(container: Tree, path: Path) -> Iterator[str]:
@@ -199,12 +200,12 @@ def _ports(spec: Tree, path: Path) -> Iterator[str]:
     seen: dict[tuple[int, str], list[tuple[Path, Tree]]] = {}
     for port, port_path in _all_ports(spec, path):
         if port.get("hostIP") and not port.get("hostPort"):
-            yield f"{port_path}: hostIP set without hostPort: {_shown(port)}"
+            yield f"{port_path}: hostIP set without hostPort: {_go_port(port)}"
         key = (port.get("containerPort") or 0, port.get("protocol") or "")
-        for where, other in seen.get(key, ()):
-            clash = _clash(port, other)
-            if clash:
-                yield f"{port_path}: {clash} port definition with {where}"
+        for other_path, other in seen.get(key, ()):
+            conflict = _port_conflict(port, other)
+            if conflict:
+                yield f"{port_path}: {conflict} port definition with {other_path}"
         seen.setdefault(key, []).append((port_path, port))
 
 
@@ -227,19 +228,19 @@ def _port_names(spec: Tree, path: Path) -> Iterator[str]:
             seen[name] = port_path
 
 
-def _clash(port: Tree, other: Tree) -> str:
-    hosts = [one.get("hostPort") or 0 for one in (port, other)]
-    addresses = [one.get("hostIP") or "" for one in (port, other)]
-    same = hosts[0] == hosts[1]
-    if same and addresses[0] == addresses[1]:
+def _port_conflict(port: Tree, other: Tree) -> str:
+    host_ports = [port_.get("hostPort") or 0 for port_ in (port, other)]
+    host_ips = [port_.get("hostIP") or "" for port_ in (port, other)]
+    same_port = host_ports[0] == host_ports[1]
+    if same_port and host_ips[0] == host_ips[1]:
         return "duplicate"
-    if 0 in hosts:
+    if 0 in host_ports:
         return "overlapping"
-    return "dangerously ambiguous" if same and "" in addresses else ""
+    return "dangerously ambiguous" if same_port and "" in host_ips else ""
 
 
-def _shown(port: Tree) -> str:
-    # As Go prints the struct, in its order.
+def _go_port(port: Tree) -> str:
+    # The port as Go prints the struct.
     return (
         f"{{Name:{port.get('name') or ''} HostPort:{port.get('hostPort') or 0} "
         f"ContainerPort:{port.get('containerPort') or 0} Protocol:{port.get('protocol') or ''} "

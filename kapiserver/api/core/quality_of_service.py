@@ -1,4 +1,4 @@
-"""The quality of service class of a pod: who is evicted first when a node runs out of memory.
+"""The quality of service class of a pod, which determines the order of eviction from a node.
 
 Mirrors ComputePodQOS of pkg/apis/core/v1/helper/qos.
 """
@@ -13,11 +13,11 @@ from kapiserver.api.types import Tree
 
 QualityOfService: TypeAlias = Literal["BestEffort", "Burstable", "Guaranteed"]
 
-_COUNTED = ("cpu", "memory")
+_RESOURCES = ("cpu", "memory")
 
 
 def quality_of_service(pod: Tree) -> QualityOfService:
-    """The class of a defaulted pod; requests stand beside their limits."""
+    """Return the class of a defaulted pod."""
     spec = pod.get("spec") or {}
     if spec.get("resources"):
         requirements = [spec["resources"]]
@@ -29,19 +29,19 @@ def quality_of_service(pod: Tree) -> QualityOfService:
     if not any(requests) and not any(limits):
         return "BestEffort"
     guaranteed = all(
-        len(limit) == len(_COUNTED) and request == limit
+        len(limit) == len(_RESOURCES) and request == limit
         for request, limit in zip(requests, limits, strict=True)
     )
     return "Guaranteed" if guaranteed else "Burstable"
 
 
 def _amounts(quantities: Any) -> dict[str, Any]:
-    found = {}
-    for name in _COUNTED:
+    amounts = {}
+    for name in _RESOURCES:
         try:
             amount = parse((quantities or {}).get(name) or "0").decimal
-        except ValueError:  # validation says so later
+        except ValueError:  # validation reports it
             continue
         if amount > 0:
-            found[name] = amount
-    return found
+            amounts[name] = amount
+    return amounts

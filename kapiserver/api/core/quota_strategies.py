@@ -1,4 +1,4 @@
-"""How writes of limit ranges and resource quotas behave."""
+"""Strategies of limit ranges and resource quotas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kapiserver.api.types import Tree
 
 
 class LimitRangeStrategy(Strategy):
-    """Written by PUT too."""
+    """The strategy of limit ranges."""
 
     allow_create_on_update = True
 
@@ -26,7 +26,7 @@ class LimitRangeStrategy(Strategy):
 
 
 class ResourceQuotaStrategy(SpecStrategy):
-    """What is used is the controller's to say."""
+    """The strategy of resource quotas."""
 
     generations = False
 

@@ -1,4 +1,4 @@
-"""The resources of the core group, in discovery's order. Knows no type."""
+"""The resources of the core group, in the order of discovery. Imports no types."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from kapiserver.api.group import ALL_VERBS, Deprecation, GroupVersionKind, Resou
 
 _core = partial(Resource, group="", versions=("v1",), storage_version="v1")
 _STATUS = Subresource(name="status")
-_CONNECT = ("create", "get")
-_EVERY_METHOD = ("create", "delete", "get", "patch", "update")
+_CONNECT_VERBS = ("create", "get")
+_PROXY_VERBS = ("create", "delete", "get", "patch", "update")
 
 
-def _of_core(kind: str) -> GroupVersionKind:
+def _core_kind(kind: str) -> GroupVersionKind:
     return GroupVersionKind("", "v1", kind)
 
 
@@ -84,7 +84,7 @@ RESOURCES = (
         storage_prefix="minions",
         short_names=("no",),
         subresources=(
-            Subresource(name="proxy", verbs=_EVERY_METHOD, kind=_of_core("NodeProxyOptions")),
+            Subresource(name="proxy", verbs=_PROXY_VERBS, kind=_core_kind("NodeProxyOptions")),
             _STATUS,
         ),
         selectable_fields=("spec.unschedulable",),
@@ -115,18 +115,20 @@ RESOURCES = (
         short_names=("po",),
         categories=("all",),
         subresources=(
-            Subresource(name="attach", verbs=_CONNECT, kind=_of_core("PodAttachOptions")),
-            Subresource(name="binding", verbs=("create",), kind=_of_core("Binding")),
+            Subresource(name="attach", verbs=_CONNECT_VERBS, kind=_core_kind("PodAttachOptions")),
+            Subresource(name="binding", verbs=("create",), kind=_core_kind("Binding")),
             Subresource(name="ephemeralcontainers"),
             Subresource(
                 name="eviction",
                 verbs=("create",),
                 kind=GroupVersionKind("policy", "v1", "Eviction"),
             ),
-            Subresource(name="exec", verbs=_CONNECT, kind=_of_core("PodExecOptions")),
+            Subresource(name="exec", verbs=_CONNECT_VERBS, kind=_core_kind("PodExecOptions")),
             Subresource(name="log", verbs=("get",)),
-            Subresource(name="portforward", verbs=_CONNECT, kind=_of_core("PodPortForwardOptions")),
-            Subresource(name="proxy", verbs=_EVERY_METHOD, kind=_of_core("PodProxyOptions")),
+            Subresource(
+                name="portforward", verbs=_CONNECT_VERBS, kind=_core_kind("PodPortForwardOptions")
+            ),
+            Subresource(name="proxy", verbs=_PROXY_VERBS, kind=_core_kind("PodProxyOptions")),
             Subresource(name="resize"),
             _STATUS,
         ),
@@ -195,7 +197,7 @@ RESOURCES = (
         short_names=("svc",),
         categories=("all",),
         subresources=(
-            Subresource(name="proxy", verbs=_EVERY_METHOD, kind=_of_core("ServiceProxyOptions")),
+            Subresource(name="proxy", verbs=_PROXY_VERBS, kind=_core_kind("ServiceProxyOptions")),
             _STATUS,
         ),
         selectable_fields=("spec.clusterIP", "spec.type"),

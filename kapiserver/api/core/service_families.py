@@ -1,7 +1,7 @@
-"""Which families of addresses a service has, and which addresses of its old self it keeps.
+"""IP families of services, and the allocated addresses and ports that updates keep.
 
-Pure rules on trees of services; who hands out the addresses is not known here. Mirrors the
-defaulting half of kube-apiserver's pkg/registry/core/service/storage.
+Pure functions on trees: the allocators are in `apiserver/allocation/`. Mirrors the defaulting half
+of kube-apiserver's pkg/registry/core/service/storage.
 """
 
 from __future__ import annotations
@@ -22,63 +22,63 @@ from kapiserver.api.objects import name_of
 from kapiserver.api.strategy import keep
 from kapiserver.api.types import Tree
 
-NONE = "None"
-EXTERNAL = "ExternalName"
+HEADLESS = "None"
+EXTERNAL_NAME = "ExternalName"
 WITH_NODE_PORTS = ("LoadBalancer", "NodePort")
 _SPEC = Path("spec")
-_OTHER = {"IPv4": "IPv6", "IPv6": "IPv4"}
+_OTHER_FAMILY = {"IPv4": "IPv6", "IPv6": "IPv4"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Families:
-    """The families that a cluster gives its services, the default first."""
+    """The IP families of a cluster's services, the default first."""
 
     names: tuple[str, ...]
 
     @property
     def default(self) -> str:
-        """What a service gets that does not say."""
+        """The family of a service that does not choose one."""
         return self.names[0]
 
 
 def family_of(address: str) -> str:
-    """`IPv4` or `IPv6`."""
+    """Return `IPv4` or `IPv6`."""
     return "IPv6" if ":" in address else "IPv4"
 
 
-def canonical(address: str) -> str:
-    """The address as objects are named by it."""
+def canonical_ip(address: str) -> str:
+    """Return the canonical text of an address, by which IPAddress objects are named."""
     return str(ipaddress.ip_address(address))
 
 
 def is_headless(spec: Tree) -> bool:
-    """Whether the service wants no address."""
-    return bool((spec.get("clusterIPs") or [""])[0] == NONE)
+    """Return whether the service has no cluster IP (`None`)."""
+    return bool((spec.get("clusterIPs") or [""])[0] == HEADLESS)
 
 
-def align_cluster_ips(new: Tree, old: Tree) -> None:
-    """Bring `clusterIP` and `clusterIPs` of a spec into line: old clients know only the first, so
-    what they change there holds for the list too. `old` is empty for a new service."""
-    first, listed = new.get("clusterIP") or "", new.get("clusterIPs") or []
+def normalize_cluster_ips(new: Tree, old: Tree) -> None:
+    """Make `clusterIP` and the first of `clusterIPs` agree. Old clients know `clusterIP` only, so a
+    change of it alone applies to the list, too. `old` is empty for a new service."""
+    cluster_ip, cluster_ips = new.get("clusterIP") or "", new.get("clusterIPs") or []
     old_cluster_ip = old.get("clusterIP") or ""
-    # Servers before 1.20 stored no list.
-    listed_before = old.get("clusterIPs") or ([old_cluster_ip] if old_cluster_ip else [])
+    # Objects stored before 1.20 have no list.
+    old_cluster_ips = old.get("clusterIPs") or ([old_cluster_ip] if old_cluster_ip else [])
     if not old:
-        if first and not listed:
-            new["clusterIPs"] = [first]
-    elif first == old_cluster_ip:
-        if listed_before and not listed:
-            new["clusterIPs"] = listed_before
-    elif listed == listed_before:
-        if first:
-            new["clusterIPs"] = [first]
+        if cluster_ip and not cluster_ips:
+            new["clusterIPs"] = [cluster_ip]
+    elif cluster_ip == old_cluster_ip:
+        if old_cluster_ips and not cluster_ips:
+            new["clusterIPs"] = old_cluster_ips
+    elif cluster_ips == old_cluster_ips:
+        if cluster_ip:
+            new["clusterIPs"] = [cluster_ip]
         else:
             new.pop("clusterIPs", None)
 
 
-def keep_allocated(new: Tree, old: Tree) -> None:
-    """Take over what was given to the old spec and an update leaves out."""
-    if EXTERNAL not in (new.get("type"), old.get("type")):
+def patch_allocated_values(new: Tree, old: Tree) -> None:
+    """Copy allocated addresses and ports that an update omits from the old spec."""
+    if EXTERNAL_NAME not in (new.get("type"), old.get("type")):
         if not new.get("clusterIP"):
             keep(new, old, "clusterIP")
         if not new.get("clusterIPs") and new.get("clusterIP") == old.get("clusterIP"):
@@ -94,25 +94,25 @@ def keep_allocated(new: Tree, old: Tree) -> None:
 
 
 def _keep_node_ports(new: Tree, old: Tree) -> None:
-    given = {port.get("name"): port.get("nodePort") for port in old.get("ports") or ()}
+    old_node_ports = {port.get("name"): port.get("nodePort") for port in old.get("ports") or ()}
     used = node_ports(new) & node_ports(old)
     for port in new.get("ports") or ():
-        number = given.get(port.get("name"))
+        number = old_node_ports.get(port.get("name"))
         if number and not port.get("nodePort") and number not in used:
             port["nodePort"] = number
             reorder_keys(port, v1.ServicePort)
 
 
 def node_ports(spec: Tree) -> set[int]:
-    """The node ports of a service's ports."""
+    """Return the node ports of a service."""
     return {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
 
 
-def drop_what_the_type_lacks(new: Tree, old: Tree) -> None:
-    """Clear what a service had as its old type, and the new one must not have, where the client
-    left it as it was."""
-    for applies, groups in _OF_TYPES:
-        if applies(old) and not applies(new):
+def drop_type_dependent_fields(new: Tree, old: Tree) -> None:
+    """Clear the fields that the old type of a service allows and the new one does not, unless the
+    update changed them."""
+    for has_fields, groups in _TYPE_DEPENDENT_FIELDS:
+        if has_fields(old) and not has_fields(new):
             for names in groups:
                 if all(new.get(name) == old.get(name) for name in names):
                     for name in names:
@@ -122,105 +122,110 @@ def drop_what_the_type_lacks(new: Tree, old: Tree) -> None:
             port.pop("nodePort", None)
 
 
-def _has_address(spec: Tree) -> bool:
-    return spec.get("type") != EXTERNAL
+def _has_cluster_ip(spec: Tree) -> bool:
+    return spec.get("type") != EXTERNAL_NAME
 
 
 def _has_node_ports(spec: Tree) -> bool:
     return spec.get("type") in WITH_NODE_PORTS
 
 
-def _has_balancer(spec: Tree) -> bool:
+def _is_load_balancer(spec: Tree) -> bool:
     return spec.get("type") == "LoadBalancer"
 
 
-_OF_TYPES: tuple[tuple[Callable[[Tree], bool], tuple[tuple[str, ...], ...]], ...] = (
-    (_has_address, (("clusterIP", "clusterIPs"), ("ipFamilies",), ("ipFamilyPolicy",))),
+_TYPE_DEPENDENT_FIELDS: tuple[tuple[Callable[[Tree], bool], tuple[tuple[str, ...], ...]], ...] = (
+    (_has_cluster_ip, (("clusterIP", "clusterIPs"), ("ipFamilies",), ("ipFamilyPolicy",))),
     (needs_health_check_node_port, (("healthCheckNodePort",),)),
-    (_has_balancer, (("allocateLoadBalancerNodePorts",), ("loadBalancerClass",))),
+    (_is_load_balancer, (("allocateLoadBalancerNodePorts",), ("loadBalancerClass",))),
     (is_externally_accessible, (("externalTrafficPolicy",),)),
 )
-"""Fields that services of some types alone have; those of one group go together."""
+"""Fields that only services of some types have, as (predicate, groups). The fields of a group are
+cleared together."""
 
 
-def settle_families(obj: Tree, old: Tree | None, families: Families) -> None:
-    """Decide `ipFamilyPolicy` and `ipFamilies` of a service from what it says, what it was and
-    what the cluster has. Raises InvalidObject."""
+def default_ip_families(obj: Tree, old: Tree | None, families: Families) -> None:
+    """Set `ipFamilyPolicy` and `ipFamilies` of a service, based on its spec, the old spec and the
+    families of the cluster. Raises InvalidObject."""
     spec, old_spec = obj["spec"], (old or {}).get("spec") or {}
-    if spec.get("type") == EXTERNAL or _prefers_what_it_has(spec, old_spec):
+    if spec.get("type") == EXTERNAL_NAME or _keeps_prefer_dual_stack(spec, old_spec):
         return
     if not spec.get("ipFamilyPolicy"):
-        spec["ipFamilyPolicy"] = _policy(spec, old_spec)
-    _refuse(obj, list(validate_cluster_ip_fields(spec, old_spec)))
-    errors = list(_reduced(spec, old_spec)) if old is not None else []
-    errors.extend(_too_many_for_policy(spec))
-    errors.extend(_inferred(spec, families.names))
-    _refuse(obj, errors)
+        spec["ipFamilyPolicy"] = _default_policy(spec, old_spec)
+    _raise_if_invalid(obj, list(validate_cluster_ip_fields(spec, old_spec)))
+    errors = list(_reduce_to_single_stack(spec, old_spec)) if old is not None else []
+    errors.extend(_validate_single_stack(spec))
+    errors.extend(_infer_families(spec, families.names))
+    _raise_if_invalid(obj, errors)
     if is_headless(spec) and not spec.get("selector"):
-        found = spec.get("ipFamilies") or [families.default]
-        if len(found) < 2 and spec["ipFamilyPolicy"] != "SingleStack":
-            found = [*found, _OTHER[found[0]]]
-        spec["ipFamilies"] = found
+        chosen_families = spec.get("ipFamilies") or [families.default]
+        if len(chosen_families) < 2 and spec["ipFamilyPolicy"] != "SingleStack":
+            chosen_families = [*chosen_families, _OTHER_FAMILY[chosen_families[0]]]
+        spec["ipFamilies"] = chosen_families
         return
-    _refuse(obj, list(_unconfigured(spec, families.names)))
-    found = spec.get("ipFamilies") or [families.default]
-    both = len(families.names) == 2
-    if both and len(found) == 1 and spec["ipFamilyPolicy"] != "SingleStack":
-        found = [*found, _OTHER[found[0]]]
-    spec["ipFamilies"] = found
+    _raise_if_invalid(obj, list(_validate_configured_families(spec, families.names)))
+    chosen_families = spec.get("ipFamilies") or [families.default]
+    is_dual_stack_cluster = len(families.names) == 2
+    if (
+        is_dual_stack_cluster
+        and len(chosen_families) == 1
+        and spec["ipFamilyPolicy"] != "SingleStack"
+    ):
+        chosen_families = [*chosen_families, _OTHER_FAMILY[chosen_families[0]]]
+    spec["ipFamilies"] = chosen_families
 
 
-def _prefers_what_it_has(spec: Tree, old_spec: Tree) -> bool:
-    # Services are not upgraded or downgraded in passing.
-    same = ("clusterIPs", "ipFamilies")
+def _keeps_prefer_dual_stack(spec: Tree, old_spec: Tree) -> bool:
+    # An unrelated update does not change a PreferDualStack service.
+    unchanged_fields = ("clusterIPs", "ipFamilies")
     return spec.get("ipFamilyPolicy") == old_spec.get(
         "ipFamilyPolicy"
     ) == "PreferDualStack" and all(
-        (spec.get(name) or []) == (old_spec.get(name) or []) for name in same
+        (spec.get(name) or []) == (old_spec.get(name) or []) for name in unchanged_fields
     )
 
 
-def _policy(spec: Tree, old_spec: Tree) -> str:
+def _default_policy(spec: Tree, old_spec: Tree) -> str:
     if old_spec.get("ipFamilyPolicy"):
         return str(old_spec["ipFamilyPolicy"])
-    if spec.get("clusterIP") == NONE and not spec.get("selector"):
+    if spec.get("clusterIP") == HEADLESS and not spec.get("selector"):
         return "RequireDualStack"
     return "SingleStack"
 
 
-def _reduced(spec: Tree, old_spec: Tree) -> Sequence[FieldError]:
+def _reduce_to_single_stack(spec: Tree, old_spec: Tree) -> Sequence[FieldError]:
     path, policy = _SPEC / "ipFamilyPolicy", spec["ipFamilyPolicy"]
     errors = []
-    for name, what in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
+    for name, noun in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
         new, old = spec.get(name) or [], old_spec.get(name) or []
         if policy == "SingleStack":
             if new == old and len(new) > 1:
                 spec[name] = new[:1]
         elif len(old) == 2 and len(new) == 1 and new[0] == old[0]:
-            detail = f"must be 'SingleStack' to release the secondary {what}"
+            detail = f"must be 'SingleStack' to release the secondary {noun}"
             errors.append(invalid(path, policy, detail))
     return errors
 
 
-def _too_many_for_policy(spec: Tree) -> Sequence[FieldError]:
+def _validate_single_stack(spec: Tree) -> Sequence[FieldError]:
     path, policy = _SPEC / "ipFamilyPolicy", spec["ipFamilyPolicy"]
     if policy != "SingleStack":
         return ()
-    words = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
-    named = (("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families"))
+    message = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
+    fields = (("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families"))
     return [
-        invalid(path, policy, words.format(what))
-        for name, what in named
+        invalid(path, policy, message.format(noun))
+        for name, noun in fields
         if len(spec.get(name) or ()) == 2
     ]
 
 
-def _inferred(spec: Tree, configured: Collection[str]) -> Sequence[FieldError]:
+def _infer_families(spec: Tree, configured: Collection[str]) -> Sequence[FieldError]:
     addresses = spec.get("clusterIPs") or []
     families = list(spec.get("ipFamilies") or ())
     errors = []
     for index, address in enumerate(addresses):
-        if address == NONE:
+        if address == HEADLESS:
             break
         family = family_of(address)
         if index < len(families):
@@ -237,7 +242,7 @@ def _inferred(spec: Tree, configured: Collection[str]) -> Sequence[FieldError]:
     return errors
 
 
-def _unconfigured(spec: Tree, configured: Collection[str]) -> Sequence[FieldError]:
+def _validate_configured_families(spec: Tree, configured: Collection[str]) -> Sequence[FieldError]:
     errors = []
     if spec["ipFamilyPolicy"] == "RequireDualStack" and len(configured) < 2:
         detail = "this cluster is not configured for dual-stack services"
@@ -249,6 +254,6 @@ def _unconfigured(spec: Tree, configured: Collection[str]) -> Sequence[FieldErro
     return errors
 
 
-def _refuse(obj: Tree, errors: Sequence[FieldError]) -> None:
+def _raise_if_invalid(obj: Tree, errors: Sequence[FieldError]) -> None:
     if errors:
         raise InvalidObject(group="", kind="Service", name=name_of(obj), errors=errors)

@@ -1,16 +1,16 @@
-"""How writes of services behave. Mirrors pkg/registry/core/service/strategy.go."""
+"""The strategy of services. Mirrors pkg/registry/core/service/strategy.go."""
 
 from __future__ import annotations
 
 from kapiserver.api import names
 from kapiserver.api.core import v1, warnings
 from kapiserver.api.core.service_families import (
-    EXTERNAL,
-    NONE,
-    align_cluster_ips,
-    drop_what_the_type_lacks,
+    EXTERNAL_NAME,
+    HEADLESS,
+    drop_type_dependent_fields,
     family_of,
-    keep_allocated,
+    normalize_cluster_ips,
+    patch_allocated_values,
 )
 from kapiserver.api.core.validation.services import (
     validate_service,
@@ -24,7 +24,7 @@ from kapiserver.api.types import Tree
 
 
 class ServiceStrategy(SpecStrategy):
-    """Addresses and ports once given stay, even where an update leaves them out."""
+    """Updates that omit allocated addresses and ports keep them."""
 
     allow_create_on_update = True
     generations = False
@@ -36,15 +36,15 @@ class ServiceStrategy(SpecStrategy):
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
         spec = obj.setdefault("spec", {})
-        align_cluster_ips(spec, {})
+        normalize_cluster_ips(spec, {})
         reorder_keys(spec, v1.ServiceSpec)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
         spec, old_spec = new.setdefault("spec", {}), old.get("spec") or {}
-        keep_allocated(spec, old_spec)
-        align_cluster_ips(spec, old_spec)
-        drop_what_the_type_lacks(spec, old_spec)
+        patch_allocated_values(spec, old_spec)
+        normalize_cluster_ips(spec, old_spec)
+        drop_type_dependent_fields(spec, old_spec)
         reorder_keys(spec, v1.ServiceSpec)
         if spec.get("type") != "LoadBalancer":
             new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
@@ -57,19 +57,20 @@ class ServiceStrategy(SpecStrategy):
         return list(validate_service_update(new, old))
 
     def complete(self, obj: Tree) -> None:
-        """Servers before 1.20 knew one address, and stored no family."""
+        """Fill the fields that objects stored before 1.20 lack: the list of addresses and the
+        family."""
         spec = obj.setdefault("spec", {})
-        if spec.get("type") == EXTERNAL:
+        if spec.get("type") == EXTERNAL_NAME:
             spec.pop("internalTrafficPolicy", None)
             return
-        align_cluster_ips(spec, {})
-        address = spec.get("clusterIP") or NONE
-        if address != NONE and not spec.get("ipFamilies"):
+        normalize_cluster_ips(spec, {})
+        address = spec.get("clusterIP") or HEADLESS
+        if address != HEADLESS and not spec.get("ipFamilies"):
             spec["ipFamilies"], spec["ipFamilyPolicy"] = [family_of(address)], "SingleStack"
         reorder_keys(spec, v1.ServiceSpec)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return list(warnings.service(new))
+        return list(warnings.warnings_for_service(new))
 
 
 _SERVICE = ServiceStrategy()

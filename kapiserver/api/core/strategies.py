@@ -1,6 +1,7 @@
-"""How writes of the core group behave: one class per kind that has something to say.
+"""Strategies of the core group.
 
-Every start needs this module: what is large and not about namespaces stands elsewhere.
+The server loads this module at every start, for namespaces. Large strategies of other kinds are in
+modules of their own, named in ELSEWHERE.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
 class ConfigMapStrategy(Strategy):
-    """Plain data."""
+    """The strategy of config maps."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_config_map(obj))
@@ -43,7 +44,7 @@ class ConfigMapStrategy(Strategy):
 
 
 class SecretStrategy(Strategy):
-    """An update that leaves the type out means the old one."""
+    """An update without a type keeps the old type."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         if not new.get("type") and old.get("type"):
@@ -58,7 +59,7 @@ class SecretStrategy(Strategy):
 
 
 class EventStrategy(Strategy):
-    """Written in passing: by PUT too, and named by anything that can stand in a path."""
+    """The strategy of events. PUT may create them, and any path segment is a valid name."""
 
     allow_create_on_update = True
 
@@ -76,7 +77,7 @@ class EventStrategy(Strategy):
 
 
 class ServiceAccountStrategy(Strategy):
-    """Secrets are listed by name alone."""
+    """References to secrets keep their names only."""
 
     def prepare_for_create(self, obj: Tree) -> None:
         for index, reference in enumerate(obj.get("secrets") or ()):
@@ -86,11 +87,11 @@ class ServiceAccountStrategy(Strategy):
         self.prepare_for_create(new)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return list(warnings.service_account(new, old))
+        return list(warnings.warnings_for_service_account(new, old))
 
 
 class NamespaceStrategy(SpecStrategy):
-    """Its own finalizers, in the spec, hold it until its content is gone."""
+    """Finalizers in the spec delay deletion until the namespace is empty."""
 
     empty_status = {"phase": "Active"}
     generations = False
@@ -100,10 +101,10 @@ class NamespaceStrategy(SpecStrategy):
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
-        found = (obj.get("spec") or {}).get("finalizers") or []
-        if NAMESPACE_FINALIZER not in found:
-            found = [*found, NAMESPACE_FINALIZER]
-        obj["spec"] = {"finalizers": found}
+        finalizers = (obj.get("spec") or {}).get("finalizers") or []
+        if NAMESPACE_FINALIZER not in finalizers:
+            finalizers = [*finalizers, NAMESPACE_FINALIZER]
+        obj["spec"] = {"finalizers": finalizers}
         reorder_keys(obj, v1.Namespace)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
@@ -153,4 +154,4 @@ ELSEWHERE = {
     "resourcequotas": "quota_strategies",
     "services": "service_strategies",
 }
-"""Resources whose strategies have a module of their own, loaded when they are first asked for."""
+"""Modules of other strategies, by resource. They are loaded when first needed."""

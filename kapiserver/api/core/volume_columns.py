@@ -1,4 +1,4 @@
-"""The tables of persistent volumes and claims.
+"""Table columns of persistent volumes and claims.
 
 Mirrors printPersistentVolume and printPersistentVolumeClaim of pkg/printers/internalversion.
 """
@@ -13,7 +13,7 @@ from kapiserver.api.core.validation.persistent_volume_claims import CLASS_ANNOTA
 from kapiserver.api.objects import annotations_of, is_terminating, value_at
 from kapiserver.api.types import Tree
 
-_MODES = {
+_SHORT_MODES = {
     "ReadWriteOnce": "RWO",
     "ReadOnlyMany": "ROX",
     "ReadWriteMany": "RWX",
@@ -22,8 +22,8 @@ _MODES = {
 
 
 def access_modes(modes: Collection[str] | None) -> str:
-    """Access modes by their short names, in a fixed order."""
-    return ",".join(short for mode, short in _MODES.items() if mode in (modes or ()))
+    """Return the short names of access modes in a fixed order."""
+    return ",".join(short for mode, short in _SHORT_MODES.items() if mode in (modes or ()))
 
 
 def _phase(obj: Tree, _: datetime) -> str:
@@ -31,8 +31,8 @@ def _phase(obj: Tree, _: datetime) -> str:
 
 
 def _class(obj: Tree, _: datetime) -> str:
-    given = annotations_of(obj).get(CLASS_ANNOTATION)
-    return value_at(obj, "spec", "storageClassName") or "" if given is None else given
+    annotation = annotations_of(obj).get(CLASS_ANNOTATION)
+    return value_at(obj, "spec", "storageClassName") or "" if annotation is None else annotation
 
 
 def _claim_of(volume: Tree, _: datetime) -> str:
@@ -56,7 +56,7 @@ def _is_bound(claim: Tree) -> bool:
     return bool(value_at(claim, "spec", "volumeName"))
 
 
-def _claimed(claim: Tree, _: datetime) -> str:
+def _claim_capacity(claim: Tree, _: datetime) -> str:
     return value_at(claim, "status", "capacity", "storage") or "0" if _is_bound(claim) else ""
 
 
@@ -102,7 +102,7 @@ CLAIM_COLUMNS = Columns(
         NAME,
         _STATUS,
         Column("Volume", text("spec", "volumeName"), "Volume that the claim is bound to."),
-        Column("Capacity", _claimed, "Capacity of the bound volume."),
+        Column("Capacity", _claim_capacity, "Capacity of the bound volume."),
         Column("Access Modes", _claim_modes, "Access modes of the bound volume."),
         _CLASS,
         _ATTRIBUTES,

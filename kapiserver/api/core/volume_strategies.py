@@ -1,4 +1,4 @@
-"""How writes of persistent volumes and of claims to them behave."""
+"""Strategies of persistent volumes and persistent volume claims."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from kapiserver.api.objects import value_at
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
-_LOCAL_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+_SUPPORTED_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 
 
 class PersistentVolumeStrategy(SpecStrategy):
-    """Begins as Pending, since the moment it was made."""
+    """New volumes have the phase Pending, since their creation."""
 
     generations = False
 
     def prepare_for_create(self, obj: Tree) -> None:
         obj["status"] = {"phase": "Pending"}
-        made = value_at(obj, "metadata", "creationTimestamp")
-        if made:
-            obj["status"]["lastPhaseTransitionTime"] = made
+        creation_time = value_at(obj, "metadata", "creationTimestamp")
+        if creation_time:
+            obj["status"]["lastPhaseTransitionTime"] = creation_time
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_persistent_volume(obj))
@@ -41,22 +41,22 @@ class PersistentVolumeStrategy(SpecStrategy):
         return list(validate_persistent_volume_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return list(volume_warnings.persistent_volume(new))
+        return list(volume_warnings.warnings_for_persistent_volume(new))
 
 
 class PersistentVolumeClaimStrategy(SpecStrategy):
-    """Begins as Pending; what it is filled from stands in two fields, the old one and the new."""
+    """New claims have the phase Pending. `dataSource` and `dataSourceRef` are kept in agreement."""
 
     generations = False
     empty_status = {"phase": "Pending"}
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
-        _settle_sources(obj.get("spec") or {}, {})
+        _normalize_data_sources(obj.get("spec") or {}, {})
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
-        _settle_sources(new.get("spec") or {}, old.get("spec") or {})
+        _normalize_data_sources(new.get("spec") or {}, old.get("spec") or {})
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_claim(obj))
@@ -65,34 +65,44 @@ class PersistentVolumeClaimStrategy(SpecStrategy):
         return list(validate_claim_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return list(volume_warnings.persistent_volume_claim(new))
+        return list(volume_warnings.warnings_for_persistent_volume_claim(new))
 
 
-def _is_local(source: Tree) -> bool:
-    return (source.get("apiGroup") or "", source.get("kind") or "") in _LOCAL_SOURCES
+def _is_supported_source(source: Tree) -> bool:
+    return (source.get("apiGroup") or "", source.get("kind") or "") in _SUPPORTED_SOURCES
 
 
-def _settle_sources(spec: Tree, old_spec: Tree) -> None:
+def _normalize_data_sources(spec: Tree, old_spec: Tree) -> None:
     # Sources in other namespaces are alpha and off.
     foreign = value_at(spec, "dataSourceRef", "namespace")
     if foreign and old_spec.get("dataSourceRef") is None:
         del spec["dataSourceRef"]
-    # Old servers dropped what is no claim and no snapshot; the new field takes any.
-    given, known = (
-        [one.get(name) for name in ("dataSourceRef", "dataSource")] for one in (spec, old_spec)
+    # `dataSource` supports claims and snapshots only; other values are dropped.
+    references, old_references = (
+        [claim_spec.get(name) for name in ("dataSourceRef", "dataSource")]
+        for claim_spec in (spec, old_spec)
     )
-    ref, source = given
-    if known == [None, None] and ref is None and source is not None and not _is_local(source):
+    data_source_ref, data_source = references
+    if (
+        old_references == [None, None]
+        and data_source_ref is None
+        and data_source is not None
+        and not _is_supported_source(data_source)
+    ):
         del spec["dataSource"]
-    _same_source(spec)
+    _copy_data_source(spec)
 
 
-def _same_source(spec: Tree) -> None:
-    old, new = spec.get("dataSource"), spec.get("dataSourceRef")
-    if old is not None and new is None:
-        spec["dataSourceRef"] = copy.deepcopy(old)
-    elif new is not None and old is None and not new.get("namespace"):
-        spec["dataSource"] = {key: value for key, value in new.items() if key != "namespace"}
+def _copy_data_source(spec: Tree) -> None:
+    data_source, data_source_ref = spec.get("dataSource"), spec.get("dataSourceRef")
+    if data_source is not None and data_source_ref is None:
+        spec["dataSourceRef"] = copy.deepcopy(data_source)
+    elif (
+        data_source_ref is not None and data_source is None and not data_source_ref.get("namespace")
+    ):
+        spec["dataSource"] = {
+            key: value for key, value in data_source_ref.items() if key != "namespace"
+        }
     else:
         return
     reorder_keys(spec, v1.PersistentVolumeClaimSpec)

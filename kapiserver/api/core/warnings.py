@@ -1,4 +1,4 @@
-"""What a client should be told about a valid object: things deprecated, hidden or without effect.
+"""Warnings about valid objects of the core group: deprecated fields, and fields without effect.
 
 Mirrors pkg/api/service/warnings.go and the strategies of pods and nodes of Kubernetes.
 """
@@ -14,10 +14,10 @@ from kapiserver.api.objects import annotations_of, name_of
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
-_OLD_HINTS = "service.kubernetes.io/topology-aware-hints"
-_TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
-_SECRETS_LIMIT = "kubernetes.io/enforce-mountable-secrets"
-OLD_NODE_LABELS = {
+_HINTS_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
+_MODE_ANNOTATION = "service.kubernetes.io/topology-mode"
+_MOUNTABLE_SECRETS_ANNOTATION = "kubernetes.io/enforce-mountable-secrets"
+DEPRECATED_NODE_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
     "failure-domain.beta.kubernetes.io/region": (
@@ -32,8 +32,8 @@ OLD_NODE_LABELS = {
 }
 
 
-def pod_name(pod: Tree) -> Iterator[str]:
-    """A pod's name is its host name."""
+def warnings_for_pod_name(pod: Tree) -> Iterator[str]:
+    """Warn about a pod name that is no valid host name."""
     messages = names.dns1123_label(name_of(pod))
     if messages:
         yield (
@@ -42,8 +42,8 @@ def pod_name(pod: Tree) -> Iterator[str]:
         )
 
 
-def template_owner_name(obj: Tree) -> Iterator[str]:
-    """The name of a controller begins those of its pods."""
+def warnings_for_controller_name(obj: Tree) -> Iterator[str]:
+    """Warn about the name of a controller, which its pods' names begin with."""
     messages = names.dns1123_label(name_of(obj))
     if messages:
         yield (
@@ -52,8 +52,8 @@ def template_owner_name(obj: Tree) -> Iterator[str]:
         )
 
 
-def node(obj: Tree) -> Iterator[str]:
-    """A node."""
+def warnings_for_node(obj: Tree) -> Iterator[str]:
+    """Yield the warnings about a node."""
     spec = obj.get("spec") or {}
     if spec.get("configSource") is not None:
         yield "spec.configSource: the feature is removed"
@@ -62,39 +62,41 @@ def node(obj: Tree) -> Iterator[str]:
     yield from _networks(spec, "podCIDRs")
 
 
-def service_account(new: Tree, old: Tree | None) -> Iterator[str]:
-    """A service account, where it limits secrets as it did not before."""
-    if _SECRETS_LIMIT in annotations_of(new) and _SECRETS_LIMIT not in annotations_of(old or {}):
+def warnings_for_service_account(new: Tree, old: Tree | None) -> Iterator[str]:
+    """Warn about a service account that starts to restrict mountable secrets."""
+    if _MOUNTABLE_SECRETS_ANNOTATION in annotations_of(
+        new
+    ) and _MOUNTABLE_SECRETS_ANNOTATION not in annotations_of(old or {}):
         yield (
-            f"metadata.annotations[{_SECRETS_LIMIT}]: deprecated in v1.32+; prefer separate "
-            "namespaces to isolate access to mounted secrets"
+            f"metadata.annotations[{_MOUNTABLE_SECRETS_ANNOTATION}]: deprecated in v1.32+; "
+            "prefer separate namespaces to isolate access to mounted secrets"
         )
 
 
-def service(obj: Tree) -> Iterator[str]:
-    """A service."""
+def warnings_for_service(obj: Tree) -> Iterator[str]:
+    """Yield the warnings about a service."""
     spec = obj.get("spec") or {}
-    type_, first = spec.get("type"), spec.get("clusterIP") or ""
-    headless = type_ == "ClusterIP" and first == "None"
-    outside = spec.get("externalIPs") or ()
-    if _OLD_HINTS in annotations_of(obj):
-        yield f"annotation {_OLD_HINTS} is deprecated, please use {_TOPOLOGY_MODE} instead"
-    if first not in ("", "None"):
+    type_, cluster_ip = spec.get("type"), spec.get("clusterIP") or ""
+    is_headless = type_ == "ClusterIP" and cluster_ip == "None"
+    external_ips = spec.get("externalIPs") or ()
+    if _HINTS_ANNOTATION in annotations_of(obj):
+        yield f"annotation {_HINTS_ANNOTATION} is deprecated, please use {_MODE_ANNOTATION} instead"
+    if cluster_ip not in ("", "None"):
         yield from _addresses(spec, "clusterIPs")
-    if headless:
+    if is_headless:
         if spec.get("loadBalancerIP"):
             yield "spec.loadBalancerIP is ignored for headless services"
-        if outside:
+        if external_ips:
             yield "spec.externalIPs is ignored for headless services"
         if spec.get("sessionAffinity") != "None":
             yield "spec.SessionAffinity is ignored for headless services"
     yield from _addresses(spec, "externalIPs")
-    if outside and not headless and type_ != "ExternalName":
+    if external_ips and not is_headless and type_ != "ExternalName":
         yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
     yield from ip_warnings(spec.get("loadBalancerIP") or "", _SPEC / "loadBalancerIP")
     yield from _networks(spec, "loadBalancerSourceRanges")
     if type_ == "ExternalName":
-        if outside:
+        if external_ips:
             yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
     elif spec.get("externalName"):
         yield 'spec.externalName is ignored when spec.type is not "ExternalName"'

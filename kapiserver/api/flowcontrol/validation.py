@@ -177,10 +177,8 @@ def validate_conditions_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What is known of a schema or a level."""
     seen: set[str] = set()
     for index, condition in enumerate(value_at(new, "status", "conditions") or ()):
-        type_path, type_ = (
-            (Path("status") / "conditions")[index] / "type",
-            condition.get("type") or "",
-        )
+        type_path = (Path("status") / "conditions")[index] / "type"
+        type_ = condition.get("type") or ""
         if type_ in seen:
             yield duplicate(type_path, type_)
         seen.add(type_)

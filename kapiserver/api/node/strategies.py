@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.api.core.warnings import OLD_NODE_LABELS
+from kapiserver.api.core.warnings import DEPRECATED_NODE_LABELS
 from kapiserver.api.errors import FieldError
 from kapiserver.api.node.declarations import RUNTIME_CLASS
 from kapiserver.api.node.validation import validate_runtime_class
@@ -24,9 +24,9 @@ class RuntimeClassStrategy(Strategy):
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         labels = value_at(new, "scheduling", "nodeSelector") or ()
         return [
-            f"scheduling.nodeSelector: {OLD_NODE_LABELS[label]}"
+            f"scheduling.nodeSelector: {DEPRECATED_NODE_LABELS[label]}"
             for label in labels
-            if label in OLD_NODE_LABELS
+            if label in DEPRECATED_NODE_LABELS
         ]
 
 

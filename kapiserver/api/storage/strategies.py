@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.api.core.warnings import OLD_NODE_LABELS
+from kapiserver.api.core.warnings import DEPRECATED_NODE_LABELS
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.objects import value_at
 from kapiserver.api.storage.declarations import STORAGE_CLASS, VOLUME_ATTACHMENT
@@ -50,7 +50,7 @@ class StorageClassStrategy(Strategy):
         for index, term in enumerate(new.get("allowedTopologies") or ()):
             expressions_path = Path("allowedTopologies")[index] / "matchLabelExpressions"
             for position, expression in enumerate(term.get("matchLabelExpressions") or ()):
-                words = OLD_NODE_LABELS.get(expression.get("key") or "")
+                words = DEPRECATED_NODE_LABELS.get(expression.get("key") or "")
                 if words:
                     found.append(f"{expressions_path[position] / 'key'}: {words}")
         return found
@@ -128,12 +128,12 @@ class CSIStorageCapacityStrategy(Strategy):
         found = []
         for index, requirement in enumerate(topology.get("matchExpressions") or ()):
             key = requirement.get("key") or ""
-            if key in OLD_NODE_LABELS:
+            if key in DEPRECATED_NODE_LABELS:
                 key_path = (path / "matchExpressions")[index] / "key"
-                found.append(f"{key_path}: {key} is {OLD_NODE_LABELS[key]}")
+                found.append(f"{key_path}: {key} is {DEPRECATED_NODE_LABELS[key]}")
         for label in sorted(topology.get("matchLabels") or ()):
-            if label in OLD_NODE_LABELS:
-                found.append(f"{path / 'matchLabels' / label}: {OLD_NODE_LABELS[label]}")
+            if label in DEPRECATED_NODE_LABELS:
+                found.append(f"{path / 'matchLabels' / label}: {DEPRECATED_NODE_LABELS[label]}")
         return found
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kapiserver.api import names
-from kapiserver.api.core.account_token import token_lifetime
+from kapiserver.api.core.service_account_token import validate_token_expiration
 from kapiserver.api.core.validation.common import (
     INT32_MAX,
     validate_format,
@@ -98,11 +98,9 @@ def _validate_topologies(terms: Sequence[Tree], path: Path) -> Iterator[FieldErr
         if not expressions:
             yield required(expressions_path)
         for position, expression in enumerate(expressions):
-            key, values, expression_path = (
-                expression.get("key") or "",
-                expression.get("values") or [],
-                expressions_path[position],
-            )
+            key = expression.get("key") or ""
+            values = expression.get("values") or []
+            expression_path = expressions_path[position]
             yield from _validate_topology_values(values, expression_path / "values")
             yield from validate_label_key(key, expression_path / "key")
             if key in found:
@@ -261,7 +259,7 @@ def _validate_tokens(tokens: Sequence[Tree], path: Path) -> Iterator[FieldError]
             continue
         seen.add(audience)
         if seconds is not None:
-            yield from token_lifetime(seconds, path[index] / "expirationSeconds")
+            yield from validate_token_expiration(seconds, path[index] / "expirationSeconds")
 
 
 def validate_csi_driver_update(new: Tree, old: Tree) -> Iterator[FieldError]:

@@ -15,7 +15,13 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from kapiserver.api import names
-from kapiserver.api.core.pod_security_policy import MODES, Policy, Standard, level_of, minor_of
+from kapiserver.api.core.pod_security_policy import (
+    MODES,
+    Policy,
+    Standard,
+    parse_level,
+    parse_minor,
+)
 from kapiserver.api.errors import FieldError, NotRegistered, Path, duplicate, invalid
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
@@ -172,15 +178,17 @@ def _pod_security(plugin: Tree, file: FilePath) -> PodSecurity:
 
 def _standard(defaults: Tree, mode: str) -> Standard:
     level, version = defaults.get(mode), defaults.get(f"{mode}-version")
-    return Standard(level_of(level or "privileged"), minor_of(version or "latest"))
+    return Standard(parse_level(level or "privileged"), parse_minor(version or "latest"))
 
 
 def _problems(tree: Tree) -> Iterator[FieldError]:
     defaults, exempt = tree.get("defaults") or {}, tree.get("exemptions") or {}
     for mode in ("enforce", "warn", "audit"):
-        for name, parse in ((mode, level_of), (f"{mode}-version", minor_of)):
+        for name, parse in ((mode, parse_level), (f"{mode}-version", parse_minor)):
             try:
-                parse(defaults.get(name) or {level_of: "privileged", minor_of: "latest"}[parse])
+                parse(
+                    defaults.get(name) or {parse_level: "privileged", parse_minor: "latest"}[parse]
+                )
             except ValueError as error:
                 yield invalid(Path("defaults") / name, defaults[name], str(error))
     for name, check in _EXEMPT:

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 
 from kapiserver.api.core import v1
 from kapiserver.api.core.service_families import (
-    EXTERNAL,
-    NONE,
+    EXTERNAL_NAME,
+    HEADLESS,
     WITH_NODE_PORTS,
     Families,
-    align_cluster_ips,
-    canonical,
+    canonical_ip,
+    default_ip_families,
     is_headless,
-    keep_allocated,
-    settle_families,
+    normalize_cluster_ips,
+    patch_allocated_values,
 )
 from kapiserver.api.core.validation.services import needs_health_check_node_port
 from kapiserver.api.errors import InvalidObject, Path, invalid
@@ -86,14 +86,14 @@ class ServiceAllocation:
     ) -> None:
         spec, before = new.setdefault("spec", {}), (old or {}).get("spec") or {}
         if old is not None:
-            keep_allocated(spec, before)
-        align_cluster_ips(spec, before)
+            patch_allocated_values(spec, before)
+        normalize_cluster_ips(spec, before)
         same = ("ipFamilyPolicy", "ipFamilies", "clusterIPs")
         unchanged = before.get("ipFamilyPolicy") == "PreferDualStack" and all(
             spec.get(name) == before.get(name) for name in same
         )
-        settle_families(new, old, self._families)
-        if not unchanged or spec.get("type") == EXTERNAL:
+        default_ip_families(new, old, self._families)
+        if not unchanged or spec.get("type") == EXTERNAL_NAME:
             await self._take_addresses(new, before, taken, left, dry_run=dry_run)
         await self._take_ports(new, old, taken, left, dry_run=dry_run)
         reorder_keys(spec, v1.ServiceSpec)
@@ -105,13 +105,13 @@ class ServiceAllocation:
     ) -> None:
         spec = new["spec"]
         had: Sequence[str] = before.get("clusterIPs") or ()
-        if spec.get("type") == EXTERNAL:
-            left.addresses.extend(one for one in had if one != NONE)
+        if spec.get("type") == EXTERNAL_NAME:
+            left.addresses.extend(one for one in had if one != HEADLESS)
             return
-        if is_headless(spec) or had[:1] == [NONE]:
+        if is_headless(spec) or had[:1] == [HEADLESS]:
             return
         families: Sequence[str] = spec.get("ipFamilies") or ()
-        fresh = not before or before.get("type") == EXTERNAL
+        fresh = not before or before.get("type") == EXTERNAL_NAME
         known = 0 if fresh else len(before.get("ipFamilies") or had)
         if len(families) < known:
             left.addresses.extend(had[len(families) :])
@@ -122,7 +122,7 @@ class ServiceAllocation:
             for index in range(known, len(families)):
                 found = await self._take(new, addresses, index, families[index], dry_run=dry_run)
                 addresses[index] = found
-                taken.addresses.append(canonical(found))
+                taken.addresses.append(canonical_ip(found))
             spec["clusterIPs"] = addresses
             spec["clusterIP"] = addresses[0]
 
@@ -194,9 +194,9 @@ def held_by(service: Tree) -> Held:
     """All that a service has."""
     spec = service.get("spec") or {}
     addresses = spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else [])
-    if spec.get("type") == EXTERNAL:
+    if spec.get("type") == EXTERNAL_NAME:
         addresses = []
-    return Held([canonical(one) for one in addresses if one != NONE], ports_of(service))
+    return Held([canonical_ip(one) for one in addresses if one != HEADLESS], ports_of(service))
 
 
 def _needs(spec: Tree, given: Sequence[int], had: set[int]) -> Sequence[bool]:

@@ -252,10 +252,8 @@ def validate_policy_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
 def validate_validating_binding(obj: Tree) -> Iterator[FieldError]:
     """Where a policy that refuses writes works, and how."""
     yield from _validate_binding(obj)
-    actions, validation_actions_path = (
-        value_at(obj, "spec", "validationActions") or [],
-        _SPEC / "validationActions",
-    )
+    actions = value_at(obj, "spec", "validationActions") or []
+    validation_actions_path = _SPEC / "validationActions"
     for index, action in enumerate(actions):
         if action not in _ACTIONS:
             yield not_supported(validation_actions_path[index], action, _ACTIONS)

@@ -71,10 +71,8 @@ def _validate_webhooks(obj: Tree, rules: _Rules) -> Iterator[FieldError]:
         if rules.conditions:
             given, field_path = webhook.get("matchConditions"), webhook_path / "matchConditions"
             yield from validate_match_conditions(given, expressions, field_path)
-        reviews, field_path = (
-            webhook.get("admissionReviewVersions") or [],
-            webhook_path / "admissionReviewVersions",
-        )
+        reviews = webhook.get("admissionReviewVersions") or []
+        field_path = webhook_path / "admissionReviewVersions"
         yield from _validate_review_versions(reviews, field_path)
         if reviews and rules.known_reviews and not set(_REVIEWS) & set(reviews):
             detail = f"must include at least one of {', '.join(_REVIEWS)}"

@@ -150,11 +150,9 @@ def _validate_usages(usages: Sequence[str], allowed: _Allowed) -> Iterator[Field
 def _validate_conditions(conditions: Sequence[Tree], allowed: _Allowed) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, one in enumerate(conditions):
-        item_path, type_, status = (
-            _CONDITIONS[index],
-            one.get("type") or "",
-            one.get("status") or "",
-        )
+        item_path = _CONDITIONS[index]
+        type_ = one.get("type") or ""
+        status = one.get("status") or ""
         if not (type_ or allowed.nameless_types):
             yield required(item_path / "type")
         statuses = ("True",) if type_ in _FINAL else _STATUSES

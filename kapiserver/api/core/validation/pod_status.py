@@ -37,11 +37,9 @@ _STATUS_LISTS = (
 
 def validate_pod_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     """Validate an updated pod status."""
-    status, old_status, spec = (
-        new.get("status") or {},
-        old.get("status") or {},
-        new.get("spec") or {},
-    )
+    status = new.get("status") or {}
+    old_status = old.get("status") or {}
+    spec = new.get("spec") or {}
     yield from validate_annotations_update(new, old)
     yield from _validate_conditions(status.get("conditions") or ())
     node = status.get("nominatedNodeName")

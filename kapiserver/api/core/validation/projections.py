@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from kapiserver.api.core.account_token import token_lifetime
+from kapiserver.api.core.service_account_token import validate_token_expiration
 from kapiserver.api.core.v1 import ClusterTrustBundleProjection
 from kapiserver.api.core.validation.common import (
     validate_file_mode,
@@ -120,7 +120,9 @@ def _validate_downward_api_projection(
 def _validate_token_projection(
     projection: Tree, path: Path, volume: _Volume
 ) -> Iterator[FieldError]:
-    yield from token_lifetime(projection.get("expirationSeconds") or 0, path / "expirationSeconds")
+    yield from validate_token_expiration(
+        projection.get("expirationSeconds") or 0, path / "expirationSeconds"
+    )
     if not projection.get("path"):
         yield required(volume.path / "path")
     else:

@@ -103,11 +103,11 @@ def _validate_container_changes(spec: Tree, old_spec: Tree) -> Iterator[FieldErr
     }
     for kind, container_pairs in pairs.items():
         for index, (container, old_container) in enumerate(container_pairs):
-            container_path = (_SPEC / kind)[index] / "resources"
+            resources_path = (_SPEC / kind)[index] / "resources"
             yield from _validate_resources_not_removed(
                 container.get("resources"),
                 old_container.get("resources"),
-                container_path,
+                resources_path,
                 "resource",
             )
     for container, old_container in pairs["containers"]:

@@ -195,10 +195,8 @@ def _is_load_balancer(spec: Tree) -> bool:
 
 def _validate_source_ranges(obj: Tree, old: Tree) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
-    ranges, annotation = (
-        spec.get("loadBalancerSourceRanges") or (),
-        annotations_of(obj).get(_SOURCE_RANGES_ANNOTATION),
-    )
+    ranges = spec.get("loadBalancerSourceRanges") or ()
+    annotation = annotations_of(obj).get(_SOURCE_RANGES_ANNOTATION)
     if ranges:
         # The field's name as in kube-apiserver's messages.
         path, old_ranges = SPEC / "LoadBalancerSourceRanges", _old_source_ranges(old)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
-from kapiserver.api.core.account_token import TOKEN_PROJECTION
+from kapiserver.api.core.service_account_token import TOKEN_PROJECTION
 from kapiserver.api.core.validation.common import (
     validate_enum,
     validate_file_mode,

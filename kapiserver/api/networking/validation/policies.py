@@ -36,11 +36,9 @@ def _named(spec: Tree) -> Iterator[str]:
 
 
 def _validate_policy(obj: Tree, old: Tree) -> Iterator[FieldError]:
-    spec, known, old_pod_selector = (
-        obj.get("spec") or {},
-        frozenset(_named(old)),
-        old.get("podSelector"),
-    )
+    spec = obj.get("spec") or {}
+    known = frozenset(_named(old))
+    old_pod_selector = old.get("podSelector")
     field_path = _SPEC / "podSelector"
     yield from validate_label_selector(spec.get("podSelector"), field_path, before=old_pod_selector)
     for direction, side in DIRECTIONS:

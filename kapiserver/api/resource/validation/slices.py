@@ -197,10 +197,8 @@ def _shortened(key: str) -> str:
 def _validate_capacities(device: Tree, path: Path) -> Iterator[FieldError]:
     for name, value in (device.get("capacity") or {}).items():
         yield from validate_qualified_name(name, path)
-        policy, request_policy_path = (
-            value.get("requestPolicy"),
-            path[_shortened(name)] / "requestPolicy",
-        )
+        policy = value.get("requestPolicy")
+        request_policy_path = path[_shortened(name)] / "requestPolicy"
         if policy is None:
             continue
         if device.get("allowMultipleAllocations"):

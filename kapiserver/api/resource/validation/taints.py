@@ -42,10 +42,8 @@ def validate_taint_rule_update(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 def validate_rule_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     """What is known of a rule."""
-    conditions, conditions_path = (
-        value_at(new, "status", "conditions") or (),
-        _STATUS / "conditions",
-    )
+    conditions = value_at(new, "status", "conditions") or ()
+    conditions_path = _STATUS / "conditions"
     yield from validate_conditions(conditions, conditions_path)
     if len(conditions) > _CONDITIONS_MAX:
         yield too_many(conditions_path, len(conditions), _CONDITIONS_MAX)

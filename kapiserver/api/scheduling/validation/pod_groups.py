@@ -124,10 +124,8 @@ def validate_pod_group_update(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 def changed_group(new: Tree, old: Tree, path: Path) -> Iterator[FieldError]:
     """A group, or a template of one, that is to be changed."""
-    its, old_scheduling_policy = (
-        new.get("schedulingPolicy") or {},
-        old.get("schedulingPolicy") or {},
-    )
+    its = new.get("schedulingPolicy") or {}
+    old_scheduling_policy = old.get("schedulingPolicy") or {}
     scheduling_policy_path = path / "schedulingPolicy"
     if not same_union_members(its, old_scheduling_policy, _POLICIES):
         yield from check_union(its, _POLICIES, scheduling_policy_path)
@@ -147,10 +145,8 @@ def validate_pod_group_status_update(new: Tree, _: Tree) -> Iterator[FieldError]
     status, spec = new.get("status") or {}, new.get("spec") or {}
     yield from validate_conditions(status.get("conditions"), _STATUS / "conditions")
     claims = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
-    resource_claim_statuses, statuses_path = (
-        status.get("resourceClaimStatuses") or (),
-        _STATUS / "resourceClaimStatuses",
-    )
+    resource_claim_statuses = status.get("resourceClaimStatuses") or ()
+    statuses_path = _STATUS / "resourceClaimStatuses"
     for index, one in enumerate(resource_claim_statuses):
         if one.get("name") not in claims:
             detail = "must match the name of an entry in `spec.resourceClaims`"

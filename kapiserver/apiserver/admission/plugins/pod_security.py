@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kapiserver.api.core.pod_security import Violation
-from kapiserver.api.core.pod_security_policy import Policy, Standard, asked_by, told
+from kapiserver.api.core.pod_security_policy import Policy, Standard, describe_policy, policy_of
 from kapiserver.api.errors import InvalidObject
 from kapiserver.api.group import CORE
 from kapiserver.api.objects import annotations_of, labels_of, metadata_of, name_of, value_at
@@ -51,7 +51,7 @@ async def validate(
     if target.key.namespace in settings.namespaces or attributes.user.name in settings.usernames:
         return
     labels = labels_of(await _namespace(server, target.key.namespace))
-    policy = asked_by(labels, settings.defaults).policy
+    policy = policy_of(labels, settings.defaults).policy
     path = _TEMPLATES.get(target.resource.qualified_name)
     if path is None:
         if old is None or _is_significant(new, old):
@@ -97,14 +97,14 @@ def _containers(spec: Tree) -> Iterator[Tree]:
 def _look_at_pod(attributes: Attributes, pod: Tree, policy: Policy, settings: PodSecurity) -> None:
     if policy.is_privileged or _is_exempt(pod, settings):
         return
-    broken = policy.enforce.broken_by(pod)
+    broken = policy.enforce.violations_of(pod)
     if broken:
         raise attributes.forbidden(f'violates PodSecurity "{policy.enforce}": {_listed(broken)}')
     _warn(attributes, pod, policy)
 
 
 def _warn(attributes: Attributes, pod: Tree, policy: Policy) -> None:
-    broken = policy.warn.broken_by(pod)
+    broken = policy.warn.violations_of(pod)
     if broken:
         attributes.warnings.add(f'would violate PodSecurity "{policy.warn}": {_listed(broken)}')
 
@@ -117,8 +117,8 @@ async def _look_at_namespace(
     server: Server, attributes: Attributes, new: Tree, old: Tree | None
 ) -> None:
     settings = _settings(server)
-    asked = asked_by(labels_of(new), settings.defaults)
-    before = asked_by(labels_of(old or {}), settings.defaults)
+    asked = policy_of(labels_of(new), settings.defaults)
+    before = policy_of(labels_of(old or {}), settings.defaults)
     if asked.errors and (old is None or asked.errors != before.errors):
         raise InvalidObject(group="", kind="Namespace", name=name_of(new), errors=asked.errors)
     enforce, kept = asked.policy.enforce, before.policy.enforce
@@ -130,7 +130,7 @@ async def _look_at_namespace(
         if not asked.policy.is_privileged and asked.policy != settings.defaults:
             attributes.warnings.add(
                 f'namespace "{name_of(new)}" is exempt from Pod Security, and the policy '
-                f"({told(asked.policy, labels_of(new))}) will be ignored"
+                f"({describe_policy(asked.policy, labels_of(new))}) will be ignored"
             )
     elif old is not None:
         for warning in await _broken_in(server, name_of(new), enforce):
@@ -144,7 +144,7 @@ async def _broken_in(server: Server, namespace: str, standard: Standard) -> list
     pods = _prioritized([one.tree() for one in entries], _settings(server))
     found: dict[str, list[str]] = {}
     for pod in pods[:PODS_LOOKED_AT]:
-        reasons = ", ".join(one.reason for one in standard.broken_by(pod))
+        reasons = ", ".join(one.reason for one in standard.violations_of(pod))
         if reasons:
             found.setdefault(reasons, []).append(name_of(pod))
     warnings = []

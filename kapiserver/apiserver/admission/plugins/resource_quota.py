@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from kapiserver.api.core.pod_requests import Amounts, added, amounts_of
+from kapiserver.api.core.pod_requests import Amounts, add_amounts, amounts_of
 from kapiserver.api.core.quota_usage import (
-    counted_names,
-    growth,
+    added_usage,
     is_in_scopes,
-    silent_containers,
+    matching_names,
+    missing_requirements,
     usage_of,
 )
 from kapiserver.api.group import CORE, Resource
@@ -49,7 +49,7 @@ async def validate(
     ]
     now = server.clock.now()
     wanted = usage_of(resource, new, now)
-    wanted = growth(wanted, usage_of(resource, old, now) if old is not None else {})
+    wanted = added_usage(wanted, usage_of(resource, old, now) if old is not None else {})
     for quota in quotas:
         _check_known(attributes, new, quota)
     for quota in quotas:
@@ -89,7 +89,7 @@ def _hard(quota: Tree) -> Tree:
 
 
 def _names(resource: Resource, quota: Tree) -> frozenset[str]:
-    return counted_names(resource, _hard(quota))
+    return matching_names(resource, _hard(quota))
 
 
 def _asked(wanted: Amounts, quota: Tree) -> Amounts:
@@ -102,7 +102,7 @@ def _check_known(attributes: Attributes, new: Tree, quota: Tree) -> None:
     resource = attributes.target.resource
     names = _names(resource, quota)
     if resource.qualified_name == "pods":
-        silent = silent_containers(new, names)
+        silent = missing_requirements(new, names)
         if silent:
             raise attributes.forbidden(f"failed quota: {name_of(quota)}: {silent}")
     used = value_at(quota, "status", "used") or {}
@@ -117,7 +117,7 @@ def _fitting(attributes: Attributes, wanted: Amounts, quota: Tree) -> Amounts:
     """What is used with the object. Raises Forbidden where that is too much."""
     asked, hard = _asked(wanted, quota), amounts_of(_hard(quota))
     used = amounts_of(value_at(quota, "status", "used"))
-    total = added(used, asked)
+    total = add_amounts(used, asked)
     over = [name for name in sorted(asked) if total[name].decimal > hard[name].decimal]
     if over:
         requested, before, limited = (

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 
 from kapiserver.api.core import v1
-from kapiserver.api.core.account_token import token_projection
+from kapiserver.api.core.service_account_token import token_projection
 from kapiserver.api.group import CORE
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.objects import annotations_of

@@ -5,7 +5,7 @@ Mirrors TokenREST of pkg/registry/core/serviceaccount/storage.
 
 from __future__ import annotations
 
-from kapiserver.api.core.account_token import token_lifetime
+from kapiserver.api.core.service_account_token import validate_token_expiration
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.key_order import reorder_keys
@@ -58,7 +58,7 @@ async def create_token(
     track_ownership(server, caller, target, options, live=None, new=asked)
     spec["audiences"] = spec.get("audiences") or list(tokens.audiences)
     spec.setdefault("boundObjectRef", None)
-    if wrong := list(token_lifetime(spec["expirationSeconds"], _SECONDS)):
+    if wrong := list(validate_token_expiration(spec["expirationSeconds"], _SECONDS)):
         raise _invalid(wrong)
     admit = admission(server, caller, target, dry_run=is_dry_run(options))
     validate = await admit(asked, None)

@@ -1,8 +1,8 @@
-"""Tokens of accounts: how long they live, and the volume with one that nearly every pod has, beside
-the cluster's CA and its namespace.
+"""Service account tokens: their expiration, and the volume with a token, the cluster's CA and the
+namespace that nearly every pod has.
 
-Here because admission makes it and validation need not look at it. Mirrors TokenVolumeSource of
-plugin/pkg/admission/serviceaccount.
+A module of its own because admission creates the volume and validation recognizes it. Mirrors
+TokenVolumeSource of plugin/pkg/admission/serviceaccount.
 """
 
 from __future__ import annotations
@@ -13,21 +13,23 @@ from kapiserver.api.errors import FieldError, Path, invalid
 from kapiserver.api.types import Tree
 
 TOKEN_SECONDS = 3607
-"""Tells kubelets' tokens from those that somebody asked to be good for an hour."""
-_LEAST, _MOST = 600, 1 << 32
+"""The expiration of tokens in volumes that admission creates. The odd number distinguishes them
+from tokens for which a client requested one hour."""
+_SECONDS_MIN = 600
+_SECONDS_MAX = 1 << 32
 ROOT_CA = "kube-root-ca.crt"
 
 
-def token_lifetime(seconds: int, path: Path) -> Iterator[FieldError]:
-    """The rule for how long a token is asked to be good."""
-    if seconds < _LEAST:
+def validate_token_expiration(seconds: int, path: Path) -> Iterator[FieldError]:
+    """Validate the requested expiration of a token."""
+    if seconds < _SECONDS_MIN:
         yield invalid(path, seconds, "may not specify a duration less than 10 minutes")
-    if seconds > _MOST:
+    if seconds > _SECONDS_MAX:
         yield invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")
 
 
 def token_projection() -> Tree:
-    """A ProjectedVolumeSource in canonical form, the caller's own."""
+    """Return a new ProjectedVolumeSource in canonical form."""
     reference = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
     return {
         "sources": [
@@ -40,4 +42,4 @@ def token_projection() -> Tree:
 
 
 TOKEN_PROJECTION = token_projection()
-"""To compare with; never changed."""
+"""For comparison only. Never changed."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kapiserver.api.autoscaling import v2
 from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
 from kapiserver.api.scalar_types import Quantity, Time
-from kapiserver.api.types import Kind, Type, field, int32, int64
+from kapiserver.api.types import Kind, Type, field, int32, int64, override_field
 
 
 class ContainerResourceMetricSource(Type):
@@ -49,27 +50,8 @@ class ContainerResourceMetricStatus(Type):
     )
 
 
-class CrossVersionObjectReference(Type):
-    """Names an object in the same namespace, whatever the version."""
-
+class CrossVersionObjectReference(v2.CrossVersionObjectReference):
     atomic = True
-
-    kind: str = field(
-        1,
-        always=True,
-        required=True,
-        doc="Kind of the object to scale or to read a metric of, such as Deployment.",
-    )
-    name: str = field(
-        2, always=True, required=True, doc="Name of the object, in the namespace of the autoscaler."
-    )
-    apiVersion: str = field(
-        3,
-        doc=(
-            "Group and version of the object's kind, such as apps/v1. Only ReplicationController, "
-            "as the target of scaling, has no group."
-        ),
-    )
 
 
 class ExternalMetricSource(Type):
@@ -101,41 +83,24 @@ class ExternalMetricStatus(Type):
     )
 
 
-class HorizontalPodAutoscaler(Kind):
+class HorizontalPodAutoscaler(v2.HorizontalPodAutoscaler):
     """Scales the number of pods of a workload by their CPU utilization."""
 
-    metadata: ObjectMeta = field(
-        1,
+    metadata = override_field(
         doc=(
-            "Standard object's metadata. Fields of autoscaling/v2 that this version lacks are "
-            "kept in its annotations."
-        ),
+            "Standard object's metadata. Fields of autoscaling/v2 that this version lacks are kept "
+            "in its annotations."
+        )
     )
-    spec: HorizontalPodAutoscalerSpec = field(
-        2, required=True, doc="The workload to scale, the limits and the target CPU utilization."
-    )
-    status: HorizontalPodAutoscalerStatus = field(
-        3, doc="The current number of pods and their CPU utilization."
-    )
+    spec = override_field(doc="The workload to scale, the limits and the target CPU utilization.")
+    status = override_field(doc="The current number of pods and their CPU utilization.")
 
 
-class HorizontalPodAutoscalerCondition(Type):
+class HorizontalPodAutoscalerCondition(v2.HorizontalPodAutoscalerCondition):
     """In an annotation: one condition of an autoscaler."""
 
-    type: str = field(
-        1, always=True, doc="The condition: AbleToScale, ScalingActive or ScalingLimited."
-    )
-    status: str = field(
-        2, always=True, doc="True, False or Unknown, for whether the autoscaler has the condition."
-    )
-    lastTransitionTime: Time = field(
-        3, doc="When the condition of the autoscaler last changed its status."
-    )
-    reason: str = field(4, doc="A CamelCase word for the cause of the last change of status.")
-    message: str = field(5, doc="A text for people about the last change of status.")
-    observedGeneration: int64 | None = field(
-        6, doc="The metadata.generation of the autoscaler that the condition is about."
-    )
+    type = override_field(required=False)
+    status = override_field(required=False)
 
 
 class HorizontalPodAutoscalerSpec(Type):

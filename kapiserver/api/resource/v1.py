@@ -41,8 +41,8 @@ class AllocatedDeviceStatus(Type):
         always=True,
         keys=("type",),
         doc=(
-            "The driver's findings about the device, at most 8. A condition of type Ready tells "
-            "whether the device is prepared."
+            "Conditions of the device as the driver reports them, at most 8. Ready tells whether "
+            "the device is prepared."
         ),
     )
     data: RawExtension | None = field(
@@ -757,7 +757,7 @@ class DeviceTaintRuleStatus(Type):
         keys=("type",),
         merge="type",
         doc=(
-            "Findings about the rule, at most 8. EvictionInProgress is true while pods that use a "
+            "Conditions of the rule, at most 8. EvictionInProgress is true while pods that use a "
             "tainted device are still to be evicted."
         ),
     )

@@ -111,7 +111,7 @@ class CompositePodGroupStatus(Type):
         1,
         keys=("type",),
         merge="type",
-        doc="Findings about the composite group by type, such as whether it was scheduled.",
+        doc="Conditions of the composite group by type, such as whether it was scheduled.",
     )
 
 

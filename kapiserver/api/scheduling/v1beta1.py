@@ -341,7 +341,7 @@ class PodGroupStatus(Type):
         keys=("type",),
         merge="type",
         doc=(
-            "Findings about the group by type. PodGroupScheduled tells whether the pods were "
+            "Conditions of the group by type. PodGroupScheduled tells whether the pods were "
             "scheduled, DisruptionTarget that the group is about to be evicted."
         ),
     )

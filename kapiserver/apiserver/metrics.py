@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from kapiserver.apiserver.request import LATENCY
 from kapiserver.metrics import Counter, Gauge, Histogram, Observations
 
 REQUEST_SECONDS = (
@@ -82,6 +83,18 @@ class Metrics:
         self.workqueue_wait_seconds: Histogram[str] = Histogram(QUEUE_SECONDS)
         self.workqueue_work_seconds: Histogram[str] = Histogram(QUEUE_SECONDS)
 
+    def observe_admission(self, labels: AdmissionLabels, seconds: float) -> None:
+        """Count one run of an admission plugin, and add it to the running request's latency."""
+        self.admission_seconds.observe(labels, seconds)
+        _spend("admission", seconds)
+
     def observe_storage(self, operation: str, resource: str, seconds: float) -> None:
-        """Count one operation of the store."""
+        """Count one operation of the store, and add it to the running request's latency."""
         self.storage_seconds.observe(StorageLabels(operation, resource), seconds)
+        _spend("storage", seconds)
+
+
+def _spend(part: str, seconds: float) -> None:
+    latency = LATENCY.get()
+    if latency is not None:
+        latency[part] = latency.get(part, 0.0) + seconds

@@ -10,6 +10,7 @@ import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, unquote_plus
@@ -21,6 +22,9 @@ from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.storage.query import WatchSink
 
 _log = logging.getLogger(__name__)
+
+LATENCY: ContextVar[dict[str, float] | None] = ContextVar("LATENCY", default=None)
+"""The latency of the request that the running task works on, for layers that see no request."""
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.target import Target
@@ -78,7 +82,7 @@ class Request:
     decision    of the authorizer
     annotations of the audit event
     warnings    for the client
-    latency     seconds by part ("authentication", "authorization", "admission", ...)
+    latency     seconds by part: authentication, authorization, body, admission, storage
     received    when it was received, in seconds of `time.perf_counter`
     outcome     None until the response or the stream has ended
     """

@@ -16,7 +16,8 @@ from kapiserver.apiserver.authorization.union import UnionAuthorizer
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import BadRequest
-from kapiserver.apiserver.filters import FILTERS
+from kapiserver.apiserver.filters import FILTERS, slow_requests
+from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.request import Outcome, Request, parse_query
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
 from kapiserver.apiserver.response import AnyResponse, Response, text
@@ -285,3 +286,21 @@ def test_union_of_authorizers(verdicts: tuple[Verdict, ...], expected: Verdict) 
     rules = asyncio.run(union.rules_for(user, "default"))
     assert [rule["verbs"] for rule in rules.paths] == [[each.value] for each in verdicts]
     assert rules.error == ", ".join(str(n) for n in range(len(verdicts)))
+
+
+def test_slow_requests(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow request is logged with the parts of its latency; others are not, nor are watches."""
+    _ask(_fine)
+    monkeypatch.setattr(slow_requests, "THRESHOLD_SECONDS", 0.0)
+    _ask(_fine, _request("/api/v1/pods?watch=1"))
+    assert not caplog.records
+
+    async def store(request: Request) -> AnyResponse:
+        Metrics().observe_storage("create", "pods", 0.25)
+        return text("stored")
+
+    _ask(store, _request("/api/v1/namespaces/default/pods", "POST"))
+    (record,) = caplog.records
+    assert record.getMessage() == "slow request"
+    assert record.fields["storage-ms"] == "250.0"
+    assert {"verb", "status", "user", "audit-id", "authorization-ms"} <= record.fields.keys()

@@ -21,10 +21,8 @@ def _scrape(api: Any, accept: str = "*/*") -> Samples:
     return samples
 
 
-def _value(
-    samples: dict[str, list[tuple[dict[str, str], float]]], name: str, **labels: str
-) -> float:
-    return sum(value for found, value in samples.get(name, ()) if labels.items() <= found.items())
+def _value(samples: Samples, metric: str, /, **labels: str) -> float:
+    return sum(value for found, value in samples.get(metric, ()) if labels.items() <= found.items())
 
 
 def test_requests(make_server: Callable[..., Any]) -> None:
@@ -50,6 +48,8 @@ def test_requests(make_server: Callable[..., Any]) -> None:
     assert _value(samples, "apiserver_response_sizes_sum", verb="LIST", **maps) > 100
     assert _value(samples, "apiserver_current_inflight_requests", request_kind="readOnly") == 1
     assert _value(samples, "etcd_request_duration_seconds_count", operation="create") >= 1
+    admission = "apiserver_admission_controller_admission_duration_seconds_count"
+    assert _value(samples, admission, name="NamespaceLifecycle", rejected="false") >= 2
     assert _value(samples, "apiserver_resource_objects", resource="configmaps") >= 1
     assert _value(samples, "process_resident_memory_bytes") > 1e6
 

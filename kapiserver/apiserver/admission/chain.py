@@ -8,12 +8,15 @@ k8s.io/apiserver/pkg/admission.
 
 from __future__ import annotations
 
+import time
+
 from kapiserver.api.objects import metadata_of, name_of
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes, Operation
+from kapiserver.apiserver.admission.attributes import Attributes, Hook, Operation
 from kapiserver.apiserver.admission.plugins import chain, dra_admin_access, enabled
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.metrics import AdmissionLabels
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.query import Admit, Validate
@@ -39,8 +42,8 @@ def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool =
         if new is not None:
             _drop_repeated_owners(attributes, new)
         found = chain(names, resource, operation)
-        for look in found.admit:
-            await look(server, attributes, new, old)
+        for name, hook in found.admit:
+            await _run(server, "admit", name, hook, attributes, new, old)
         if new is not None and resource in _STAMPED:
             _stamp(server, attributes, resource, new, old)
         if new is not None and resource in _CLAIMS:
@@ -49,12 +52,32 @@ def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool =
             return None
 
         async def validate() -> None:
-            for look in found.validate:
-                await look(server, attributes, new, old)
+            for name, hook in found.validate:
+                await _run(server, "validate", name, hook, attributes, new, old)
 
         return validate
 
     return admit
+
+
+async def _run(
+    server: Server,
+    type_: str,
+    name: str,
+    hook: Hook,
+    attributes: Attributes,
+    new: Tree | None,
+    old: Tree | None,
+) -> None:
+    """Run one plugin, and measure it."""
+    started = time.perf_counter()
+    rejected = "true"
+    try:
+        await hook(server, attributes, new, old)
+        rejected = "false"
+    finally:
+        labels = AdmissionLabels(name, type_, attributes.operation, rejected)
+        server.metrics.observe_admission(labels, time.perf_counter() - started)
 
 
 _CLAIMS = (

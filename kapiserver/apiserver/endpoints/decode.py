@@ -6,6 +6,7 @@ said in their words.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, cast
@@ -69,7 +70,10 @@ def media_type_of(server: Server, request: Request, target: Target) -> MediaType
 async def read_body(server: Server, request: Request, target: Target) -> EncodedBody:
     """Read the body. Raises UnsupportedMediaType, BodyTooLarge."""
     media = media_type_of(server, request, target)
-    return EncodedBody(data=await request.read_body(server.config.body_limit), media=media)
+    started = time.perf_counter()
+    data = await request.read_body(server.config.body_limit)
+    request.spend("body", started)
+    return EncodedBody(data=data, media=media)
 
 
 _OTHER_VERSIONS = {GroupVersionKind("policy", "v1", "Eviction"): ("v1beta1",)}

@@ -19,10 +19,12 @@ from kapiserver.apiserver.filters.headers import add_headers
 from kapiserver.apiserver.filters.in_flight import limit_in_flight
 from kapiserver.apiserver.filters.metrics import record_metrics
 from kapiserver.apiserver.filters.recovery import answer_errors
+from kapiserver.apiserver.filters.slow_requests import log_slow_requests
 
 FILTERS: tuple[Filter, ...] = (
     give_audit_id,  # outermost: every response carries the id, and the log names it
     record_metrics,  # around every response, errors included
+    log_slow_requests,
     log_access,  # logs the status that the client gets
     add_headers,  # outside answer_errors: an error response has warnings too
     compress_answers,  # compresses error responses too

@@ -284,10 +284,10 @@ PLUGINS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """What looks at one operation on one resource."""
+    """The plugins, by name, that look at one operation on one resource."""
 
-    admit: tuple[Hook, ...]
-    validate: tuple[Hook, ...]
+    admit: tuple[tuple[str, Hook], ...]
+    validate: tuple[tuple[str, Hook], ...]
 
 
 @functools.lru_cache(maxsize=64)
@@ -319,13 +319,13 @@ _ELSEWHERE = frozenset(
 def chain(names: frozenset[str], resource: str, operation: str) -> Chain:
     """What looks; `resource` is qualified, with its subresource."""
     hooks = [
-        plugin.load()
+        (plugin.name, plugin.load())
         for plugin in PLUGINS
         if plugin.name in names
         and operation in plugin.operations
         and (not plugin.on or resource in plugin.on)
     ]
     return Chain(
-        admit=tuple(one.admit for one in hooks if one.admit is not None),
-        validate=tuple(one.validate for one in hooks if one.validate is not None),
+        admit=tuple((name, each.admit) for name, each in hooks if each.admit is not None),
+        validate=tuple((name, each.validate) for name, each in hooks if each.validate is not None),
     )

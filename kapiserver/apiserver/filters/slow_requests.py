@@ -1,0 +1,49 @@
+"""Logs requests that take longer than half a second, with the parts of their latency.
+
+Mirrors the traces of k8s.io/utils/trace in k8s.io/apiserver. Watches are left out.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.request import LATENCY, Request
+from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.serving.logs import FIELDS
+
+THRESHOLD_SECONDS = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+def log_slow_requests(server: Server, next_handler: Handler) -> Handler:
+    """Log a request when its response is written, if it was slow."""
+
+    async def handle(request: Request) -> AnyResponse:
+        if not request.info.is_long_running:
+            LATENCY.set(request.latency)
+            request.on_complete(_log_if_slow)
+        return await next_handler(request)
+
+    return handle
+
+
+def _log_if_slow(request: Request) -> None:
+    seconds = time.perf_counter() - request.received
+    if seconds < THRESHOLD_SECONDS:
+        return
+    outcome = request.outcome
+    assert outcome is not None
+    fields: dict[str, object] = {
+        "verb": request.info.verb,
+        "path": request.path,
+        "status": outcome.status,
+        "ms": f"{seconds * 1000:.1f}",
+        "user": request.user.name,
+        "audit-id": request.audit_id,
+    }
+    for part, spent in request.latency.items():
+        fields[f"{part}-ms"] = f"{spent * 1000:.1f}"
+    _log.warning("slow request", extra={FIELDS: fields})

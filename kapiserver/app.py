@@ -248,7 +248,7 @@ async def build_app(
         codecs=codecs,
         stores=stores,
         clock=clock,
-        custom_resources=CustomResources(scheme, stores, clock),
+        custom_resources=CustomResources(scheme, stores),
         health=_health(kv),
         metrics=metrics,
         admission=_admission(config),

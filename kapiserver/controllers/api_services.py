@@ -22,9 +22,9 @@ from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound, StorageError
+from kapiserver.storage.informer import ObjectChange, Subscription
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery, Preconditions
-from kapiserver.storage.watch_cache import CachedEvent
 
 START_DELAY_SECONDS = 5.0
 """APIServices of built-in groups are not needed at once; a short-lived server does without."""
@@ -76,7 +76,9 @@ class APIServiceRegistration:
         """Group-versions by definition."""
         self._definition_counts: Counter[GroupVersion] = Counter()
         """How many definitions serve a group-version."""
-        self._present_at_start: frozenset[str] = frozenset()
+        self._present_at_start: frozenset[str] | None = None
+        """Names; None until all APIServices are queued for the first time."""
+        self._subscription: Subscription | None = None
         self._reconciled: set[str] = set()
         self._starting: asyncio.Task[None] | None = None
         self._stopping = False
@@ -97,6 +99,8 @@ class APIServiceRegistration:
         self._stopping = True
         if self._on_definitions_changed in self._custom.followers:
             self._custom.followers.remove(self._on_definitions_changed)
+        if self._subscription is not None:
+            self._subscription.cancel()
         if self._starting is not None:
             self._starting.cancel()
         await self._queue.stop()
@@ -106,18 +110,18 @@ class APIServiceRegistration:
             self._starting = asyncio.get_running_loop().create_task(self._add_all(), name=NAME)
 
     async def _add_all(self) -> None:
-        cache = self._store.cache
+        informer = self._store.informer
+        self._subscription = informer.subscribe(self._on_change)
         try:
             await self._custom.store.cache.ready()
-            await cache.ready()
+            await self._subscription.wait_synced()
         except StorageError as error:
             _log.info("APIServices: %s; retrying", error)
+            self._subscription.cancel()
             if not self._stopping:
                 self._server.clock.call_later(RETRY_SECONDS, self._start_all)
             return
-        cache.follow(self._on_events, lambda: None)
-        there = (entry.key.name for entry in cache.range(self._store.codec.prefix))
-        self._present_at_start = frozenset(there)
+        self._present_at_start = frozenset(entry.key.name for entry in informer.lister.list())
         for name in (
             *map(name_of, (*self._built_in, *self._definition_counts)),
             *self._present_at_start,
@@ -145,9 +149,9 @@ class APIServiceRegistration:
                 about |= before ^ now
         return about
 
-    def _on_events(self, events: Sequence[CachedEvent]) -> None:
-        for event in events:
-            self._queue.add(event.path.rpartition("/")[2])
+    def _on_change(self, change: ObjectChange) -> None:
+        if self._present_at_start is not None:
+            self._queue.add(change.last.key.name)
 
     # What is to be.
 
@@ -189,7 +193,7 @@ class APIServiceRegistration:
                 await self._store.create(decoded(self._server, wanted))
             return
         management = _management(current)
-        if management == ONCE and not (first and name in self._present_at_start):
+        if management == ONCE and not (first and name in (self._present_at_start or ())):
             return
         if management not in (ONCE, ALWAYS):
             return

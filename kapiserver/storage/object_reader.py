@@ -17,6 +17,7 @@ from kapiserver.api.types import Tree
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.entry import Entry, Form, ObjectKey
 from kapiserver.storage.errors import NotFound
+from kapiserver.storage.informer import Informer
 from kapiserver.storage.kv import KV
 from kapiserver.storage.list_encoder import Documents, FormFramer
 from kapiserver.storage.lists import Lists, LoadTokens, check_watch
@@ -69,6 +70,8 @@ class ResourceReader:
         self._clock = around.clock
         self._cache = ResourceCache(around.kv, codec.prefix, codec, around.clock)
         self._lists = Lists(around.kv, codec, self._cache, around.tokens)
+        self.informer = Informer(self._cache, codec, around.clock)
+        """The objects and their changes, for code in this process."""
         self._watchers = Watchers(self._cache, around.clock)
         self._retiring: asyncio.Future[None] | None = None
 

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Protocol
 
 from kapiserver.storage.clock import Clock, Timer
 from kapiserver.storage.entry import Entry, Origin
@@ -85,6 +86,19 @@ class _Snapshot:
     at: float
 
 
+class CacheListener(Protocol):
+    """Takes what happens to a cache. Called on the event loop; must not block and not raise."""
+
+    def on_filled(self) -> None:
+        """The cache holds all objects, and changes follow."""
+
+    def on_events(self, events: Sequence[CachedEvent]) -> None:
+        """Changes, in order; the cache has them already."""
+
+    def on_emptied(self, entries: list[Entry], error: Exception | None) -> None:
+        """The cache has lost its watch and these entries; `error` is None if it was stopped."""
+
+
 class ResourceCache:
     """The cache of one resource, below one prefix of the store. It is the `Sink` of its watch."""
 
@@ -98,6 +112,7 @@ class ResourceCache:
         """Called when the cache has emptied itself."""
         self.events_received = 0
         """Changes that the store has shown since the start."""
+        self._listeners: tuple[CacheListener, ...] = ()
         self._kv = kv
         self._origin = origin
         self._clock = clock
@@ -171,21 +186,18 @@ class ResourceCache:
         # Who is stopped meanwhile fills itself once more for those who are still here.
         return self._watch is not None or await self.reach(revision)
 
-    def follow(
-        self, changed: Callable[[Sequence[CachedEvent]], None], broken: Callable[[], None]
-    ) -> None:
-        """Tell one more of every batch of changes and of the cache's end, before its watchers."""
-        publish, end = self.published, self.broken
+    @property
+    def is_filled(self) -> bool:
+        """Whether all objects are here, and changes arrive."""
+        return self._watch is not None
 
-        def told(events: Sequence[CachedEvent]) -> None:
-            changed(events)
-            publish(events)
+    def add_listener(self, listener: CacheListener) -> None:
+        """Tell a listener what happens, before the watches."""
+        self._listeners = (*self._listeners, listener)
 
-        def ended() -> None:
-            broken()
-            end()
-
-        self.published, self.broken = told, ended
+    def remove_listener(self, listener: CacheListener) -> None:
+        """Tell it nothing more."""
+        self._listeners = tuple(other for other in self._listeners if other is not listener)
 
     def request_progress(self) -> None:
         """Ask the store how far its watch is."""
@@ -204,6 +216,8 @@ class ResourceCache:
             self._index = {entry.path: entry for entry in entries}
             self.revision = self._changed = self._forgotten = revision
             self._watch = self._kv.watch(self.prefix, after=revision, sink=self)
+            for listener in self._listeners:
+                listener.on_filled()
         finally:
             self._filling = None
 
@@ -237,6 +251,8 @@ class ResourceCache:
         self.revision = max(self.revision, batch[-1].revision)
         self._trim(now)
         self._wake()
+        for listener in self._listeners:
+            listener.on_events(seen)
         self.published(seen)
 
     def progress(self, revision: Revision) -> None:
@@ -248,7 +264,8 @@ class ResourceCache:
     def closed(self, error: Exception | None) -> None:
         """The store's watch is over: begin anew at the next use."""
         self._watch = None
-        for entry in self._entries:
+        entries = self._entries
+        for entry in entries:
             self._origin.superseded(entry)
         self._entries, self._index = [], {}
         self._superseded = []
@@ -264,6 +281,8 @@ class ResourceCache:
             else:
                 reason = error if isinstance(error, StorageError) else Unavailable(str(error))
                 future.set_exception(reason)
+        for listener in self._listeners:
+            listener.on_emptied(entries, error)
         self.broken()
 
     def _apply(self, event: Event, now: float) -> CachedEvent:
@@ -347,7 +366,7 @@ class ResourceCache:
 
     def range(self, scope: str, start: str = "") -> list[Entry]:
         """The entries below a prefix, or under one whole key, from the key `start` on."""
-        return _slice(self._entries, scope, start)
+        return entries_in_scope(self._entries, scope, start)
 
     def since(self, revision: Revision) -> list[CachedEvent] | None:
         """The changes after a revision; None when not all of them are remembered."""
@@ -411,11 +430,11 @@ class ResourceCache:
     def range_at(self, revision: Revision, scope: str, start: str = "") -> list[Entry] | None:
         """The entries as they were at a revision; None when that is not remembered."""
         if self._changed <= revision <= self.revision:
-            return _slice(self._entries, scope, start)
+            return entries_in_scope(self._entries, scope, start)
         oldest = self._clock.now() - SNAPSHOT_SECONDS
         for one in self._snapshots:
             if one.last is not None and one.first <= revision <= one.last and one.at >= oldest:
-                return _slice(one.entries, scope, start)
+                return entries_in_scope(one.entries, scope, start)
         return None
 
     def _own_entries(self, revision: Revision) -> None:
@@ -460,7 +479,8 @@ def _size(event: CachedEvent) -> int:
     return EVENT_COST + (0 if event.previous is None else len(event.previous.value))
 
 
-def _slice(entries: list[Entry], scope: str, start: str) -> list[Entry]:
+def entries_in_scope(entries: list[Entry], scope: str, start: str = "") -> list[Entry]:
+    """Return the entries below a prefix, or under one whole key, from the key `start` on."""
     begin = bisect_left(entries, max(scope, start), key=_path)
     if not scope.endswith("/"):  # one key
         return [one for one in entries[begin : begin + 1] if one.path == scope]

@@ -19,19 +19,17 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.objects import value_at
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.storage.clock import Clock
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import Corrupt, NotFound, StorageError
+from kapiserver.storage.informer import ObjectChange, Subscription
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.store_registry import Stores
-from kapiserver.storage.watch_cache import CachedEvent
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.customresources.converted_objects import ConvertedObjects
     from kapiserver.codecs.wire import Decode
 
 APIEXTENSIONS = GroupVersion("apiextensions.k8s.io", "v1")
-AGAIN_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -43,15 +41,12 @@ class CustomResources:
     followers   called with the names of definitions that changed, after they did
     """
 
-    def __init__(self, scheme: Scheme, stores: Stores, clock: Clock) -> None:
+    def __init__(self, scheme: Scheme, stores: Stores) -> None:
         self.heads: dict[str, Tree] = {}
         self.followers: list[Callable[[Sequence[str]], None]] = []
         self._scheme = scheme
         self._stores = stores
-        self._clock = clock
-        self._follows = False
-        self._stopping = False
-        self._beginning: asyncio.Task[None] | None = None
+        self._subscription: Subscription | None = None
         self._removing: set[asyncio.Task[None]] = set()
         self._leaving: set[str] = set()
         """Kinds that are forgotten as soon as their watches have told what they know."""
@@ -69,26 +64,18 @@ class CustomResources:
         return ConvertedObjects(self._stores)
 
     async def start(self) -> None:
-        """Learn of all definitions there are, and follow them from now on."""
-        if not self._follows:
-            self._follows = True
-            self.store.cache.follow(self._changed, self._broken)
+        """Learn of all definitions there are, and follow them from now on. A store that cannot be
+        read now is no reason not to start."""
+        self._subscription = self.store.informer.subscribe_batches(self._on_changes)
         try:
-            await self.store.cache.ready()
+            await self._subscription.wait_synced()
         except StorageError as error:
-            _log.warning("custom resources: %s; trying again", error)
-            self._broken()
-            return
-        entries = self.store.cache.range(self.store.codec.prefix)
-        heads = {entry.key.name: entry for entry in entries}
-        gone = [name for name in self.heads if name not in heads]
-        self._take({**heads, **dict.fromkeys(gone)})
+            _log.warning("custom resources: %s; retrying", error)
 
     def stop(self) -> None:
         """Follow them no more."""
-        self._stopping = True
-        if self._beginning is not None:
-            self._beginning.cancel()
+        if self._subscription is not None:
+            self._subscription.cancel()
 
     async def look_up(self, group: str, plural: str) -> bool:
         """Ask the store for a definition that is not known here; whether there is one."""
@@ -100,18 +87,10 @@ class CustomResources:
             return False
         return True
 
-    # What the store says.
+    # What the informer delivers.
 
-    def _broken(self) -> None:
-        if not self._stopping:
-            self._clock.call_later(AGAIN_SECONDS, self._begin_again)
-
-    def _begin_again(self) -> None:
-        if not self._stopping:
-            self._beginning = asyncio.get_running_loop().create_task(self.start())
-
-    def _changed(self, events: Sequence[CachedEvent]) -> None:
-        self._take({event.path.rpartition("/")[2]: event.entry for event in events})
+    def _on_changes(self, changes: Sequence[ObjectChange]) -> None:
+        self._take({change.last.key.name: change.new for change in changes})
 
     def _take(self, entries: dict[str, Entry | None]) -> None:
         changes: dict[str, Definition | None] = {}

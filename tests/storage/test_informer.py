@@ -1,0 +1,333 @@
+"""What informers promise: each handler sees every change once, in order, and ends in the state of
+the store, whatever breaks between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from kapiserver.api.objects import labels_of
+from kapiserver.storage import time_slice
+from kapiserver.storage.backends import open_store
+from kapiserver.storage.errors import StorageError, Unavailable
+from kapiserver.storage.informer import RETRY_SECONDS, ObjectChange, Subscription
+from kapiserver.storage.kv import KV, Revision, Sink, Watch
+from kapiserver.storage.object_store import ResourceStore
+from kapiserver.storage.query import DeleteQuery
+from tests.storage.objectkit import PATIENCE, House, config_map, key, put, run
+
+State = dict[str, int]
+"""Revisions of objects, by path."""
+
+
+class BreakableStore:
+    """A store whose watches end, and whose ranges fail, when a test says so."""
+
+    def __init__(self, kv: KV) -> None:
+        self._kv = kv
+        self._watches: list[tuple[Watch, BreakableSink]] = []
+        self.fails = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kv, name)
+
+    def watch(self, prefix: str, *, after: Revision, sink: Sink) -> Watch:
+        """Watch; the end may come from `break_watches`."""
+        breakable = BreakableSink(sink)
+        watch = self._kv.watch(prefix, after=after, sink=breakable)
+        self._watches.append((watch, breakable))
+        return watch
+
+    async def range(self, prefix: str, **options: Any) -> Any:
+        """Read, or fail."""
+        if self.fails:
+            raise Unavailable("the test wants it so")
+        return await self._kv.range(prefix, **options)
+
+    def break_watches(self) -> None:
+        """End all watches as when the connection breaks."""
+        watches, self._watches = self._watches, []
+        for watch, sink in watches:
+            sink.error = Unavailable("the watch broke")
+            watch.cancel()
+
+
+class BreakableSink:
+    """Passes on what a watch tells, and the test's reason for its end."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.error: Exception | None = None
+        self._sink = sink
+        self.events = sink.events
+        self.progress = sink.progress
+
+    def closed(self, error: Exception | None) -> None:
+        """The watch is over."""
+        self._sink.closed(self.error or error)
+
+
+class Handler:
+    """Applies changes to a state of its own; fails on one that does not fit."""
+
+    def __init__(self) -> None:
+        self.state: State = {}
+        self.errors: list[str] = []
+        self.subscription: Subscription | None = None
+
+    def on_change(self, change: ObjectChange) -> None:
+        """One change."""
+        path = change.last.path
+        before = None if change.old is None else int(change.old.revision)
+        if self.state.get(path) != before:
+            self.errors.append(f"{path}: old is {before}, seen was {self.state.get(path)}")
+        if change.new is None:
+            del self.state[path]
+        else:
+            if before is not None and change.new.revision <= before:
+                self.errors.append(f"{path}: {change.new.revision} after {before}")
+            self.state[path] = int(change.new.revision)
+
+    def on_changes(self, changes: Sequence[ObjectChange]) -> None:
+        """A batch."""
+        assert changes
+        for change in changes:
+            self.on_change(change)
+
+
+NAMES = [f"c{number:02d}" for number in range(24)]
+"""Enough that a handler is still catching up when the next write comes."""
+names = st.sampled_from([*NAMES[:2], *NAMES[-2:]])
+
+
+class Model(RuleBasedStateMachine):
+    """Writes, breaks and subscriptions in any order, beside every past state as a dict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.handlers: list[Handler] = []
+
+    @initialize()
+    def start(self) -> None:
+        self.kv = self.run(open_store("sqlite::memory:"))
+        self.breakable = BreakableStore(self.kv)
+        self.house = House(self.breakable)  # type: ignore[arg-type]
+        self.store = self.house.of("configmaps")
+        self.states: list[State] = [{}]
+        self.stopped = False
+        """Whether the cache was stopped, and waits for a reader."""
+        for name in NAMES:
+            self.run(self.store.create(config_map(name)))
+        self.run(self.stop())
+        self.remember()
+
+    def run(self, asked: Any) -> Any:
+        """The answer, or the storage error instead of it."""
+
+        async def ask() -> Any:
+            try:
+                return await asked
+            except StorageError as error:
+                return error
+
+        return self.runner.run(ask())
+
+    def remember(self) -> None:
+        """The store's present state, read past the cache."""
+
+        async def read() -> State:
+            page = await self.kv.range(self.store.codec.prefix)
+            return {item.key: int(item.revision) for item in page.items}
+
+        self.states.append(self.run(read()))
+
+    def write(self, other: bool, change: Callable[[ResourceStore], Any]) -> None:
+        """A write through this store or, as another server, past it."""
+        store = House(self.kv).of("configmaps") if other else self.store
+        self.run(change(store))
+        if other:
+            store.stop()
+        self.remember()
+
+    @rule(name=names, other=st.booleans())
+    def create(self, name: str, other: bool) -> None:
+        self.write(other, lambda store: store.create(config_map(name)))
+
+    @rule(name=names, value=st.integers(0, 3), other=st.booleans())
+    def update(self, name: str, value: int, other: bool) -> None:
+        self.write(other, lambda store: put(store, name, "data", to={"n": f"{value}"}))
+
+    @rule(name=names, other=st.booleans())
+    def delete(self, name: str, other: bool) -> None:
+        self.write(other, lambda store: store.delete(key(name), DeleteQuery()))
+
+    @rule(batches=st.booleans())
+    def subscribe(self, batches: bool) -> None:
+        async def subscribe() -> None:
+            handler, informer = Handler(), self.store.informer
+            self.handlers.append(handler)
+            if batches:
+                handler.subscription = informer.subscribe_batches(handler.on_changes)
+            else:
+                handler.subscription = informer.subscribe(handler.on_change)
+
+        self.run(subscribe())
+
+    @rule()
+    def unsubscribe(self) -> None:
+        if self.handlers:
+            handler = self.handlers.pop(0)
+            assert handler.subscription is not None
+            handler.subscription.cancel()
+            handler.subscription.cancel()
+            seen = dict(handler.state)
+            self.settle()
+            assert handler.state == seen
+
+    @rule()
+    def break_watches(self) -> None:
+        async def end() -> None:
+            self.breakable.break_watches()
+
+        self.run(end())
+
+    @rule()
+    def stop_cache(self) -> None:
+        """A deliberate stop: the next reader fills the cache again."""
+        self.run(self.stop())
+
+    async def stop(self) -> None:
+        self.stopped = True
+        self.store.stop()
+
+    @rule()
+    def fail_reads(self) -> None:
+        self.breakable.fails = True
+
+    @rule(turns=st.integers(1, 3))
+    def turn(self, turns: int) -> None:
+        """Let the loop turn, not far enough for all."""
+        for _ in range(turns):
+            self.run(asyncio.sleep(0))
+
+    @rule()
+    def settle(self) -> None:
+        """Let everything recover: every handler ends in the state of the store."""
+        self.breakable.fails = False
+        self.remember()
+
+        async def recover() -> None:
+            self.house.clock.advance(RETRY_SECONDS)
+            if self.stopped:
+                await self.store.cache.ready()
+                self.stopped = False
+            async with asyncio.timeout(PATIENCE):
+                while not all(map(self.is_up_to_date, self.handlers)):  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+
+        self.runner.run(recover())
+        if self.handlers:
+            listed = self.store.informer.lister.list("default")
+            assert {entry.path: int(entry.revision) for entry in listed} == self.states[-1]
+
+    def is_up_to_date(self, handler: Handler) -> bool:
+        """Whether a handler is synced and has the state of the store."""
+        assert handler.subscription is not None
+        return handler.subscription.synced and handler.state == self.states[-1]
+
+    @invariant()
+    def nothing_out_of_order(self) -> None:
+        """No handler has seen a change twice, or one that does not follow from the last."""
+        for handler in self.handlers:
+            assert handler.errors == []
+
+    @invariant()
+    def lister_is_whole(self) -> None:
+        """What a synced informer lists is a state that the store had."""
+        if any(one.subscription and one.subscription.synced for one in self.handlers):
+            listed = self.store.informer.lister.list()
+            assert {entry.path: int(entry.revision) for entry in listed} in self.states
+
+    def teardown(self) -> None:
+        async def end() -> None:
+            self.house.stores.stop()
+            await self.kv.close()
+
+        self.run(end())
+        self.runner.close()
+
+
+def test_handlers_end_in_the_state_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random writes, breaks and resyncs beside a dict, with time slices of one object each."""
+    monkeypatch.setattr(time_slice, "TURN_SECONDS", 0.0)
+    run_state_machine_as_test(
+        Model, settings=settings(max_examples=40, stateful_step_count=30, deadline=None)
+    )
+
+
+def test_index() -> None:
+    """An index follows changes of the values of objects, and deletions."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        await store.create(config_map("a", labels={"app": "x"}))
+        index = store.informer.index(lambda entry: labels_of(entry.tree()).values())
+        await index.wait_synced()
+        await store.create(config_map("b", labels={"app": "x", "tier": "x"}))
+        assert [entry.key.name for entry in index.get("x")] == ["a", "b"]
+        await put(store, "a", "metadata", "labels", to={"app": "y"})
+        assert [entry.key.name for entry in index.get("x")] == ["b"]
+        assert [entry.key.name for entry in index.get("y")] == ["a"]
+        await store.delete(key("b"), DeleteQuery())
+        assert index.get("x") == []
+        index.cancel()
+
+    run(test)
+
+
+def test_failing_handler() -> None:
+    """A handler that raises takes nothing from the others, nor from the store."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        handler = Handler()
+
+        def fail(_change: ObjectChange) -> None:
+            raise ValueError("the test wants it so")
+
+        failing = store.informer.subscribe(fail)
+        working = store.informer.subscribe(handler.on_change)
+        await working.wait_synced()
+        written = await store.create(config_map("a"))
+        assert handler.state == {written.entry.path: written.entry.revision}
+        for subscription in (failing, working):
+            subscription.cancel()
+
+    run(test)
+
+
+def test_no_subscription_no_listener() -> None:
+    """Without subscriptions nothing listens to the cache, and nothing fills it."""
+
+    async def test(house: House) -> None:
+        store = house.of("configmaps")
+        assert not store.cache.is_filled
+        subscription = store.informer.subscribe(Handler().on_change)
+        await subscription.wait_synced()
+        assert store.cache.is_filled
+        subscription.cancel()
+        assert store.cache._listeners == ()
+
+    run(test)

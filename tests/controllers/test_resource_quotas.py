@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.test_controllers import until
+from tests.controllers.waiting import until
 
 
 def pod(name, *, cpu=None, **spec):

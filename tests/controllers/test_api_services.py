@@ -9,7 +9,7 @@ from kapiserver.controllers import api_services
 from kapiserver.controllers.api_services import MANAGED
 from tests.apiserver.conftest import Api, Server
 from tests.apiserver.customkit import CRDS, definition, establish, gone, version
-from tests.apiserver.test_controllers import until
+from tests.controllers.waiting import until
 
 PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
 

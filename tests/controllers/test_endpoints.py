@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.test_controllers import until, until_gone
+from tests.controllers.waiting import until, until_gone
 
 LABELS = {"app": "a"}
 

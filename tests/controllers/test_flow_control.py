@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.apiserver.test_controllers import until
+from tests.controllers.waiting import until
 
 PATH = "/apis/flowcontrol.apiserver.k8s.io/v1"
 

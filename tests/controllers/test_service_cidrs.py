@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.apiserver.test_controllers import until, until_gone
+from tests.controllers.waiting import until, until_gone
 
 PATH = "/apis/networking.k8s.io/v1/servicecidrs"
 

@@ -221,7 +221,7 @@ async def build_app(
     """
     clock = clock or SystemClock()
     tokens = read_tokens(config.token_auth_file) if config.token_auth_file else {}
-    scheme = Scheme(serves=served(parse_runtime_config(config.runtime_config)))
+    scheme = Scheme(is_enabled=served(parse_runtime_config(config.runtime_config)))
     codecs = CodecFactory(scheme, _media_types(config))
     encryption = _encryption(config, clock)
     metrics = Metrics()

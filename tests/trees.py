@@ -15,7 +15,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kapiserver.api import scalar_types
-from kapiserver.api.apiextensions.leaves import SchemaOrBool, SchemaOrNames, SchemaOrSchemas
+from kapiserver.api.apiextensions.schema_variants import (
+    SchemaOrBool,
+    SchemaOrNames,
+    SchemaOrSchemas,
+)
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.groups import DISCOVERY, META
 from kapiserver.api.runtime import Unknown
@@ -147,7 +151,7 @@ def _stands(flat: FlatField) -> bool:
     struct = isinstance(field.shape, Message) and not issubclass(
         field.shape.type, scalar_types.StringList
     )
-    pointer = field.pointer or any(one.pointer for one in flat.through)
+    pointer = field.pointer or any(one.pointer for one in flat.embedded_in)
     return field.options.always or (struct and not pointer)
 
 

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, TypeAlias
 
+from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.errors import BadObject
 from kapiserver.api.label_selectors import selector_text
-from kapiserver.api.objects import name_of, value_at
 from kapiserver.api.types import Tree
 
 Cell: TypeAlias = str | int | bool | float | None
-CellOf: TypeAlias = Callable[[Tree, datetime], Cell]
+CellReader: TypeAlias = Callable[[Tree, datetime], Cell]
 """Reads a cell from an object (hub version) at the time `now` (aware, UTC)."""
 
 NONE = "<none>"
@@ -36,7 +36,7 @@ class Column:
     """One column. `priority` above 0 is shown by `-o wide` alone; every table has them all."""
 
     name: str
-    cell: CellOf
+    cell: CellReader
     description: str = ""
     type: str = "string"
     format: str = ""
@@ -98,20 +98,20 @@ def _two(seconds: int, unit: int, name: str, smaller: int, smaller_name: str) ->
     return f"{seconds // unit}{name}{f'{rest}{smaller_name}' if rest else ''}"
 
 
-def moment(text: str | None) -> datetime | None:
+def parse_time(text: str | None) -> datetime | None:
     """A Time or MicroTime of a tree; None where it is not set."""
     return datetime.fromisoformat(text).astimezone(UTC) if text else None
 
 
-def since(text: str | None, now: datetime) -> str:
+def age_text(text: str | None, now: datetime) -> str:
     """The age of a moment as tables show it."""
-    then = moment(text)
+    then = parse_time(text)
     return human_duration((now - then).total_seconds()) if then else UNKNOWN
 
 
 def age(obj: Tree, now: datetime) -> str:
     """The cell of the Age column."""
-    return since(value_at(obj, "metadata", "creationTimestamp"), now)
+    return age_text(value_at(obj, "metadata", "creationTimestamp"), now)
 
 
 def name(obj: Tree, _: datetime) -> str:
@@ -119,22 +119,22 @@ def name(obj: Tree, _: datetime) -> str:
     return name_of(obj)
 
 
-def text(*path: str, empty: str = "") -> CellOf:
+def text(*path: str, empty: str = "") -> CellReader:
     """A cell that is the text at a path, or `empty`."""
     return lambda obj, _: str(value_at(obj, *path) or empty)
 
 
-def number(*path: str) -> CellOf:
+def number(*path: str) -> CellReader:
     """A cell that is the number at a path, or 0."""
     return lambda obj, _: value_at(obj, *path) or 0
 
 
-def count(*path: str) -> CellOf:
+def count(*path: str) -> CellReader:
     """A cell that is the length of the list at a path."""
     return lambda obj, _: len(value_at(obj, *path) or ())
 
 
-def flag(*path: str, unset: bool = False) -> CellOf:
+def flag(*path: str, unset: bool = False) -> CellReader:
     """A cell that is true or false, as the value at a path; `unset` where there is none."""
 
     def cell(obj: Tree, _: datetime) -> bool:
@@ -144,7 +144,7 @@ def flag(*path: str, unset: bool = False) -> CellOf:
     return cell
 
 
-def first_few(texts: Iterable[str], most: int = 3) -> str:
+def join_first(texts: Iterable[str], most: int = 3) -> str:
     """The first of several texts, and how many more there are."""
     left = iter(texts)
     shown = ",".join(islice(left, most))
@@ -159,12 +159,12 @@ def labels_text(labels: Mapping[str, str] | None) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
-def joined(items: Sequence[Tree] | None, key: str) -> str:
+def join_field(items: Sequence[Tree] | None, key: str) -> str:
     """One field of every item of a list, comma separated."""
     return ",".join(str(item.get(key) or "") for item in items or ())
 
 
-def of_pods(*path: str) -> tuple[Column, ...]:
+def pod_template_columns(*path: str) -> tuple[Column, ...]:
     """The wide columns of what makes pods from a template at `path`."""
 
     def containers(obj: Tree) -> Any:
@@ -173,13 +173,13 @@ def of_pods(*path: str) -> tuple[Column, ...]:
     return (
         Column(
             "Containers",
-            lambda obj, _: joined(containers(obj), "name"),
+            lambda obj, _: join_field(containers(obj), "name"),
             "Names of each container in the template.",
             priority=1,
         ),
         Column(
             "Images",
-            lambda obj, _: joined(containers(obj), "image"),
+            lambda obj, _: join_field(containers(obj), "image"),
             "Images referenced by each container in the template.",
             priority=1,
         ),
@@ -192,7 +192,7 @@ def selector_column(*path: str) -> Column:
     return Column("Selector", selector(*path), description, priority=1)
 
 
-def selector(*path: str) -> CellOf:
+def selector(*path: str) -> CellReader:
     """A cell that is the label selector at `path`."""
 
     def cell(obj: Tree, _: datetime) -> str:

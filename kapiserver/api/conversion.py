@@ -55,7 +55,7 @@ class Conversion:
         self._compiled: dict[tuple[type[Type], type[Type]], Convert] = {}
         self._open: set[tuple[type[Type], type[Type]]] = set()
 
-    def between(self, source: type[Type], target: type[Type]) -> Convert:
+    def converter(self, source: type[Type], target: type[Type]) -> Convert:
         """The way from one type to another.
 
         Raises TypeError where the types differ and no function says what to do.
@@ -109,7 +109,7 @@ class Conversion:
                     return _same
                 if ours.type.__name__ != theirs.type.__name__ or issubclass(ours.type, ScalarType):
                     return None
-                return self.between(ours.type, theirs.type)
+                return self.converter(ours.type, theirs.type)
             case (ListOf(), ListOf()):
                 way = self._value(ours.item, theirs.item)
                 return way if way in (None, _same) else _each(way)

@@ -14,6 +14,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from kapiserver.api.accessors import generation_of, is_terminating, uid_of
 from kapiserver.api.group import (
     Deprecation,
     Group,
@@ -21,10 +22,9 @@ from kapiserver.api.group import (
     GroupVersionKind,
     Resource,
     Subresource,
-    newest_first,
+    sort_versions,
 )
 from kapiserver.api.meta.v1 import ListMeta, ObjectMeta
-from kapiserver.api.objects import generation_of, is_terminating, uid_of
 from kapiserver.api.types import Kind, Tree, field
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Definition:
         return spec
 
     @property
-    def asks_webhook(self) -> bool:
+    def uses_conversion_webhook(self) -> bool:
         """Whether there is more to another version of an object than its name, which only a
         webhook knows."""
         return self.conversion == "Webhook" and len(self.versions) > 1
@@ -89,7 +89,7 @@ class Definition:
         return plural
 
     @property
-    def stored(self) -> CustomVersion:
+    def stored_version(self) -> CustomVersion:
         """The version in which objects are stored."""
         return self.versions[self.storage_version]
 
@@ -167,7 +167,7 @@ class CustomVersion:
                 for one in self.definition.versions.values()
                 if one.served and not one.head.get("deprecated")
             ]
-            order = newest_first([*better, self.name])
+            order = sort_versions([*better, self.name])
             if order[0] != self.name:
                 text += f"; use {self.definition.group}/{order[0]} {self.definition.kind}"
         yield Deprecation(version=self.name, warning=text)
@@ -205,7 +205,7 @@ class CustomVersion:
         schema: Tree = (self.spec.get("schema") or {}).get("openAPIV3Schema") or {}
         return schema
 
-    def looks_like(self, other: CustomVersion) -> bool:
+    def has_same_schema(self, other: CustomVersion) -> bool:
         """Whether another version of the definition has the same schema."""
         known = self._like.get(other.name)
         if known is None:
@@ -213,7 +213,7 @@ class CustomVersion:
         return known
 
     @functools.cached_property
-    def preserves_all(self) -> bool:
+    def preserves_unknown_fields(self) -> bool:
         """Whether no field is unknown: definitions older than v1 could say so."""
         return bool(self.definition.spec.get("preserveUnknownFields"))
 
@@ -320,11 +320,11 @@ class CustomKinds:
     def __len__(self) -> int:
         return len(self._definitions)
 
-    def named(self, name: str) -> Definition | None:
+    def by_name(self, name: str) -> Definition | None:
         """The definition of that name."""
         return self._definitions.get(name)
 
-    def changed(self, changes: Mapping[str, Definition | None]) -> CustomKinds:
+    def with_changes(self, changes: Mapping[str, Definition | None]) -> CustomKinds:
         """The state in which these definitions, by name, are as given; None: gone."""
         merged = {**self._definitions, **changes}
         return CustomKinds(one for one in merged.values() if one is not None)
@@ -345,7 +345,7 @@ class CustomKinds:
             for version in one.versions.values()
             if version.served
         }
-        return tuple(newest_first(served))
+        return tuple(sort_versions(served))
 
     def has_group(self, name: str) -> bool:
         """Whether any kind of a group is served."""
@@ -363,7 +363,7 @@ class CustomKinds:
 
     def stored_resources(self) -> Iterator[Resource]:
         """The resource of each definition in the version in which objects are stored."""
-        return (one.stored.resource for one in self._definitions.values())
+        return (one.stored_version.resource for one in self._definitions.values())
 
     def by_plural(self, group: str, plural: str) -> Definition | None:
         """The definition with that name in paths."""
@@ -392,9 +392,9 @@ class CustomKinds:
         return version.type if found.kind == kind.kind else version.list_type
 
 
-def version_behind(resource: Resource, kinds: CustomKinds) -> CustomVersion | None:
+def version_of_resource(resource: Resource, kinds: CustomKinds) -> CustomVersion | None:
     """The version that a custom resource is of; None when it is gone."""
-    found = kinds.named(resource.definition)
+    found = kinds.by_name(resource.definition)
     return None if found is None else found.versions.get(resource.versions[0])
 
 

@@ -28,7 +28,7 @@ from kapiserver.api.errors import (
     too_many,
     too_many_characters,
 )
-from kapiserver.api.metadata import IMMUTABLE
+from kapiserver.api.metadata_validation import IMMUTABLE
 from kapiserver.api.names import Check, byte_length
 from kapiserver.api.types import Tree
 

@@ -91,7 +91,7 @@ class FieldError:
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerated(FieldError):
+class RatchetedError(FieldError):
     """A broken rule that is told to the client and not held against the object: what breaks it
     was there before the rule was."""
 
@@ -132,30 +132,30 @@ def not_supported(path: Path, value: Any, allowed: Sequence[str]) -> FieldError:
     return FieldError("not supported", path, f"supported values: {names}", value)
 
 
-def not_among(path: Path, value: Any, allowed: Sequence[str]) -> FieldError:
+def not_supported_in_order(path: Path, value: Any, allowed: Sequence[str]) -> FieldError:
     """The same, where the message tells those allowed in this order."""
     names = ", ".join(f'"{one}"' for one in allowed)
     return FieldError("not supported", path, f"supported values: {names}", value)
 
 
-def counted(count: int, noun: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     """So many of them: `1 item`, `2 items`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def too_long(path: Path, limit: int) -> FieldError:
     """A value has too many bytes."""
-    return FieldError("too long", path, f"may not be more than {counted(limit, 'byte')}")
+    return FieldError("too long", path, f"may not be more than {pluralize(limit, 'byte')}")
 
 
 def too_many_characters(path: Path, limit: int) -> FieldError:
     """A value has too many characters."""
-    return FieldError("too long", path, f"may not be more than {counted(limit, 'character')}")
+    return FieldError("too long", path, f"may not be more than {pluralize(limit, 'character')}")
 
 
 def too_many(path: Path, count: int, limit: int) -> FieldError:
     """A list has too many items."""
-    return FieldError("too many", path, f"must have at most {counted(limit, 'item')}", count)
+    return FieldError("too many", path, f"must have at most {pluralize(limit, 'item')}", count)
 
 
 def not_found(path: Path, value: Any) -> FieldError:

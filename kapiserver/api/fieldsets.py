@@ -156,15 +156,15 @@ def children(node: Fields) -> Fields:
     return _children(node)
 
 
-def ordered(fields: Fields) -> Fields:
+def sort_steps(fields: Fields) -> Fields:
     """The same set with its steps in the order in which they are written."""
     if len(fields) > 1:
         steps = sorted(fields)
         # Fields stand in the order of their names, behind the dot; only values have one of theirs.
         if not steps[-1].startswith(("f:", SELF)):
             steps.sort(key=_place)
-        return {step: ordered(below) if (below := fields[step]) else END for step in steps}
-    return {step: ordered(below) if below else END for step, below in fields.items()}
+        return {step: sort_steps(below) if (below := fields[step]) else END for step in steps}
+    return {step: sort_steps(below) if below else END for step, below in fields.items()}
 
 
 _PLACES = {".": 0, "f": 1, "k": 2, "v": 3, "i": 4}
@@ -191,18 +191,18 @@ def _rank(value: Value) -> tuple[int, Any]:
     return (4, "") if value is None else (3, orjson.dumps(value).decode())
 
 
-def paths(fields: Fields, before: str = "") -> Iterator[str]:
+def format_paths(fields: Fields, before: str = "") -> Iterator[str]:
     """The paths in order, as messages show them: `.spec.containers[name="x"].image`."""
     for step, below in sorted(fields.items(), key=lambda pair: _place(pair[0])):
         if step == SELF:
             continue
-        path = before + shown(step)
+        path = before + format_step(step)
         if is_member(below):
             yield path
-        yield from paths(below, path)
+        yield from format_paths(below, path)
 
 
-def shown(step: Step) -> str:
+def format_step(step: Step) -> str:
     """One step as messages show it."""
     kind, content = step[0], step[2:]
     if kind == "f":
@@ -215,7 +215,7 @@ def shown(step: Step) -> str:
     return f"[{content}]"
 
 
-def check(fields: Value, depth: int = 250) -> Fields:
+def validate(fields: Value, depth: int = 250) -> Fields:
     """Check a set that a client sent and return it. Raises ValueError."""
     if not isinstance(fields, dict):
         raise ValueError("a set of fields is an object")
@@ -229,7 +229,7 @@ def check(fields: Value, depth: int = 250) -> Fields:
         if not step.startswith("f:"):
             _check_step(step)
         if below != END:
-            check(below, depth - 1)
+            validate(below, depth - 1)
     return fields
 
 

@@ -21,7 +21,7 @@ from kapiserver.api.idl import (
     directory,
     package_of_module,
     proto_files,
-    text,
+    proto_text,
     wire_fields,
 )
 from kapiserver.api.scheme import Scheme
@@ -129,7 +129,7 @@ def generate(file: ProtoFile, before: str) -> str:
         reserved[name] = {**old.reserved, **gone}
     if broken:
         raise TagError("\n".join(f"{file.package}: {problem}" for problem in broken))
-    return text(file, reserved)
+    return proto_text(file, reserved)
 
 
 def _broken(numbers: dict[str, int], old: Tags) -> Iterator[str]:

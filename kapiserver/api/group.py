@@ -70,7 +70,7 @@ def is_stable(version: str) -> bool:
 _USUAL = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
 
-def newest_first(versions: Iterable[str]) -> list[str]:
+def sort_versions(versions: Iterable[str]) -> list[str]:
     """Version names in the order in which clients prefer them: v10, v2, v1, v2beta1, v1beta2,
     v1alpha1, then names of other forms by the alphabet."""
     return sorted(versions, key=_preference)
@@ -105,8 +105,8 @@ class Deprecation:
 
     version: str
     since: int = 0
-    removed: int = 0
-    use: GroupVersionKind | None = None
+    removed_in: int = 0
+    replacement: GroupVersionKind | None = None
     warning: str | None = None
 
 
@@ -134,7 +134,7 @@ class Resource:
     """Beside metadata.name and metadata.namespace."""
     field_aliases: tuple[tuple[str, str], ...] = ()
     """Other names of selectable fields: (alias, field of the resource that keeps the objects)."""
-    unsupported_field: str = "field label not supported: {}"
+    unsupported_field_message: str = "field label not supported: {}"
     """What is said of other fields, where there are selectable ones."""
     returns_deleted_object: bool = False
     """A delete answers with the object that is gone, where others answer with a Status."""
@@ -180,9 +180,13 @@ def deprecation_of(resource: Resource, version: GroupVersion) -> str:
             if one.warning is not None:
                 return one.warning
             text = f"{version} {resource.kind} is deprecated in v1.{one.since}+"
-            if one.removed:
-                text += f", unavailable in v1.{one.removed}+"
-            return f"{text}; use {one.use.group_version} {one.use.kind}" if one.use else text
+            if one.removed_in:
+                text += f", unavailable in v1.{one.removed_in}+"
+            return (
+                f"{text}; use {one.replacement.group_version} {one.replacement.kind}"
+                if one.replacement
+                else text
+            )
     return ""
 
 

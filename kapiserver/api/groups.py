@@ -97,7 +97,7 @@ DISCOVERY = Group(
 )
 """Kinds of aggregated discovery. Spoken, never stored, and no group that discovery shows."""
 
-SPOKEN = (
+UNSERVED_GROUPS = (
     Group(name="admission.k8s.io", package="admission", unserved=("v1", "v1beta1")),
     Group(name="audit.k8s.io", package="audit", unserved=("v1",)),
     Group(name="extensions", package="extensions", unserved=("v1beta1",)),
@@ -106,5 +106,5 @@ SPOKEN = (
 """Groups whose objects are read and written, never served: webhooks and logs speak them, or they
 are gone from Kubernetes."""
 
-DECLARED_GROUPS = (*GROUPS, META, DISCOVERY, *SPOKEN)
+DECLARED_GROUPS = (*GROUPS, META, DISCOVERY, *UNSERVED_GROUPS)
 """All groups that have types."""

@@ -138,7 +138,7 @@ def _messages_in(shape: Shape) -> Iterable[type[Type]]:
 # --- text
 
 
-def text(file: ProtoFile, reserved: Reserved | None = None) -> str:
+def proto_text(file: ProtoFile, reserved: Reserved | None = None) -> str:
     """The file's source."""
     lines = [
         "// Written by `make generate` from the declarations of kapiserver. Do not edit.",
@@ -207,7 +207,7 @@ def _name(file: ProtoFile, shape: Any) -> str:
 # --- descriptors
 
 
-def descriptor(file: ProtoFile) -> FileDescriptorProto:
+def file_descriptor(file: ProtoFile) -> FileDescriptorProto:
     """The file as protoc would describe it, without comments."""
     # Late: only tools and tests need the Protobuf runtime.
     from google.protobuf.descriptor_pb2 import FileDescriptorProto

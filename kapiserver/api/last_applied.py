@@ -12,9 +12,9 @@ import copy
 import orjson
 
 from kapiserver.api import structured_merge, typed_values
+from kapiserver.api.accessors import annotations_of, metadata_of
 from kapiserver.api.fieldsets import Fields, difference
 from kapiserver.api.merge_schema import Node
-from kapiserver.api.objects import annotations_of, metadata_of
 from kapiserver.api.typed_values import SchemaMismatch
 from kapiserver.api.types import Tree
 
@@ -25,7 +25,7 @@ MAX_BYTES = 256 * 1024
 """Of all annotations; a longer configuration is not kept."""
 
 
-def unchanged_since(node: Node, live: Tree) -> Fields:
+def unchanged_fields(node: Node, live: Tree) -> Fields:
     """The fields that the annotation of `live` sets to what they are."""
     text = annotations_of(live).get(ANNOTATION)
     if not text:
@@ -47,7 +47,7 @@ def unchanged_since(node: Node, live: Tree) -> Fields:
     return fields
 
 
-def note(obj: Tree, config: Tree) -> None:
+def update_annotation(obj: Tree, config: Tree) -> None:
     """Bring the annotation of `obj`, where it has one, up to the configuration just applied."""
     annotations = annotations_of(obj)
     if ANNOTATION not in annotations:

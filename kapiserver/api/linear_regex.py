@@ -19,7 +19,7 @@ _ANSWERS_KEPT = 4096
 _SHORT = 64
 
 
-class WrongPattern(ValueError):
+class InvalidPattern(ValueError):
     """A text that is no pattern; says why in RE2's words."""
 
 
@@ -45,7 +45,7 @@ class Matcher:
 
 
 @functools.lru_cache(_MATCHERS_KEPT)
-def compiled(pattern: str) -> Matcher:
+def compile_pattern(pattern: str) -> Matcher:
     """The matcher of a pattern. Raises WrongPattern."""
     import re2
 
@@ -55,10 +55,10 @@ def compiled(pattern: str) -> Matcher:
     try:
         return Matcher(re2.compile(pattern, options))
     except (re2.error, UnicodeError) as error:
-        raise WrongPattern(_told(error)) from None
+        raise InvalidPattern(_told(error)) from None
 
 
-def found(pattern: str, text: str) -> bool:
+def matches(pattern: str, text: str) -> bool:
     """Whether the pattern is anywhere in the text; a wrong pattern is nowhere."""
     # Short texts come again and again: with every update of what they are part of.
     return _found_before(pattern, text) if len(text) <= _SHORT else _found(pattern, text)
@@ -66,8 +66,8 @@ def found(pattern: str, text: str) -> bool:
 
 def _found(pattern: str, text: str) -> bool:
     try:
-        return compiled(pattern).search(text) is not None
-    except WrongPattern:
+        return compile_pattern(pattern).search(text) is not None
+    except InvalidPattern:
         return False
 
 

@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeAlias
 
 from kapiserver.api import fieldsets, structured_merge
+from kapiserver.api.accessors import metadata_of, uid_of
 from kapiserver.api.errors import BadObject, FieldConflicts, NotRegistered
 from kapiserver.api.fieldsets import Fields, difference, intersection, union, without
 from kapiserver.api.merge_schema import Node
-from kapiserver.api.objects import metadata_of, uid_of
 from kapiserver.api.structured_merge import Comparison
 from kapiserver.api.typed_values import (
     SchemaMismatch,
+    checked_fields_of,
     fields_of,
-    fields_said,
-    reconciled,
+    reconcile,
     with_named_fields,
 )
 from kapiserver.api.types import Tree
@@ -74,7 +74,7 @@ class Manager(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owned:
+class VersionedSet:
     """What a manager owns, in the version it wrote in, and when it last changed that.
 
     entry   the entry it was read from, while it says the same
@@ -85,23 +85,23 @@ class Owned:
     time: str | None = None
     entry: Tree | None = None
 
-    def with_fields(self, fields: Fields) -> Owned:
+    def with_fields(self, fields: Fields) -> VersionedSet:
         """The same with other fields."""
         same = fields is self.fields or fields == self.fields
         return self if same else replace(self, fields=fields, entry=None)
 
-    def with_time(self, time: str | None) -> Owned:
+    def with_time(self, time: str | None) -> VersionedSet:
         """The same at another time."""
         return self if time == self.time else replace(self, time=time, entry=None)
 
 
-Managers: TypeAlias = dict[Manager, Owned]
+Managers: TypeAlias = dict[Manager, VersionedSet]
 
 
-def conflicts_of(found: Mapping[Manager, Fields]) -> FieldConflicts:
+def conflict_error(found: Mapping[Manager, Fields]) -> FieldConflicts:
     """The error that these managers own these fields."""
     managers = sorted(found, key=Manager.shown)
-    paths = [(one.shown(), path) for one in managers for path in fieldsets.paths(found[one])]
+    paths = [(one.shown(), path) for one in managers for path in fieldsets.format_paths(found[one])]
     return FieldConflicts(found, paths)
 
 
@@ -121,7 +121,7 @@ class Schemas(Protocol):
 # managedFields, read and written.
 
 
-def read_managers(entries: Sequence[Tree]) -> Managers:
+def decode_managers(entries: Sequence[Tree]) -> Managers:
     """The managers of an object. Raises BadObject for entries that make no sense."""
     if len(entries) > MAX_ENTRIES:
         raise BadObject(f"more than {MAX_ENTRIES} entries of managedFields")
@@ -132,7 +132,7 @@ def read_managers(entries: Sequence[Tree]) -> Managers:
     return managers
 
 
-def _read_entry(entry: Tree) -> tuple[Manager, Owned]:
+def _read_entry(entry: Tree) -> tuple[Manager, VersionedSet]:
     operation, version = entry.get("operation") or "", entry.get("apiVersion") or ""
     kind = entry.get("fieldsType") or ""
     if operation not in (APPLY, UPDATE):
@@ -146,7 +146,7 @@ def _read_entry(entry: Tree) -> tuple[Manager, Owned]:
             else f'invalid fieldsType "{kind}" in managed fields entry'
         )
     try:
-        fields = fieldsets.check(entry.get("fieldsV1") or {})
+        fields = fieldsets.validate(entry.get("fieldsV1") or {})
     except ValueError as error:
         raise BadObject(f"error decoding set: {error}") from None
     manager = Manager(
@@ -155,11 +155,11 @@ def _read_entry(entry: Tree) -> tuple[Manager, Owned]:
         "" if operation == APPLY else version,
         entry.get("subresource") or "",
     )
-    owned = Owned(fields=fields, api_version=version, time=entry.get("time"), entry=entry)
+    owned = VersionedSet(fields=fields, api_version=version, time=entry.get("time"), entry=entry)
     return manager, owned
 
 
-def write_managers(managers: Managers) -> list[Tree]:
+def encode_managers(managers: Managers) -> list[Tree]:
     """The entries of managedFields, in order."""
     pairs = sorted(
         managers.items(),
@@ -174,7 +174,7 @@ def write_managers(managers: Managers) -> list[Tree]:
     return [_write_entry(manager, owned) for manager, owned in pairs]
 
 
-def _write_entry(manager: Manager, owned: Owned) -> Tree:
+def _write_entry(manager: Manager, owned: VersionedSet) -> Tree:
     if owned.entry is not None:
         return owned.entry
     entry = {
@@ -183,7 +183,7 @@ def _write_entry(manager: Manager, owned: Owned) -> Tree:
         "apiVersion": owned.api_version,
         "time": owned.time,
         "fieldsType": "FieldsV1",
-        "fieldsV1": fieldsets.ordered(owned.fields),
+        "fieldsV1": fieldsets.sort_steps(owned.fields),
         "subresource": manager.subresource,
     }
     return {name: value for name, value in entry.items() if value or name == "fieldsV1"}
@@ -222,7 +222,7 @@ class FieldManager:
             return []  # an object whose owners nobody tracks
         before = self.schemas.empty(self.version) if live is None else live
         taken = self._updated(_bare(before), _bare(new), managers, self._updater(manager), now)
-        return write_managers(_capped(taken))
+        return encode_managers(_capped(taken))
 
     def _sent(self, live: Tree | None, new: Tree) -> Managers | None:
         """The managers to begin with; None where the client resets them for good."""
@@ -243,7 +243,7 @@ class FieldManager:
                 node = self.schemas.node(owned.api_version)
             except NotRegistered:
                 continue
-            managers[manager] = owned.with_fields(reconciled(node, owned.fields))
+            managers[manager] = owned.with_fields(reconcile(node, owned.fields))
         return managers
 
     def _updater(self, name: str) -> Manager:
@@ -259,7 +259,7 @@ class FieldManager:
             mine = managers.get(manager)
             if mine is not None:
                 gained = union(gained, mine.fields)
-            managers[manager] = Owned(fields=gained, api_version=self.version, time=now)
+            managers[manager] = VersionedSet(fields=gained, api_version=self.version, time=now)
         return managers
 
     def _compared(self, before: Tree, after: Tree) -> Comparison:
@@ -309,7 +309,7 @@ class FieldManager:
             if left:
                 kept[manager] = owned.with_fields(left)
         if conflicts and not force:
-            raise conflicts_of(conflicts)
+            raise conflict_error(conflicts)
         return kept
 
     def _compared_in(self, before: Tree, after: Tree, version: str) -> Comparison | None:
@@ -339,40 +339,40 @@ class FieldManager:
             first = self._updater(BEFORE_FIRST_APPLY)
             empty = _bare(self.schemas.empty(self.version))
             managers = self._updated(empty, bare, {}, first, now)
-        said = self.said(config)
+        field_set = self.field_set(config)
         applier = Manager(manager, APPLY, "", self.subresource)
-        merged, taken = self._applied(bare, config, said, managers, applier, force=force)
+        merged, taken = self._applied(bare, config, field_set, managers, applier, force=force)
         changed = live is None or (merged is not bare and merged != bare)
         if applier in taken:
             mine = taken[applier]
             taken[applier] = mine.with_time(now) if changed else mine
-        return (merged if changed else current), write_managers(_capped(taken))
+        return (merged if changed else current), encode_managers(_capped(taken))
 
-    def said(self, config: Tree) -> Fields:
+    def field_set(self, config: Tree) -> Fields:
         """The fields that the configuration sets. Raises BadObject where it does not fit."""
         try:
-            return fields_said(self._node, config)
+            return checked_fields_of(self._node, config)
         except SchemaMismatch as error:
             raise BadObject(
-                f"failed to create typed patch object ({named(config)}): {error}"
+                f"failed to create typed patch object ({object_description(config)}): {error}"
             ) from None
 
     def _applied(
         self,
         live: Tree,
         config: Tree,
-        said: Fields,
+        field_set: Fields,
         managers: Managers,
         applier: Manager,
         *,
         force: bool,
     ) -> tuple[Tree, Managers]:
         last = managers.get(applier)
-        said = without(said, self.ignored)
-        mine = difference(said, _OF_THE_SERVER)
+        field_set = without(field_set, self.ignored)
+        mine = difference(field_set, _OF_THE_SERVER)
         # When that was says who changes something; who only comes to share has no time of its own.
         time = None if last is None else last.time
-        now_owned = Owned(fields=mine, api_version=self.version, time=time)
+        now_owned = VersionedSet(fields=mine, api_version=self.version, time=time)
         drops = False
         if last is not None and last.api_version == self.version:
             if last.fields == mine:
@@ -383,7 +383,7 @@ class FieldManager:
         merged: Tree = structured_merge.merge(self._node, live, config)
         if last is not None and (drops or last.api_version != self.version):
             # That the applier names the object keeps its metadata from being pruned.
-            named = replace(now_owned, fields=said)
+            named = replace(now_owned, fields=field_set)
             merged = self._pruned(merged, {**managers, applier: named}, last)
         comparison = self._compared(live, merged)
         taken = self._yielded(live, merged, comparison, managers, applier, force=force)
@@ -391,7 +391,7 @@ class FieldManager:
             taken.pop(applier, None)
         return merged, taken
 
-    def _pruned(self, merged: Tree, managers: Managers, last: Owned) -> Tree:
+    def _pruned(self, merged: Tree, managers: Managers, last: VersionedSet) -> Tree:
         """Without what the applier set last time, sets no more, and nobody else owns."""
         if last.api_version != self.version:
             try:
@@ -402,7 +402,7 @@ class FieldManager:
             return merged if cut == there else self.schemas.convert(cut, self.version)
         return self._pruned_in(merged, managers, last)
 
-    def _pruned_in(self, merged: Tree, managers: Managers, last: Owned) -> Tree:
+    def _pruned_in(self, merged: Tree, managers: Managers, last: VersionedSet) -> Tree:
         version = last.api_version
         node = self.schemas.node(version)
         theirs = with_named_fields(node, last.fields)
@@ -440,7 +440,7 @@ class FieldManager:
 def _read_or_none(entries: Sequence[Tree]) -> Managers:
     """The managers, or none where the entries make no sense."""
     try:
-        return read_managers(entries)
+        return decode_managers(entries)
     except BadObject:
         return {}
 
@@ -454,7 +454,7 @@ def _bare(obj: Tree) -> Tree:
     return {**obj, "metadata": rest}
 
 
-def named(config: Tree) -> str:
+def object_description(config: Tree) -> str:
     """What messages call an object: `namespace/name; version, Kind=kind`."""
     metadata = config.get("metadata") or {}
     version = config.get("apiVersion") or ""

@@ -105,8 +105,8 @@ STRING, NUMERIC, BOOLEAN, UNTYPED = (
 )
 ANY = AnyNode()
 ANY_MAP = MapNode(rest=ANY)
-PIECE = AnyNode(atomic=True)
-_PIECE_MAP = MapNode(rest=PIECE, atomic=True)
+ATOMIC = AnyNode(atomic=True)
+_PIECE_MAP = MapNode(rest=ATOMIC, atomic=True)
 ANY_LIST = ListNode(ANY)
 
 _SCALARS: dict[str, Node] = {
@@ -122,12 +122,12 @@ _SCALARS: dict[str, Node] = {
 _UNTYPED_LEAVES = (Quantity, Time, MicroTime, IntOrString)
 
 
-def deduced(node: Node, value: Value) -> Node:
+def deduce(node: Node, value: Value) -> Node:
     """The node by which to read the value: for a free value, what the value shows itself to be."""
     if node.__class__ is not AnyNode:
         return node
     if isinstance(value, dict):
-        return _PIECE_MAP if node is PIECE else ANY_MAP
+        return _PIECE_MAP if node is ATOMIC else ANY_MAP
     return ANY_LIST if isinstance(value, list) else UNTYPED
 
 
@@ -151,7 +151,7 @@ def _leaf(type_: type[ScalarType]) -> Node:
     if issubclass(type_, _UNTYPED_LEAVES):
         return UNTYPED
     if issubclass(type_, RawExtension):
-        return PIECE
+        return ATOMIC
     if issubclass(type_, FieldsV1):
         return ANY_MAP
     kind = type_.openapi.get("type")

@@ -140,7 +140,7 @@ def _binary(value: int, places: int) -> Amount:
     return Amount(exact.mantissa, exact.scale, form)
 
 
-def plus(one: Amount, other: Amount) -> Amount:
+def add(one: Amount, other: Amount) -> Amount:
     """The sum, written as the first is, or as the second where the first is nothing. Cut to so
     many digits, so that far apart exponents cost nothing."""
     form = one.format if one.mantissa else other.format
@@ -156,9 +156,9 @@ def plus(one: Amount, other: Amount) -> Amount:
     return Amount(mantissa, exponent, form)
 
 
-def minus(one: Amount, other: Amount) -> Amount:
+def subtract(one: Amount, other: Amount) -> Amount:
     """The difference, written as the first is."""
-    return plus(one, Amount(-other.mantissa, other.scale, other.format))
+    return add(one, Amount(-other.mantissa, other.scale, other.format))
 
 
 def _written(amount: Amount) -> str:

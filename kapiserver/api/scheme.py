@@ -17,19 +17,19 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from kapiserver.api.accessors import kind_of
 from kapiserver.api.builtin_kinds import BuiltinKind
 from kapiserver.api.columns import DEFAULT_COLUMNS, Columns
 from kapiserver.api.conversion import Conversion, Convert
 from kapiserver.api.custom_kinds import NONE as NO_CUSTOM_KINDS
-from kapiserver.api.custom_kinds import CustomKinds, CustomVersion, version_behind
+from kapiserver.api.custom_kinds import CustomKinds, CustomVersion, version_of_resource
 from kapiserver.api.defaulting import Defaults, DefaultTable, compile_defaults
 from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.group import HUB, Group, GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.groups import DECLARED_GROUPS, GROUPS, META
 from kapiserver.api.kind_info import KindInfo
-from kapiserver.api.objects import kind_of
 from kapiserver.api.selectable_fields import Extractor, extractor
-from kapiserver.api.strategy import StatusStrategy, Strategy, ordinary
+from kapiserver.api.strategy import StatusStrategy, Strategy, default_strategy
 from kapiserver.api.types import Kind, Tree
 
 _Asked = ParamSpec("_Asked")
@@ -68,11 +68,11 @@ class Scheme:
         self,
         groups: Sequence[Group] = GROUPS,
         *,
-        serves: Callable[[GroupVersion, str], bool] | None = None,
+        is_enabled: Callable[[GroupVersion, str], bool] | None = None,
     ) -> None:
         self._by_name = {group.name: group for group in groups}
         self._by_declared_name = {group.name: group for group in (*DECLARED_GROUPS, *groups)}
-        self._serves = serves
+        self._is_enabled = is_enabled
         self._defaults: dict[GroupVersionKind, Defaults] = {}
         self.custom: CustomKinds = NO_CUSTOM_KINDS
         """The custom kinds that are served now."""
@@ -94,7 +94,7 @@ class Scheme:
 
     @functools.cached_property
     def _groups(self) -> tuple[Group, ...]:
-        if self._serves is None:
+        if self._is_enabled is None:
             return tuple(self._by_name.values())
         found = (self._served_part(group) for group in self._by_name.values())
         return tuple(group for group in found if group.versions)
@@ -118,7 +118,7 @@ class Scheme:
         except KeyError:
             raise NotRegistered(f"group {name!r} is not served") from None
 
-    def serves(self, version: GroupVersion) -> bool:
+    def is_served(self, version: GroupVersion) -> bool:
         """Whether the group has that version, and it is on."""
         return any(version.version in one.versions for one in self.resources(version.group))
 
@@ -132,13 +132,15 @@ class Scheme:
         if group not in self._by_name:
             return ()
         found = self._declared_resources(group)
-        serves = self._serves
-        if serves is None:
+        is_enabled = self._is_enabled
+        if is_enabled is None:
             return found
         on = (
             replace(
                 one,
-                versions=tuple(v for v in one.versions if serves(GroupVersion(group, v), one.name)),
+                versions=tuple(
+                    v for v in one.versions if is_enabled(GroupVersion(group, v), one.name)
+                ),
             )
             for one in found
         )
@@ -189,7 +191,7 @@ class Scheme:
                 return one
         raise NotRegistered(f"no matches for kind {kind.kind!r} in version {kind.group_version}")
 
-    def kept(self, resource: Resource) -> Resource:
+    def storage_resource(self, resource: Resource) -> Resource:
         """The resource whose store has the objects: itself, but for kinds in two groups."""
         if resource.stored_in_group is None:
             return resource
@@ -243,7 +245,11 @@ class Scheme:
         Raises NotRegistered.
         """
         custom = self.custom.by_kind(group, kind)
-        return self._hub_version(group, kind) if custom is None else custom.stored.group_version
+        return (
+            self._hub_version(group, kind)
+            if custom is None
+            else custom.stored_version.group_version
+        )
 
     @_remembered()
     def _hub_version(self, group: str, kind: str) -> GroupVersion:
@@ -305,8 +311,8 @@ class Scheme:
         source, middle, target = (
             self.type_of(one.with_kind(kind.kind)) for one in (kind.group_version, hub, version)
         )
-        first = self.conversion(kind.group).between(source, middle)
-        second = self.conversion(version.group).between(middle, target)
+        first = self.conversion(kind.group).converter(source, middle)
+        second = self.conversion(version.group).converter(middle, target)
         if source is middle:
             return second
         if middle is target:
@@ -328,8 +334,8 @@ class Scheme:
             for kind in self.kinds(version):
                 hub_version = self.hub_version(group, kind.__name__)
                 hub = self.type_of(hub_version.with_kind(kind.__name__))
-                conversion.between(kind, hub)
-                conversion.between(hub, kind)
+                conversion.converter(kind, hub)
+                conversion.converter(hub, kind)
         return conversion
 
     def strategy(self, resource: Resource, subresource: str = "") -> Strategy:
@@ -340,7 +346,7 @@ class Scheme:
         return self._strategy(resource, subresource)
 
     def _custom(self, resource: Resource) -> CustomVersion:
-        found = version_behind(resource, self.custom)
+        found = version_of_resource(resource, self.custom)
         if found is None:
             raise NotRegistered(f"{resource.qualified_name} is not served any more")
         return found
@@ -358,15 +364,15 @@ class Scheme:
             kind = self.strategy(resource)
             return StatusStrategy(kind) if subresource == "status" else kind
         hub = self.hub_version(resource.group, resource.kind)
-        return ordinary(self.type_of(hub.with_kind(resource.kind)))
+        return default_strategy(self.type_of(hub.with_kind(resource.kind)))
 
-    def fields(self, resource: Resource) -> Extractor:
+    def field_extractor(self, resource: Resource) -> Extractor:
         """What reads the selectable fields of the resource's objects, in the hub version."""
         return self._custom(resource).fields if resource.definition else self._fields(resource)
 
     @_remembered()
     def _fields(self, resource: Resource) -> Extractor:
-        resource = self.kept(resource)
+        resource = self.storage_resource(resource)
         return extractor(resource, self._optional_table(resource.group, "fields", "FIELDS"))
 
     def default(self, obj: Tree) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from kapiserver.api.accessors import name_of, namespace_of, value_at
 from kapiserver.api.group import Resource
-from kapiserver.api.objects import name_of, namespace_of, value_at
 from kapiserver.api.types import Tree
 
 Extractor: TypeAlias = Callable[[Tree], Mapping[str, str]]

@@ -84,7 +84,7 @@ class Selection:
             return False
         return self._fields is None or self._fields(fields)
 
-    def seen_in(self, value: bytes) -> bool | None:
+    def prefilter(self, value: bytes) -> bool | None:
         """Whether an object is selected, as far as its bytes say that without being read, by the
         texts that stand in them or do not; None: they do not say."""
         found: bool | None = True
@@ -96,7 +96,7 @@ class Selection:
         return found
 
     @property
-    def everything(self) -> bool:
+    def selects_everything(self) -> bool:
         """Whether nothing is left out."""
         return not self.labels and not self.fields
 
@@ -420,7 +420,7 @@ def _resolved(term: FieldTerm, resource: Resource) -> FieldTerm:
     if name == "metadata.namespace" and (resource.namespaced or not own):
         return FieldTerm(name, term.value, term.equal)
     if own:
-        raise BadObject(resource.unsupported_field.format(term.name))
+        raise BadObject(resource.unsupported_field_message.format(term.name))
     known = ", ".join(f'"{one}"' for one in _ALWAYS_SELECTABLE)
     raise BadObject(f"{_quoted(term.name)} is not a known field selector: only {known}")
 

@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from kapiserver.api import names
+from kapiserver.api.accessors import copy_tree, finalizers_of, generation_of, metadata_of
 from kapiserver.api.conversion import zero_tree
 from kapiserver.api.declarative_validation import NO_RULES, FieldRules
 from kapiserver.api.errors import FieldError
-from kapiserver.api.metadata import standard_finalizers
-from kapiserver.api.objects import copied, finalizers_of, generation_of, metadata_of
+from kapiserver.api.metadata_validation import standard_finalizers
 from kapiserver.api.types import Kind, Tree
 
 UpdateRule: TypeAlias = Callable[[Tree, Tree], Iterable[FieldError]]
@@ -36,13 +36,13 @@ STATUS_METADATA = (
 """What writes of a newer kind's status leave alone too (meta/v1's ResetObjectMetaForStatus)."""
 
 
-class TakesLong(Exception):
+class ValidationTakesLong(Exception):
     """Checking an object takes longer than others can wait: nothing was found out. The same is to
-    be done by `unhurried`, where nobody waits."""
+    be done by `slow_strategy`, where nobody waits."""
 
-    def __init__(self, unhurried: Strategy) -> None:
+    def __init__(self, slow_strategy: Strategy) -> None:
         super().__init__()
-        self.unhurried = unhurried
+        self.slow_strategy = slow_strategy
 
 
 class Strategy:
@@ -54,7 +54,7 @@ class Strategy:
     """PUT without a resourceVersion overwrites."""
     graceful = False
     """Deletion first marks the object with a grace period, even one of 0 seconds."""
-    orphans_dependents = False
+    orphans_by_default = False
     """A deletion that does not say what becomes of dependents leaves them (kinds of old)."""
     deletion_warning = ""
     """What a deletion is told that does not say what becomes of dependents."""
@@ -99,7 +99,7 @@ class Strategy:
         """Seconds between asking for deletion and the object's end; 0: at once."""
         return 0
 
-    def undeletable(self, name: str) -> str:
+    def deletion_refusal(self, name: str) -> str:
         """Why nobody deletes the object of that name; "" where one may. Collections go all the
         same, as in kube-apiserver."""
         return ""
@@ -112,7 +112,7 @@ class Strategy:
         """What still holds back an object whose deletion was asked for."""
         return finalizers_of(obj)
 
-    def complete(self, obj: Tree) -> None:
+    def fill_legacy_fields(self, obj: Tree) -> None:
         """Fill in what an old server did not store, where resources say how to tell
         (`Resource.legacy_marker`)."""
 
@@ -141,20 +141,20 @@ class SpecStrategy(Strategy):
     """
 
     empty_status: Mapping[str, Any] = {}
-    generations = True
+    tracks_generation = True
     reset_fields: dict[str, Any] = {"f:status": {}}
 
     def prepare_for_create(self, obj: Tree) -> None:
         obj["status"] = copy.deepcopy(dict(self.empty_status))
-        if self.generations:
+        if self.tracks_generation:
             metadata_of(obj)["generation"] = 1
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        keep(new, old, "status")
-        if self.generations and self.counts_as_change(new, old):
+        copy_field(new, old, "status")
+        if self.tracks_generation and self.changes_generation(new, old):
             metadata_of(new)["generation"] = generation_of(old) + 1
 
-    def counts_as_change(self, new: Tree, old: Tree) -> bool:
+    def changes_generation(self, new: Tree, old: Tree) -> bool:
         """Whether an update begins a new generation."""
         return bool(new.get("spec") != old.get("spec"))
 
@@ -174,21 +174,21 @@ class StatusStrategy(Strategy):
         self,
         kind: Strategy,
         *,
-        keeps: tuple[str, ...] = ("spec",),
-        keeps_metadata: tuple[str, ...] = (),
-        off: tuple[str, ...] = (),
-        rule: UpdateRule = lambda *_: (),
+        preserved_fields: tuple[str, ...] = ("spec",),
+        preserved_metadata: tuple[str, ...] = (),
+        disabled_fields: tuple[str, ...] = (),
+        validate_status: UpdateRule = lambda *_: (),
     ) -> None:
         self.kind = kind
-        self.keeps = keeps
-        self.keeps_metadata = keeps_metadata
-        self.off = off
-        self.rule = rule
+        self.preserved_fields = preserved_fields
+        self.preserved_metadata = preserved_metadata
+        self.disabled_fields = disabled_fields
+        self.validate_status = validate_status
         self.allow_unconditional_update = kind.allow_unconditional_update
         self.declarative_rules = kind.declarative_rules
-        kept: dict[str, Any] = {f"f:{part}": {} for part in keeps}
-        if keeps_metadata:
-            kept["f:metadata"] = {f"f:{part}": {} for part in keeps_metadata}
+        kept: dict[str, Any] = {f"f:{part}": {} for part in preserved_fields}
+        if preserved_metadata:
+            kept["f:metadata"] = {f"f:{part}": {} for part in preserved_metadata}
         self.reset_fields = kept
 
     def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
@@ -198,26 +198,26 @@ class StatusStrategy(Strategy):
         return self.kind.check_name(name)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        for part in self.keeps:
-            keep(new, old, part)
-        for part in self.keeps_metadata:
-            keep(metadata_of(new), metadata_of(old), part)
+        for part in self.preserved_fields:
+            copy_field(new, old, part)
+        for part in self.preserved_metadata:
+            copy_field(metadata_of(new), metadata_of(old), part)
         status, before = new.get("status") or {}, old.get("status") or {}
-        for part in self.off:
+        for part in self.disabled_fields:
             if not before.get(part):
                 status.pop(part, None)
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(self.rule(new, old))
+        return list(self.validate_status(new, old))
 
     def pending_finalizers(self, obj: Tree) -> list[str]:
         return self.kind.pending_finalizers(obj)
 
 
-def keep(new: Tree, old: Tree, part: str) -> None:
+def copy_field(new: Tree, old: Tree, part: str) -> None:
     """Give `new` the part of `old`, or none where `old` has none. `old` is not shared with it."""
     if part in old:
-        new[part] = copied(old[part])
+        new[part] = copy_tree(old[part])
     else:
         new.pop(part, None)
 
@@ -230,10 +230,10 @@ class _OrdinarySpecStrategy(SpecStrategy):
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
-        keep(obj, self._zero, "status")
+        copy_field(obj, self._zero, "status")
 
 
-def ordinary(type_: type[Kind]) -> Strategy:
+def default_strategy(type_: type[Kind]) -> Strategy:
     """The strategy of a kind that has nothing to say of its own."""
     if all(flat.field.name != "status" for flat in type_.flat_fields()):
         return Strategy()

@@ -28,9 +28,9 @@ from kapiserver.api.merge_schema import (
     MapNode,
     Node,
     ScalarNode,
-    deduced,
+    deduce,
 )
-from kapiserver.api.typed_values import NOTHING, steps
+from kapiserver.api.typed_values import UNDECLARED, steps
 from kapiserver.api.types import Value
 
 
@@ -74,10 +74,10 @@ def _compare(node: Node, old: Any, new: Any) -> _Diff:
     if old is new or (old is not ABSENT and new is not ABSENT and _equal(old, new)):
         return _SAME
     if old is ABSENT:
-        return _all(deduced(node, new), new), None, None
+        return _all(deduce(node, new), new), None, None
     if new is ABSENT:
-        return None, None, _all(deduced(node, old), old)
-    before, after = deduced(node, old), deduced(node, new)
+        return None, None, _all(deduce(node, old), old)
+    before, after = deduce(node, old), deduce(node, new)
     if before is not after and old is not None and new is not None:
         return _all(after, new), END, _all(before, old)
     return _compare_inside(after if new is not None else before, old, new)
@@ -105,15 +105,15 @@ def _compare_maps(node: MapNode, old: dict[str, Value], new: dict[str, Value]) -
         if one is other:
             continue
         if other is ABSENT:
-            child = deduced(node.child(name) or NOTHING, one)
+            child = deduce(node.child(name) or UNDECLARED, one)
             removed[field_step(name)] = _all(child, one)
         else:
-            found = _compare(node.child(name) or NOTHING, one, other)
+            found = _compare(node.child(name) or UNDECLARED, one, other)
             if found is not _SAME:
                 _put(field_step(name), found, added, modified, removed)
     for name, other in new.items():
         if name not in old:
-            child = deduced(node.child(name) or NOTHING, other)
+            child = deduce(node.child(name) or UNDECLARED, other)
             added[field_step(name)] = _all(child, other)
     return added or None, modified or None, removed or None
 
@@ -166,12 +166,12 @@ def _all(node: Node, value: Value) -> Fields:
     found: Fields = {SELF: END}
     if isinstance(node, MapNode) and not node.atomic:
         for name, below in value.items():
-            found[field_step(name)] = _all(deduced(node.child(name) or NOTHING, below), below)
+            found[field_step(name)] = _all(deduce(node.child(name) or UNDECLARED, below), below)
         return found
     if isinstance(node, ListNode) and not node.atomic:
         for step, items in _gathered(node, value).items():
             item = items[0]
-            found[step] = _all(deduced(node.item, item), item) if len(items) == 1 else END
+            found[step] = _all(deduce(node.item, item), item) if len(items) == 1 else END
         return found
     return END
 
@@ -193,7 +193,7 @@ def _merge(node: Node, live: Any, config: Any) -> Any:
         return config
     if node.__class__ is ScalarNode:
         return live if _equal(live, config) else config
-    node = deduced(node, config if config is not None else live)
+    node = deduce(node, config if config is not None else live)
     if not isinstance(node, MapNode | ListNode) or node.atomic or (not live and not config):
         return live if _equal(live, config) else config
     if isinstance(node, MapNode):
@@ -208,7 +208,7 @@ def _merge_map(node: MapNode, live: dict[str, Value], config: dict[str, Value]) 
     out = live
     for name, value in config.items():
         before = live.get(name, ABSENT)
-        merged = _merge(node.child(name) or NOTHING, before, value)
+        merged = _merge(node.child(name) or UNDECLARED, before, value)
         if merged is before:
             continue
         if out is live:
@@ -274,7 +274,7 @@ def remove(node: Node, value: Value, fields: Fields) -> Value:
     """The value without the items and fields of the set, and without what lies below them."""
     if not fields:
         return value
-    node = deduced(node, value)
+    node = deduce(node, value)
     if isinstance(node, ListNode) and isinstance(value, list) and not node.atomic:
         kept = [
             item if below is None else remove(node.item, item, below)
@@ -285,7 +285,7 @@ def remove(node: Node, value: Value, fields: Fields) -> Value:
         cut = {
             name: value[name]
             if below is None
-            else remove(node.child(name) or NOTHING, value[name], below)
+            else remove(node.child(name) or UNDECLARED, value[name], below)
             for name, below in _kept(((name, name) for name in value), fields, field_step)
         }
         return cut or None

@@ -17,10 +17,10 @@ from kapiserver.api.fieldsets import (
     Fields,
     Step,
     field_step,
+    format_step,
     is_member,
     key_step,
     name_step,
-    shown,
     value_step,
 )
 from kapiserver.api.merge_schema import (
@@ -29,7 +29,7 @@ from kapiserver.api.merge_schema import (
     MapNode,
     Node,
     ScalarNode,
-    deduced,
+    deduce,
 )
 from kapiserver.api.types import Value
 
@@ -95,7 +95,7 @@ def check(node: Node, value: Value, path: str = "") -> None:
 
 
 def _errors(node: Node, value: Value, path: str) -> Iterator[str]:
-    node = deduced(node, value)
+    node = deduce(node, value)
     if value is None:
         return
     match node:
@@ -158,9 +158,9 @@ def _list_errors(node: ListNode, value: Value, path: str) -> Iterator[str]:
             except SchemaMismatch as error:
                 yield f"{path}: {error}"
                 continue
-            here = path + shown(step)
+            here = path + format_step(step)
             if step in seen:
-                yield f"{path}: duplicate entries for key {shown(step)}"
+                yield f"{path}: duplicate entries for key {format_step(step)}"
             seen.add(step)
         yield from _errors(node.item, item, here)
 
@@ -168,7 +168,7 @@ def _list_errors(node: ListNode, value: Value, path: str) -> Iterator[str]:
 # Sets of fields.
 
 
-def fields_said(node: Node, value: Value) -> Fields:
+def checked_fields_of(node: Node, value: Value) -> Fields:
     """See that a value fits its schema; the fields it sets. Raises SchemaMismatch."""
     try:
         return _said(node, value) or {}
@@ -183,7 +183,7 @@ def _said(node: Node, value: Value) -> Fields | None:
         if value is not None and _scalar_fault(node, value):
             raise _MISFIT
         return END
-    node = deduced(node, value)
+    node = deduce(node, value)
     if isinstance(node, MapNode) and isinstance(value, dict):
         found = _said_map(node, value)
         return END if node.atomic else found
@@ -235,7 +235,7 @@ def fields_of(node: Node, value: Value) -> Fields:
 
 def _fields(node: Node, value: Value) -> Fields | None:
     """The node of a value; None where nothing is owned."""
-    node = deduced(node, value)
+    node = deduce(node, value)
     match node:
         case MapNode(atomic=False):
             return _map_fields(node, value) if isinstance(value, dict) else None
@@ -289,7 +289,7 @@ def with_named_fields(node: Node, fields: Fields) -> Fields:
     return found
 
 
-def reconciled(node: Node, fields: Fields) -> Fields:
+def reconcile(node: Node, fields: Fields) -> Fields:
     """The set as the schema would have it: what became one piece is owned as a whole."""
     found = fields
     for step, below in fields.items():
@@ -297,7 +297,7 @@ def reconciled(node: Node, fields: Fields) -> Fields:
             continue
         child = _below(node, step)
         whole = not isinstance(child, ScalarNode) and child.atomic
-        inner = END if whole else reconciled(child, below)
+        inner = END if whole else reconcile(child, below)
         if inner is not below:
             found = fields | {step: inner} if found is fields else {**found, step: inner}
     return found
@@ -305,11 +305,11 @@ def reconciled(node: Node, fields: Fields) -> Fields:
 
 def _below(node: Node, step: Step) -> Node:
     if isinstance(node, MapNode):
-        return node.child(step[2:]) or NOTHING
+        return node.child(step[2:]) or UNDECLARED
     if isinstance(node, ListNode):
         return node.item
-    return node if isinstance(node, AnyNode) else NOTHING
+    return node if isinstance(node, AnyNode) else UNDECLARED
 
 
-NOTHING: Final = ScalarNode("untyped")
+UNDECLARED: Final = ScalarNode("untyped")
 """The node of what is not declared."""

@@ -72,7 +72,7 @@ class FieldOptions:
     atomic: bool | None
     merge: str | None
     patch: str | None
-    named: str
+    item_api_version: str
     before: str | None
 
 
@@ -93,7 +93,7 @@ def field(
     atomic: bool | None = None,
     merge: str | None = None,
     patch: str | None = None,
-    named: str = "",
+    item_api_version: str = "",
     before: str | None = None,
 ) -> Any:
     """One field of a Type.
@@ -115,8 +115,9 @@ def field(
                 type says it (False); lists are so unless `keys` or `set` say otherwise
     merge       merge key of a list in a strategic merge patch ("" for a list of scalars)
     patch       other strategies of strategic merge patch, comma separated: "retainKeys", "replace"
-    named       the apiVersion of objects in a list that name their kind in answers, though not on
-                the wire
+    item_api_version
+                apiVersion of the objects in a list whose kind and apiVersion are in responses
+                but not on the wire
     before      the inherited field before which a subclass's new field stands; last by default
     """
     return FieldOptions(
@@ -135,7 +136,7 @@ def field(
         atomic=atomic,
         merge=merge,
         patch=patch,
-        named=named,
+        item_api_version=item_api_version,
         before=before,
     )
 
@@ -294,9 +295,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatField:
-    """A field as JSON shows it: `through` are the embedded structs it lies in, outermost first."""
+    """A field as JSON shows it, with the embedded structs that contain it, outermost first."""
 
-    through: tuple[Field, ...]
+    embedded_in: tuple[Field, ...]
     field: Field
 
 
@@ -429,11 +430,11 @@ def _flat_fields(cls: Any) -> tuple[FlatField, ...]:
     flat: list[FlatField] = []
     for own in _fields(cls):
         if not own.options.inline:
-            flat.append(FlatField(through=(), field=own))
+            flat.append(FlatField(embedded_in=(), field=own))
             continue
         assert isinstance(own.shape, Message)
         flat.extend(
-            FlatField(through=(own, *inner.through), field=inner.field)
+            FlatField(embedded_in=(own, *inner.embedded_in), field=inner.field)
             for inner in own.shape.type.flat_fields()
         )
     return tuple(flat)

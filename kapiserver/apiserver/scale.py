@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import copy
 
+from kapiserver.api.accessors import metadata_of, name_of, resource_version_of, uid_of, value_at
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
 from kapiserver.api.label_selectors import selector_text
-from kapiserver.api.objects import metadata_of, name_of, resource_version_of, uid_of, value_at
 from kapiserver.api.types import Tree
 
 _METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")

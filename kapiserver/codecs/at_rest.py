@@ -8,7 +8,7 @@ k8s.io/apiserver.
 
 from __future__ import annotations
 
-from kapiserver.api.objects import kind_of
+from kapiserver.api.accessors import kind_of
 from kapiserver.api.types import Tree
 from kapiserver.codecs import cbor, json
 from kapiserver.codecs.custom_objects import well_formed

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
+from kapiserver.api.accessors import kind_of
 from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
-from kapiserver.api.objects import kind_of
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.codecs.errors import CodecError, NotEncodable, UnknownKind, WrongValue

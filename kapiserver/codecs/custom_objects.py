@@ -26,7 +26,7 @@ def read_custom(type_: type[CustomKind], value: Value, unknown: list[str]) -> Tr
         )
     version = type_.version
     found: list[str] = []
-    if not version.preserves_all:
+    if not version.preserves_unknown_fields:
         prune(value, version.structural, found)
     unknown.extend(found[: MAX_REPORTED - len(unknown)])
     place = (None, "", "metadata", None)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import orjson
 
+from kapiserver.api.accessors import kind_of
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
-from kapiserver.api.objects import kind_of
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Type, Value
 from kapiserver.codecs import json

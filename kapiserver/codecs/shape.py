@@ -87,7 +87,7 @@ out = {{}}
 def _add_field(source: Source, owner: type[Type], flat: FlatField) -> None:
     field, declared = flat.field, flat.field.options
     name, shape = repr(field.name), field.shape
-    pointer = field.pointer or any(one.pointer for one in flat.through)
+    pointer = field.pointer or any(one.pointer for one in flat.embedded_in)
     context = source.bind((owner.__name__, field.name, go_type(shape)))
     reads = _expression(source, owner, field.name, shape, context)
     if isinstance(shape, Message) and not issubclass(shape.type, StringList) and not pointer:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kapiserver.api.accessors import copy_tree
 from kapiserver.api.custom_kinds import CustomKind
-from kapiserver.api.objects import copied
 from kapiserver.api.types import Kind, Tree, Type, Value
 from kapiserver.codecs.bounds import MAX_DEPTH
 from kapiserver.codecs.errors import Malformed
@@ -27,7 +27,7 @@ def read_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
     Raises WrongValue in the words of Go, Malformed when a type nests in itself too deep.
     """
     if issubclass(type_, CustomKind):
-        value = copied(value)
+        value = copy_tree(value)
     return read_own_tree(type_, value, unknown)
 
 

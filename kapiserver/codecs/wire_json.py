@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import orjson
 
-from kapiserver.api.embedded_objects import named
+from kapiserver.api.embedded_type_meta import with_type_meta
 from kapiserver.api.types import Field, ListOf, MapOf, Message, Scalar, ScalarType, Shape, Type
 from kapiserver.codecs.bounds import UNBOUNDED
 from kapiserver.codecs.errors import CodecError
@@ -166,7 +166,7 @@ def _add_member(source: Source, field: Field, local: str) -> None:
     if isinstance(shape, Scalar):
         _add_scalar(source, shape, mark, kept=field.pointer or declared.always)
     else:
-        text = _named(source, field) if declared.named else _text(source, shape)
+        text = _named(source, field) if declared.item_api_version else _text(source, shape)
         source.add(f"    r = {text}")
         if isinstance(shape, Message) and not is_list(shape):
             empty = b"null"
@@ -206,7 +206,7 @@ def _text(source: Source, shape: Shape) -> str:
 def _named(source: Source, field: Field) -> str:
     # Objects that say what they are.
     assert isinstance(field.shape, ListOf)
-    head = named(field, {})
+    head = with_type_meta(field, {})
     item = _item_text(source, field.shape.item)
     return f'b"[%b]" % b",".join([{write_document(head)[:-1]!r} + b"," + {item}[1:] for v in v])'
 

@@ -14,8 +14,8 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from kapiserver.api.accessors import labels_of, uid_of
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.objects import labels_of, uid_of
 from kapiserver.api.types import Tree
 from kapiserver.controllers.bootstrap import decoded
 from kapiserver.controllers.context import ControllerContext
@@ -89,7 +89,7 @@ class APIServiceRegistration:
 
     async def start(self) -> None:
         """React to definitions that change from now on; queue all APIServices after a delay."""
-        if self._server.scheme.serves(REGISTRATION):
+        if self._server.scheme.is_served(REGISTRATION):
             self._update_served(list(self._custom.heads))
             self._custom.followers.append(self._on_definitions_changed)
             self._server.clock.call_later(START_DELAY_SECONDS, self._start_all)

@@ -9,8 +9,8 @@ import asyncio
 
 import orjson
 
+from kapiserver.api.accessors import name_of
 from kapiserver.api.group import CORE
-from kapiserver.api.objects import name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.entry import ObjectKey

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kapiserver.api.accessors import finalizers_of, is_terminating, metadata_of
 from kapiserver.api.apiextensions import structural_rules
 from kapiserver.api.apiextensions.conditions import (
     condition,
@@ -21,7 +22,6 @@ from kapiserver.api.apiextensions.conditions import (
 )
 from kapiserver.api.apiextensions.validation.approval import approval_of
 from kapiserver.api.errors import Path
-from kapiserver.api.objects import finalizers_of, is_terminating, metadata_of
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue
@@ -107,7 +107,7 @@ class CRDStatusController:
         head = self._custom.heads.get(name)
         if head is None or not is_terminating(head) or not _has_finalizer(head):
             return
-        definition = self._server.scheme.custom.named(name)
+        definition = self._server.scheme.custom.by_name(name)
         if definition is None:
             await self._set_terminating(
                 name, "False", "NeverEstablished", "resource was never established"
@@ -120,7 +120,7 @@ class CRDStatusController:
                     "InstanceDeletionInProgress",
                     "CustomResource deletion is in progress",
                 )
-            objects = self._server.stores.of(definition.stored.resource)
+            objects = self._server.stores.of(definition.stored_version.resource)
             if not await self._delete_objects(objects, name):
                 return
             await self._set_terminating(

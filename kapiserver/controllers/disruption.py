@@ -10,11 +10,7 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 
-from kapiserver.api.errors import BadObject
-from kapiserver.api.group import CORE, GroupVersion
-from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.label_selectors import selection_of
-from kapiserver.api.objects import (
+from kapiserver.api.accessors import (
     generation_of,
     has_condition,
     is_terminating,
@@ -24,6 +20,10 @@ from kapiserver.api.objects import (
     namespace_of,
     value_at,
 )
+from kapiserver.api.errors import BadObject
+from kapiserver.api.group import CORE, GroupVersion
+from kapiserver.api.key_order import reorder_keys
+from kapiserver.api.label_selectors import selection_of
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue

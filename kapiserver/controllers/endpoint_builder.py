@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kapiserver.api.objects import (
+from kapiserver.api.accessors import (
     annotations_of,
     has_condition,
     is_terminating,

@@ -13,8 +13,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kapiserver.api.accessors import is_terminating, labels_of, metadata_of, name_of
 from kapiserver.api.group import CORE, GroupVersion
-from kapiserver.api.objects import is_terminating, labels_of, metadata_of, name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.controllers.bootstrap import decoded

@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 
+from kapiserver.api.accessors import metadata_of, name_of, namespace_of, uid_of
 from kapiserver.api.errors import APIError
 from kapiserver.api.group import CORE
-from kapiserver.api.objects import metadata_of, name_of, namespace_of, uid_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.controllers.bootstrap import decoded

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from kapiserver.api.accessors import finalizers_of, is_terminating, metadata_of, uid_of
 from kapiserver.api.errors import APIError, NotRegistered
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.objects import finalizers_of, is_terminating, metadata_of, uid_of
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.event_recorder import EventRecorder

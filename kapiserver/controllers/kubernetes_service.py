@@ -13,9 +13,9 @@ import logging
 import socket
 from dataclasses import dataclass
 
+from kapiserver.api.accessors import name_of
 from kapiserver.api.errors import APIError
 from kapiserver.api.group import CORE
-from kapiserver.api.objects import name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation.addresses import NETWORKING, first_address, service_ranges
 from kapiserver.apiserver.context import Server

@@ -13,9 +13,9 @@ import uuid
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.errors import APIError
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.controllers.bootstrap import decoded

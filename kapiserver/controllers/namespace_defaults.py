@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from kapiserver.api.accessors import is_terminating
 from kapiserver.api.group import CORE
-from kapiserver.api.objects import is_terminating
 from kapiserver.api.selectors import parse
 from kapiserver.api.types import Tree
 from kapiserver.controllers.bootstrap import create

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from kapiserver.api.accessors import finalizers_of, is_terminating, uid_of, value_at
 from kapiserver.api.group import CORE, Resource
-from kapiserver.api.objects import finalizers_of, is_terminating, uid_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 
+from kapiserver.api.accessors import is_terminating, resource_version_of, value_at
 from kapiserver.api.core.pod_requests import Amounts, add_amounts, amounts_of
 from kapiserver.api.core.quota_usage import (
     ZERO,
@@ -19,7 +20,6 @@ from kapiserver.api.core.quota_usage import (
     usage_of,
 )
 from kapiserver.api.group import CORE, Resource
-from kapiserver.api.objects import is_terminating, resource_version_of, value_at
 from kapiserver.api.quantity import Amount
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext

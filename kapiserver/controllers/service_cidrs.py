@@ -10,8 +10,7 @@ import ipaddress
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from kapiserver.api.group import GroupVersion
-from kapiserver.api.objects import (
+from kapiserver.api.accessors import (
     finalizers_of,
     has_condition,
     is_terminating,
@@ -19,6 +18,7 @@ from kapiserver.api.objects import (
     name_of,
     value_at,
 )
+from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue

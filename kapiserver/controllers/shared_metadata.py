@@ -78,10 +78,10 @@ class SharedMetadata:
 
     async def _list_again_for(self, name: str) -> None:
         """List everything again if there are objects of a kind that was unknown until now."""
-        definition = self._server.scheme.custom.named(name)
+        definition = self._server.scheme.custom.by_name(name)
         if definition is None:
             return
-        prefix = f"{self._server.config.key_root}/{definition.stored.resource.prefix}/"
+        prefix = f"{self._server.config.key_root}/{definition.stored_version.resource.prefix}/"
         try:
             page = await self._server.stores.kv.range(prefix, limit=1)
         except StorageError:

@@ -10,8 +10,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from kapiserver.api.group import CORE, GroupVersion
-from kapiserver.api.objects import (
+from kapiserver.api.accessors import (
     finalizers_of,
     is_terminating,
     metadata_of,
@@ -19,6 +18,7 @@ from kapiserver.api.objects import (
     uid_of,
     value_at,
 )
+from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.controllers.context import ControllerContext

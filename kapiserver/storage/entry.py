@@ -164,7 +164,7 @@ class Entry:
         name = selection.name
         if name is not None and not self.path.endswith(f"/{name}"):
             return False
-        if selection.everything:
+        if selection.selects_everything:
             return True
         if self._selectable is None and self._tree is None:
             seen = self.origin.seen(self, selection)

@@ -15,20 +15,26 @@ from typing import Literal
 
 import orjson
 
+from kapiserver.api.accessors import (
+    finalizers_of,
+    is_terminating,
+    metadata_of,
+    name_of,
+    share_field,
+)
 from kapiserver.api.declarative_validation import merge_errors
 from kapiserver.api.errors import (
     BadObject,
     FieldError,
     InvalidObject,
     Path,
-    Tolerated,
+    RatchetedError,
     invalid,
 )
 from kapiserver.api.group import Resource
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.metadata import validate_changed, validate_new
-from kapiserver.api.objects import finalizers_of, is_terminating, metadata_of, name_of, take
+from kapiserver.api.metadata_validation import validate_new, validate_updated
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 from kapiserver.storage.errors import ObjectConflict
@@ -149,29 +155,29 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
     before = old["metadata"]
     ensure_namespace(new, before.get("namespace") or "")
     meta = metadata_of(new)
-    take(meta, before, "generation")
+    share_field(meta, before, "generation")
     strategy.prepare_for_update(new, old)
     meta = metadata_of(new)
     meta.pop("selfLink", None)
     if not meta.get("uid"):
-        take(meta, before, "uid")
-    take(meta, before, "creationTimestamp")
+        share_field(meta, before, "uid")
+    share_field(meta, before, "creationTimestamp")
     if before.get("deletionTimestamp"):
-        take(meta, before, "deletionTimestamp")
+        share_field(meta, before, "deletionTimestamp")
     if meta.get("deletionGracePeriodSeconds") is None:
-        take(meta, before, "deletionGracePeriodSeconds")
+        share_field(meta, before, "deletionGracePeriodSeconds")
     reorder_keys(meta, ObjectMeta)
     found = strategy.validate_update(new, old)
     handwritten = (
-        *validate_changed(
+        *validate_updated(
             new, old, namespaced=resource.namespaced, finalizers=strategy.check_finalizers
         ),
-        *(error for error in found if not isinstance(error, Tolerated)),
+        *(error for error in found if not isinstance(error, RatchetedError)),
     )
     _check(
         new, resource, merge_errors(handwritten, list(strategy.declarative_rules.errors(new, old)))
     )
-    tolerated = (str(error) for error in found if isinstance(error, Tolerated))
+    tolerated = (str(error) for error in found if isinstance(error, RatchetedError))
     warnings = (*tolerated, *strategy.warnings(new, old))
     strategy.canonicalize(new)
     reorder_keys(metadata_of(new), ObjectMeta)
@@ -341,7 +347,7 @@ def _set_policy_finalizers(new: Tree, query: DeleteQuery, strategy: Strategy) ->
     before = finalizers_of(new)
     policy = query.propagation_policy
     if policy is None:
-        if not strategy.orphans_dependents or {ORPHAN, FOREGROUND} & set(before):
+        if not strategy.orphans_by_default or {ORPHAN, FOREGROUND} & set(before):
             return False  # what the object says itself holds
         policy = "Orphan"
     wanted = _POLICY_FINALIZERS.get(policy)

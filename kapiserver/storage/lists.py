@@ -116,7 +116,7 @@ def _limit(query: ListQuery) -> int:
 def _text(query: ListQuery) -> str:
     """The selectors, as far as a continue token is bound to them."""
     selection = query.selection
-    return "" if selection.everything else f"{selection.label_text}\0{selection.field_text}"
+    return "" if selection.selects_everything else f"{selection.label_text}\0{selection.field_text}"
 
 
 class Lists:
@@ -228,7 +228,7 @@ class Lists:
         selection, limit = query.selection, _limit(query)
         if limit and limit < len(entries) and revision == self._cache.revision:
             self._cache.remember()
-        if selection.everything:
+        if selection.selects_everything:
             chosen = entries[:limit] if limit else entries
             left = len(entries) - len(chosen)
             return await self._listing(query, chosen, chosen, revision, left)
@@ -248,7 +248,7 @@ class Lists:
         self, query: ListQuery, revision: Revision, scope: str, start: str
     ) -> Listing:
         selection, limit = query.selection, _limit(query)
-        size = limit if limit and selection.everything else STORED_PAGE
+        size = limit if limit and selection.selects_everything else STORED_PAGE
         found: list[Entry] = []
         turn = Turn()
         while True:
@@ -290,7 +290,7 @@ class Lists:
             entries=chosen,
             revision=revision,
             continue_token=(await self._tokens()).seal(token, prefix, _text(query)),
-            remaining=left if query.selection.everything else None,
+            remaining=left if query.selection.selects_everything else None,
         )
 
     # Errors.

@@ -11,11 +11,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 
-from kapiserver.api.custom_kinds import version_behind
-from kapiserver.api.embedded_objects import name_embedded
+from kapiserver.api.accessors import labels_of, metadata_of
+from kapiserver.api.custom_kinds import version_of_resource
+from kapiserver.api.embedded_type_meta import add_type_meta
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
-from kapiserver.api.objects import labels_of, metadata_of
 from kapiserver.api.selectable_fields import Extractor
 from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Kind, Tree
@@ -68,9 +68,9 @@ class ObjectCodec:
         self.resource = resource
         self.prefix = f"{root}/{resource.prefix}/"
         self.hub = scheme.hub_of(resource)
-        custom = version_behind(resource, scheme.custom) if resource.definition else None
+        custom = version_of_resource(resource, scheme.custom) if resource.definition else None
         # What a webhook converts is converted below this seam.
-        converts = custom is None or not custom.definition.asks_webhook
+        converts = custom is None or not custom.definition.uses_conversion_webhook
         self.stored_version = (
             GroupVersion(resource.group, resource.storage_version) if converts else self.hub
         )
@@ -79,7 +79,7 @@ class ObjectCodec:
         self._scheme = scheme
         self._budget = budget
         self._transformer = transformer
-        self._fields: Extractor = scheme.fields(resource)
+        self._fields: Extractor = scheme.field_extractor(resource)
         self._stored_kind = self.stored_version.with_kind(resource.kind)
         self.is_custom = bool(resource.definition)
         self._as_stored = self.hub == self.stored_version and not self.is_custom
@@ -147,9 +147,9 @@ class ObjectCodec:
                 metadata_of(found).setdefault("generation", 1)
             found = convert(self._scheme, found, self.hub)
             if not self.is_custom:
-                name_embedded(self.type, found)
+                add_type_meta(self.type, found)
             if is_old and self.resource.legacy_marker:
-                self._scheme.strategy(self.resource).complete(found)
+                self._scheme.strategy(self.resource).fill_legacy_fields(found)
             return stamped(found, entry.revision)
         except (CodecError, NotRegistered) as error:
             raise Unreadable(error, key=entry.path) from error
@@ -198,7 +198,7 @@ class ObjectCodec:
         value = entry.value
         if self._glance is None or not value.startswith(self._head):
             return None
-        return selection.seen_in(value)
+        return selection.prefilter(value)
 
     def metadata(self, path: str, value: bytes) -> Tree:
         """What a stored value says of its identity, its owners and its end; reads no more of a

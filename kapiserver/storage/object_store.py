@@ -13,11 +13,11 @@ import copy
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 
+from kapiserver.api.accessors import copy_tree, is_terminating, metadata_of, name_of, namespace_of
 from kapiserver.api.errors import APIError
 from kapiserver.api.group import Resource
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.objects import copied, is_terminating, metadata_of, name_of, namespace_of
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 from kapiserver.storage import lifecycle
@@ -111,7 +111,7 @@ class ResourceStore(ResourceReader):
         meta = obj["metadata"]
         base = "" if meta.get("name") else meta.get("generateName") or ""
         for attempt in range(1, lifecycle.NAME_ATTEMPTS + 1):
-            wanted = copied(obj) if base else obj
+            wanted = copy_tree(obj) if base else obj
             if base:
                 self._name(wanted, base)
             try:

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kapiserver.api.objects import copied
-from kapiserver.api.strategy import Strategy, TakesLong
+from kapiserver.api.accessors import copy_tree
+from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
 from kapiserver.storage.entry import Entry
 from kapiserver.storage.query import Change, NotYet
@@ -34,9 +34,9 @@ class Aside:
         strategy finds that it takes long."""
         try:
             return work(*args, strategy)
-        except TakesLong as error:
-            unhurried = error.unhurried
-        return await self.do(lambda: work(*args, unhurried))
+        except ValidationTakesLong as error:
+            slow_strategy = error.slow_strategy
+        return await self.do(lambda: work(*args, slow_strategy))
 
     async def sized(self, size: int, work: Callable[..., Result], *args: Any) -> Result:
         """What `work(*args)` with an object of so many bytes returns or raises."""
@@ -48,7 +48,7 @@ class Aside:
         """What a change makes of an entry, which may want something first."""
         while True:
             try:
-                return await self.sized(len(entry.value), change, copied(entry.tree()))
+                return await self.sized(len(entry.value), change, copy_tree(entry.tree()))
             except NotYet as error:
                 await error.fetch()
 

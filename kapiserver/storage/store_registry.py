@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from kapiserver.api.custom_kinds import CustomVersion, Definition, version_behind
+from kapiserver.api.custom_kinds import CustomVersion, Definition, version_of_resource
 from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
@@ -135,7 +135,7 @@ class Stores:
             return self._of_custom(resource)
         found = self._made.get((resource.group, resource.name))
         if found is None:
-            kept = self._around.scheme.kept(resource)
+            kept = self._around.scheme.storage_resource(resource)
             found = (
                 self._make(resource) if kept is resource else self.of(kept).with_strategy(resource)
             )
@@ -146,7 +146,7 @@ class Stores:
         versions = self._custom.setdefault(resource.definition, {})
         found = versions.get(resource.versions[0])
         if found is None:
-            now = version_behind(resource, self._around.scheme.custom)
+            now = version_of_resource(resource, self._around.scheme.custom)
             resource = resource if now is None else now.resource
             found = versions[resource.versions[0]] = self._make(resource)
         return found
@@ -182,7 +182,7 @@ class Stores:
         parts = path[len(self._root) + 1 :].split("/", 2)
         custom = self._around.scheme.custom.by_plural(parts[0], parts[1] if parts[1:] else "")
         if custom is not None:
-            return self.of(custom.stored.resource).codec
+            return self.of(custom.stored_version.resource).codec
         resource = self._by_prefix.get("/".join(parts[:2])) or self._by_prefix.get(parts[0])
         return None if resource is None else self.of(resource).codec
 
@@ -213,7 +213,7 @@ class Stores:
             self._codecs,
             functools.partial(self._hooks.converter, custom.definition),
             version=custom.group_version,
-            stored=custom.definition.stored.group_version,
+            stored=custom.definition.stored_version.group_version,
         )
 
     def _make(self, resource: Resource) -> ResourceStore:
@@ -222,8 +222,10 @@ class Stores:
             transformer = self._encryption.of(resource.group, resource.name)
         if transformer is not None:
             around = replace(around, kv=EncryptedStore(around.kv, transformer))
-        custom = version_behind(resource, around.scheme.custom) if resource.definition else None
-        if custom is not None and custom.definition.asks_webhook:
+        custom = (
+            version_of_resource(resource, around.scheme.custom) if resource.definition else None
+        )
+        if custom is not None and custom.definition.uses_conversion_webhook:
             around = replace(around, kv=self._converting(around.kv, custom))
         codec = ObjectCodec(
             resource,

@@ -50,7 +50,7 @@ class Seen(NamedTuple):
 def seen(event: CachedEvent, selection: Selection) -> Seen | None:
     """What a selection sees: an object that begins or ceases to match is added or deleted."""
     now, before = event.entry, event.previous
-    if not selection.everything:
+    if not selection.selects_everything:
         if now is not None and not now.is_selected(selection):
             now = None
         if before is not None and not before.is_selected(selection):

@@ -370,6 +370,8 @@ def test_warnings():
 
 def test_selectable_fields():
     """Jobs are selected by how many of their pods succeeded."""
-    fields = SCHEME.fields(next(one for one in SCHEME.resources("batch") if one.name == "jobs"))
+    fields = SCHEME.field_extractor(
+        next(one for one in SCHEME.resources("batch") if one.name == "jobs")
+    )
     assert fields(JOB)["status.successful"] == "0"
     assert fields({**JOB, "status": {"succeeded": 2}})["status.successful"] == "2"

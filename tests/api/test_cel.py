@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapiserver.api.cel import kinds
+from kapiserver.api.cel import cel_types as k
 from kapiserver.api.cel.program import Uncompilable, compile_expression
 
 LIMIT = 1_000_000
-SELF = kinds.Kind(
+SELF = k.CelType(
     "object",
     fields={
-        "int": kinds.INT, "text": kinds.STRING, "list": kinds.list_of(kinds.INT),
-        "texts": kinds.list_of(kinds.STRING), "map": kinds.map_of(kinds.STRING, kinds.INT),
-        "time": kinds.TIMESTAMP, "bytes": kinds.BYTES, "double": kinds.DOUBLE, "any": kinds.DYN,
-        "absent": kinds.INT, "null": kinds.STRING,
-        "object": kinds.Kind("object", fields={"a": kinds.STRING}),
+        "int": k.INT, "text": k.STRING, "list": k.list_of(k.INT),
+        "texts": k.list_of(k.STRING), "map": k.map_of(k.STRING, k.INT),
+        "time": k.TIMESTAMP, "bytes": k.BYTES, "double": k.DOUBLE, "any": k.DYN,
+        "absent": k.INT, "null": k.STRING,
+        "object": k.CelType("object", fields={"a": k.STRING}),
     },
 )  # fmt: skip
 VALUE = {
@@ -245,9 +245,9 @@ def test_hostile_expressions_end(expression):
     """Whatever is written, an expression ends within its limit of steps."""
     ten = ", ".join(map(str, range(10)))
     value = {"big": "a" * 3_000_000, "list": list(range(5000)), "texts": ["b" * 1000] * 1000}
-    fields = {**SELF.fields, "big": kinds.STRING}
+    fields = {**SELF.fields, "big": k.STRING}
     program = compile_expression(
-        expression.replace("{0}", ten), {"self": kinds.Kind("object", fields=fields)}
+        expression.replace("{0}", ten), {"self": k.CelType("object", fields=fields)}
     )
     limit = LIMIT // 5
     result = program.evaluate({"self": value}, limit)

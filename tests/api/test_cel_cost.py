@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kapiserver.api.apiextensions import cel, structural
-from kapiserver.api.apiextensions.cel_kinds import kind_of
+from kapiserver.api.apiextensions.cel_types import kind_of
 from kapiserver.api.cel.program import compile_expression
 from kapiserver.api.errors import Path
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kapiserver.api.apiextensions import cel, structural
 from kapiserver.api.apiextensions.cel_evaluation import OutOfTime
-from kapiserver.api.apiextensions.cel_kinds import escaped
-from kapiserver.api.errors import Path, Tolerated
+from kapiserver.api.apiextensions.cel_types import escaped
+from kapiserver.api.errors import Path, RatchetedError
 from tests.api.test_pruning import TREES, schemas
 
 NAMES = {
@@ -37,7 +37,7 @@ def obj(*rules, **properties):
 
 def broken(schema, value, old=None):
     found = cel.validate(value, old, structural.compile(schema))
-    return [f"{'tolerated: ' * isinstance(one, Tolerated)}{one}" for one in found]
+    return [f"{'tolerated: ' * isinstance(one, RatchetedError)}{one}" for one in found]
 
 
 INT = {"type": "integer"}

@@ -94,7 +94,7 @@ class New:
 def test_a_difference_without_a_function_is_an_error_at_once() -> None:
     """Compiling names each field that differs."""
     with pytest.raises(TypeError, match="added, gone"):
-        Conversion({}).between(Old.Thing, New.Thing)
+        Conversion({}).converter(Old.Thing, New.Thing)
 
 
 def test_a_function_completes_what_is_derived() -> None:
@@ -105,7 +105,7 @@ def test_a_function_completes_what_is_derived() -> None:
         if "gone" in source:
             target["added"] = source["gone"]
 
-    convert = Conversion({(Old.Thing, New.Thing): rename}).between(Old.Thing, New.Thing)
+    convert = Conversion({(Old.Thing, New.Thing): rename}).converter(Old.Thing, New.Thing)
     assert convert({"count": 3, "gone": "x"}) == {"count": 3, "added": "x"}
     assert convert({"count": 3}) == {"count": 3, "added": ""}
 
@@ -113,7 +113,7 @@ def test_a_function_completes_what_is_derived() -> None:
 def test_a_number_that_does_not_fit_is_an_error_for_the_client() -> None:
     """An int64 beyond int32 is ConversionFailed, not a wrong number."""
     functions = {(Old.Thing, New.Thing): lambda source, target: None}
-    convert = Conversion(functions).between(Old.Thing, New.Thing)
+    convert = Conversion(functions).converter(Old.Thing, New.Thing)
     with pytest.raises(ConversionFailed, match="4294967296"):
         convert({"count": 2**32})
 

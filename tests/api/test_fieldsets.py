@@ -71,7 +71,7 @@ def test_without(one: frozenset[Path], other: frozenset[Path]) -> None:
 def test_checked(paths: frozenset[Path]) -> None:
     """A set survives being checked and put in order."""
     tree = _tree(paths)
-    assert fieldsets.ordered(fieldsets.check(tree)) == tree
+    assert fieldsets.sort_steps(fieldsets.validate(tree)) == tree
 
 
 def test_order() -> None:
@@ -84,7 +84,7 @@ def test_order() -> None:
         "f:a": {},
         ".": {},
     }
-    assert list(fieldsets.ordered(mixed)) == [
+    assert list(fieldsets.sort_steps(mixed)) == [
         ".",
         "f:a",
         "f:b",
@@ -103,7 +103,7 @@ def test_paths_in_words() -> None:
             "f:list": {"i:3": {}},
         }
     }
-    assert list(fieldsets.paths(fields)) == [
+    assert list(fieldsets.format_paths(fields)) == [
         '.spec.containers[name="x"]',
         '.spec.containers[name="x"].image',
         '.spec.finalizers[="a"]',
@@ -130,7 +130,7 @@ def test_paths_in_words() -> None:
 def test_no_set(bad: Any) -> None:
     """What is no set of fields is refused."""
     with pytest.raises(ValueError, match=r"."):
-        fieldsets.check(bad)
+        fieldsets.validate(bad)
 
 
 def test_depth() -> None:
@@ -139,4 +139,4 @@ def test_depth() -> None:
     for _ in range(300):
         deep = {"f:a": deep}
     with pytest.raises(ValueError, match="too deep"):
-        fieldsets.check(deep)
+        fieldsets.validate(deep)

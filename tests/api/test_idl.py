@@ -41,7 +41,7 @@ def test_protoc_reads_what_the_declarations_say(compiled: FileDescriptorSet) -> 
     by_name = {found.name: found for found in compiled.file}
     assert by_name.keys() == BY_PATH.keys()
     for path, file in BY_PATH.items():
-        assert idl.descriptor(file) == by_name[path]
+        assert idl.file_descriptor(file) == by_name[path]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.package)
@@ -62,7 +62,7 @@ def test_names_are_those_of_kubernetes() -> None:
     assert "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/generated.proto" in BY_PATH
     assert "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/generated.proto" in BY_PATH
     assert "StringList" not in [message.__name__ for message in meta.messages]
-    assert "PodList" in idl.text(BY_PATH["k8s.io/api/core/v1/generated.proto"])
+    assert "PodList" in idl.proto_text(BY_PATH["k8s.io/api/core/v1/generated.proto"])
 
 
 # --- tags
@@ -153,7 +153,7 @@ def test_new_fields_get_the_next_free_tag() -> None:
 
 def test_tags_are_read_from_generated_text() -> None:
     """Live and reserved tags are found in what `idl.text` writes, maps and lists included."""
-    text = idl.text(BY_PATH["k8s.io/api/core/v1/generated.proto"])
+    text = idl.proto_text(BY_PATH["k8s.io/api/core/v1/generated.proto"])
     tags = read_tags(text)
     assert tags["ConfigMap"].live == {1: "metadata", 2: "data", 3: "binaryData", 4: "immutable"}
     assert sum(len(one.live) for one in tags.values()) == sum(

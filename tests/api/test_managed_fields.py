@@ -14,8 +14,8 @@ from kapiserver.api import merge_schema, structured_merge
 from kapiserver.api.errors import BadObject, FieldConflicts, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.managed_fields import (
-    read_managers,
-    write_managers,
+    decode_managers,
+    encode_managers,
 )
 from kapiserver.api.types import Tree
 from tests.ownership import (
@@ -293,7 +293,7 @@ def test_entries_survive_reading() -> None:
     """managedFields read and written again are the same."""
     obj = OwnedObject("apps/v1", "Deployment")
     entries = obj.apply(DEPLOYMENT, "me")["metadata"]["managedFields"]
-    assert write_managers(read_managers(entries)) == entries
+    assert encode_managers(decode_managers(entries)) == entries
 
 
 # Properties.

@@ -3,7 +3,7 @@
 import pytest
 
 from kapiserver.api import names
-from kapiserver.api.metadata import validate_changed, validate_new
+from kapiserver.api.metadata_validation import validate_new, validate_updated
 from tests.objects import GONE, changed, texts
 
 OBJ = {"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "5"}}
@@ -130,14 +130,14 @@ CHANGED = [
 @pytest.mark.parametrize(("path", "value", "messages"), CHANGED)
 def test_changed(path, value, messages):
     """Who an object is never changes."""
-    assert texts(validate_changed(changed(OBJ, path, value), OBJ, namespaced=True)) == messages
+    assert texts(validate_updated(changed(OBJ, path, value), OBJ, namespaced=True)) == messages
 
 
 def test_finalizers_of_the_dying():
     """An object that is being deleted gets no new finalizers."""
     old = changed(OBJ, "metadata/deletionTimestamp", "2026-01-01T00:00:00Z")
     new = changed(old, "metadata/finalizers", ["a.b/d", "a.b/c"])
-    assert texts(validate_changed(new, old, namespaced=True)) == [
+    assert texts(validate_updated(new, old, namespaced=True)) == [
         "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being "
         'deleted, found new finalizers []string{"a.b/c", "a.b/d"}'
     ]
@@ -146,7 +146,7 @@ def test_finalizers_of_the_dying():
 def test_finalizers_last():
     """What Kubernetes' own kinds say of finalizers comes after all else of a change."""
     new = changed(changed(OBJ, "metadata/finalizers", ["mine"]), "metadata/uid", "w")
-    found = validate_changed(new, OBJ, namespaced=True)
+    found = validate_updated(new, OBJ, namespaced=True)
     assert [str(error.path) for error in found] == ["metadata.uid", "metadata.finalizers[0]"]
 
 
@@ -154,6 +154,6 @@ def test_generation_never_falls():
     """A generation counts upwards."""
     old = changed(OBJ, "metadata/generation", 3)
     new = changed(OBJ, "metadata/generation", 2)
-    assert texts(validate_changed(new, old, namespaced=True)) == [
+    assert texts(validate_updated(new, old, namespaced=True)) == [
         "metadata.generation: Invalid value: 2: must not be decremented"
     ]

@@ -76,7 +76,7 @@ def test_selectable_fields(resource: Resource) -> None:
     kind = GroupVersion(resource.group, resource.storage_version).with_kind(resource.kind)
     for path in resource.selectable_fields:
         assert (resource.name, path) in COMPUTED or at(SCHEME.type_of(kind), path), path
-    kept = SCHEME.kept(resource).selectable_fields
+    kept = SCHEME.storage_resource(resource).selectable_fields
     for alias, path in resource.field_aliases:
         assert alias not in resource.selectable_fields
         assert path in kept or path.startswith("metadata.")

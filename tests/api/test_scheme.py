@@ -14,7 +14,7 @@ def test_a_scheme_is_forgotten() -> None:
     assert scheme.type_of(GroupVersionKind("", "v1", "Pod")) is not None
     scheme.default({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": []}})
     scheme.strategy(pods)
-    scheme.fields(pods)
+    scheme.field_extractor(pods)
     scheme.columns("", "Pod")
     scheme.conversion("autoscaling")
     gone = weakref.ref(scheme)

@@ -144,7 +144,7 @@ def test_single_object():
 def test_everything():
     """No selectors at all is the one selection that leaves nothing out."""
     assert parse("", "", PODS) is EVERYTHING
-    assert EVERYTHING.everything
+    assert EVERYTHING.selects_everything
     assert EVERYTHING.matches({}, {})
 
 
@@ -212,4 +212,4 @@ def test_what_bytes_say_without_being_read(
 ) -> None:
     """Where a text that a condition asks for is not in an object's bytes, the condition does not
     hold; where it is, the object must be read."""
-    assert parse(labels, fields).seen_in(value) is seen
+    assert parse(labels, fields).prefilter(value) is seen

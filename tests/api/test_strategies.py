@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kapiserver.api.group import HUB
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.metadata import validate_changed, validate_new
+from kapiserver.api.metadata_validation import validate_new, validate_updated
 from kapiserver.api.types import Message
 from tests.objects import (
     AUTOSCALER,
@@ -35,7 +35,9 @@ def test_tables_are_whole(one):
     assert SCHEME.strategy(one)
     for subresource in one.subresources:
         assert SCHEME.strategy(one, subresource.name)
-    assert set(SCHEME.kept(one).selectable_fields) < set(SCHEME.fields(one)({}))
+    assert set(SCHEME.storage_resource(one).selectable_fields) < set(
+        SCHEME.field_extractor(one)({})
+    )
     assert SCHEME.columns(one.group, one.kind).columns
 
 
@@ -76,7 +78,7 @@ def test_any_object(one, data):
         before = copy.deepcopy(old)
         found.prepare_for_update(new, old)
         found.validate_update(new, old)
-        validate_changed(new, old, namespaced=one.namespaced)
+        validate_updated(new, old, namespaced=one.namespaced)
         found.warnings(new, old)
         found.canonicalize(new)
         found.grace_period(new, None)
@@ -86,7 +88,7 @@ def test_any_object(one, data):
         _ordered(SCHEME.type_of(kind), new)
     columns = SCHEME.columns(one.group, one.kind)
     assert len(columns.cells(obj, NOW)) == len(columns.definitions())
-    assert all(isinstance(value, str) for value in SCHEME.fields(one)(obj).values())
+    assert all(isinstance(value, str) for value in SCHEME.field_extractor(one)(obj).values())
 
 
 STATUSES = [
@@ -278,4 +280,4 @@ FIELDS = [
 @pytest.mark.parametrize(("name", "obj", "field", "value"), FIELDS)
 def test_fields(name, obj, field, value):
     """Selectable fields are read as kube-apiserver reads them."""
-    assert SCHEME.fields(resource(name))(obj)[field] == value
+    assert SCHEME.field_extractor(resource(name))(obj)[field] == value

@@ -80,7 +80,7 @@ def test_annotations_become_shapes() -> None:
 
 def test_embedded_structs_open_in_flat_fields() -> None:
     """JSON shows the fields of an embedded struct in its place."""
-    flat = [(one.field.name, [f.name for f in one.through]) for one in Whole.flat_fields()]
+    flat = [(one.field.name, [f.name for f in one.embedded_in]) for one in Whole.flat_fields()]
     assert flat[-2:] == [("size", ["inner"]), ("itself", [])]
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.groups import GROUPS
-from kapiserver.api.objects import value_at
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from tests.trees import filled, objects

@@ -240,7 +240,7 @@ def pool() -> descriptor_pool.DescriptorPool:
     done: set[str] = set()
     while open_:
         file = next(one for one in open_ if done.issuperset(one.imports))
-        found.Add(idl.descriptor(file))
+        found.Add(idl.file_descriptor(file))
         open_.remove(file)
         done.add(file.path)
     return found

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapiserver.api.embedded_objects import name_embedded
+from kapiserver.api.embedded_type_meta import add_type_meta
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Type
@@ -28,7 +28,7 @@ KINDS = [one for one in trees.kinds(SCHEME, wire=True) if not one.kind.endswith(
 def by_tree(type_: type[Type], message: bytes) -> bytes:
     """The slow way."""
     tree = decoder(type_)(message)
-    name_embedded(type_, tree)
+    add_type_meta(type_, tree)
     return write_document(tree)
 
 

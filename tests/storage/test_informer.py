@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from kapiserver.api.objects import labels_of
+from kapiserver.api.accessors import labels_of
 from kapiserver.storage import time_slice
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.errors import StorageError, Unavailable

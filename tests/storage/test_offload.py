@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from kapiserver.api.strategy import Strategy, TakesLong
+from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.storage.offload import LARGE, Aside
 
 
@@ -19,19 +19,19 @@ def thread_of(*_):
 
 def test_a_strategy_that_takes_long_works_aside():
     """What is begun at once is begun again by the strategy that has time, in another thread."""
-    unhurried = Strategy()
+    slow_strategy = Strategy()
 
     def work(name, strategy):
         if isinstance(strategy, Hurried):
-            raise TakesLong(unhurried)
+            raise ValidationTakesLong(slow_strategy)
         return name, strategy, threading.get_ident()
 
     async def run():
         aside = Aside()
         name, strategy, thread = await aside.by(Hurried(), work, "a")
-        assert (name, strategy) == ("a", unhurried)
+        assert (name, strategy) == ("a", slow_strategy)
         assert thread != threading.get_ident()
-        assert await aside.by(unhurried, thread_of) == threading.get_ident()
+        assert await aside.by(slow_strategy, thread_of) == threading.get_ident()
 
     asyncio.run(run())
 

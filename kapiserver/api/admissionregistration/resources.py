@@ -14,8 +14,8 @@ _admissionregistration = partial(
 def _left_behind(kind: str) -> tuple[Deprecation, ...]:
     use = GroupVersionKind("admissionregistration.k8s.io", "v1", kind)
     return (
-        Deprecation(version="v1beta1", since=37, removed=40, use=use),
-        Deprecation(version="v1alpha1", since=35, removed=38),
+        Deprecation(version="v1beta1", since=37, removed_in=40, replacement=use),
+        Deprecation(version="v1alpha1", since=35, removed_in=38),
     )
 
 

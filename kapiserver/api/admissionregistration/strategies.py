@@ -95,7 +95,7 @@ STRATEGIES: dict[str, Strategy] = {
     "mutatingwebhookconfigurations": WebhookConfigurationStrategy(),
     "validatingadmissionpolicies": _POLICY,
     "validatingadmissionpolicies/status": StatusStrategy(
-        _POLICY, keeps_metadata=STATUS_METADATA, rule=validate_policy_status_update
+        _POLICY, preserved_metadata=STATUS_METADATA, validate_status=validate_policy_status_update
     ),
     "validatingadmissionpolicybindings": ValidatingBindingStrategy(),
     "validatingwebhookconfigurations": WebhookConfigurationStrategy(),

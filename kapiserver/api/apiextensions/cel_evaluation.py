@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kapiserver.api.apiextensions.cel_kinds import kind_of
 from kapiserver.api.apiextensions.cel_paths import WrongPath, field_path
+from kapiserver.api.apiextensions.cel_types import kind_of
 from kapiserver.api.apiextensions.ratcheting import ABSENT, Correlated, same
 from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural, has_rules
-from kapiserver.api.cel.kinds import Kind, optional_of
+from kapiserver.api.cel.cel_types import CelType, optional_of
 from kapiserver.api.cel.program import Program, Result, Uncompilable, compile_expression
 from kapiserver.api.cel.values import NONE, Optional
-from kapiserver.api.errors import OMITTED, ErrorType, FieldError, Path, Tolerated, invalid
+from kapiserver.api.errors import OMITTED, ErrorType, FieldError, Path, RatchetedError, invalid
 from kapiserver.api.types import Tree, Value
 
 CALL_LIMIT = 1_000_000
@@ -193,13 +193,13 @@ def _length(rule: Tree) -> int:
     return len(rule.get("rule") or "") + len(rule.get("messageExpression") or "")
 
 
-def variables_of(rule: Tree, kind: Kind) -> dict[str, Kind]:
+def variables_of(rule: Tree, kind: CelType) -> dict[str, CelType]:
     """The variables of a rule for values of a kind."""
     optional = rule.get("optionalOldSelf")
     return {"self": kind, "oldSelf": optional_of(kind) if optional else kind}
 
 
-def _compiled(rule: Tree, node: Structural, kind: Kind | None) -> Rule:
+def _compiled(rule: Tree, node: Structural, kind: CelType | None) -> Rule:
     if kind is None:
         return Rule(rule, None, None, None, "the schema has no type that rules know")
     variables = variables_of(rule, kind)
@@ -245,7 +245,7 @@ def _check(
         if result.value is True:
             continue
         detail = _message(rule, variables, budget)
-        form = FieldError if uses_old or not place.is_unchanged(value, node) else Tolerated
+        form = FieldError if uses_old or not place.is_unchanged(value, node) else RatchetedError
         shown = OMITTED if node.type in ("object", "array") else value
         yield _error(form, rule, place.path, shown, detail)
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kapiserver.api.apiextensions.cel_evaluation import variables_of
-from kapiserver.api.apiextensions.cel_kinds import MAX_REQUEST, kind_of
 from kapiserver.api.apiextensions.cel_paths import WrongPath, field_path
+from kapiserver.api.apiextensions.cel_types import MAX_REQUEST, kind_of
 from kapiserver.api.apiextensions.structural import Structural, has_rules
-from kapiserver.api.cel.kinds import Kind
+from kapiserver.api.cel.cel_types import CelType
 from kapiserver.api.cel.program import Uncompilable, compile_expression
 from kapiserver.api.cel.sizes import MOST
 from kapiserver.api.errors import OMITTED, FieldError, Path, forbidden, invalid, required
@@ -146,7 +146,7 @@ def _check_field_path(text: str, node: Structural, path: Path) -> Iterator[Field
 
 
 def _check_expressions(
-    rule: Tree, kind: Kind, place: _Place, path: Path, costs: _Costs
+    rule: Tree, kind: CelType, place: _Place, path: Path, costs: _Costs
 ) -> Iterator[FieldError]:
     variables, at = variables_of(rule, kind), path / "rule"
     uses_old = False
@@ -176,7 +176,7 @@ def _check_expressions(
 
 
 def _check_message(
-    rule: Tree, variables: dict[str, Kind], path: Path, costs: _Costs
+    rule: Tree, variables: dict[str, CelType], path: Path, costs: _Costs
 ) -> Iterator[FieldError]:
     try:
         program = compile_expression(rule["messageExpression"], variables)

@@ -5,7 +5,7 @@ Mirrors helpers.go of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions.
 
 from __future__ import annotations
 
-from kapiserver.api.objects import value_at
+from kapiserver.api.accessors import value_at
 from kapiserver.api.types import Tree
 
 

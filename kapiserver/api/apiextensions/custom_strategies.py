@@ -10,17 +10,17 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kapiserver.api.accessors import copy_tree, generation_of, is_larger_than, metadata_of, value_at
 from kapiserver.api.apiextensions import (
     cel,
-    embedded_objects,
+    embedded_resources,
     schema_defaults,
     schema_validation,
 )
 from kapiserver.api.apiextensions.structural import Structural, has_rules
 from kapiserver.api.errors import FieldError, Path, invalid
-from kapiserver.api.metadata import any_finalizers
-from kapiserver.api.objects import copied, generation_of, metadata_of, outweighs, value_at
-from kapiserver.api.strategy import Strategy, TakesLong
+from kapiserver.api.metadata_validation import any_finalizers
+from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
 
 MAX_INT32 = 2**31 - 1
@@ -53,7 +53,7 @@ class CustomStrategy(Strategy):
         self.reset_fields = {"f:status": {}} if has_status else {}
 
     @functools.cached_property
-    def unhurried(self) -> CustomStrategy:
+    def slow_strategy(self) -> CustomStrategy:
         """The same, for when nobody waits."""
         return CustomStrategy(
             self._schema, has_status=self._has_status, scale=self._scale, hurried=False
@@ -74,7 +74,7 @@ class CustomStrategy(Strategy):
         if self._has_status:
             new.pop("status", None)
             if "status" in old:
-                new["status"] = copied(old["status"])
+                new["status"] = copy_tree(old["status"])
         changed = _content(new) != _content(old)
         metadata_of(new)["generation"] = generation_of(old) + changed
 
@@ -85,12 +85,12 @@ class CustomStrategy(Strategy):
         return self._check(new, old)
 
     def _check(self, new: Tree, old: Tree | None) -> list[FieldError]:
-        if self._hurried and outweighs(new, MOST_PARTS):
-            raise TakesLong(self.unhurried)
+        if self._hurried and is_larger_than(new, MOST_PARTS):
+            raise ValidationTakesLong(self.slow_strategy)
         found = schema_validation.validate(new, self._schema, old)
         if self._scale is not None:
             found = [*found, *_scale_errors(new, self._scale)]
-        found = [*found, *embedded_objects.check(new, self._schema)]
+        found = [*found, *embedded_resources.check(new, self._schema)]
         if any(one.type in _STOP for one in found):
             blocked = [*found, FieldError("invalid", Path("<nil>"), _NOT_CHECKED, None)]
             return blocked if has_rules(self._schema) else found
@@ -105,7 +105,7 @@ class CustomStrategy(Strategy):
         try:
             return cel.validate(new, old, self._schema, steps=steps)
         except OutOfTime:
-            raise TakesLong(self.unhurried) from None
+            raise ValidationTakesLong(self.slow_strategy) from None
 
 
 class CustomStatusStrategy(Strategy):
@@ -125,7 +125,7 @@ class CustomStatusStrategy(Strategy):
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         status = {"status": new["status"]} if "status" in new else {}
         managed = metadata_of(new).get("managedFields")
-        kept = copied({name: value for name, value in old.items() if name != "status"})
+        kept = copy_tree({name: value for name, value in old.items() if name != "status"})
         new.clear()
         new.update(kept | status)
         metadata_of(new).pop("managedFields", None)
@@ -135,8 +135,10 @@ class CustomStatusStrategy(Strategy):
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         try:
             return self._kind.validate_update(new, old)
-        except TakesLong:
-            raise TakesLong(CustomStatusStrategy(self._schema, self._kind.unhurried)) from None
+        except ValidationTakesLong:
+            raise ValidationTakesLong(
+                CustomStatusStrategy(self._schema, self._kind.slow_strategy)
+            ) from None
 
 
 def strategies_of(

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from kapiserver.api.columns import NAME, Cell, CellOf, Column, Columns, since
+from kapiserver.api.columns import NAME, Cell, CellReader, Column, Columns, age_text
 from kapiserver.api.json_path import compile_path
 from kapiserver.api.types import Tree, Value
 
@@ -48,7 +48,7 @@ def _nothing(_obj: Tree, _now: datetime) -> Cell:
     return None
 
 
-def _cell(find: Callable[[Value], list[Value]], kind: str) -> CellOf:
+def _cell(find: Callable[[Value], list[Value]], kind: str) -> CellReader:
     read = _CELLS.get(kind, _no_cell)
 
     def cell(obj: Tree, now: datetime) -> Cell:
@@ -88,7 +88,7 @@ def _date(value: Value, now: datetime) -> Cell:
     if not isinstance(value, str):
         return None
     try:
-        return since(value, now)
+        return age_text(value, now)
     except (ValueError, TypeError, OverflowError):
         return "<invalid>"
 

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_among, required
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    forbidden,
+    invalid,
+    not_supported_in_order,
+    required,
+)
 from kapiserver.api.types import Tree
 
 _MAP_TYPE = "x-kubernetes-map-type"
@@ -22,13 +29,13 @@ def check(schema: Tree, path: Path) -> Iterator[FieldError]:
     if map_type is not None and kind != "object":
         yield _wrong_type(path / "type", kind, f"must be object if {_MAP_TYPE} is specified")
     if map_type not in (None, "atomic", "granular"):
-        yield not_among(path / _MAP_TYPE, map_type, ("atomic", "granular"))
+        yield not_supported_in_order(path / _MAP_TYPE, map_type, ("atomic", "granular"))
     if list_type is not None and kind != "array":
         yield _wrong_type(path / "type", kind, f"must be array if {_LIST_TYPE} is specified")
     elif list_type == "set" and isinstance(schema.get("items"), dict):
         yield from _check_set(schema["items"], path / "items")
     if list_type not in (None, "atomic", "set", "map"):
-        yield not_among(path / _LIST_TYPE, list_type, ("atomic", "set", "map"))
+        yield not_supported_in_order(path / _LIST_TYPE, list_type, ("atomic", "set", "map"))
     if schema.get(_MAP_KEYS) and list_type != "map":
         words = f"must be map if {_MAP_KEYS} is non-empty"
         at = path / _LIST_TYPE

@@ -18,7 +18,7 @@ from kapiserver.api.apiextensions import (
 from kapiserver.api.apiextensions.ratcheting import ABSENT, Correlated, same
 from kapiserver.api.apiextensions.schema_plan import Finding, Plan, Step
 from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural
-from kapiserver.api.errors import ErrorType, FieldError, Path, counted
+from kapiserver.api.errors import ErrorType, FieldError, Path, pluralize
 from kapiserver.api.types import Tree, Value
 
 FORMS: dict[str, tuple[ErrorType, str]] = {
@@ -162,7 +162,7 @@ def _length_step(node: Structural) -> Step | None:
 
     def step(value: str, _: Value) -> list[Finding] | None:
         if most is not None and len(value) > most:
-            return [Finding("too long", f"may not be more than {counted(most, 'byte')}", value)]
+            return [Finding("too long", f"may not be more than {pluralize(most, 'byte')}", value)]
         if least is not None and len(value) < least:
             return [Finding("invalid", f"should be at least {least} chars long", value)]
         return None
@@ -176,7 +176,7 @@ def _pattern_step(node: Structural) -> Step | None:
         return None
 
     def step(value: str, _: Value) -> list[Finding] | None:
-        if linear_regex.found(pattern, value):
+        if linear_regex.matches(pattern, value):
             return None
         return [Finding("invalid", f"should match '{pattern}'", value)]
 
@@ -247,7 +247,7 @@ def _items_step(node: Structural) -> Step | None:
             found.append(Finding("invalid", f"should have at least {least} items", len(value)))
         if most is not None and len(value) > most:
             found.append(
-                Finding("too many", f"must have at most {counted(most, 'item')}", len(value))
+                Finding("too many", f"must have at most {pluralize(most, 'item')}", len(value))
             )
         return found
 
@@ -273,7 +273,7 @@ def _object_step(node: Structural) -> Step | None:
         if least is not None and len(value) < least:
             return [Finding("invalid", f"should have at least {least} properties", len(value))]
         if most is not None and len(value) > most:
-            return [Finding("too many", f"must have at most {counted(most, 'item')}", len(value))]
+            return [Finding("too many", f"must have at most {pluralize(most, 'item')}", len(value))]
         found: list[Finding] | None = None
         before = old if isinstance(old, dict) else None
         for name, one in value.items():

@@ -7,6 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kapiserver.api.accessors import (
+    finalizers_of,
+    generation_of,
+    is_larger_than,
+    is_terminating,
+    metadata_of,
+)
 from kapiserver.api.apiextensions import schema_warnings
 from kapiserver.api.apiextensions.conditions import set_condition
 from kapiserver.api.apiextensions.validation.definitions import (
@@ -17,15 +24,8 @@ from kapiserver.api.apiextensions.validation.definitions import (
 from kapiserver.api.errors import FieldError
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.metadata import any_finalizers
-from kapiserver.api.objects import (
-    finalizers_of,
-    generation_of,
-    is_terminating,
-    metadata_of,
-    outweighs,
-)
-from kapiserver.api.strategy import StatusStrategy, Strategy, TakesLong, keep
+from kapiserver.api.metadata_validation import any_finalizers
+from kapiserver.api.strategy import StatusStrategy, Strategy, ValidationTakesLong, copy_field
 from kapiserver.api.types import Tree
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
@@ -61,7 +61,7 @@ class DefinitionStrategy(Strategy):
         _note_stored_version(obj)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        keep(new, old, "status")
+        copy_field(new, old, "status")
         changed = new.get("spec") != old.get("spec")
         metadata_of(new)["generation"] = generation_of(old) + changed
         _note_stored_version(new)
@@ -75,8 +75,8 @@ class DefinitionStrategy(Strategy):
         return list(changed_definition(new, old))
 
     def _look_at(self, obj: Tree) -> None:
-        if self._hurried and outweighs(obj["spec"], MOST_PARTS):
-            raise TakesLong(_UNHURRIED)
+        if self._hurried and is_larger_than(obj["spec"], MOST_PARTS):
+            raise ValidationTakesLong(_UNHURRIED)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return schema_warnings.warnings(new, old)
@@ -119,5 +119,5 @@ _DEFINITION, _UNHURRIED = DefinitionStrategy(), DefinitionStrategy(hurried=False
 
 STRATEGIES = {
     "customresourcedefinitions": _DEFINITION,
-    "customresourcedefinitions/status": StatusStrategy(_DEFINITION, rule=changed_status),
+    "customresourcedefinitions/status": StatusStrategy(_DEFINITION, validate_status=changed_status),
 }

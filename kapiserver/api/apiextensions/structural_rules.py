@@ -239,8 +239,8 @@ def _check_restrictions(
     pattern = schema.get("pattern")
     if pattern:
         try:
-            linear_regex.compiled(pattern)
-        except linear_regex.WrongPattern as error:
+            linear_regex.compile_pattern(pattern)
+        except linear_regex.InvalidPattern as error:
             words = f"must be a valid regular expression, but isn't: {error}"
             yield invalid(path / "pattern", pattern, words)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.api.apiextensions.leaves import (
+from kapiserver.api.apiextensions.schema_variants import (
     FreeJSON,
     SchemaOrBool,
     SchemaOrNames,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import AGE, NAME, Column, Columns
-from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kapiserver.api import names
+from kapiserver.api.accessors import value_at
 from kapiserver.api.apiregistration.validation import validate_api_service, validate_status_update
 from kapiserver.api.errors import FieldError
-from kapiserver.api.objects import value_at
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
@@ -14,7 +14,7 @@ class APIServiceStrategy(SpecStrategy):
     """What this server answers for itself is available at once."""
 
     allow_unconditional_update = False
-    generations = False
+    tracks_generation = False
 
     def check_name(self, name: str) -> list[str]:
         return names.path_segment(name)
@@ -45,7 +45,7 @@ STRATEGIES: dict[str, Strategy] = {
     "apiservices": _SERVICE,
     "apiservices/status": StatusStrategy(
         _SERVICE,
-        keeps_metadata=("labels", "annotations", "finalizers", "ownerReferences"),
-        rule=validate_status_update,
+        preserved_metadata=("labels", "annotations", "finalizers", "ownerReferences"),
+        validate_status=validate_status_update,
     ),
 }

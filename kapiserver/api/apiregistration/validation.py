@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
+from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.core.validation.common import validate_format, validate_required
-from kapiserver.api.errors import FieldError, Path, invalid, not_among, required
-from kapiserver.api.objects import name_of, value_at
+from kapiserver.api.errors import FieldError, Path, invalid, not_supported_in_order, required
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
@@ -66,4 +66,4 @@ def validate_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
     for index, condition in enumerate(value_at(new, "status", "conditions") or ()):
         if condition.get("status") not in _STATUSES:
             status_path = (Path("status") / "conditions")[index] / "status"
-            yield not_among(status_path, condition.get("status") or "", _STATUSES)
+            yield not_supported_in_order(status_path, condition.get("status") or "", _STATUSES)

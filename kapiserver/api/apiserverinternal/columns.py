@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, first_few, text
-from kapiserver.api.objects import value_at
+from kapiserver.api.accessors import value_at
+from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, join_first, text
 from kapiserver.api.types import Tree
 
 
@@ -14,7 +14,7 @@ def _versions(versions: Tree, _: datetime) -> str:
         f"{version.get('apiServerID') or ''}={version.get('encodingVersion') or ''}"
         for version in value_at(versions, "status", "storageVersions") or ()
     ]
-    return first_few(shown) or UNSET
+    return join_first(shown) or UNSET
 
 
 COLUMNS: dict[str, Columns] = {

@@ -10,7 +10,7 @@ class StorageVersionStrategy(SpecStrategy):
     """Nothing is asked for: all is in the status."""
 
     allow_unconditional_update = False
-    generations = False
+    tracks_generation = False
 
     def check_name(self, name: str) -> list[str]:
         return storage_version_name(name)
@@ -21,6 +21,6 @@ _VERSION = StorageVersionStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "storageversions": _VERSION,
     "storageversions/status": StatusStrategy(
-        _VERSION, keeps_metadata=STATUS_METADATA, rule=validate_status_update
+        _VERSION, preserved_metadata=STATUS_METADATA, validate_status=validate_status_update
     ),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kapiserver.api.accessors import metadata_of, value_at
 from kapiserver.api.columns import (
     AGE,
     NAME,
@@ -12,12 +13,11 @@ from kapiserver.api.columns import (
     Columns,
     labels_text,
     number,
-    of_pods,
+    pod_template_columns,
     selector_column,
 )
 from kapiserver.api.errors import BadObject
 from kapiserver.api.label_selectors import selector_text
-from kapiserver.api.objects import metadata_of, value_at
 from kapiserver.api.types import Tree
 
 
@@ -46,7 +46,7 @@ def _controller(revision: Tree, _: datetime) -> str:
     return NONE
 
 
-_OF_PODS = of_pods("spec", "template")
+_OF_PODS = pod_template_columns("spec", "template")
 
 COLUMNS: dict[str, Columns] = {
     "ControllerRevision": Columns(

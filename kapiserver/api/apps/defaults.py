@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kapiserver.api.apps import v1
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
-from kapiserver.api.embedded_objects import name_embedded
+from kapiserver.api.embedded_type_meta import add_type_meta
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree, Type
 
@@ -75,7 +75,7 @@ def _stateful_set(stateful_set: Tree) -> None:
             retention[name] = "Retain"
     reorder_keys(retention, v1.StatefulSetPersistentVolumeClaimRetentionPolicy)
     reorder_keys(spec, v1.StatefulSetSpec)
-    name_embedded(v1.StatefulSetSpec, spec)
+    add_type_meta(v1.StatefulSetSpec, spec)
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api import names
+from kapiserver.api.accessors import annotations_of, metadata_of, value_at
 from kapiserver.api.apps.validation.daemon_sets import (
     validate_daemon_set,
     validate_daemon_set_status_update,
@@ -30,7 +31,6 @@ from kapiserver.api.core.controller_strategies import TemplateStrategy
 from kapiserver.api.core.validation.controllers import validate_replica_status
 from kapiserver.api.core.volume_warnings import warnings_for_claim_spec as claim_warnings
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.objects import annotations_of, metadata_of, value_at
 from kapiserver.api.strategy import StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
@@ -96,8 +96,8 @@ def _annotate(obj: Tree, generation: int) -> None:
 class DeploymentStrategy(TemplateStrategy):
     """Annotations begin a new generation too: the controller copies them to replica sets."""
 
-    def counts_as_change(self, new: Tree, old: Tree) -> bool:
-        return super().counts_as_change(new, old) or annotations_of(new) != annotations_of(old)
+    def changes_generation(self, new: Tree, old: Tree) -> bool:
+        return super().changes_generation(new, old) or annotations_of(new) != annotations_of(old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_deployment(obj))
@@ -159,17 +159,21 @@ STRATEGIES: dict[str, Strategy] = {
     "controllerrevisions": ControllerRevisionStrategy(),
     "daemonsets": _DAEMON_SET,
     "daemonsets/status": DaemonSetStatusStrategy(
-        _DAEMON_SET, rule=validate_daemon_set_status_update
+        _DAEMON_SET, validate_status=validate_daemon_set_status_update
     ),
     "deployments": _DEPLOYMENT,
     "deployments/scale": _DEPLOYMENT,
     "deployments/status": StatusStrategy(
-        _DEPLOYMENT, keeps_metadata=("labels",), rule=validate_deployment_status_update
+        _DEPLOYMENT,
+        preserved_metadata=("labels",),
+        validate_status=validate_deployment_status_update,
     ),
     "replicasets": _REPLICA_SET,
     "replicasets/scale": _REPLICA_SET,
-    "replicasets/status": StatusStrategy(_REPLICA_SET, rule=validate_replica_status),
+    "replicasets/status": StatusStrategy(_REPLICA_SET, validate_status=validate_replica_status),
     "statefulsets": _STATEFUL_SET,
     "statefulsets/scale": _STATEFUL_SET,
-    "statefulsets/status": StatusStrategy(_STATEFUL_SET, rule=validate_stateful_set_status_update),
+    "statefulsets/status": StatusStrategy(
+        _STATEFUL_SET, validate_status=validate_stateful_set_status_update
+    ),
 }

@@ -556,7 +556,7 @@ class StatefulSetSpec(Type):
     )
     volumeClaimTemplates: list[PersistentVolumeClaim] = field(
         4,
-        named="v1",
+        item_api_version="v1",
         doc=(
             "Claims that each pod gets for its own. A claim overrides a volume of the same name "
             "in the pod template. Cannot be changed."

@@ -65,7 +65,7 @@ class ScaleStatus(Type):
 
 
 class StatefulSetSpec(v1.StatefulSetSpec):
-    volumeClaimTemplates = override_field(named="")
+    volumeClaimTemplates = override_field(item_api_version="")
     podManagementPolicy = override_field(enum=())
 
 

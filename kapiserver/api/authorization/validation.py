@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
+from kapiserver.api.accessors import metadata_of, namespace_of, value_at
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
 from kapiserver.api.label_selectors import validate_label_key
-from kapiserver.api.objects import metadata_of, namespace_of, value_at
 from kapiserver.api.types import Tree
 
 _CheckKey: TypeAlias = Callable[[str, Path], list[FieldError]]

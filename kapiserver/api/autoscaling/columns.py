@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import AGE, NAME, NONE, UNKNOWN, UNSET, Cell, Column, Columns, number
-from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
 _SHOWN = 2

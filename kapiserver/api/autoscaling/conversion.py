@@ -189,10 +189,10 @@ METRICS: Functions = {
 
 # Compiled with the module, so that a missing function shows before any object comes.
 _METRICS = Conversion(METRICS)
-_spec_to_hub = _METRICS.between(v1.MetricSpec, v2.MetricSpec)
-_spec_from_hub = _METRICS.between(v2.MetricSpec, v1.MetricSpec)
-_reading_to_hub = _METRICS.between(v1.MetricStatus, v2.MetricStatus)
-_reading_from_hub = _METRICS.between(v2.MetricStatus, v1.MetricStatus)
+_spec_to_hub = _METRICS.converter(v1.MetricSpec, v2.MetricSpec)
+_spec_from_hub = _METRICS.converter(v2.MetricSpec, v1.MetricSpec)
+_reading_to_hub = _METRICS.converter(v1.MetricStatus, v2.MetricStatus)
+_reading_from_hub = _METRICS.converter(v2.MetricStatus, v1.MetricStatus)
 
 
 # --- spec and status: the CPU target and its reading

@@ -29,5 +29,7 @@ _HPA = HorizontalPodAutoscalerStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "horizontalpodautoscalers": _HPA,
-    "horizontalpodautoscalers/status": StatusStrategy(_HPA, rule=validate_autoscaler_status_update),
+    "horizontalpodautoscalers/status": StatusStrategy(
+        _HPA, validate_status=validate_autoscaler_status_update
+    ),
 }

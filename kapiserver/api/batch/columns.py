@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kapiserver.api.accessors import is_terminating, value_at
 from kapiserver.api.columns import (
     AGE,
     NAME,
@@ -11,14 +12,13 @@ from kapiserver.api.columns import (
     UNSET,
     Column,
     Columns,
+    age_text,
     human_duration,
-    moment,
-    of_pods,
+    parse_time,
+    pod_template_columns,
     selector_column,
-    since,
     text,
 )
-from kapiserver.api.objects import is_terminating, value_at
 from kapiserver.api.types import Tree
 
 _STATES = (
@@ -51,8 +51,8 @@ def _completions(job: Tree, _: datetime) -> str:
 
 
 def _duration(job: Tree, now: datetime) -> str:
-    start = moment(value_at(job, "status", "startTime"))
-    end = moment(value_at(job, "status", "completionTime")) or now
+    start = parse_time(value_at(job, "status", "startTime"))
+    end = parse_time(value_at(job, "status", "completionTime")) or now
     return human_duration((end - start).total_seconds()) if start else ""
 
 
@@ -67,7 +67,7 @@ def _active(cron_job: Tree, _: datetime) -> int:
 
 def _last(cron_job: Tree, now: datetime) -> str:
     last_schedule_time = value_at(cron_job, "status", "lastScheduleTime")
-    return since(last_schedule_time, now) if last_schedule_time else NONE
+    return age_text(last_schedule_time, now) if last_schedule_time else NONE
 
 
 COLUMNS: dict[str, Columns] = {
@@ -85,7 +85,7 @@ COLUMNS: dict[str, Columns] = {
             Column("Active", _active, "Number of running jobs.", type="integer"),
             Column("Last Schedule", _last, "Time since a job was last scheduled."),
             AGE,
-            *of_pods("spec", "jobTemplate", "spec", "template"),
+            *pod_template_columns("spec", "jobTemplate", "spec", "template"),
             selector_column("spec", "jobTemplate", "spec", "selector"),
         )
     ),
@@ -104,7 +104,7 @@ COLUMNS: dict[str, Columns] = {
             ),
             Column("Duration", _duration, "How long the job ran, or has run so far."),
             AGE,
-            *of_pods("spec", "template"),
+            *pod_template_columns("spec", "template"),
             selector_column("spec", "selector"),
         )
     ),

@@ -5,11 +5,11 @@ Mirrors pkg/apis/batch/v1/defaults.go.
 
 from __future__ import annotations
 
+from kapiserver.api.accessors import labels_of, metadata_of
 from kapiserver.api.batch import v1
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.objects import labels_of, metadata_of
 from kapiserver.api.types import Tree, Type
 
 _NO_LIMIT = 2**31 - 1

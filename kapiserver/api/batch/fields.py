@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.api.objects import value_at
+from kapiserver.api.accessors import value_at
 from kapiserver.api.selectable_fields import Source
 
 FIELDS: dict[tuple[str, str], Source] = {

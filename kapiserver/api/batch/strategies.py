@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from kapiserver.api.accessors import (
+    generation_of,
+    labels_of,
+    metadata_of,
+    name_of,
+    uid_of,
+    value_at,
+)
 from kapiserver.api.batch import v1
 from kapiserver.api.batch.declarations import CRON_JOB
 from kapiserver.api.batch.validation.cron_jobs import validate_cron_job, validate_cron_job_update
@@ -18,7 +26,6 @@ from kapiserver.api.core.v1 import PodTemplateSpec
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import LabelSelector, ObjectMeta
-from kapiserver.api.objects import generation_of, labels_of, metadata_of, name_of, uid_of, value_at
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
@@ -31,7 +38,7 @@ _TEMPLATE_OF_JOBS = (*_SPEC_OF_JOBS, "template")
 class JobStrategy(SpecStrategy):
     """The server makes a selector that no other job has, and labels that it selects."""
 
-    orphans_dependents = True
+    orphans_by_default = True
     deletion_warning = (
         "child pods are preserved by default when jobs are deleted; set "
         "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
@@ -150,5 +157,5 @@ STRATEGIES: dict[str, Strategy] = {
     "cronjobs": _CRON_JOB,
     "cronjobs/status": StatusStrategy(_CRON_JOB),
     "jobs": _JOB,
-    "jobs/status": StatusStrategy(_JOB, rule=validate_job_status_update),
+    "jobs/status": StatusStrategy(_JOB, validate_status=validate_job_status_update),
 }

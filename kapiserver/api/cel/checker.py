@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kapiserver.api.cel import kinds as k
+from kapiserver.api.cel import cel_types as k
 from kapiserver.api.cel import syntax as s
+from kapiserver.api.cel.cel_types import BOOL, DYN, CelType
 from kapiserver.api.cel.functions import Overload
-from kapiserver.api.cel.kinds import BOOL, DYN, Kind
 from kapiserver.api.cel.libraries import declared
 from kapiserver.api.cel.values import Failed, UInt, parse_duration, parse_time
-from kapiserver.api.linear_regex import compiled
+from kapiserver.api.linear_regex import compile_pattern
 
-_LITERALS: dict[type, Kind] = {
+_LITERALS: dict[type, CelType] = {
     bool: BOOL, int: k.INT, UInt: k.UINT, float: k.DOUBLE, type(None): k.NULL,
 }  # fmt: skip
 _ATTEMPTS: dict[str, Callable[[str], object]] = {
-    "matches": compiled,
+    "matches": compile_pattern,
     "duration": parse_duration,
     "timestamp": parse_time,
 }
@@ -33,31 +33,31 @@ _FOLDS = {
 class Checker:
     """One check of one tree. `problems` are (position, message); `free` the variables used."""
 
-    def __init__(self, variables: Mapping[str, Kind]) -> None:
+    def __init__(self, variables: Mapping[str, CelType]) -> None:
         self.variables = variables
-        self.scopes: list[dict[str, Kind]] = []
+        self.scopes: list[dict[str, CelType]] = []
         self.problems: list[tuple[int, str]] = []
         self.free: set[str] = set()
 
-    def check(self, node: s.Node) -> Kind:
+    def check(self, node: s.Node) -> CelType:
         """The kind of a node; dynamic where something is wrong with it."""
-        kind: Kind = getattr(self, f"_check_{type(node).__name__.lower()}")(node)
+        kind: CelType = getattr(self, f"_check_{type(node).__name__.lower()}")(node)
         node.kind = kind
         return kind
 
-    def wrong(self, node: s.Node, message: str) -> Kind:
+    def wrong(self, node: s.Node, message: str) -> CelType:
         """Take note of a problem."""
         self.problems.append((node.position, message))
         return DYN
 
-    def _check_literal(self, node: s.Literal) -> Kind:
+    def _check_literal(self, node: s.Literal) -> CelType:
         if isinstance(node.value, str):
-            return Kind("string", size=len(node.value))
+            return CelType("string", size=len(node.value))
         if isinstance(node.value, bytes):
-            return Kind("bytes", size=len(node.value))
+            return CelType("bytes", size=len(node.value))
         return _LITERALS[type(node.value)]
 
-    def _check_ident(self, node: s.Ident) -> Kind:
+    def _check_ident(self, node: s.Ident) -> CelType:
         for scope in reversed(self.scopes):
             if node.name in scope:
                 return scope[node.name]
@@ -68,7 +68,7 @@ class Checker:
             return k.type_of(DYN)
         return self.wrong(node, f"undeclared reference to '{node.name}' (in container '')")
 
-    def _check_select(self, node: s.Select) -> Kind:
+    def _check_select(self, node: s.Select) -> CelType:
         if not node.is_test and self.names_type(node):
             return k.type_of(DYN)
         operand = self.check(node.operand)
@@ -78,7 +78,7 @@ class Checker:
             return BOOL
         return k.optional_of(found) if node.is_optional or inner is not operand else found
 
-    def _field(self, node: s.Select, kind: Kind) -> Kind:
+    def _field(self, node: s.Select, kind: CelType) -> CelType:
         if kind.name == "object":
             if node.field in kind.fields:
                 return kind.fields[node.field]
@@ -97,7 +97,7 @@ class Checker:
     def _is_variable(self, name: str) -> bool:
         return name in self.variables or any(name in scope for scope in self.scopes)
 
-    def _check_call(self, node: s.Call) -> Kind:
+    def _check_call(self, node: s.Call) -> CelType:
         self._qualify(node)
         if node.function in ("_&&_", "_||_"):
             actual = [self.check(arg) for arg in node.args]
@@ -113,10 +113,12 @@ class Checker:
             return self.wrong(node, told)
         return self._resolve(node, overloads, actual)
 
-    def _resolve(self, node: s.Call, overloads: Sequence[Overload], actual: Sequence[Kind]) -> Kind:
+    def _resolve(
+        self, node: s.Call, overloads: Sequence[Overload], actual: Sequence[CelType]
+    ) -> CelType:
         fitting, results = [], []
         for overload in overloads:
-            bound: dict[str, Kind] = {}
+            bound: dict[str, CelType] = {}
             if overload.is_method != (node.target is not None):
                 continue
             if len(overload.args) == len(actual) and all(
@@ -143,7 +145,7 @@ class Checker:
         except (ValueError, Failed):
             self.wrong(arg, f"invalid {node.function} argument")
 
-    def _no_match(self, node: s.Call, actual: Sequence[Kind]) -> Kind:
+    def _no_match(self, node: s.Call, actual: Sequence[CelType]) -> CelType:
         shown = [str(kind) for kind in actual]
         if node.target is not None:
             told = f"{shown[0]}.({', '.join(shown[1:])})"
@@ -163,14 +165,14 @@ class Checker:
             if declared(full):
                 node.function, node.target = full, None
 
-    def _check_condition(self, node: s.Call) -> Kind:
+    def _check_condition(self, node: s.Call) -> CelType:
         condition, one, other = (self.check(arg) for arg in node.args)
         joined = _join(one, other)
         if condition.name not in ("bool", "dyn") or joined is None:
             return self._no_match(node, (condition, one, other))
         return joined
 
-    def _check_listnode(self, node: s.ListNode) -> Kind:
+    def _check_listnode(self, node: s.ListNode) -> CelType:
         found = []
         for place, item in enumerate(node.items):
             kind = self.check(item)
@@ -179,7 +181,7 @@ class Checker:
             found.append((item, kind))
         return k.list_of(self._homogeneous(found), len(node.items))
 
-    def _check_mapnode(self, node: s.MapNode) -> Kind:
+    def _check_mapnode(self, node: s.MapNode) -> CelType:
         keys, values = [], []
         for place, (key, value) in enumerate(node.entries):
             keys.append((key, self.check(key)))
@@ -187,15 +189,15 @@ class Checker:
             values.append((value, self._unwrapped(value, kind) if place in node.optional else kind))
         return k.map_of(self._homogeneous(keys), self._homogeneous(values), len(node.entries))
 
-    def _unwrapped(self, node: s.Node, kind: Kind) -> Kind:
+    def _unwrapped(self, node: s.Node, kind: CelType) -> CelType:
         if kind.name == "optional":
             return kind.params[0]
         if kind.name != "dyn":
             self.wrong(node, f"expected type 'optional_type({kind})' but found '{kind}'")
         return DYN
 
-    def _homogeneous(self, found: Sequence[tuple[s.Node, Kind]]) -> Kind:
-        joined: Kind | None = None
+    def _homogeneous(self, found: Sequence[tuple[s.Node, CelType]]) -> CelType:
+        joined: CelType | None = None
         for node, kind in found:
             wider = kind if joined is None else _join(joined, kind)
             if wider is None:
@@ -203,7 +205,7 @@ class Checker:
             joined = wider
         return joined or DYN
 
-    def _check_loop(self, node: s.Loop) -> Kind:
+    def _check_loop(self, node: s.Loop) -> CelType:
         over = self.check(node.range)
         scope = self._scope(node, over)
         self.scopes.append(scope)
@@ -220,9 +222,9 @@ class Checker:
             return k.map_of(scope[node.variables[0]], body, over.size)
         if body.name not in ("map", "dyn"):
             self.wrong(node.body, f"expected type 'map' but found '{body}'")
-        return Kind(body.name, body.params, over.size)
+        return CelType(body.name, body.params, over.size)
 
-    def _scope(self, node: s.Loop, over: Kind) -> dict[str, Kind]:
+    def _scope(self, node: s.Loop, over: CelType) -> dict[str, CelType]:
         if over.name not in ("list", "map", "dyn"):
             self.wrong(
                 node.range,
@@ -239,13 +241,13 @@ class Checker:
             return dict(zip(node.variables, kinds, strict=True))
         return {node.variables[0]: kinds[0] if over.name == "map" else kinds[1]}
 
-    def _check_bool(self, node: s.Loop, body: Kind, function: str) -> None:
+    def _check_bool(self, node: s.Loop, body: CelType, function: str) -> None:
         if body.name not in ("bool", "dyn"):
             first = "bool, " if function != "_?_:_" else ""
             told = f"({first}{body})"
             self.wrong(node, f"found no matching overload for '{function}' applied to '{told}'")
 
-    def _check_bind(self, node: s.Bind) -> Kind:
+    def _check_bind(self, node: s.Bind) -> CelType:
         kind = self.check(node.value)
         if node.macro != "bind":
             if kind.name not in ("optional", "dyn"):
@@ -258,14 +260,14 @@ class Checker:
         return k.optional_of(body) if node.macro == "optMap" else body
 
 
-def _join(one: Kind, other: Kind) -> Kind | None:
+def _join(one: CelType, other: CelType) -> CelType | None:
     # The kind of what is one or the other; None where there is none.
     if k.fits(one, other, {}):
         return one if one.size >= other.size or one.params or one.fields else other
     return other if k.fits(other, one, {}) else None
 
 
-def _filtered(over: Kind) -> Kind:
+def _filtered(over: CelType) -> CelType:
     if over.name == "map":
         return k.list_of(over.params[0], over.size)
     return over

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from kapiserver.api.cel import syntax as s
 from kapiserver.api.cel.call_costs import call_cost
-from kapiserver.api.cel.kinds import DYN, Kind
+from kapiserver.api.cel.cel_types import DYN, CelType
 from kapiserver.api.cel.sizes import MOST, NOWHERE, ONE, UNKNOWN, Estimate, Size, part, size_of
 
 _LIST_COST = 10
@@ -36,7 +36,7 @@ Scope: TypeAlias = Mapping[str, Estimate]
 """What is known of the variables of loops and bindings."""
 
 
-def estimate(node: s.Node, variables: Mapping[str, Kind]) -> int:
+def estimate(node: s.Node, variables: Mapping[str, CelType]) -> int:
     """The most that an expression can cost. The kind of the first variable is the root."""
     kinds = {
         name: kind.params[0] if kind.name == "optional" else kind
@@ -48,8 +48,8 @@ def estimate(node: s.Node, variables: Mapping[str, Kind]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Estimator:
-    variables: Mapping[str, Kind]
-    root: Kind
+    variables: Mapping[str, CelType]
+    root: CelType
 
     def of(self, node: s.Node, scope: Scope) -> Estimate:
         """What is known of a node."""
@@ -77,7 +77,7 @@ class _Estimator:
         assert isinstance(node, s.Bind)
         return self._of_bind(node, scope)
 
-    def _part(self, place: Kind | None, name: str) -> Kind:
+    def _part(self, place: CelType | None, name: str) -> CelType:
         # What is in something that has no name itself, is looked for from the root.
         return self.root if place is None else part(place, name)
 
@@ -153,7 +153,7 @@ class _Estimator:
         return Estimate(cost, _plain(node.kind))
 
 
-def _plain(kind: Kind) -> Size:
+def _plain(kind: CelType) -> Size:
     # What is known of a value by its type alone.
     if kind.name == "optional":
         return _plain(kind.params[0])
@@ -163,7 +163,7 @@ def _plain(kind: Kind) -> Size:
 _SCALARS = ("bool", "int", "uint", "double", "timestamp", "duration")
 
 
-def _at(cost: int, place: Kind, kind: Kind, known: Size | None = None) -> Estimate:
+def _at(cost: int, place: CelType, kind: CelType, known: Size | None = None) -> Estimate:
     # A value at a place; `known` is what else is known of its size.
     size = size_of(place)
     if place is NOWHERE:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from kapiserver.api.cel.kinds import Kind, read
+from kapiserver.api.cel.cel_types import CelType, read
 from kapiserver.api.cel.values import Metered
 
 Cost: TypeAlias = Callable[[Sequence[int]], int]
@@ -30,8 +30,8 @@ _TRAVERSAL = 10
 class Overload:
     """One form of a function. `args` begin with the target of a method."""
 
-    args: tuple[Kind, ...]
-    result: Kind
+    args: tuple[CelType, ...]
+    result: CelType
     is_method: bool
     run: Callable[..., Any] | Metered
     cost: Cost

@@ -115,8 +115,8 @@ def _to_text(value: bytes) -> str:
 def matches(text: str, pattern: str) -> bool:
     """Whether a pattern is anywhere in a text."""
     try:
-        return linear_regex.compiled(pattern).search(text) is not None
-    except (linear_regex.WrongPattern, UnicodeError) as error:
+        return linear_regex.compile_pattern(pattern).search(text) is not None
+    except (linear_regex.InvalidPattern, UnicodeError) as error:
         raise Failed(str(error)) from None
 
 

@@ -221,8 +221,8 @@ def _find_all(text: str, pattern: str, count: int = -1) -> list[str]:
 
 def _matcher(pattern: str) -> Any:
     try:
-        return linear_regex.compiled(pattern)
-    except linear_regex.WrongPattern as error:
+        return linear_regex.compile_pattern(pattern)
+    except linear_regex.InvalidPattern as error:
         raise Failed(f"Illegal regex: {error}") from None
 
 

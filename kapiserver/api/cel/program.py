@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from kapiserver.api.cel import kinds as k
+from kapiserver.api.cel import cel_types as k
 from kapiserver.api.cel import syntax as s
 from kapiserver.api.cel import values as v
+from kapiserver.api.cel.cel_types import CelType
 from kapiserver.api.cel.checker import Checker
 from kapiserver.api.cel.cost import estimate, steps_of
 from kapiserver.api.cel.functions import Overload, flat, size_one
-from kapiserver.api.cel.kinds import Kind
 from kapiserver.api.cel.parser import parse
 from kapiserver.api.cel.representation import converter, merged, unordered
 from kapiserver.api.cel.values import NONE, CostExceeded, Failed, Optional
@@ -59,7 +59,7 @@ class Program:
     max_cost  the most it can cost
     """
 
-    kind: Kind
+    kind: CelType
     free: frozenset[str]
     max_cost: int
     names: tuple[str, ...]
@@ -84,7 +84,7 @@ class Program:
         return Result(value, limit - frame[0], failure, exceeded)
 
 
-def compile_expression(source: str, variables: Mapping[str, Kind]) -> Program:
+def compile_expression(source: str, variables: Mapping[str, CelType]) -> Program:
     """The program of a text. Raises Uncompilable."""
     checker = Checker(variables)
     try:
@@ -286,12 +286,12 @@ def _type_name(node: s.Node) -> str:
     return node.name if isinstance(node, s.Ident) else ""
 
 
-def _converted(run: Run, kind: Kind) -> Run:
+def _converted(run: Run, kind: CelType) -> Run:
     convert = converter(kind)
     return run if convert is None else lambda frame: convert(run(frame))
 
 
-def _converted_optional(operand: Run, raw: str, kind: Kind) -> Run:
+def _converted_optional(operand: Run, raw: str, kind: CelType) -> Run:
     convert = converter(kind)
 
     def run(frame: Frame) -> Any:
@@ -339,7 +339,7 @@ def _pairs(value: Any, count: int) -> Iterator[tuple[Any, Any]]:
     raise Failed("no such overload")
 
 
-def _is_certain(kind: Kind) -> bool:
+def _is_certain(kind: CelType) -> bool:
     return kind.name != "dyn" and all(map(_is_certain, kind.params))
 
 
@@ -377,7 +377,7 @@ def _charged(frame: Frame, overload: Overload, values: list[Any]) -> Any:
     return result
 
 
-def _of_lists(function: str, kinds: list[Kind], args: list[Run]) -> Run | None:
+def _of_lists(function: str, kinds: list[CelType], args: list[Run]) -> Run | None:
     # Lists whose order means nothing: sets and maps of Kubernetes.
     if function in ("_==_", "_!=_") and any(map(unordered, kinds)):
         alike = unordered(kinds[0]) or unordered(kinds[1])

@@ -13,14 +13,14 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
 from kapiserver.api.cel import values as v
-from kapiserver.api.cel.kinds import Kind
+from kapiserver.api.cel.cel_types import CelType
 from kapiserver.api.cel.values import Charge, Failed
 
 Convert: TypeAlias = Callable[[Any], Any]
 Alike: TypeAlias = Callable[[Any, Any, Charge], bool]
 
 
-def converter(kind: Kind) -> Convert | None:
+def converter(kind: CelType) -> Convert | None:
     """What makes a JSON value one of the kind; None where it is one already."""
     found = _LEAVES.get(kind.name)
     if found is not None:
@@ -65,7 +65,7 @@ _LEAVES: dict[str, Convert] = {
 }
 
 
-def unordered(kind: Kind) -> Alike | None:
+def unordered(kind: CelType) -> Alike | None:
     """How values of a kind are compared that has sets or maps as lists; None where it has none."""
     if kind.name == "list":
         inner = unordered(kind.params[0])
@@ -125,7 +125,7 @@ def _alike_objects(inner: Callable[[str], Alike]) -> Alike:
     return alike
 
 
-def merged(kind: Kind, one: list[Any], other: list[Any], charge: Charge) -> list[Any]:
+def merged(kind: CelType, one: list[Any], other: list[Any], charge: Charge) -> list[Any]:
     """`one + other` of sets or maps: items of `other` that are new, or stand for one of the key."""
     charge(len(one) + len(other))
     tell = _identity if kind.list_type == "set" else lambda item: _key(item, kind.keys)

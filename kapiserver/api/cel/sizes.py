@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kapiserver.api.cel.kinds import Kind
+from kapiserver.api.cel.cel_types import CelType
 
 MOST = 2**64 - 1
 """No estimate is higher, as with an unsigned integer of 64 bits."""
@@ -33,7 +33,7 @@ class Size:
 
 UNKNOWN = Size(0, MOST)
 ONE = Size(1, 1)
-NOWHERE = Kind("nowhere")
+NOWHERE = CelType("nowhere")
 """Where a path of names leads that the schema does not have."""
 
 
@@ -48,11 +48,11 @@ class Estimate:
 
     cost: int
     size: Size
-    place: Kind | None = None
+    place: CelType | None = None
     entries: tuple[Size, Size] | None = None
 
 
-def part(place: Kind, name: str) -> Kind:
+def part(place: CelType, name: str) -> CelType:
     """Where a field leads, or `@items`, `@keys` or `@values`."""
     if name == "@keys":
         return place.params[0] if place.name == "map" else NOWHERE
@@ -61,6 +61,6 @@ def part(place: Kind, name: str) -> Kind:
     return place.fields.get(name, NOWHERE)
 
 
-def size_of(place: Kind) -> Size:
+def size_of(place: CelType) -> Size:
     """The size of what is at a place."""
     return UNKNOWN if place is NOWHERE else Size(0, place.size)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import (
     AGE,
     NAME,
@@ -17,7 +18,6 @@ from kapiserver.api.columns import (
     labels_text,
     text,
 )
-from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
 

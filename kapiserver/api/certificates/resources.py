@@ -14,7 +14,7 @@ _STATUS = Subresource(name="status")
 
 def _left_behind(kind: str) -> tuple[Deprecation, ...]:
     use = GroupVersionKind("certificates.k8s.io", "v1", kind)
-    return (Deprecation(version="v1beta1", since=37, removed=40, use=use),)
+    return (Deprecation(version="v1beta1", since=37, removed_in=40, replacement=use),)
 
 
 RESOURCES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 from kapiserver.api import names
+from kapiserver.api.accessors import value_at
 from kapiserver.api.certificates import v1
 from kapiserver.api.certificates.declarations import SIGNING_REQUEST
 from kapiserver.api.certificates.validation.pod_requests import (
@@ -25,23 +26,28 @@ from kapiserver.api.certificates.validation.trust_bundles import (
 )
 from kapiserver.api.errors import FieldError
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.objects import value_at
-from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy, keep
+from kapiserver.api.strategy import (
+    STATUS_METADATA,
+    SpecStrategy,
+    StatusStrategy,
+    Strategy,
+    copy_field,
+)
 from kapiserver.api.types import Tree
 
 
 class SigningRequestStrategy(SpecStrategy):
     """What was asked for does not change; who asked is filled in where the request is known."""
 
-    generations = False
+    tracks_generation = False
     declarative_rules = SIGNING_REQUEST
 
     def check_name(self, name: str) -> list[str]:
         return names.path_segment(name)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        keep(new, old, "spec")
-        keep(new, old, "status")
+        copy_field(new, old, "spec")
+        copy_field(new, old, "status")
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_signing_request(obj))
@@ -100,7 +106,7 @@ class PodCertificateRequestStrategy(SpecStrategy):
     """What a pod asked for does not change."""
 
     allow_unconditional_update = False
-    generations = False
+    tracks_generation = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_pod_request(obj))
@@ -115,14 +121,14 @@ _POD = PodCertificateRequestStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "certificatesigningrequests": _SIGNING,
     "certificatesigningrequests/approval": ApprovalStrategy(
-        _SIGNING, rule=validate_approval_update
+        _SIGNING, validate_status=validate_approval_update
     ),
     "certificatesigningrequests/status": SigningStatusStrategy(
-        _SIGNING, rule=validate_signing_status_update
+        _SIGNING, validate_status=validate_signing_status_update
     ),
     "clustertrustbundles": ClusterTrustBundleStrategy(),
     "podcertificaterequests": _POD,
     "podcertificaterequests/status": StatusStrategy(
-        _POD, keeps_metadata=STATUS_METADATA, rule=validate_pod_request_status_update
+        _POD, preserved_metadata=STATUS_METADATA, validate_status=validate_pod_request_status_update
     ),
 }

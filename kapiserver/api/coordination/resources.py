@@ -15,8 +15,8 @@ RESOURCES = (
         versions=("v1beta1", "v1alpha2"),
         storage_version="v1beta1",
         deprecations=(
-            Deprecation(version="v1beta1", since=36, removed=39),
-            Deprecation(version="v1alpha2", since=35, removed=38),
+            Deprecation(version="v1beta1", since=36, removed_in=39),
+            Deprecation(version="v1alpha2", since=35, removed_in=38),
         ),
         selectable_fields=("spec.leaseName",),
     ),

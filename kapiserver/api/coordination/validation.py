@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from kapiserver.api import names
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.validation.common import (
     validate_format,
     validate_nonnegative_field,
     validate_required,
 )
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import value_at
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")

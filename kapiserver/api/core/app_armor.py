@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.core import v1
 from kapiserver.api.core.validation.common import all_containers
 from kapiserver.api.core.validation.pod_annotations import APP_ARMOR
 from kapiserver.api.core.validation.security import validate_app_armor_profile
 from kapiserver.api.errors import Path
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
 _PROFILE_TYPES = {"runtime/default": "RuntimeDefault", "unconfined": "Unconfined"}

@@ -8,37 +8,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from kapiserver.api.accessors import labels_of, value_at
 from kapiserver.api.columns import (
     AGE,
     NAME,
     NONE,
     UNKNOWN,
-    CellOf,
+    CellReader,
     Column,
     Columns,
+    age_text,
     labels_text,
     name,
-    since,
     text,
 )
 from kapiserver.api.core.controller_columns import CONTROLLER_COLUMNS
 from kapiserver.api.core.pod_columns import POD_COLUMNS
 from kapiserver.api.core.volume_columns import CLAIM_COLUMNS, VOLUME_COLUMNS
-from kapiserver.api.objects import labels_of, value_at
 from kapiserver.api.types import Tree
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE = "kubernetes.io/role"
 
 
-def _count(*keys: str) -> CellOf:
+def _count(*keys: str) -> CellReader:
     return lambda obj, _: sum(len(obj.get(key) or ()) for key in keys)
 
 
 # Component statuses.
 
 
-def _healthy(key: str) -> CellOf:
+def _healthy(key: str) -> CellReader:
     def cell(obj: Tree, _: datetime) -> str:
         conditions = [
             condition
@@ -116,7 +116,7 @@ def _roles(node: Tree, _: datetime) -> str:
     return ",".join(sorted(roles - {""})) or NONE
 
 
-def _address(type_: str) -> CellOf:
+def _address(type_: str) -> CellReader:
     def cell(node: Tree, _: datetime) -> str:
         for address in value_at(node, "status", "addresses") or ():
             if address.get("type") == type_:
@@ -126,7 +126,7 @@ def _address(type_: str) -> CellOf:
     return cell
 
 
-def _node_info(name: str, *, empty: str = UNKNOWN) -> CellOf:
+def _node_info(name: str, *, empty: str = UNKNOWN) -> CellReader:
     return text("status", "nodeInfo", name, empty=empty)
 
 
@@ -134,14 +134,14 @@ def _node_info(name: str, *, empty: str = UNKNOWN) -> CellOf:
 
 
 def _first_seen(event: Tree, now: datetime) -> str:
-    return since(event.get("firstTimestamp") or event.get("eventTime"), now)
+    return age_text(event.get("firstTimestamp") or event.get("eventTime"), now)
 
 
 def _last_seen(event: Tree, now: datetime) -> str:
     if event.get("series") is not None:
-        return since(event["series"].get("lastObservedTime"), now)
+        return age_text(event["series"].get("lastObservedTime"), now)
     if event.get("lastTimestamp"):
-        return since(event["lastTimestamp"], now)
+        return age_text(event["lastTimestamp"], now)
     return _first_seen(event, now)
 
 
@@ -166,7 +166,7 @@ def _source(event: Tree, _: datetime) -> str:
 # Quotas.
 
 
-def _used(is_shown: Callable[[str], bool]) -> CellOf:
+def _used(is_shown: Callable[[str], bool]) -> CellReader:
     def cell(quota: Tree, _: datetime) -> str:
         hard = value_at(quota, "status", "hard") or {}
         used = value_at(quota, "status", "used") or {}

@@ -9,18 +9,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from kapiserver.api.accessors import labels_of, value_at
 from kapiserver.api.columns import (
     AGE,
     NAME,
     NONE,
     Column,
     Columns,
-    first_few,
+    join_first,
     labels_text,
     number,
-    of_pods,
+    pod_template_columns,
 )
-from kapiserver.api.objects import labels_of, value_at
 from kapiserver.api.types import Tree
 
 
@@ -28,7 +28,7 @@ def _endpoints(obj: Tree, _: datetime) -> str:
     subsets = obj.get("subsets") or ()
     if not subsets:
         return NONE
-    return first_few(address for subset in subsets for address in _addresses(subset))
+    return join_first(address for subset in subsets for address in _addresses(subset))
 
 
 def _addresses(subset: Tree) -> Iterator[str]:
@@ -56,7 +56,7 @@ CONTROLLER_COLUMNS: dict[str, Columns] = {
     "PodTemplate": Columns(
         (
             NAME,
-            *(replace(column, priority=0) for column in of_pods("template")),
+            *(replace(column, priority=0) for column in pod_template_columns("template")),
             Column("Pod Labels", _labels, "Labels of the pods."),
         )
     ),
@@ -73,7 +73,7 @@ CONTROLLER_COLUMNS: dict[str, Columns] = {
                 "Ready", number("status", "readyReplicas"), "Number of ready pods.", type="integer"
             ),
             AGE,
-            *of_pods("spec", "template"),
+            *pod_template_columns("spec", "template"),
             Column("Selector", _selector, "Label selector of the pods.", priority=1),
         )
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kapiserver.api.accessors import generation_of, value_at
 from kapiserver.api.core import pod_warnings, warnings
 from kapiserver.api.core.declarations import REPLICATION_CONTROLLER
 from kapiserver.api.core.disabled_fields import drop_disabled_template_fields
@@ -12,7 +13,6 @@ from kapiserver.api.core.validation.replication_controllers import (
     validate_replication_controller_update,
 )
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.objects import generation_of, value_at
 from kapiserver.api.strategy import GenerationStrategy, SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
@@ -68,7 +68,7 @@ class TemplateStrategy(SpecStrategy):
 class ReplicationControllerStrategy(TemplateStrategy):
     """The strategy of replication controllers."""
 
-    orphans_dependents = True
+    orphans_by_default = True
     empty_status = {"replicas": 0}
     declarative_rules = REPLICATION_CONTROLLER
 
@@ -86,6 +86,6 @@ STRATEGIES: dict[str, Strategy] = {
     "replicationcontrollers": _REPLICATION_CONTROLLER,
     "replicationcontrollers/scale": _REPLICATION_CONTROLLER,
     "replicationcontrollers/status": StatusStrategy(
-        _REPLICATION_CONTROLLER, rule=validate_replica_status
+        _REPLICATION_CONTROLLER, validate_status=validate_replica_status
     ),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from kapiserver.api.objects import value_at
+from kapiserver.api.accessors import value_at
 from kapiserver.api.types import Tree
 
 _Feature: TypeAlias = Sequence[Sequence[str]]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from kapiserver.api.accessors import labels_of
 from kapiserver.api.addresses import ip_warnings
 from kapiserver.api.core import v1
 from kapiserver.api.core.endpoint_subsets import repack_subsets
 from kapiserver.api.core.validation.endpoints import validate_endpoints
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.objects import labels_of
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 

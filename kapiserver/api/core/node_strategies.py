@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core import warnings
 from kapiserver.api.core.validation.nodes import (
     validate_node,
@@ -9,7 +10,6 @@ from kapiserver.api.core.validation.nodes import (
     validate_node_update,
 )
 from kapiserver.api.errors import FieldError
-from kapiserver.api.objects import value_at
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
@@ -17,7 +17,7 @@ from kapiserver.api.types import Tree
 class NodeStrategy(SpecStrategy):
     """The strategy of nodes. Create accepts a status, with which the kubelet registers its node."""
 
-    generations = False
+    tracks_generation = False
 
     def prepare_for_create(self, obj: Tree) -> None:
         """Keep the status, and drop the dynamic kubelet configuration, which no longer exists."""
@@ -55,5 +55,5 @@ _NODE = NodeStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "nodes": _NODE,
-    "nodes/status": NodeStatusStrategy(_NODE, rule=validate_node_changes),
+    "nodes/status": NodeStatusStrategy(_NODE, validate_status=validate_node_changes),
 }

@@ -11,7 +11,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from kapiserver.api.objects import value_at
+from kapiserver.api.accessors import value_at
 from kapiserver.api.types import Tree
 
 _PAIRS_MAX = 1000

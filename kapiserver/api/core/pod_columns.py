@@ -10,8 +10,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from kapiserver.api.columns import AGE, NAME, NONE, Column, Columns, human_duration, moment, text
-from kapiserver.api.objects import is_terminating, value_at
+from kapiserver.api.accessors import is_terminating, value_at
+from kapiserver.api.columns import (
+    AGE,
+    NAME,
+    NONE,
+    Column,
+    Columns,
+    human_duration,
+    parse_time,
+    text,
+)
 from kapiserver.api.types import Tree
 
 _TERMINAL_PHASES = ("Succeeded", "Failed")
@@ -129,7 +138,7 @@ def _ready(pod: Tree, _: datetime) -> str:
 
 def _restarts(pod: Tree, now: datetime) -> str:
     summary = _summarize(pod)
-    restart_time = moment(summary.last_restart)
+    restart_time = parse_time(summary.last_restart)
     if summary.restarts and restart_time:
         return f"{summary.restarts} ({human_duration((now - restart_time).total_seconds())} ago)"
     return str(summary.restarts)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from kapiserver.api.objects import value_at
-from kapiserver.api.quantity import Amount, parse, plus
+from kapiserver.api.accessors import value_at
+from kapiserver.api.quantity import Amount, add, parse
 from kapiserver.api.types import Tree
 
 Amounts: TypeAlias = dict[str, Amount]
@@ -35,7 +35,7 @@ def add_amounts(first: Amounts, second: Amounts) -> Amounts:
     """Return the sum of two resource maps."""
     total = dict(first)
     for name, amount in second.items():
-        total[name] = plus(total[name], amount) if name in total else amount
+        total[name] = add(total[name], amount) if name in total else amount
     return total
 
 

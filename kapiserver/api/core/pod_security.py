@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.core.validation.volumes import SOURCES
-from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
 Level: TypeAlias = Literal["privileged", "baseline", "restricted"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kapiserver.api import addresses
+from kapiserver.api.accessors import generation_of, labels_of, metadata_of, value_at
 from kapiserver.api.core import app_armor, pod_warnings, v1, warnings
 from kapiserver.api.core.affinity import affinity_terms
 from kapiserver.api.core.disabled_fields import (
@@ -22,8 +23,7 @@ from kapiserver.api.core.validation.resize import validate_pod_resize
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import LabelSelector
-from kapiserver.api.objects import generation_of, labels_of, metadata_of, value_at
-from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, keep
+from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, copy_field
 from kapiserver.api.types import Tree
 
 
@@ -180,7 +180,7 @@ class ResizeStrategy(Strategy):
             for kind in _RESIZABLE:
                 if requested_spec.get(kind):
                     _take_resources(new["spec"], requested_spec, kind)
-            keep(new["spec"], requested_spec, "resources")
+            copy_field(new["spec"], requested_spec, "resources")
             reorder_keys(new["spec"], v1.PodSpec)
         drop_disabled_spec_fields(new.get("spec"), old.get("spec"))
         _increment_generation(new, old)
@@ -199,7 +199,7 @@ def _take_resources(spec: Tree, requested_spec: Tree, kind: str) -> None:
         return
     for container, requested in pairs:
         for field_name in ("resources", "resizePolicy"):
-            keep(container, requested, field_name)
+            copy_field(container, requested, field_name)
         reorder_keys(container, v1.Container)
 
 
@@ -207,7 +207,7 @@ def _restore_old(new: Tree, old: Tree) -> None:
     """Restore the old object, with the resourceVersion that the client sent."""
     version = metadata_of(new).get("resourceVersion")
     for part in ("metadata", "spec", "status"):
-        keep(new, old, part)
+        copy_field(new, old, part)
     if version:
         metadata_of(new)["resourceVersion"] = version
 
@@ -226,7 +226,7 @@ STRATEGIES: dict[str, Strategy] = {
     "pods/resize": ResizeStrategy(),
     "pods/status": PodStatusStrategy(
         _POD,
-        keeps_metadata=("deletionTimestamp", "ownerReferences"),
-        rule=validate_pod_status_update,
+        preserved_metadata=("deletionTimestamp", "ownerReferences"),
+        validate_status=validate_pod_status_update,
     ),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import addresses, names
+from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.core.app_armor import DEPRECATED
 from kapiserver.api.core.path_overlaps import path_overlaps
 from kapiserver.api.core.validation.common import all_containers
@@ -20,7 +21,6 @@ from kapiserver.api.core.volume_warnings import (
 )
 from kapiserver.api.core.warnings import DEPRECATED_NODE_LABELS
 from kapiserver.api.errors import Path
-from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
 _BYTES = ("memory", "ephemeral-storage")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from kapiserver.api.objects import value_at
+from kapiserver.api.accessors import value_at
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 

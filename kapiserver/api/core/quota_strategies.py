@@ -28,7 +28,7 @@ class LimitRangeStrategy(Strategy):
 class ResourceQuotaStrategy(SpecStrategy):
     """The strategy of resource quotas."""
 
-    generations = False
+    tracks_generation = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_resource_quota(obj))
@@ -42,5 +42,7 @@ _RESOURCE_QUOTA = ResourceQuotaStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "limitranges": LimitRangeStrategy(),
     "resourcequotas": _RESOURCE_QUOTA,
-    "resourcequotas/status": StatusStrategy(_RESOURCE_QUOTA, rule=validate_quota_status_update),
+    "resourcequotas/status": StatusStrategy(
+        _RESOURCE_QUOTA, validate_status=validate_quota_status_update
+    ),
 }

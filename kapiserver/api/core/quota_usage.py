@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from kapiserver.api.accessors import annotations_of, metadata_of, value_at
 from kapiserver.api.core.affinity import affinity_terms
 from kapiserver.api.core.pod_requests import Amounts, add_amounts, amounts_of, pod_resources
 from kapiserver.api.core.quality_of_service import quality_of_service
@@ -18,8 +19,7 @@ from kapiserver.api.core.validation.resources import is_native
 from kapiserver.api.errors import BadObject
 from kapiserver.api.group import Resource
 from kapiserver.api.label_selectors import selection_of
-from kapiserver.api.objects import annotations_of, metadata_of, value_at
-from kapiserver.api.quantity import Amount, minus
+from kapiserver.api.quantity import Amount, subtract
 from kapiserver.api.types import Tree
 
 ZERO = Amount(0, 0, "DecimalSI")
@@ -275,7 +275,7 @@ def scope_requirements(quota: Tree) -> list[Tree]:
 def added_usage(new: Amounts, old: Amounts) -> Amounts:
     """Return by how much `new` exceeds `old`. Names that do not grow are omitted."""
     differences = {
-        name: minus(amount, old[name]) if name in old else amount for name, amount in new.items()
+        name: subtract(amount, old[name]) if name in old else amount for name, amount in new.items()
     }
     return {name: amount for name, amount in differences.items() if amount.mantissa > 0}
 

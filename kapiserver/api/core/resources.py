@@ -40,7 +40,7 @@ RESOURCES = (
             Deprecation(
                 version="v1",
                 since=33,
-                use=GroupVersionKind("discovery.k8s.io", "v1", "EndpointSlice"),
+                replacement=GroupVersionKind("discovery.k8s.io", "v1", "EndpointSlice"),
             ),
         ),
         namespaced=True,

@@ -10,6 +10,7 @@ import ipaddress
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from kapiserver.api.accessors import name_of
 from kapiserver.api.core import v1
 from kapiserver.api.core.validation.service_addresses import validate_cluster_ip_fields
 from kapiserver.api.core.validation.services import (
@@ -18,8 +19,7 @@ from kapiserver.api.core.validation.services import (
 )
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.objects import name_of
-from kapiserver.api.strategy import keep
+from kapiserver.api.strategy import copy_field
 from kapiserver.api.types import Tree
 
 HEADLESS = "None"
@@ -80,9 +80,9 @@ def patch_allocated_values(new: Tree, old: Tree) -> None:
     """Copy allocated addresses and ports that an update omits from the old spec."""
     if EXTERNAL_NAME not in (new.get("type"), old.get("type")):
         if not new.get("clusterIP"):
-            keep(new, old, "clusterIP")
+            copy_field(new, old, "clusterIP")
         if not new.get("clusterIPs") and new.get("clusterIP") == old.get("clusterIP"):
-            keep(new, old, "clusterIPs")
+            copy_field(new, old, "clusterIPs")
     if new.get("type") in WITH_NODE_PORTS and old.get("type") in WITH_NODE_PORTS:
         _keep_node_ports(new, old)
     if (
@@ -90,7 +90,7 @@ def patch_allocated_values(new: Tree, old: Tree) -> None:
         and needs_health_check_node_port(old)
         and not new.get("healthCheckNodePort")
     ):
-        keep(new, old, "healthCheckNodePort")
+        copy_field(new, old, "healthCheckNodePort")
 
 
 def _keep_node_ports(new: Tree, old: Tree) -> None:

@@ -27,7 +27,7 @@ class ServiceStrategy(SpecStrategy):
     """Updates that omit allocated addresses and ports keep them."""
 
     allow_create_on_update = True
-    generations = False
+    tracks_generation = False
     empty_status = {"loadBalancer": {}}
 
     def check_name(self, name: str) -> list[str]:
@@ -56,7 +56,7 @@ class ServiceStrategy(SpecStrategy):
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(validate_service_update(new, old))
 
-    def complete(self, obj: Tree) -> None:
+    def fill_legacy_fields(self, obj: Tree) -> None:
         """Fill the fields that objects stored before 1.20 lack: the list of addresses and the
         family."""
         spec = obj.setdefault("spec", {})
@@ -77,5 +77,5 @@ _SERVICE = ServiceStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "services": _SERVICE,
-    "services/status": StatusStrategy(_SERVICE, rule=validate_service_status_update),
+    "services/status": StatusStrategy(_SERVICE, validate_status=validate_service_status_update),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kapiserver.api import names
+from kapiserver.api.accessors import finalizers_of, metadata_of, name_of, value_at
 from kapiserver.api.core import v1, warnings
 from kapiserver.api.core.validation.config_maps_and_secrets import (
     validate_config_map,
@@ -24,9 +25,8 @@ from kapiserver.api.core.validation.namespaces import (
 )
 from kapiserver.api.errors import FieldError
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.metadata import any_finalizers
-from kapiserver.api.objects import finalizers_of, metadata_of, name_of, value_at
-from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, keep
+from kapiserver.api.metadata_validation import any_finalizers
+from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy, copy_field
 from kapiserver.api.types import Tree
 
 NAMESPACE_FINALIZER = "kubernetes"
@@ -94,7 +94,7 @@ class NamespaceStrategy(SpecStrategy):
     """Finalizers in the spec delay deletion until the namespace is empty."""
 
     empty_status = {"phase": "Active"}
-    generations = False
+    tracks_generation = False
 
     def check_name(self, name: str) -> list[str]:
         return names.dns1123_label(name)
@@ -108,8 +108,8 @@ class NamespaceStrategy(SpecStrategy):
         reorder_keys(obj, v1.Namespace)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        keep(new, old, "spec")
-        keep(new, old, "status")
+        copy_field(new, old, "spec")
+        copy_field(new, old, "status")
 
     def canonicalize(self, obj: Tree) -> None:
         name = name_of(obj)
@@ -135,9 +135,11 @@ STRATEGIES: dict[str, Strategy] = {
     "events": EventStrategy(),
     "namespaces": _NAMESPACE,
     "namespaces/finalize": StatusStrategy(
-        _NAMESPACE, keeps=("status",), rule=validate_namespace_finalize_update
+        _NAMESPACE, preserved_fields=("status",), validate_status=validate_namespace_finalize_update
     ),
-    "namespaces/status": StatusStrategy(_NAMESPACE, rule=validate_namespace_status_update),
+    "namespaces/status": StatusStrategy(
+        _NAMESPACE, validate_status=validate_namespace_status_update
+    ),
     "secrets": SecretStrategy(),
     "serviceaccounts": ServiceAccountStrategy(),
 }

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
+from kapiserver.api.accessors import annotations_of, is_terminating, value_at
 from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, text
 from kapiserver.api.core.validation.persistent_volume_claims import CLASS_ANNOTATION
-from kapiserver.api.objects import annotations_of, is_terminating, value_at
 from kapiserver.api.types import Tree
 
 _SHORT_MODES = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core import v1, volume_warnings
 from kapiserver.api.core.validation.persistent_volume_claims import (
     validate_claim,
@@ -16,7 +17,6 @@ from kapiserver.api.core.validation.persistent_volumes import (
 )
 from kapiserver.api.errors import FieldError
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.objects import value_at
 from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
@@ -26,7 +26,7 @@ _SUPPORTED_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io",
 class PersistentVolumeStrategy(SpecStrategy):
     """New volumes have the phase Pending, since their creation."""
 
-    generations = False
+    tracks_generation = False
 
     def prepare_for_create(self, obj: Tree) -> None:
         obj["status"] = {"phase": "Pending"}
@@ -47,7 +47,7 @@ class PersistentVolumeStrategy(SpecStrategy):
 class PersistentVolumeClaimStrategy(SpecStrategy):
     """New claims have the phase Pending. `dataSource` and `dataSourceRef` are kept in agreement."""
 
-    generations = False
+    tracks_generation = False
     empty_status = {"phase": "Pending"}
 
     def prepare_for_create(self, obj: Tree) -> None:
@@ -114,7 +114,9 @@ _PERSISTENT_VOLUME_CLAIM = PersistentVolumeClaimStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "persistentvolumeclaims": _PERSISTENT_VOLUME_CLAIM,
     "persistentvolumeclaims/status": StatusStrategy(
-        _PERSISTENT_VOLUME_CLAIM, off=("healthStatus",), rule=validate_claim_status_update
+        _PERSISTENT_VOLUME_CLAIM,
+        disabled_fields=("healthStatus",),
+        validate_status=validate_claim_status_update,
     ),
     "persistentvolumes": _PERSISTENT_VOLUME,
     "persistentvolumes/status": StatusStrategy(_PERSISTENT_VOLUME),

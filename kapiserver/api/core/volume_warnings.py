@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.core.validation.persistent_volume_claims import CLASS_ANNOTATION
 from kapiserver.api.core.validation.persistent_volumes import MOUNT_ANNOTATION
 from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.core.warnings import DEPRECATED_NODE_LABELS
 from kapiserver.api.errors import Path
-from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
 _ANNOTATIONS = Path("metadata") / "annotations"

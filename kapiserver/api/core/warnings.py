@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
+from kapiserver.api.accessors import annotations_of, name_of
 from kapiserver.api.addresses import cidr_warnings, ip_warnings
 from kapiserver.api.errors import Path
-from kapiserver.api.objects import annotations_of, name_of
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from itertools import chain
 
-from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, first_few, text
+from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, join_first, text
 from kapiserver.api.types import Tree
 
 
 def _ports(endpoint_slice: Tree, _: datetime) -> str:
     ports = endpoint_slice.get("ports") or ()
-    return first_few(_port(port) for port in ports) if ports else UNSET
+    return join_first(_port(port) for port in ports) if ports else UNSET
 
 
 def _port(port: Tree) -> str:
@@ -24,7 +24,9 @@ def _endpoints(endpoint_slice: Tree, _: datetime) -> str:
     endpoints = endpoint_slice.get("endpoints") or ()
     if not endpoints:
         return UNSET
-    return first_few(chain.from_iterable(endpoint.get("addresses") or () for endpoint in endpoints))
+    return join_first(
+        chain.from_iterable(endpoint.get("addresses") or () for endpoint in endpoints)
+    )
 
 
 COLUMNS: dict[str, Columns] = {

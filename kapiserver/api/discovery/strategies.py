@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api import names
+from kapiserver.api.accessors import generation_of, labels_of, metadata_of
 from kapiserver.api.addresses import ip_warnings
 from kapiserver.api.discovery import v1
 from kapiserver.api.discovery.declarations import ENDPOINT_SLICE
@@ -12,7 +13,6 @@ from kapiserver.api.discovery.validation import (
 )
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.objects import generation_of, labels_of, metadata_of
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 

@@ -16,7 +16,7 @@ from kapiserver.api.errors import (
     too_many,
 )
 from kapiserver.api.label_selectors import validate_labels
-from kapiserver.api.metadata import immutable
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 TYPES = ("FQDN", "IPv4", "IPv6")

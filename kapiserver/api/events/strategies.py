@@ -8,7 +8,7 @@ from kapiserver.api import names
 from kapiserver.api.core.strategies import EventStrategy
 from kapiserver.api.errors import FieldError
 from kapiserver.api.events.validation import validate_event_update, validate_new_event
-from kapiserver.api.metadata import standard_finalizers
+from kapiserver.api.metadata_validation import standard_finalizers
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 

@@ -12,7 +12,7 @@ from kapiserver.api.core.v1 import Event
 from kapiserver.api.core.validation.events import validate_event
 from kapiserver.api.core.validation.go_structs import as_go_struct
 from kapiserver.api.errors import FieldError, Path, invalid, required
-from kapiserver.api.metadata import IMMUTABLE
+from kapiserver.api.metadata_validation import IMMUTABLE
 from kapiserver.api.types import Tree
 
 _REPORTER = "reportingController"

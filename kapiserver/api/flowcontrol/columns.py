@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kapiserver.api.columns import AGE, NAME, NONE, Cell, CellOf, Column, Columns, number, text
-from kapiserver.api.objects import value_at
+from kapiserver.api.accessors import value_at
+from kapiserver.api.columns import AGE, NAME, NONE, Cell, CellReader, Column, Columns, number, text
 from kapiserver.api.types import Tree
 
 
@@ -25,7 +25,7 @@ def _shares(level: Tree, _: datetime) -> Cell:
     return value_at(level, "spec", "limited", "nominalConcurrencyShares") or 0
 
 
-def _queuing(name: str) -> CellOf:
+def _queuing(name: str) -> CellReader:
     def cell(level: Tree, _: datetime) -> Cell:
         queuing = value_at(level, "spec", "limited", "limitResponse", "queuing")
         return NONE if queuing is None else queuing.get(name) or 0

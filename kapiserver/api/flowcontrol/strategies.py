@@ -41,10 +41,10 @@ _LEVEL = PriorityLevelStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "flowschemas": _SCHEMA,
     "flowschemas/status": StatusStrategy(
-        _SCHEMA, keeps_metadata=STATUS_METADATA, rule=validate_conditions_update
+        _SCHEMA, preserved_metadata=STATUS_METADATA, validate_status=validate_conditions_update
     ),
     "prioritylevelconfigurations": _LEVEL,
     "prioritylevelconfigurations/status": StatusStrategy(
-        _LEVEL, keeps_metadata=STATUS_METADATA, rule=validate_conditions_update
+        _LEVEL, preserved_metadata=STATUS_METADATA, validate_status=validate_conditions_update
     ),
 }

@@ -9,11 +9,11 @@ import math
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import names
+from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.core.validation.common import validate_enum, validate_format, validate_required
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, not_supported
 from kapiserver.api.errors import required as missing
 from kapiserver.api.flowcontrol.defaults import MANDATORY_FLOW_SCHEMAS, MANDATORY_PRIORITY_LEVELS
-from kapiserver.api.objects import name_of, value_at
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import (
     AGE,
     NAME,
@@ -15,13 +16,12 @@ from kapiserver.api.columns import (
     UNSET,
     Column,
     Columns,
-    first_few,
+    age_text,
     human_duration,
-    moment,
-    since,
+    join_first,
+    parse_time,
     text,
 )
-from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
 
@@ -69,14 +69,14 @@ def _responder_status(eviction: Tree, now: datetime) -> str:
     state = current.get("state") or ""
     at = report.get("startTime") if state == "Active" else report.get("completionTime")
     shown = "Started" if state == "Active" and at else state
-    return f"{shown} ({since(at, now)} ago)" if at else shown
+    return f"{shown} ({age_text(at, now)} ago)" if at else shown
 
 
 def _finish(eviction: Tree, now: datetime) -> str:
     current, report = _current(eviction), _report(eviction)
     if current.get("state") != "Active":
         return "-"
-    expected = moment(report.get("expectedCompletionTime"))
+    expected = parse_time(report.get("expectedCompletionTime"))
     if expected is None:
         return UNKNOWN
     left = (expected - now).total_seconds()
@@ -88,12 +88,12 @@ def _requesters(eviction: Tree, _: datetime) -> str:
     wanting = [one.get("name") or "" for one in requesters if one.get("intent") != "Withdrawn"]
     if not wanting:
         return "<withdrawn>" if requesters else NONE
-    return first_few(wanting, 1)
+    return join_first(wanting, 1)
 
 
 def _heartbeat(eviction: Tree, now: datetime) -> str:
     at = _report(eviction).get("heartbeatTime")
-    return f"{since(at, now)} ago" if at else UNSET
+    return f"{age_text(at, now)} ago" if at else UNSET
 
 
 def _message(eviction: Tree, _: datetime) -> str:

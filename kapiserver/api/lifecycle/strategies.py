@@ -30,10 +30,12 @@ _REQUEST = EvictionRequestStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "evictionrequests": _REQUEST,
     "evictionrequests/status": StatusStrategy(
-        _REQUEST, keeps_metadata=STATUS_METADATA, rule=validate_request_status_update
+        _REQUEST, preserved_metadata=STATUS_METADATA, validate_status=validate_request_status_update
     ),
     "evictions": _EVICTION,
     "evictions/status": StatusStrategy(
-        _EVICTION, keeps_metadata=STATUS_METADATA, rule=validate_eviction_status_update
+        _EVICTION,
+        preserved_metadata=STATUS_METADATA,
+        validate_status=validate_eviction_status_update,
     ),
 }

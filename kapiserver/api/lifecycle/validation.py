@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.validation.conditions import validate_conditions
 from kapiserver.api.errors import FieldError, Path, invalid
-from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
 _STATUS = Path("status")

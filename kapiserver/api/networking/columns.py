@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from kapiserver.api.accessors import annotations_of, name_of, value_at
 from kapiserver.api.columns import AGE, NAME, NONE, Column, Columns, selector, text
-from kapiserver.api.objects import annotations_of, name_of, value_at
 from kapiserver.api.types import Tree
 
 _DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"

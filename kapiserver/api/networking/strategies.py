@@ -113,9 +113,11 @@ _SERVICE_CIDR = ServiceCIDRStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "ingressclasses": IngressClassStrategy(),
     "ingresses": _INGRESS,
-    "ingresses/status": IngressStatusStrategy(_INGRESS, rule=validate_ingress_status_update),
+    "ingresses/status": IngressStatusStrategy(
+        _INGRESS, validate_status=validate_ingress_status_update
+    ),
     "ipaddresses": IPAddressStrategy(),
     "networkpolicies": NetworkPolicyStrategy(),
     "servicecidrs": _SERVICE_CIDR,
-    "servicecidrs/status": StatusStrategy(_SERVICE_CIDR, keeps_metadata=STATUS_METADATA),
+    "servicecidrs/status": StatusStrategy(_SERVICE_CIDR, preserved_metadata=STATUS_METADATA),
 }

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.addresses import cidr_warnings, ip_warnings
 from kapiserver.api.errors import Path
 from kapiserver.api.networking.validation.ingresses import CLASS_ANNOTATION
 from kapiserver.api.networking.validation.policies import DIRECTIONS
-from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
 

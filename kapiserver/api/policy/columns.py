@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kapiserver.api.columns import AGE, NAME, CellOf, Column, Columns, number
-from kapiserver.api.objects import value_at
+from kapiserver.api.accessors import value_at
+from kapiserver.api.columns import AGE, NAME, CellReader, Column, Columns, number
 from kapiserver.api.types import Tree
 
 
-def _amount(name: str) -> CellOf:
+def _amount(name: str) -> CellReader:
     def cell(budget: Tree, _: datetime) -> str:
         found = value_at(budget, "spec", name)
         return "N/A" if found is None else str(found)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kapiserver.api import names
 from kapiserver.api.errors import FieldError
-from kapiserver.api.metadata import any_finalizers
+from kapiserver.api.metadata_validation import any_finalizers
 from kapiserver.api.policy.validation import (
     validate_budget_status_update,
     validate_pod_disruption_budget,
@@ -43,5 +43,7 @@ _BUDGET = PodDisruptionBudgetStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "poddisruptionbudgets": _BUDGET,
-    "poddisruptionbudgets/status": StatusStrategy(_BUDGET, rule=validate_budget_status_update),
+    "poddisruptionbudgets/status": StatusStrategy(
+        _BUDGET, validate_status=validate_budget_status_update
+    ),
 }

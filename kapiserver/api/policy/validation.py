@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.validation.conditions import validate_conditions
 from kapiserver.api.core.validation.controllers import (
     validate_int_or_percent,
@@ -12,7 +13,6 @@ from kapiserver.api.core.validation.controllers import (
 )
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported
 from kapiserver.api.label_selectors import validate_label_selector
-from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")

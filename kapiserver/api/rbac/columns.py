@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kapiserver.api.columns import AGE, NAME, CellOf, Column, Columns
-from kapiserver.api.objects import value_at
+from kapiserver.api.accessors import value_at
+from kapiserver.api.columns import AGE, NAME, CellReader, Column, Columns
 from kapiserver.api.types import Tree
 
 
@@ -17,7 +17,7 @@ def _role(binding: Tree, _: datetime) -> str:
     return f"{reference.get('kind') or ''}/{reference.get('name') or ''}"
 
 
-def _subjects(kind: str) -> CellOf:
+def _subjects(kind: str) -> CellReader:
     return lambda binding, _: ", ".join(
         subject.get("name") or ""
         for subject in binding.get("subjects") or ()

@@ -15,8 +15,8 @@ from kapiserver.api.errors import (
     FieldError,
     Path,
     invalid,
-    not_among,
     not_supported,
+    not_supported_in_order,
     required,
 )
 from kapiserver.api.label_selectors import selection_of, validate_label_selector
@@ -107,7 +107,7 @@ def _validate_role_ref(reference: Tree, kinds: tuple[str, ...]) -> Iterator[Fiel
     if reference.get("apiGroup") != _GROUP:
         yield not_supported(path / "apiGroup", reference.get("apiGroup") or "", (_GROUP,))
     if reference.get("kind") not in kinds:
-        yield not_among(path / "kind", reference.get("kind") or "", kinds)
+        yield not_supported_in_order(path / "kind", reference.get("kind") or "", kinds)
     if not name:
         yield required(path / "name")
     else:
@@ -129,7 +129,7 @@ def _validate_subject(subject: Tree, path: Path) -> Iterator[FieldError]:
         if group != _GROUP:
             yield not_supported(path / "apiGroup", group, (_GROUP,))
     else:
-        yield not_among(path / "kind", kind, _SUBJECTS)
+        yield not_supported_in_order(path / "kind", kind, _SUBJECTS)
 
 
 def kept_role(new: Tree, old: Tree) -> Iterator[FieldError]:

@@ -7,8 +7,18 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kapiserver.api.columns import AGE, NAME, NONE, CellOf, Column, Columns, number, since, text
-from kapiserver.api.objects import is_terminating, value_at
+from kapiserver.api.accessors import is_terminating, value_at
+from kapiserver.api.columns import (
+    AGE,
+    NAME,
+    NONE,
+    CellReader,
+    Column,
+    Columns,
+    age_text,
+    number,
+    text,
+)
 from kapiserver.api.types import Tree
 
 
@@ -24,7 +34,7 @@ def _state(claim: Tree, _: datetime) -> str:
     return ",".join(states)
 
 
-def _sum(field: str) -> CellOf:
+def _sum(field: str) -> CellReader:
     def cell(request: Tree, _: datetime) -> str:
         pools = value_at(request, "status", "pools")
         if value_at(request, "status") is None:
@@ -57,12 +67,12 @@ def _request_status(request: Tree, _: datetime) -> str:
 
 def _completed(request: Tree, now: datetime) -> str:
     end = _ended(request)
-    return since(end.get("lastTransitionTime"), now) if end.get("type") == "Complete" else NONE
+    return age_text(end.get("lastTransitionTime"), now) if end.get("type") == "Complete" else NONE
 
 
 def _added(rule: Tree, now: datetime) -> str:
     time_added = value_at(rule, "spec", "taint", "timeAdded")
-    return since(time_added, now) if time_added else ""
+    return age_text(time_added, now) if time_added else ""
 
 
 COLUMNS: dict[str, Columns] = {

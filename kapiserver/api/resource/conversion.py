@@ -37,10 +37,10 @@ _PARTS = Conversion(
     }
 )
 # Compiled with the module, so that a missing function shows before any object comes.
-_exactly = _PARTS.between(v1beta1.DeviceRequest, v1.ExactDeviceRequest)
-_spelled_out = _PARTS.between(v1.ExactDeviceRequest, v1beta1.DeviceRequest)
-_from_basic = _PARTS.between(v1beta1.BasicDevice, v1.Device)
-_to_basic = _PARTS.between(v1.Device, v1beta1.BasicDevice)
+_exactly = _PARTS.converter(v1beta1.DeviceRequest, v1.ExactDeviceRequest)
+_spelled_out = _PARTS.converter(v1.ExactDeviceRequest, v1beta1.DeviceRequest)
+_from_basic = _PARTS.converter(v1beta1.BasicDevice, v1.Device)
+_to_basic = _PARTS.converter(v1.Device, v1beta1.BasicDevice)
 
 
 def _is_said(value: Value) -> bool:

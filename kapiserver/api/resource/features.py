@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kapiserver.api.objects import value_at
+from kapiserver.api.accessors import value_at
 from kapiserver.api.types import Tree
 
 Holders = Callable[[Tree], Iterator[Tree]]

@@ -13,8 +13,8 @@ _resource = partial(
     storage_version="v1",
     returns_deleted_object=True,
     deprecations=(
-        Deprecation(version="v1beta2", since=36, removed=39),
-        Deprecation(version="v1beta1", since=35, removed=38),
+        Deprecation(version="v1beta2", since=36, removed_in=39),
+        Deprecation(version="v1beta1", since=35, removed_in=38),
     ),
 )
 _STATUS = Subresource(name="status")
@@ -27,7 +27,7 @@ RESOURCES = (
         namespaced=False,
         versions=("v1", "v1beta2", "v1alpha3"),
         storage_version="v1beta2",
-        deprecations=(Deprecation(version="v1alpha3", since=36, removed=39),),
+        deprecations=(Deprecation(version="v1alpha3", since=36, removed_in=39),),
         subresources=(_STATUS,),
     ),
     _resource(
@@ -48,7 +48,7 @@ RESOURCES = (
         kind="ResourceSlice",
         namespaced=False,
         selectable_fields=("spec.nodeName", "spec.driver", "spec.pool.name"),
-        unsupported_field=(
+        unsupported_field_message=(
             "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}"
         ),
     ),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.objects import value_at
 from kapiserver.api.resource.declarations import (
     DEVICE_CLASS,
     DEVICE_TAINT_RULE,
@@ -97,7 +97,7 @@ class ResourceSliceStrategy(GenerationStrategy):
 class ResourceClaimStrategy(SpecStrategy):
     """What is asked for does not change."""
 
-    generations = False
+    tracks_generation = False
     declarative_rules = RESOURCE_CLAIM
 
     def prepare_for_create(self, obj: Tree) -> None:
@@ -175,7 +175,7 @@ class PoolStatusRequestStrategy(SpecStrategy):
     """Asked once, answered once; its status is absent until then."""
 
     allow_unconditional_update = False
-    generations = False
+    tracks_generation = False
     declarative_rules = POOL_STATUS_REQUEST
 
     def prepare_for_create(self, obj: Tree) -> None:
@@ -190,16 +190,16 @@ STRATEGIES: dict[str, Strategy] = {
     "deviceclasses": DeviceClassStrategy(),
     "devicetaintrules": _RULE,
     "devicetaintrules/status": StatusStrategy(
-        _RULE, keeps_metadata=STATUS_METADATA, rule=validate_rule_status_update
+        _RULE, preserved_metadata=STATUS_METADATA, validate_status=validate_rule_status_update
     ),
     "resourceclaims": _CLAIM,
     "resourceclaims/status": ResourceClaimStatusStrategy(
-        _CLAIM, keeps_metadata=STATUS_METADATA, rule=validate_claim_status_update
+        _CLAIM, preserved_metadata=STATUS_METADATA, validate_status=validate_claim_status_update
     ),
     "resourceclaimtemplates": ResourceClaimTemplateStrategy(),
     "resourcepoolstatusrequests": _REQUEST,
     "resourcepoolstatusrequests/status": StatusStrategy(
-        _REQUEST, keeps_metadata=STATUS_METADATA, rule=validate_request_status_update
+        _REQUEST, preserved_metadata=STATUS_METADATA, validate_status=validate_request_status_update
     ),
     "resourceslices": ResourceSliceStrategy(),
 }

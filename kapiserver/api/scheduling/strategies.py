@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kapiserver.api.accessors import metadata_of
 from kapiserver.api.errors import FieldError
-from kapiserver.api.objects import metadata_of
 from kapiserver.api.scheduling.validation.pod_groups import (
     validate_pod_group,
     validate_pod_group_status_update,
@@ -34,7 +34,7 @@ class PriorityClassStrategy(Strategy):
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(validate_priority_class_update(new, old))
 
-    def undeletable(self, name: str) -> str:
+    def deletion_refusal(self, name: str) -> str:
         if name in SYSTEM_CLASSES:
             return "this is a system priority class and cannot be deleted"
         return ""
@@ -43,7 +43,7 @@ class PriorityClassStrategy(Strategy):
 class PodGroupStrategy(SpecStrategy):
     """A group, of pods or of groups."""
 
-    generations = False
+    tracks_generation = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_pod_group(obj))
@@ -67,11 +67,11 @@ _GROUP = PodGroupStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "compositepodgroups": _GROUP,
     "compositepodgroups/status": StatusStrategy(
-        _GROUP, keeps_metadata=STATUS_METADATA, rule=validate_pod_group_status_update
+        _GROUP, preserved_metadata=STATUS_METADATA, validate_status=validate_pod_group_status_update
     ),
     "podgroups": _GROUP,
     "podgroups/status": StatusStrategy(
-        _GROUP, keeps_metadata=STATUS_METADATA, rule=validate_pod_group_status_update
+        _GROUP, preserved_metadata=STATUS_METADATA, validate_status=validate_pod_group_status_update
     ),
     "priorityclasses": PriorityClassStrategy(),
     "workloads": WorkloadStrategy(),

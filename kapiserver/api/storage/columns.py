@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kapiserver.api.accessors import annotations_of, name_of, value_at
 from kapiserver.api.columns import (
     AGE,
     NAME,
@@ -18,7 +19,6 @@ from kapiserver.api.columns import (
     flag,
     text,
 )
-from kapiserver.api.objects import annotations_of, name_of, value_at
 from kapiserver.api.types import Tree
 
 _DEFAULT = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.warnings import DEPRECATED_NODE_LABELS
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.objects import value_at
 from kapiserver.api.storage.declarations import STORAGE_CLASS, VOLUME_ATTACHMENT
 from kapiserver.api.storage.validation import (
     validate_attachment,
@@ -70,7 +70,7 @@ class VolumeAttachmentStrategy(SpecStrategy):
     """What is attached where does not change; whether it is, the driver says."""
 
     allow_unconditional_update = False
-    generations = False
+    tracks_generation = False
     empty_status = {"attached": False}
     declarative_rules = VOLUME_ATTACHMENT
 
@@ -85,7 +85,7 @@ class CSINodeStrategy(SpecStrategy):
     """The kubelet's list of a node's drivers."""
 
     allow_unconditional_update = False
-    generations = False
+    tracks_generation = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_csi_node(obj))
@@ -144,13 +144,13 @@ STRATEGIES: dict[str, Strategy] = {
     "csidrivers": CSIDriverStrategy(),
     "csinodes": _CSI_NODE,
     "csinodes/status": StatusStrategy(
-        _CSI_NODE, keeps_metadata=STATUS_METADATA, off=("storageHealth",)
+        _CSI_NODE, preserved_metadata=STATUS_METADATA, disabled_fields=("storageHealth",)
     ),
     "csistoragecapacities": CSIStorageCapacityStrategy(),
     "storageclasses": StorageClassStrategy(),
     "volumeattachments": _ATTACHMENT,
     "volumeattachments/status": StatusStrategy(
-        _ATTACHMENT, keeps_metadata=STATUS_METADATA, rule=validate_attachment_update
+        _ATTACHMENT, preserved_metadata=STATUS_METADATA, validate_status=validate_attachment_update
     ),
     "volumeattributesclasses": VolumeAttributesClassStrategy(),
 }

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kapiserver.api import names
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.service_account_token import validate_token_expiration
 from kapiserver.api.core.validation.common import (
     INT32_MAX,
@@ -25,14 +26,13 @@ from kapiserver.api.errors import (
     duplicate,
     forbidden,
     invalid,
-    not_among,
     not_supported,
+    not_supported_in_order,
     required,
     too_long,
 )
 from kapiserver.api.label_selectors import validate_label_key, validate_label_selector
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import value_at
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
@@ -237,7 +237,7 @@ def validate_csi_driver(obj: Tree) -> Iterator[FieldError]:
     yield from _validate_tokens(spec.get("tokenRequests") or (), _SPEC / "tokenRequests")
     for mode in spec.get("volumeLifecycleModes") or ():
         if mode not in _LIFECYCLES:
-            yield not_among(_SPEC / "volumeLifecycleModes", mode, _LIFECYCLES)
+            yield not_supported_in_order(_SPEC / "volumeLifecycleModes", mode, _LIFECYCLES)
     if spec.get("seLinuxMount") is None:
         yield required(_SPEC / "seLinuxMount")
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")

@@ -16,8 +16,10 @@ RESOURCES = (
             Deprecation(
                 version="v1beta1",
                 since=37,
-                removed=40,
-                use=GroupVersionKind("storagemigration.k8s.io", "v1", "StorageVersionMigration"),
+                removed_in=40,
+                replacement=GroupVersionKind(
+                    "storagemigration.k8s.io", "v1", "StorageVersionMigration"
+                ),
             ),
         ),
         subresources=(Subresource(name="status"),),

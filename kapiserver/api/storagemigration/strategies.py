@@ -16,7 +16,7 @@ class MigrationStrategy(SpecStrategy):
     """What is rewritten does not change."""
 
     allow_unconditional_update = False
-    generations = False
+    tracks_generation = False
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_migration(obj))
@@ -30,6 +30,8 @@ _MIGRATION = MigrationStrategy()
 STRATEGIES: dict[str, Strategy] = {
     "storageversionmigrations": _MIGRATION,
     "storageversionmigrations/status": StatusStrategy(
-        _MIGRATION, keeps_metadata=STATUS_METADATA, rule=validate_migration_status_update
+        _MIGRATION,
+        preserved_metadata=STATUS_METADATA,
+        validate_status=validate_migration_status_update,
     ),
 }

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.validation.conditions import validate_conditions
 from kapiserver.api.errors import FieldError, Path, invalid, required
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import value_at
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 _RESOURCE = Path("spec") / "resource"

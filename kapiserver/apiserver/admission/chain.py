@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 
-from kapiserver.api.objects import metadata_of, name_of
+from kapiserver.api.accessors import metadata_of, name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes, Hook, Operation
 from kapiserver.apiserver.admission.plugins import chain, dra_admin_access, enabled

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.certificates import v1
 from kapiserver.api.core.v1 import PersistentVolumeStatus
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
 

@@ -11,8 +11,8 @@ import random
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from kapiserver.api.accessors import is_terminating, name_of, namespace_of, value_at
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.objects import is_terminating, name_of, namespace_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import Config
 from kapiserver.storage.entry import ObjectKey

@@ -12,9 +12,9 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
+from kapiserver.api.accessors import labels_of, name_of, value_at
 from kapiserver.api.errors import APIError
 from kapiserver.api.group import CORE
-from kapiserver.api.objects import labels_of, name_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation.addresses import (
     MANAGER,

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from kapiserver.api.accessors import name_of
 from kapiserver.api.core import v1
 from kapiserver.api.core.service_families import (
     EXTERNAL_NAME,
@@ -27,7 +28,6 @@ from kapiserver.api.core.service_families import (
 from kapiserver.api.core.validation.services import needs_health_check_node_port
 from kapiserver.api.errors import InvalidObject, Path, invalid
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.objects import name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation.addresses import Addresses, NotAllocated, service_ranges
 from kapiserver.apiserver.allocation.ports import NodePorts, PortNotAllocated, Ports, ports_of

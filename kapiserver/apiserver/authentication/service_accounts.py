@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kapiserver.api.accessors import is_terminating, name_of, namespace_of, uid_of, value_at
 from kapiserver.api.group import CORE
-from kapiserver.api.objects import is_terminating, name_of, namespace_of, uid_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
 from kapiserver.apiserver.config import Config

@@ -11,13 +11,13 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from kapiserver.api.accessors import copy_tree, kind_of
 from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.go_format import go_type
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.label_selectors import validate_labels
-from kapiserver.api.metadata import validate_annotations
-from kapiserver.api.objects import copied, kind_of
+from kapiserver.api.metadata_validation import validate_annotations
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.customresources.webhook_client import WebhookFailed, ask
 from kapiserver.codecs.json import write_document
@@ -108,7 +108,7 @@ def _checked(before: Tree, after: Any, version: GroupVersion, where: str) -> Tre
         one, other = metadata.get(name) or "", changed.get(name) or ""
         if one != other:
             raise ConversionRefused(f"{where} object: must have the same {word}: {one} != {other}")
-    kept = {name: copied(one) for name, one in metadata.items() if name not in _RULES}
+    kept = {name: copy_tree(one) for name, one in metadata.items() if name not in _RULES}
     for name in _RULES:
         value = changed.get(name)
         if problem := _problem(name, value, metadata.get(name)):

@@ -14,9 +14,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.objects import value_at
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.storage.entry import Entry, ObjectKey
@@ -101,7 +101,7 @@ class CustomResources:
                 self.heads.pop(name, None)
             else:
                 self.heads[name] = head
-            before = self._scheme.custom.named(name)
+            before = self._scheme.custom.by_name(name)
             now = self._served(head, entry)
             if (before and before.identity) != (now and now.identity):
                 changes[name] = now
@@ -129,7 +129,7 @@ class CustomResources:
 
     def _exchange(self, changes: Mapping[str, Definition | None], retired: Sequence[str]) -> None:
         if changes:
-            self._scheme.custom = self._scheme.custom.changed(changes)
+            self._scheme.custom = self._scheme.custom.with_changes(changes)
             for name in retired:
                 self._stores.retire(name)
 
@@ -154,7 +154,7 @@ class CustomResources:
 
     @functools.cached_property
     def _decode_head(self) -> Decode:
-        from kapiserver.api.apiextensions.heads import DefinitionHead
+        from kapiserver.api.apiextensions.crd_summary import DefinitionSummary
         from kapiserver.codecs.wire import decoder
 
-        return decoder(DefinitionHead)
+        return decoder(DefinitionSummary)

@@ -5,15 +5,15 @@ Mirrors ScaleREST of k8s.io/apiextensions-apiserver/pkg/registry/customresource.
 
 from __future__ import annotations
 
-from kapiserver.api.errors import InvalidObject, Path, invalid
-from kapiserver.api.objects import (
-    copied,
+from kapiserver.api.accessors import (
+    copy_tree,
     metadata_of,
     name_of,
     resource_version_of,
     uid_of,
     value_at,
 )
+from kapiserver.api.errors import InvalidObject, Path, invalid
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.errors import BadRequest, InternalError
 from kapiserver.storage.errors import ObjectConflict
@@ -59,7 +59,7 @@ class CustomScale:
                 f"UID in object meta: {uid_of(obj)}"
             )
             raise ObjectConflict(detail, resource="scales", group="autoscaling", name=name_of(obj))
-        changed: Tree = copied(obj)
+        changed: Tree = copy_tree(obj)
         _put(changed, self._spec, replicas)
         if resource_version_of(body):
             metadata_of(changed)["resourceVersion"] = resource_version_of(body)

@@ -21,8 +21,8 @@ from typing import Any
 
 import aiohttp
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.group import CORE
-from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import SORTED, read_document, write_document

@@ -128,7 +128,7 @@ def _verbs(server: Server, resource: Resource) -> list[str]:
     if not resource.definition:
         return sorted(resource.verbs)
     # Those of custom kinds come in an order of their own.
-    definition = server.scheme.custom.named(resource.definition)
+    definition = server.scheme.custom.by_name(resource.definition)
     is_terminating = definition is not None and definition.terminating
     return list(TERMINATING_VERBS if is_terminating else resource.verbs)
 

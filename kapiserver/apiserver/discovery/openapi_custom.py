@@ -32,7 +32,7 @@ def object_schema(version: CustomVersion, ref: Ref, dialect: str) -> Tree:
     definition = version.definition
     found: Tree = version.schema
     if dialect == "v2":
-        free = found.get("x-kubernetes-preserve-unknown-fields") or version.preserves_all
+        free = found.get("x-kubernetes-preserve-unknown-fields") or version.preserves_unknown_fields
         found = {"type": "object"} if free else _for_v2(found)
     if dialect == "v3" or "properties" in found or not version.schema:
         found = {**found, "properties": _with_meta(found, ref, dialect)}

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, cast
 
+from kapiserver.api.accessors import metadata_of, name_of, namespace_of
 from kapiserver.api.errors import ConversionFailed, InvalidObject, NotRegistered, Path, invalid
 from kapiserver.api.group import GroupVersionKind
-from kapiserver.api.objects import metadata_of, name_of, namespace_of
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.caller import Warnings

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kapiserver.api import typed_values
+from kapiserver.api.accessors import metadata_of
 from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.managed_fields import FieldManager, managed_fields_of
 from kapiserver.api.merge_schema import Node, schema_of
-from kapiserver.api.objects import metadata_of
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.typed_values import SchemaMismatch
 from kapiserver.api.types import Kind, Tree
@@ -59,7 +59,7 @@ class KindSchemas:
         kind = self._in(api_version)
         here = self._in(obj["apiVersion"])
         custom = self.scheme.custom.version_of(kind)
-        if custom is not None and custom.definition.asks_webhook:
+        if custom is not None and custom.definition.uses_conversion_webhook:
             return self._by_webhook(custom.definition, obj, kind.group_version)
         try:
             canonical = read_tree(self.scheme.type_of(here), obj, [])

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TypeAlias
 
+from kapiserver.api.accessors import kind_of
 from kapiserver.api.authorization import validation
 from kapiserver.api.errors import FieldError, InvalidObject
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.objects import kind_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.authorizer import Verdict

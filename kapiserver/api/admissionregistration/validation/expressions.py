@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kapiserver.api.errors import FieldError, Path, invalid
 
 if TYPE_CHECKING:
-    from kapiserver.api.cel.kinds import Kind
+    from kapiserver.api.cel.cel_types import CelType
 
 ANY = ()
 """Of whatever type."""
@@ -36,7 +36,7 @@ class Expressions:
 
     def __init__(self, *, with_params: bool = False, with_variables: bool = False) -> None:
         self._names = (*_GIVEN, "params") if with_params else _GIVEN
-        self._variables: dict[str, Kind] | None = {} if with_variables else None
+        self._variables: dict[str, CelType] | None = {} if with_variables else None
         self._left = _LENGTHS_MAX
 
     def check(
@@ -56,7 +56,7 @@ class Expressions:
 
     def declare(self, name: str, text: str, path: Path) -> Iterator[FieldError]:
         """What is wrong with that of a variable, which later ones may use."""
-        from kapiserver.api.cel.kinds import DYN
+        from kapiserver.api.cel.cel_types import DYN
 
         problems = list(self.check(text, path, ANY))
         yield from problems
@@ -64,10 +64,10 @@ class Expressions:
             found = None if problems else self._compiled(text)
             self._variables[name] = found or DYN
 
-    def _compiled(self, text: str) -> Kind | None:
+    def _compiled(self, text: str) -> CelType | None:
         """The type of its value; None where it is not looked into. Raises ValueError."""
-        from kapiserver.api.cel.kinds import DYN
-        from kapiserver.api.cel.kinds import Kind as CELKind
+        from kapiserver.api.cel.cel_types import DYN
+        from kapiserver.api.cel.cel_types import CelType as CELKind
         from kapiserver.api.cel.program import compile_expression
 
         self._left -= len(text)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import names
+from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.admissionregistration.validation.expressions import Expressions
 from kapiserver.api.admissionregistration.validation.rules import (
     FAILURE_POLICIES,
@@ -21,12 +22,11 @@ from kapiserver.api.errors import (
     duplicate,
     forbidden,
     invalid,
-    not_among,
     not_supported,
+    not_supported_in_order,
     required,
 )
 from kapiserver.api.label_selectors import validate_label_selector
-from kapiserver.api.objects import name_of, value_at
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
@@ -303,4 +303,4 @@ def _validate_param_ref(reference: Tree, path: Path) -> Iterator[FieldError]:
     if not action:
         yield required(path / "parameterNotFoundAction")
     elif action not in _NOT_FOUND:
-        yield not_among(path / "parameterNotFoundAction", action, _NOT_FOUND)
+        yield not_supported_in_order(path / "parameterNotFoundAction", action, _NOT_FOUND)

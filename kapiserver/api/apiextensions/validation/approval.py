@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from kapiserver.api.objects import annotations_of
+from kapiserver.api.accessors import annotations_of
 from kapiserver.api.types import Tree
 
 ANNOTATION = "api-approved.kubernetes.io"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kapiserver.api import names
+from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.apiextensions.conditions import is_true
 from kapiserver.api.apiextensions.validation.approval import ANNOTATION, approval_of
 from kapiserver.api.apiextensions.validation.conversions import conversion
@@ -22,8 +23,7 @@ from kapiserver.api.apiextensions.validation.versions import (
     subresources,
 )
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import annotations_of, value_at
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import labels_of
 from kapiserver.api.core.validation.common import validate_nonnegative_field
 from kapiserver.api.core.validation.controllers import (
     is_zero,
@@ -15,14 +16,20 @@ from kapiserver.api.core.validation.controllers import (
     validate_percent_at_most_100,
 )
 from kapiserver.api.core.validation.pods import validate_pod_template
-from kapiserver.api.errors import BadObject, FieldError, Path, invalid, not_among, required
+from kapiserver.api.errors import (
+    BadObject,
+    FieldError,
+    Path,
+    invalid,
+    not_supported_in_order,
+    required,
+)
 from kapiserver.api.label_selectors import (
     selection_of,
     selects_everything,
     validate_label_selector,
 )
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import labels_of
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
@@ -66,7 +73,7 @@ def _validate_update_strategy(strategy: Tree, path: Path) -> Iterator[FieldError
             "MaxUnavailable": rolling.get("maxUnavailable") or 0,
             "MaxSurge": rolling.get("maxSurge") or 0,
         }
-        yield not_among(path, {"Type": type_, "RollingUpdate": shown}, _STRATEGIES)
+        yield not_supported_in_order(path, {"Type": type_, "RollingUpdate": shown}, _STRATEGIES)
     elif type_ == "RollingUpdate":
         if rolling is None:
             yield required(path / "rollingUpdate")

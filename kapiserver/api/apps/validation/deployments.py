@@ -14,8 +14,15 @@ from kapiserver.api.core.validation.controllers import (
     validate_not_decremented,
     validate_percent_at_most_100,
 )
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_among, required
-from kapiserver.api.metadata import immutable
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    forbidden,
+    invalid,
+    not_supported_in_order,
+    required,
+)
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
@@ -54,7 +61,7 @@ def _validate_strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
             "MaxSurge": rolling.get("maxSurge") or 0,
         }
         strategies = ("Recreate", "RollingUpdate")
-        yield not_among(path, {"Type": type_, "RollingUpdate": shown}, strategies)
+        yield not_supported_in_order(path, {"Type": type_, "RollingUpdate": shown}, strategies)
 
 
 def _validate_rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:

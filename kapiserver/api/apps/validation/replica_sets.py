@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import labels_of
 from kapiserver.api.core.validation.common import validate_nonnegative_field
 from kapiserver.api.core.validation.controllers import validate_controller_template
 from kapiserver.api.errors import BadObject, FieldError, Path, invalid, required
@@ -12,8 +13,7 @@ from kapiserver.api.label_selectors import (
     selects_everything,
     validate_label_selector,
 )
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import labels_of
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")

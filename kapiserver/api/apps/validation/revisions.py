@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kapiserver.api.core.validation.common import validate_nonnegative_field
 from kapiserver.api.errors import FieldError, Path, required
-from kapiserver.api.metadata import immutable
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 

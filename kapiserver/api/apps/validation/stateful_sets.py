@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
+from kapiserver.api.accessors import labels_of, name_of
 from kapiserver.api.apps.validation.replica_sets import owning_selector
 from kapiserver.api.core.validation.common import validate_format, validate_nonnegative_field
 from kapiserver.api.core.validation.controllers import (
@@ -26,12 +27,11 @@ from kapiserver.api.errors import (
     Path,
     forbidden,
     invalid,
-    not_among,
+    not_supported_in_order,
     required,
 )
 from kapiserver.api.label_selectors import selection_of, validate_labels
-from kapiserver.api.metadata import validate_annotations
-from kapiserver.api.objects import labels_of, name_of
+from kapiserver.api.metadata_validation import validate_annotations
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
@@ -75,7 +75,9 @@ def _pods(spec: Tree) -> Iterator[FieldError]:
         for name in ("whenDeleted", "whenScaled"):
             if retention.get(name) not in ("Delete", "Retain"):
                 field_path = _SPEC / "persistentVolumeClaimRetentionPolicy" / name
-                yield not_among(field_path, retention.get(name) or "", ("Retain", "Delete"))
+                yield not_supported_in_order(
+                    field_path, retention.get(name) or "", ("Retain", "Delete")
+                )
 
 
 def _counts(spec: Tree) -> Iterator[FieldError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import name_of
 from kapiserver.api.batch.schedule import schedule
 from kapiserver.api.batch.time_zones import time_zones
 from kapiserver.api.batch.validation.jobs import validate_job_template
@@ -14,7 +15,6 @@ from kapiserver.api.core.validation.common import (
     validate_nonnegative_field,
 )
 from kapiserver.api.errors import FieldError, Path, invalid, required
-from kapiserver.api.objects import name_of
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from kapiserver.api.batch.indexes import first_common, intervals
 from kapiserver.api.core.validation.common import validate_nonnegative_field
 from kapiserver.api.errors import OMITTED, FieldError, Path, duplicate, invalid, required
-from kapiserver.api.metadata import IMMUTABLE
+from kapiserver.api.metadata_validation import IMMUTABLE
 from kapiserver.api.types import Tree
 
 _STATUS = Path("status")

@@ -6,6 +6,14 @@ import copy
 from collections.abc import Iterator
 
 from kapiserver.api import names
+from kapiserver.api.accessors import (
+    has_condition,
+    labels_of,
+    name_of,
+    share_field,
+    uid_of,
+    value_at,
+)
 from kapiserver.api.batch.validation.policies import (
     validate_pod_failure_policy,
     validate_pod_replacement_policy,
@@ -22,13 +30,12 @@ from kapiserver.api.errors import (
     FieldError,
     Path,
     invalid,
-    not_among,
+    not_supported_in_order,
     required,
     too_long,
 )
 from kapiserver.api.label_selectors import selection_of, validate_label_selector
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import has_condition, labels_of, name_of, take, uid_of, value_at
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 CONTROLLER_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
@@ -134,7 +141,7 @@ def validate_job_spec(spec: Tree, path: Path) -> Iterator[FieldError]:
 def _validate_completion(spec: Tree, path: Path) -> Iterator[FieldError]:
     mode = spec.get("completionMode")
     if mode not in (None, "Indexed", "NonIndexed"):
-        yield not_among(path / "completionMode", mode, ("NonIndexed", "Indexed"))
+        yield not_supported_in_order(path / "completionMode", mode, ("NonIndexed", "Indexed"))
     elif mode == "Indexed":
         yield from _validate_indexed(spec, path)
     else:
@@ -176,7 +183,7 @@ def _validate_restart(spec: Tree, path: Path) -> Iterator[FieldError]:
     if policy in ("", "Always"):
         yield required(path, 'valid values: "OnFailure", "Never"')
     elif policy not in ("Never", "OnFailure"):
-        yield not_among(path, policy, ("OnFailure", "Never"))
+        yield not_supported_in_order(path, policy, ("OnFailure", "Never"))
     elif policy != "Never" and spec.get("podFailurePolicy") is not None:
         detail = 'only "Never" is supported when podFailurePolicy is specified'
         yield invalid(path, policy, detail)
@@ -190,7 +197,7 @@ def validate_job_template(template: Tree, path: Path) -> Iterator[FieldError]:
         detail = "`selector` will be auto-generated"
         yield invalid(path / "spec" / "selector", spec["selector"], detail)
     if spec.get("manualSelector"):
-        yield not_among(path / "spec" / "manualSelector", True, ("nil", "false"))
+        yield not_supported_in_order(path / "spec" / "manualSelector", True, ("nil", "false"))
 
 
 _IMMUTABLE = ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
@@ -238,14 +245,14 @@ def _with_mutable(kept: Tree, wanted: Tree) -> Tree:
     """The old template's pod, with the new one's parts that may change while the job is at rest."""
     spec: Tree = copy.deepcopy(kept.get("spec") or {})
     for name in ("nodeSelector", "tolerations", "schedulingGates"):
-        take(spec, wanted, name)
+        share_field(spec, wanted, name)
     affinity, wanted_affinity = spec.get("affinity"), wanted.get("affinity")
     if wanted_affinity is not None or affinity is not None:
         affinity = spec["affinity"] = dict(affinity or {})
-        take(affinity, wanted_affinity or {}, "nodeAffinity")
+        share_field(affinity, wanted_affinity or {}, "nodeAffinity")
         if wanted_affinity is None and not affinity:
             del spec["affinity"]
     for kind in ("containers", "initContainers"):
         for one, other in zip(spec.get(kind) or (), wanted.get(kind) or (), strict=False):
-            take(one, other, "resources")
+            share_field(one, other, "resources")
     return spec

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from kapiserver.api import names
+from kapiserver.api.accessors import value_at
 from kapiserver.api.certificates import keys, pem
 from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.core.validation.conditions import validate_conditions
@@ -21,12 +22,11 @@ from kapiserver.api.errors import (
     FieldError,
     Path,
     invalid,
-    not_among,
+    not_supported_in_order,
     required,
     too_long,
 )
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import value_at
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 if TYPE_CHECKING:
@@ -157,14 +157,14 @@ def _states(obj: Tree) -> Iterator[FieldError]:
         # Upstream spells these paths with a dot before the index.
         at, type_ = _STATUS / "conditions" / f"[{index}]", condition.get("type") or ""
         if type_ not in _STATES:
-            yield not_among(at / "type", type_, _STATES)
+            yield not_supported_in_order(at / "type", type_, _STATES)
             continue
         known += 1
         if known > 1:
             detail = 'There may be at most one condition with type "Issued", "Denied", or "Failed"'
             yield invalid(at / "type", type_, detail)
         if condition.get("status") != "True":
-            yield not_among(at / "status", condition.get("status") or "", ("True",))
+            yield not_supported_in_order(at / "status", condition.get("status") or "", ("True",))
 
 
 def _issued(status: Tree, spec: Tree) -> Iterator[FieldError]:

@@ -10,6 +10,7 @@ import binascii
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.certificates import pem
 from kapiserver.api.core.validation.signers import validate_signer_name
 from kapiserver.api.errors import (
@@ -21,7 +22,6 @@ from kapiserver.api.errors import (
     not_supported,
     required,
 )
-from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.certificates import pem
 from kapiserver.api.core.validation.signers import trust_bundle_name_problems, validate_signer_name
 from kapiserver.api.errors import FieldError, Path, invalid, too_long
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import name_of, value_at
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import orjson
 
 from kapiserver.api import names
+from kapiserver.api.accessors import annotations_of
 from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long
 from kapiserver.api.go_format import json_type
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import annotations_of
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 SIZE_MAX = 1024 * 1024

@@ -30,9 +30,9 @@ from kapiserver.api.errors import (
     duplicate,
     forbidden,
     invalid,
-    not_among,
     not_found,
     not_supported,
+    not_supported_in_order,
     required,
     too_long,
 )
@@ -181,7 +181,7 @@ def _validate_common_fields(
     if not policy:
         yield required(path / "terminationMessagePolicy")
     elif policy not in _MESSAGE_POLICIES:
-        yield not_among(path / "terminationMessagePolicy", policy, _MESSAGE_POLICIES)
+        yield not_supported_in_order(path / "terminationMessagePolicy", policy, _MESSAGE_POLICIES)
     yield from _validate_ports(container.get("ports"), path / "ports")
     yield from validate_env(container.get("env"), path / "env")
     yield from validate_env_from(container.get("envFrom"), path / "envFrom")

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kapiserver.api import names
+from kapiserver.api.accessors import labels_of
 from kapiserver.api.core.validation.common import validate_nonnegative_field
 from kapiserver.api.core.validation.pods import validate_pod_template
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported
-from kapiserver.api.objects import labels_of
 from kapiserver.api.types import Tree
 
 STATUS = Path("status")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
+from kapiserver.api.accessors import namespace_of, value_at
 from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, invalid, required
-from kapiserver.api.objects import namespace_of, value_at
 from kapiserver.api.types import Tree
 
 _FIELD_MAX = 128

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import names
+from kapiserver.api.accessors import is_terminating, value_at
 from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, invalid
-from kapiserver.api.metadata import standard_finalizer
-from kapiserver.api.objects import is_terminating, value_at
+from kapiserver.api.metadata_validation import standard_finalizer
 from kapiserver.api.types import Tree
 
 _FINALIZERS = Path("spec") / "finalizers"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import addresses, names
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.v1 import NodeAddress, NodeConfigSource
 from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.core.validation.go_structs import as_go_struct
 from kapiserver.api.core.validation.resources import validate_resource_quantity
 from kapiserver.api.core.validation.scheduling import validate_taints
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
-from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
 _TAINTS = Path("metadata") / "taints"

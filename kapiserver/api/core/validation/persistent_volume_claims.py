@@ -6,14 +6,14 @@ import copy
 from collections.abc import Collection, Iterator
 
 from kapiserver.api import names
+from kapiserver.api.accessors import annotations_of, share_field, value_at
 from kapiserver.api.core.v1 import PersistentVolumeClaimSpec
 from kapiserver.api.core.validation.common import validate_format, validate_required
 from kapiserver.api.core.validation.go_structs import go_diff
 from kapiserver.api.core.validation.resources import amount, is_native, validate_resource_quantity
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.label_selectors import validate_label_selector
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import annotations_of, take, value_at
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
@@ -135,16 +135,16 @@ def _validate_immutable_spec(new: Tree, old: Tree) -> Iterator[FieldError]:
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     new_spec, old_copy = copy.deepcopy(spec), dict(old_spec)
     if not old_copy.get("volumeName"):
-        take(old_copy, new_spec, "volumeName")
+        share_field(old_copy, new_spec, "volumeName")
     if _moves_class_annotation_to_field(new, old):
         new_spec.pop("storageClassName", None)
     elif _assigns_default_class(new, old):
-        take(new_spec, old_copy, "storageClassName")
+        share_field(new_spec, old_copy, "storageClassName")
     if value_at(new, "status", "phase") == "Bound":
         requests = value_at(new_spec, "resources", "requests")
         if requests:
             requests["storage"] = value_at(old_spec, "resources", "requests", "storage") or "0"
-        take(new_spec, old_copy, _CLASS)
+        share_field(new_spec, old_copy, _CLASS)
     if _without_empty_fields(new_spec) != _without_empty_fields(old_copy):
         detail = (
             "spec is immutable after creation except resources.requests and "

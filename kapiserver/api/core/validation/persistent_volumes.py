@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Iterator
 
 from kapiserver.api import names
+from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.core.v1 import PersistentVolumeSource, VolumeNodeAffinity
 from kapiserver.api.core.validation.common import (
     validate_format,
@@ -41,8 +42,7 @@ from kapiserver.api.errors import (
     not_supported,
     required,
 )
-from kapiserver.api.metadata import IMMUTABLE, immutable
-from kapiserver.api.objects import annotations_of, value_at
+from kapiserver.api.metadata_validation import IMMUTABLE, immutable
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import annotations_of
 from kapiserver.api.core.validation.common import all_containers, validate_local_descending_path
 from kapiserver.api.core.validation.scheduling import validate_tolerations
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid
-from kapiserver.api.objects import annotations_of
 from kapiserver.api.types import Tree
 
 MIRROR = "kubernetes.io/config.mirror"

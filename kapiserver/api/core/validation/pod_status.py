@@ -21,7 +21,7 @@ from kapiserver.api.errors import (
     not_supported,
     required,
 )
-from kapiserver.api.metadata import immutable
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 _STATUS = Path("status")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import annotations_of, share_field, value_at
 from kapiserver.api.core.v1 import EphemeralContainer, NodeSelectorTerm, PodSpec
 from kapiserver.api.core.validation.common import INT32_MAX
 from kapiserver.api.core.validation.containers import validate_image_whitespace
@@ -13,7 +14,6 @@ from kapiserver.api.core.validation.pod_annotations import MIRROR, validate_anno
 from kapiserver.api.core.validation.pods import validate_pod_metadata_and_spec
 from kapiserver.api.core.validation.scheduling import validate_tolerations
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
-from kapiserver.api.objects import annotations_of, take, value_at
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
@@ -136,14 +136,14 @@ def _with_mutable_fields_of(spec: Tree, old_spec: Tree) -> Tree:
             if "image" in old:
                 container["image"] = old["image"]
     for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
-        take(result, old_spec, name)
+        share_field(result, old_spec, name)
     grace = old_spec.get("terminationGracePeriodSeconds")
     if grace is not None and grace < 0 and result.get("terminationGracePeriodSeconds") == 1:
         result["terminationGracePeriodSeconds"] = grace
     if old_spec.get("schedulingGates"):  # node constraints of a gated pod may get narrower
-        take(result, old_spec, "nodeSelector")
+        share_field(result, old_spec, "nodeSelector")
         affinity = dict(result.get("affinity") or {})
-        take(affinity, old_spec.get("affinity") or {}, "nodeAffinity")
+        share_field(affinity, old_spec.get("affinity") or {}, "nodeAffinity")
         if affinity or "affinity" in old_spec:
             result["affinity"] = affinity
         else:

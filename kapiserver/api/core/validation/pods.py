@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import addresses, names
+from kapiserver.api.accessors import annotations_of, name_of
 from kapiserver.api.core.validation.common import (
     INT32_MAX,
     all_containers,
@@ -47,13 +48,12 @@ from kapiserver.api.errors import (
     Path,
     forbidden,
     invalid,
-    not_among,
+    not_supported_in_order,
     required,
     too_long,
 )
 from kapiserver.api.label_selectors import validate_labels
-from kapiserver.api.metadata import validate_annotations
-from kapiserver.api.objects import annotations_of, name_of
+from kapiserver.api.metadata_validation import validate_annotations
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
@@ -173,7 +173,7 @@ def _validate_required_enum(
     if not value:
         yield required(path / name)
     elif value not in allowed:
-        yield not_among(path / name, value, allowed)
+        yield not_supported_in_order(path / name, value, allowed)
 
 
 def _validate_optional_names(

@@ -23,7 +23,14 @@ from kapiserver.api.core.validation.signers import (
     validate_signer_name,
     validate_user_annotations,
 )
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_among, required
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    forbidden,
+    invalid,
+    not_supported_in_order,
+    required,
+)
 from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.types import Tree
 
@@ -169,7 +176,7 @@ def _validate_pod_certificate_projection(
     signer, key_type = projection.get("signerName") or "", projection.get("keyType") or ""
     yield from validate_signer_name(signer, path / "signerName")
     if key_type not in _KEY_TYPES:
-        yield not_among(path / "keyType", key_type, _KEY_TYPES)
+        yield not_supported_in_order(path / "keyType", key_type, _KEY_TYPES)
     seconds = projection.get("maxExpirationSeconds")
     if seconds is not None:
         maximum = _KUBERNETES_EXPIRES_MAX if signer.startswith("kubernetes.io/") else _EXPIRES_MAX

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import ROUND_CEILING
 
 from kapiserver.api import names
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.v1 import ScopeSelector
 from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.core.validation.go_structs import as_go_struct
@@ -17,7 +18,6 @@ from kapiserver.api.core.validation.resources import (
     validate_resource_quantity,
 )
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
-from kapiserver.api.objects import value_at
 from kapiserver.api.types import Tree
 
 _LIMITS = Path("spec") / "limits"

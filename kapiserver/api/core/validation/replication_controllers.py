@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import labels_of
 from kapiserver.api.core.validation.common import validate_nonnegative_field
 from kapiserver.api.core.validation.controllers import validate_controller_template
 from kapiserver.api.core.validation.pods import validate_pod_template
 from kapiserver.api.errors import FieldError, Path, required
-from kapiserver.api.objects import labels_of
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.core.quality_of_service import quality_of_service
 from kapiserver.api.core.validation.pod_annotations import MIRROR
 from kapiserver.api.core.validation.pods import validate_pod_metadata_and_spec
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid
-from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")

@@ -14,8 +14,8 @@ from kapiserver.api.errors import (
     duplicate,
     forbidden,
     invalid,
-    not_among,
     not_supported,
+    not_supported_in_order,
     required,
 )
 from kapiserver.api.label_selectors import validate_label_key, validate_label_selector
@@ -197,9 +197,11 @@ def validate_tolerations(tolerations: Sequence[Tree] | None, path: Path) -> Iter
                 detail = "value must be empty when `operator` is 'Exists'"
                 yield invalid(toleration_path / "operator", value, detail)
         else:
-            yield not_among(toleration_path / "operator", operator, ("Equal", "Exists"))
+            yield not_supported_in_order(
+                toleration_path / "operator", operator, ("Equal", "Exists")
+            )
         if effect and effect not in _EFFECTS:
-            yield not_among(toleration_path / "effect", effect, _EFFECTS)
+            yield not_supported_in_order(toleration_path / "effect", effect, _EFFECTS)
 
 
 def validate_topology_spread_constraints(
@@ -278,7 +280,7 @@ def validate_taints(taints: Sequence[Tree] | None, path: Path) -> Iterator[Field
         if not effect:
             yield required(taint_path / "effect")
         elif effect not in _EFFECTS:
-            yield not_among(taint_path / "effect", effect, _EFFECTS)
+            yield not_supported_in_order(taint_path / "effect", effect, _EFFECTS)
         if (key, effect) in seen:
             detail = "taints must be unique by key and effect pair"
             yield FieldError("duplicate", taint_path, detail, as_go_struct(taint, Taint))

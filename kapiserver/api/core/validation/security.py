@@ -20,8 +20,8 @@ from kapiserver.api.errors import (
     duplicate,
     forbidden,
     invalid,
-    not_among,
     not_supported,
+    not_supported_in_order,
     required,
     too_long,
 )
@@ -47,7 +47,7 @@ def validate_container_security_context(
     mount = context.get("procMount")
     if mount is not None:
         if mount not in _PROC_MOUNTS:
-            yield not_among(path / "procMount", mount, _PROC_MOUNTS)
+            yield not_supported_in_order(path / "procMount", mount, _PROC_MOUNTS)
         if mount == "Unmasked" and not has_user_namespace:
             yield invalid(path / "procMount", mount, "`hostUsers` must be false to use `Unmasked`")
     yield from _validate_seccomp(context.get("seccompProfile"), path / "seccompProfile")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kapiserver.api import addresses, names
+from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.core.validation.common import (
     PROTOCOLS,
     validate_enum,
@@ -24,13 +25,12 @@ from kapiserver.api.errors import (
     duplicate,
     forbidden,
     invalid,
-    not_among,
     not_supported,
+    not_supported_in_order,
     required,
 )
 from kapiserver.api.label_selectors import validate_labels
-from kapiserver.api.metadata import IMMUTABLE
-from kapiserver.api.objects import annotations_of, value_at
+from kapiserver.api.metadata_validation import IMMUTABLE
 from kapiserver.api.types import Tree
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -273,7 +273,7 @@ def _validate_traffic_policies(spec: Tree) -> Iterator[FieldError]:
     yield from validate_optional_enum(internal, _TRAFFIC_POLICIES, field_path)
     distribution = spec.get("trafficDistribution")
     if distribution is not None and distribution not in _DISTRIBUTIONS:
-        yield not_among(SPEC / "trafficDistribution", distribution, _DISTRIBUTIONS)
+        yield not_supported_in_order(SPEC / "trafficDistribution", distribution, _DISTRIBUTIONS)
 
 
 def validate_service_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, invalid, required, too_long
-from kapiserver.api.metadata import ANNOTATIONS_MAX
+from kapiserver.api.metadata_validation import ANNOTATIONS_MAX
 
 
 def validate_signer_name(name: str, path: Path) -> Iterator[FieldError]:

@@ -37,7 +37,7 @@ from kapiserver.api.core.validation.volume_plugins import (
 )
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
 from kapiserver.api.label_selectors import validate_labels
-from kapiserver.api.metadata import validate_annotations
+from kapiserver.api.metadata_validation import validate_annotations
 from kapiserver.api.types import Tree
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")

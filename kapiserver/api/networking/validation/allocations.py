@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import addresses, names
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, invalid, required
-from kapiserver.api.metadata import IMMUTABLE, immutable
-from kapiserver.api.objects import value_at
+from kapiserver.api.metadata_validation import IMMUTABLE, immutable
 from kapiserver.api.types import Tree
 
 _PARENT = Path("spec") / "parentRef"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api import addresses, names
+from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.core.validation.common import (
     validate_domain_prefixed_path,
     validate_format,
@@ -20,8 +21,7 @@ from kapiserver.api.errors import (
     required,
     too_long,
 )
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import annotations_of, value_at
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"

@@ -6,7 +6,14 @@ from collections.abc import Container, Iterator
 
 from kapiserver.api import addresses, names
 from kapiserver.api.core.validation.common import validate_format
-from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_among, required
+from kapiserver.api.errors import (
+    FieldError,
+    Path,
+    forbidden,
+    invalid,
+    not_supported_in_order,
+    required,
+)
 from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.types import Tree
 
@@ -56,13 +63,13 @@ def _validate_policy(obj: Tree, old: Tree) -> Iterator[FieldError]:
         return
     for index, one in enumerate(types):
         if one not in _TYPES:
-            yield not_among(path[index], one, _TYPES)
+            yield not_supported_in_order(path[index], one, _TYPES)
 
 
 def _validate_port(port: Tree, path: Path) -> Iterator[FieldError]:
     protocol, number, end = port.get("protocol"), port.get("port"), port.get("endPort")
     if protocol is not None and protocol not in _PROTOCOLS:
-        yield not_among(path / "protocol", protocol, _PROTOCOLS)
+        yield not_supported_in_order(path / "protocol", protocol, _PROTOCOLS)
     if number is None:
         if end is not None:
             detail = "may not be specified when `port` is not specified"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import is_terminating, value_at
 from kapiserver.api.addresses import address_of
 from kapiserver.api.core.validation.common import validate_enum, validate_required
 from kapiserver.api.core.validation.conditions import validate_conditions
 from kapiserver.api.core.validation.scheduling import validate_node_selector
 from kapiserver.api.core.validation.volume_plugins import validate_driver_name
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, too_many
-from kapiserver.api.objects import is_terminating, value_at
 from kapiserver.api.resource.validation.claims import reference, references, request_names
 from kapiserver.api.resource.validation.common import (
     REQUESTS_MAX,

@@ -15,7 +15,7 @@ from kapiserver.api.errors import (
     required,
     too_many,
 )
-from kapiserver.api.quantity import parse, plus
+from kapiserver.api.quantity import add, parse
 from kapiserver.api.types import Tree
 
 _VALUES_MAX = 10
@@ -87,7 +87,7 @@ def _validate_range(limits: Tree, default: str, capacity: str, path: Path) -> It
     if amount(step) <= 0:
         yield invalid(path / "step", step, "must be greater than zero")
         return
-    added = plus(parse(least), parse(step))
+    added = add(parse(least), parse(step))
     if added.decimal > amount(capacity):
         detail = f"one step {added} is larger than capacity value: {capacity}"
         yield invalid(path / "step", step, detail)

@@ -8,7 +8,7 @@ from kapiserver.api import names
 from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.label_selectors import validate_labels
-from kapiserver.api.metadata import immutable, validate_annotations
+from kapiserver.api.metadata_validation import immutable, validate_annotations
 from kapiserver.api.resource.validation.common import (
     REQUESTS_MAX,
     items,

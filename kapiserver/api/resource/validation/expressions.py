@@ -16,7 +16,7 @@ from kapiserver.api.resource.validation.common import items
 from kapiserver.api.types import Tree
 
 if TYPE_CHECKING:
-    from kapiserver.api.cel.kinds import Kind
+    from kapiserver.api.cel.cel_types import CelType
 
 _SELECTORS_MAX = 32
 _LENGTH_MAX = 10 * 1024
@@ -84,19 +84,19 @@ def _cost_or_problem(expression: str) -> int | str:
 
 
 @functools.cache
-def _device() -> Kind:
-    from kapiserver.api.cel import kinds as k
+def _device() -> CelType:
+    from kapiserver.api.cel import cel_types as k
 
-    def text(maximum: int) -> Kind:
+    def text(maximum: int) -> CelType:
         return replace(k.STRING, size=maximum)
 
-    def by_domain(values: Kind) -> Kind:
+    def by_domain(values: CelType) -> CelType:
         return k.map_of(text(63), k.map_of(text(32), values, 32), 32)
 
     fields = {
         "driver": text(63),
         "attributes": by_domain(replace(k.DYN, size=64)),
-        "capacity": by_domain(k.Kind("quantity")),
+        "capacity": by_domain(k.CelType("quantity")),
         "allowMultipleAllocations": k.BOOL,
     }
-    return k.Kind("object", (), 1, fields=fields, names={name: name for name in fields})
+    return k.CelType("object", (), 1, fields=fields, names={name: name for name in fields})

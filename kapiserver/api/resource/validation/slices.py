@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from kapiserver.api import names
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.core.validation.scheduling import validate_node_selector
 from kapiserver.api.core.validation.volume_plugins import validate_driver_name
@@ -20,8 +21,7 @@ from kapiserver.api.errors import (
     too_many,
 )
 from kapiserver.api.label_selectors import validate_label_key
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import value_at
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.resource.validation.capacities import validate_request_policy
 from kapiserver.api.resource.validation.common import (
     items,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core.validation.conditions import validate_conditions
 from kapiserver.api.core.validation.volume_plugins import validate_driver_name
 from kapiserver.api.errors import FieldError, Path, too_many
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import value_at
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.resource.validation.common import (
     validate_label,
     validate_pool_name,

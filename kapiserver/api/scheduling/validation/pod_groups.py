@@ -18,7 +18,7 @@ from kapiserver.api.declarative_validation import (
     same_union_members,
 )
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported, required
-from kapiserver.api.metadata import IMMUTABLE
+from kapiserver.api.metadata_validation import IMMUTABLE
 from kapiserver.api.scheduling.validation.priority_classes import PREEMPTION, USER_MAX
 from kapiserver.api.types import Tree
 

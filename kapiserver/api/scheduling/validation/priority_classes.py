@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api.errors import FieldError, Path, forbidden, not_among, required
-from kapiserver.api.metadata import immutable
-from kapiserver.api.objects import name_of
+from kapiserver.api.accessors import name_of
+from kapiserver.api.errors import FieldError, Path, forbidden, not_supported_in_order, required
+from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
 _SYSTEM = "system-"
@@ -34,7 +34,7 @@ def validate_priority_class(obj: Tree) -> Iterator[FieldError]:
     if policy == "":
         yield required(preemption_policy_path)
     elif policy is not None and policy not in PREEMPTION:
-        yield not_among(preemption_policy_path, policy, _SHOWN)
+        yield not_supported_in_order(preemption_policy_path, policy, _SHOWN)
 
 
 def _unlike_system(name: str, value: int, *, default: bool) -> str:

@@ -6,7 +6,7 @@ Mirrors plugin/pkg/admission/certificates/signing.
 
 from __future__ import annotations
 
-from kapiserver.api.objects import value_at
+from kapiserver.api.accessors import value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.plugins.signers import may

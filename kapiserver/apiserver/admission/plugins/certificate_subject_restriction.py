@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 
-from kapiserver.api.objects import value_at
+from kapiserver.api.accessors import value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.authentication.user import MASTERS

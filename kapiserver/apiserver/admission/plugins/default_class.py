@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kapiserver.api.accessors import annotations_of, name_of
 from kapiserver.api.core.v1 import PersistentVolumeClaimSpec
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.networking.v1 import IngressSpec
-from kapiserver.api.objects import annotations_of, name_of
 from kapiserver.api.types import Tree, Type
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server

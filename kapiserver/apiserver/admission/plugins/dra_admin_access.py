@@ -5,9 +5,9 @@ Strategies cannot see namespaces. Mirrors AuthorizedForAdmin of pkg/registry/res
 
 from __future__ import annotations
 
+from kapiserver.api.accessors import labels_of, name_of, value_at
 from kapiserver.api.errors import InvalidObject, Path, forbidden
 from kapiserver.api.group import CORE
-from kapiserver.api.objects import labels_of, name_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.target import Target

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TypeAlias
 
+from kapiserver.api.accessors import metadata_of, value_at
 from kapiserver.api.core import v1
 from kapiserver.api.group import CORE
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.objects import metadata_of, value_at
-from kapiserver.api.quantity import Amount, parse, plus
+from kapiserver.api.quantity import Amount, add, parse
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server
@@ -197,4 +197,4 @@ def _parsed(container: Tree, part: str) -> Amounts:
 
 
 def _sum(amounts: Sequence[Amount]) -> Amount:
-    return functools.reduce(plus, amounts)
+    return functools.reduce(add, amounts)

@@ -6,8 +6,8 @@ Mirrors pkg/admission/plugin/namespace/lifecycle of k8s.io/apiserver.
 
 from __future__ import annotations
 
+from kapiserver.api.accessors import is_terminating
 from kapiserver.api.group import CORE
-from kapiserver.api.objects import is_terminating
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server

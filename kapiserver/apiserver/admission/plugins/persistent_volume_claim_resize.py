@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.objects import annotations_of, value_at
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes

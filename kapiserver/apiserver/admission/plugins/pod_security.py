@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from kapiserver.api.accessors import annotations_of, labels_of, metadata_of, name_of, value_at
 from kapiserver.api.core.pod_security import Violation
 from kapiserver.api.core.pod_security_policy import Policy, Standard, describe_policy, policy_of
 from kapiserver.api.errors import InvalidObject
 from kapiserver.api.group import CORE
-from kapiserver.api.objects import annotations_of, labels_of, metadata_of, name_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.configuration import AdmissionSettings, PodSecurity

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from kapiserver.api.accessors import name_of
 from kapiserver.api.core import v1
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.objects import name_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from kapiserver.api.accessors import name_of, namespace_of, uid_of, value_at
 from kapiserver.api.core.pod_requests import Amounts, add_amounts, amounts_of
 from kapiserver.api.core.quota_usage import (
     added_usage,
@@ -19,7 +20,6 @@ from kapiserver.api.core.quota_usage import (
     usage_of,
 )
 from kapiserver.api.group import CORE, Resource
-from kapiserver.api.objects import name_of, namespace_of, uid_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server

@@ -5,10 +5,10 @@ Mirrors plugin/pkg/admission/runtimeclass.
 
 from __future__ import annotations
 
+from kapiserver.api.accessors import value_at
 from kapiserver.api.core import v1
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.objects import value_at
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes

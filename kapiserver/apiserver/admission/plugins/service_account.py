@@ -9,11 +9,11 @@ import asyncio
 import random
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import annotations_of
 from kapiserver.api.core import v1
 from kapiserver.api.core.service_account_token import token_projection
 from kapiserver.api.group import CORE
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.objects import annotations_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server

@@ -6,7 +6,7 @@ plugin/pkg/admission/storage/storageobjectinuseprotection.
 
 from __future__ import annotations
 
-from kapiserver.api.objects import finalizers_of, metadata_of
+from kapiserver.api.accessors import finalizers_of, metadata_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server

@@ -10,18 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kapiserver.api import last_applied, typed_values
+from kapiserver.api.accessors import annotations_of, uid_of
 from kapiserver.api.errors import BadObject, FieldConflicts
 from kapiserver.api.fieldsets import Fields, difference
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.managed_fields import (
     FieldManager,
     Manager,
-    conflicts_of,
+    conflict_error,
     managed_fields_of,
-    named,
+    object_description,
 )
 from kapiserver.api.merge_schema import schema_of
-from kapiserver.api.objects import annotations_of, uid_of
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller, Warnings
@@ -108,7 +108,7 @@ async def apply_configuration(
         is_kubectl = target.view is None and manager == last_applied.MANAGER
         if is_kubectl and last_applied.ANNOTATION in annotations_of(merged):
             noted = copy.deepcopy(merged)
-            last_applied.note(noted, ours)
+            last_applied.update_annotation(noted, ours)
             merged = merged if noted == merged else noted
         if current is not None and merged is live and entries == managed_fields_of(live):
             return current
@@ -172,8 +172,10 @@ def _check_live(fields: FieldManager, live: Tree, config: Tree) -> None:
     try:
         typed_values.check(fields.schemas.node(fields.version), live)
     except typed_values.SchemaMismatch as error:
-        fields.said(config)
-        raise BadObject(f"failed to create typed live object ({named(live)}): {error}") from None
+        fields.field_set(config)
+        raise BadObject(
+            f"failed to create typed live object ({object_description(live)}): {error}"
+        ) from None
 
 
 def _applied(
@@ -186,9 +188,9 @@ def _applied(
         if manager != last_applied.MANAGER or live is None:
             raise
         node = fields.schemas.node(fields.version)
-        left = _without(error, last_applied.unchanged_since(node, live))
+        left = _without(error, last_applied.unchanged_fields(node, live))
         if left:
-            raise conflicts_of(left) from None
+            raise conflict_error(left) from None
     return fields.apply(live, config, manager=manager, now=now, force=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kapiserver.api.objects import uid_of
+from kapiserver.api.accessors import uid_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller
@@ -20,7 +20,7 @@ from kapiserver.storage.query import Listing, ListQuery, Written
 async def delete_object(server: Server, target: Target, caller: Caller, options: Tree) -> Written:
     """Delete the object, or mark it as terminating; `options` are DeleteOptions."""
     query = delete_query(options)
-    refused = target.strategy.undeletable(target.key.name)
+    refused = target.strategy.deletion_refusal(target.key.name)
     if refused:
         resource = target.resource
         raise Forbidden(refused, resource=resource.name, group=resource.group, name=target.key.name)

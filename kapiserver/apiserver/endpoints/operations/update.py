@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.api.objects import uid_of
+from kapiserver.api.accessors import uid_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller

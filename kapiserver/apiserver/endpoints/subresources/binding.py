@@ -5,10 +5,7 @@ Mirrors BindingREST of pkg/registry/core/pod/storage.
 
 from __future__ import annotations
 
-from kapiserver.api.errors import FieldError, InvalidObject, Path, not_among, required
-from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.objects import (
+from kapiserver.api.accessors import (
     annotations_of,
     is_terminating,
     labels_of,
@@ -18,6 +15,9 @@ from kapiserver.api.objects import (
     uid_of,
     value_at,
 )
+from kapiserver.api.errors import FieldError, InvalidObject, Path, not_supported_in_order, required
+from kapiserver.api.key_order import reorder_keys
+from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller
@@ -85,7 +85,7 @@ def _rules(binding: Tree) -> list[FieldError]:
     target, path = binding.get("target") or {}, Path("target")
     errors = []
     if target.get("kind") and target["kind"] != "Node":
-        errors.append(not_among(path / "kind", target["kind"], ("Node", "<empty>")))
+        errors.append(not_supported_in_order(path / "kind", target["kind"], ("Node", "<empty>")))
     if not target.get("name"):
         errors.append(required(path / "name"))
     return errors

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
+from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.errors import FieldError, InvalidObject, Path, forbidden, invalid
 from kapiserver.api.group import CORE
-from kapiserver.api.objects import name_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest, ServiceUnavailable

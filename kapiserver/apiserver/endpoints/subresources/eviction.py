@@ -8,11 +8,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
-from kapiserver.api.errors import BadObject
-from kapiserver.api.group import GroupVersion
-from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.label_selectors import selection_of, selects_everything
-from kapiserver.api.objects import (
+from kapiserver.api.accessors import (
     generation_of,
     has_condition,
     is_terminating,
@@ -21,6 +17,10 @@ from kapiserver.api.objects import (
     resource_version_of,
     value_at,
 )
+from kapiserver.api.errors import BadObject
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.key_order import reorder_keys
+from kapiserver.api.label_selectors import selection_of, selects_everything
 from kapiserver.api.policy import v1 as policy
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission

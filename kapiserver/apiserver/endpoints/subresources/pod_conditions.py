@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kapiserver.api.accessors import generation_of
 from kapiserver.api.core import v1
 from kapiserver.api.key_order import reorder_keys
-from kapiserver.api.objects import generation_of
 from kapiserver.api.types import Tree
 
 

@@ -5,12 +5,12 @@ Mirrors TokenREST of pkg/registry/core/serviceaccount/storage.
 
 from __future__ import annotations
 
+from kapiserver.api.accessors import metadata_of, uid_of, value_at
 from kapiserver.api.core.service_account_token import validate_token_expiration
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
-from kapiserver.api.objects import metadata_of, uid_of, value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller

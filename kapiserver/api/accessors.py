@@ -107,7 +107,7 @@ def has_condition(obj: Tree, name: str, status: str = "True") -> bool:
     )
 
 
-def take(new: Tree, old: Tree, name: str) -> None:
+def share_field(new: Tree, old: Tree, name: str) -> None:
     """Give `new` the field of `old`, or none where `old` has none. The value is shared: for trees
     that are compared, or whose old one is given up."""
     if old.get(name) is None:
@@ -116,7 +116,7 @@ def take(new: Tree, old: Tree, name: str) -> None:
         new[name] = old[name]
 
 
-def copied(value: Any) -> Any:
+def copy_tree(value: Any) -> Any:
     """A JSON-shaped value of one's own; by way of text, which is faster than walking it."""
     try:
         return orjson.loads(orjson.dumps(value))
@@ -127,7 +127,7 @@ def copied(value: Any) -> Any:
 _TEXT_PART = 8
 
 
-def outweighs(value: Any, weight: int) -> bool:
+def is_larger_than(value: Any, weight: int) -> bool:
     """Whether a value has more parts than that; eight characters of text are one."""
     open_ = [value]
     while open_ and weight >= 0:

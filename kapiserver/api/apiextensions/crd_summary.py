@@ -17,7 +17,7 @@ from kapiserver.api.scalar_types import Time
 from kapiserver.api.types import Type, field, int64
 
 
-class MetadataHead(Type):
+class MetadataSummary(Type):
     """The identity of a definition, and how far it is on its way out."""
 
     name: str = field(1)
@@ -28,7 +28,7 @@ class MetadataHead(Type):
     finalizers: list[str] = field(14)
 
 
-class VersionHead(Type):
+class VersionSummary(Type):
     """A version without its schema and its columns."""
 
     name: str = field(1, always=True)
@@ -40,20 +40,20 @@ class VersionHead(Type):
     selectableFields: list[SelectableField] = field(9)
 
 
-class SpecHead(Type):
+class SpecSummary(Type):
     """The names and the versions."""
 
     group: str = field(1, always=True)
     names: CustomResourceDefinitionNames = field(3)
     scope: str = field(4, always=True)
-    versions: list[VersionHead] = field(7, always=True)
+    versions: list[VersionSummary] = field(7, always=True)
     conversion: CustomResourceConversion | None = field(9)
     preserveUnknownFields: bool = field(10)
 
 
-class DefinitionHead(Type):
+class DefinitionSummary(Type):
     """What every server keeps of every definition."""
 
-    metadata: MetadataHead = field(1)
-    spec: SpecHead = field(2)
+    metadata: MetadataSummary = field(1)
+    spec: SpecSummary = field(2)
     status: CustomResourceDefinitionStatus = field(3)

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from kapiserver.api import names
+from kapiserver.api.accessors import finalizers_of, is_terminating
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long
 from kapiserver.api.label_selectors import validate_labels
-from kapiserver.api.objects import finalizers_of, is_terminating
 from kapiserver.api.types import Tree
 
 ANNOTATIONS_MAX = 256 * 1024
@@ -66,7 +66,7 @@ def validate_new(
     return [*_validate(meta, namespaced, check), *finalizers(meta.get("finalizers") or ())]
 
 
-def validate_changed(
+def validate_updated(
     new: Tree, old: Tree, *, namespaced: bool, finalizers: FinalizerRule = standard_finalizers
 ) -> list[FieldError]:
     """The rules for a changed object's metadata, the resourceVersion already taken over."""
@@ -104,7 +104,7 @@ _UNCHANGING: tuple[tuple[str, Any], ...] = (
 )
 
 
-def validate_embedded(obj: Tree, path: Path) -> list[FieldError]:
+def validate_embedded_metadata(obj: Tree, path: Path) -> list[FieldError]:
     """The rules for the metadata of an object within another, which is at `path`."""
     if "metadata" not in obj:
         return []

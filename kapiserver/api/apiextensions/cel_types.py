@@ -12,8 +12,8 @@ import re
 from dataclasses import replace
 
 from kapiserver.api.apiextensions.structural import Structural
-from kapiserver.api.cel import kinds as k
-from kapiserver.api.cel.kinds import Kind
+from kapiserver.api.cel import cel_types as k
+from kapiserver.api.cel.cel_types import CelType
 from kapiserver.api.cel.lexer import RESERVED
 from kapiserver.api.types import Tree
 
@@ -49,7 +49,7 @@ def escaped(name: str) -> str | None:
     return text if _IDENTIFIER.fullmatch(text) else None
 
 
-def kind_of(node: Structural, *, is_root: bool) -> Kind | None:
+def kind_of(node: Structural, *, is_root: bool) -> CelType | None:
     """The kind of a node's values; None where rules cannot see them.
 
     is_root  whether it is a resource as a whole, so that it has metadata
@@ -57,15 +57,15 @@ def kind_of(node: Structural, *, is_root: bool) -> Kind | None:
     found = node.compiled.get("kind", False)
     if found is False:
         found = node.compiled["kind"] = _kind(node, is_root=is_root or node.embedded)
-    kind: Kind | None = found
+    kind: CelType | None = found
     return kind
 
 
-def _kind(node: Structural, *, is_root: bool) -> Kind | None:
+def _kind(node: Structural, *, is_root: bool) -> CelType | None:
     schema = node.schema
     longest = schema.get("maxLength")
     if node.int_or_string:
-        return Kind("dyn", size=MAX_REQUEST - 2 if longest is None else max(longest, 0) * 4)
+        return CelType("dyn", size=MAX_REQUEST - 2 if longest is None else max(longest, 0) * 4)
     if node.type == "array":
         return _list_kind(node)
     if node.type == "object":
@@ -77,33 +77,33 @@ def _kind(node: Structural, *, is_root: bool) -> Kind | None:
     return _PLAIN.get(node.type)
 
 
-def _list_kind(node: Structural) -> Kind | None:
+def _list_kind(node: Structural) -> CelType | None:
     items = kind_of(node.items, is_root=False) if node.items is not None else None
     if items is None:
         return None
     most = node.schema.get("maxItems")
     size = (MAX_REQUEST - 2) // (items.min_size + 1) if most is None else max(most, 0)
     list_type = node.list_type if node.list_type in ("set", "map") else ""
-    return Kind("list", (items,), size, list_type=list_type, keys=node.map_keys, min_size=2)
+    return CelType("list", (items,), size, list_type=list_type, keys=node.map_keys, min_size=2)
 
 
-def _map_kind(node: Structural) -> Kind | None:
+def _map_kind(node: Structural) -> CelType | None:
     values = kind_of(node.values, is_root=False) if node.values is not None else None
     if values is None:
         return None
     most = node.schema.get("maxProperties")
     size = (MAX_REQUEST - 2) // (values.min_size + 6) if most is None else max(most, 0)
-    return Kind("map", (replace(k.STRING, size=0), values), size, min_size=2)
+    return CelType("map", (replace(k.STRING, size=0), values), size, min_size=2)
 
 
-def _object_kind(node: Structural, *, is_root: bool) -> Kind:
+def _object_kind(node: Structural, *, is_root: bool) -> CelType:
     properties = dict(node.properties)
     if is_root:
         for name, schema in _META.items():
             declared = properties.get(name)
             if declared is None or (name == "metadata" and len(declared.properties) < 2):
                 properties[name] = Structural(schema)
-    fields: dict[str, Kind] = {}
+    fields: dict[str, CelType] = {}
     names: dict[str, str] = {}
     required = node.schema.get("required") or ()
     smallest = 2
@@ -117,10 +117,10 @@ def _object_kind(node: Structural, *, is_root: bool) -> Kind:
             names[shown] = name
         if name in required and child.default is None:
             smallest += len(name) + kind.min_size + 4
-    return Kind("object", (), 0, fields=fields, names=names, min_size=smallest)
+    return CelType("object", (), 0, fields=fields, names=names, min_size=smallest)
 
 
-def _string_kind(node: Structural) -> Kind:
+def _string_kind(node: Structural) -> CelType:
     form, longest = node.schema.get("format") or "", node.schema.get("maxLength")
     if form in _FORMATS:
         kind, most, least = _FORMATS[form]

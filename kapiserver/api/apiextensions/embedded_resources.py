@@ -8,7 +8,7 @@ from __future__ import annotations
 from kapiserver.api import names
 from kapiserver.api.apiextensions.structural import Structural, holds_objects
 from kapiserver.api.errors import FieldError, Path, invalid, required
-from kapiserver.api.metadata import validate_embedded
+from kapiserver.api.metadata_validation import validate_embedded_metadata
 from kapiserver.api.types import Tree, Value
 
 
@@ -51,4 +51,4 @@ def _check_object(obj: Tree, path: Path) -> list[FieldError]:
     elif wrong := names.dns1035_label(kind.lower()):
         words = "may have mixed case, but should otherwise match: "
         found.append(invalid(path / "kind", kind, words + ",".join(wrong)))
-    return found + validate_embedded(obj, path)
+    return found + validate_embedded_metadata(obj, path)

@@ -20,7 +20,7 @@ UNBOUNDED = 2**62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class CelType:
     """A type.
 
     name       `int`, `list`, `A` for a parameter of a signature...
@@ -31,9 +31,9 @@ class Kind:
     """
 
     name: str
-    params: tuple[Kind, ...] = ()
+    params: tuple[CelType, ...] = ()
     size: int = UNBOUNDED
-    fields: Mapping[str, Kind] = field(default_factory=dict)
+    fields: Mapping[str, CelType] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     list_type: str = ""
     keys: tuple[str, ...] = ()
@@ -51,9 +51,19 @@ _SHOWN = {
     "quantity": "kubernetes.Quantity", "semver": "kubernetes.Semver",
     "format": "kubernetes.NamedFormat",
 }  # fmt: skip
-DYN, BOOL, INT, UINT = Kind("dyn"), Kind("bool", size=1), Kind("int", size=1), Kind("uint", size=1)
-DOUBLE, STRING, BYTES, NULL = Kind("double", size=1), Kind("string"), Kind("bytes"), Kind("null")
-TIMESTAMP, DURATION = Kind("timestamp", size=1), Kind("duration", size=1)
+DYN, BOOL, INT, UINT = (
+    CelType("dyn"),
+    CelType("bool", size=1),
+    CelType("int", size=1),
+    CelType("uint", size=1),
+)
+DOUBLE, STRING, BYTES, NULL = (
+    CelType("double", size=1),
+    CelType("string"),
+    CelType("bytes"),
+    CelType("null"),
+)
+TIMESTAMP, DURATION = CelType("timestamp", size=1), CelType("duration", size=1)
 OPAQUE = ("url", "ip", "cidr", "quantity", "semver", "format")
 _PLAIN = {
     kind.name: kind
@@ -72,51 +82,51 @@ TYPE_NAMES = {
 """The types that expressions can name."""
 
 
-def list_of(items: Kind, size: int = UNBOUNDED) -> Kind:
+def list_of(items: CelType, size: int = UNBOUNDED) -> CelType:
     """A list."""
-    return Kind("list", (items,), size)
+    return CelType("list", (items,), size)
 
 
-def map_of(keys: Kind, values: Kind, size: int = UNBOUNDED) -> Kind:
+def map_of(keys: CelType, values: CelType, size: int = UNBOUNDED) -> CelType:
     """A map."""
-    return Kind("map", (keys, values), size)
+    return CelType("map", (keys, values), size)
 
 
-def optional_of(value: Kind) -> Kind:
+def optional_of(value: CelType) -> CelType:
     """A value or none."""
-    return Kind("optional", (value,), value.size)
+    return CelType("optional", (value,), value.size)
 
 
-def type_of(kind: Kind) -> Kind:
+def type_of(kind: CelType) -> CelType:
     """A type as a value."""
-    return Kind("type", (kind,), 1)
+    return CelType("type", (kind,), 1)
 
 
 _WORD = re.compile(r"[A-Za-z]+|[(),]")
 
 
 @functools.cache
-def read(text: str) -> Kind:
+def read(text: str) -> CelType:
     """The kind that a text of a signature means: `map(string, A)`."""
     words = _WORD.findall(text)
 
-    def one() -> Kind:
+    def one() -> CelType:
         name = words.pop(0)
         params = []
         if words and words[0] == "(":
             while words.pop(0) != ")":
                 params.append(one())
-        return _PLAIN.get(name) or Kind(name, tuple(params))
+        return _PLAIN.get(name) or CelType(name, tuple(params))
 
     return one()
 
 
-def is_parameter(kind: Kind) -> bool:
+def is_parameter(kind: CelType) -> bool:
     """Whether it stands for any kind in a signature."""
     return len(kind.name) == 1
 
 
-def fits(wanted: Kind, actual: Kind, bound: dict[str, Kind]) -> bool:
+def fits(wanted: CelType, actual: CelType, bound: dict[str, CelType]) -> bool:
     """Whether a value of `actual` may stand where `wanted` is; parameters are bound on the way."""
     if is_parameter(wanted):
         known = bound.get(wanted.name)
@@ -137,18 +147,18 @@ def fits(wanted: Kind, actual: Kind, bound: dict[str, Kind]) -> bool:
     return all(fits(a, b, bound) for a, b in zip(wanted.params, actual.params, strict=False))
 
 
-def _widen(bound: dict[str, Kind], wanted: Kind, actual: Kind) -> bool:
+def _widen(bound: dict[str, CelType], wanted: CelType, actual: CelType) -> bool:
     bound[wanted.name] = actual
     return True
 
 
-def bind(kind: Kind, bound: Mapping[str, Kind]) -> Kind:
+def bind(kind: CelType, bound: Mapping[str, CelType]) -> CelType:
     """The kind with its parameters replaced; what is not bound is dynamic."""
     if is_parameter(kind):
         return bound.get(kind.name, DYN)
     if not kind.params:
         return kind
-    return Kind(kind.name, tuple(bind(one, bound) for one in kind.params), kind.size)
+    return CelType(kind.name, tuple(bind(one, bound) for one in kind.params), kind.size)
 
 
 _PYTHON: dict[str, tuple[type, ...]] = {
@@ -159,7 +169,7 @@ _PYTHON: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def holds(kind: Kind, value: Any) -> bool:
+def holds(kind: CelType, value: Any) -> bool:
     """Whether a value is of a signature's kind, as far as its own type tells."""
     if kind.name == "dyn" or is_parameter(kind):
         return True

@@ -16,16 +16,16 @@ Steps: TypeAlias = tuple[tuple[str, ...], Field]
 """The way through structs to a list of objects that name themselves, and its field."""
 
 
-def named(field: Field, obj: Tree) -> Tree:
+def with_type_meta(field: Field, obj: Tree) -> Tree:
     """An object of such a list, named; whatever it called itself."""
     assert isinstance(field.shape, ListOf)
     assert isinstance(field.shape.item, Message)
     kind = field.shape.item.type.__name__
     rest = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
-    return {"kind": kind, "apiVersion": field.options.named, **rest}
+    return {"kind": kind, "apiVersion": field.options.item_api_version, **rest}
 
 
-def name_embedded(type_: type[Type], tree: Tree) -> None:
+def add_type_meta(type_: type[Type], tree: Tree) -> None:
     """Name the objects within an object of a type, in place."""
     found: type = type_
     for (*steps, last), field in _embedded(found):
@@ -33,7 +33,7 @@ def name_embedded(type_: type[Type], tree: Tree) -> None:
         for step in steps:
             at = at.get(step) or {}
         if at.get(last):
-            at[last] = [named(field, one) for one in at[last]]
+            at[last] = [with_type_meta(field, one) for one in at[last]]
 
 
 @functools.cache
@@ -48,7 +48,7 @@ def _search(
 ) -> None:
     for flat in type_.flat_fields():
         field, shape = flat.field, flat.field.shape
-        if field.options.named:
+        if field.options.item_api_version:
             found.append(((*path, field.name), field))
         elif isinstance(shape, Message) and shape.type not in above:
             _search(shape.type, (*above, type_), (*path, field.name), found)

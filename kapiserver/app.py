@@ -18,6 +18,7 @@ from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins, Plugin
 from kapiserver.apiserver.allocation import ServiceAllocation
 from kapiserver.apiserver.allocation.repair import Repair
 from kapiserver.apiserver.authentication.service_accounts import ServiceAccountTokens
@@ -43,6 +44,7 @@ from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
 from kapiserver.controllers.apiserver_endpoints import Place
 from kapiserver.controllers.kubernetes_service import KubernetesService, reached_at
 from kapiserver.controllers.manager import ControllerManager
+from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.compaction import Compaction
@@ -102,6 +104,8 @@ async def serve(
     identifiers: Names | None = None,
     filters: Sequence[Filter] = FILTERS,
     authorizer: Authorizer | None = None,
+    admission_plugins: Sequence[Plugin] = PLUGINS,
+    controllers: Sequence[ControllerDescriptor] = REGISTRY,
     faults: Faults | None = None,
     barrier: Barrier = _no_barrier,
 ) -> AsyncIterator[RunningServer]:
@@ -112,6 +116,8 @@ async def serve(
     identifiers makes uids and the ends of generated names
     filters     that every request passes, in order
     authorizer  instead of the configured ones
+    admission_plugins, controllers
+                that there are; the configuration enables some of them
     faults      called around every request
     barrier     awaited before the server reports ready
 
@@ -128,6 +134,7 @@ async def serve(
             identifiers=identifiers,
             filters=filters,
             authorizer=authorizer,
+            admission_plugins=admission_plugins,
             faults=faults,
         )
         stack.push_async_callback(app.kv.close)
@@ -141,7 +148,8 @@ async def serve(
         insecure_port = 0
         if config.insecure_port is not None:
             insecure_port = await http.listen_insecure(config.insecure_port)
-        await _start_loops(app, stack, ca_text=made.ca.read_text() if made is not None else "")
+        ca_text = made.ca.read_text() if made is not None else ""
+        await _start_loops(app, stack, controllers, ca_text=ca_text)
         await barrier()
         _start_repair(app, stack)
         app.server.health.start()
@@ -176,10 +184,12 @@ def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:
         stack.callback(app.encryption.stop)
 
 
-async def _start_loops(app: App, stack: AsyncExitStack, *, ca_text: str) -> None:
+async def _start_loops(
+    app: App, stack: AsyncExitStack, registry: Sequence[ControllerDescriptor], *, ca_text: str
+) -> None:
     await app.server.custom_resources.start()
     stack.callback(app.server.custom_resources.stop)
-    manager = ControllerManager(app.server, ca_text=ca_text)
+    manager = ControllerManager(app.server, ca_text=ca_text, registry=registry)
     await manager.start()
     stack.push_async_callback(manager.stop)
 
@@ -211,6 +221,7 @@ async def build_app(
     identifiers: Names | None = None,
     filters: Sequence[Filter] = FILTERS,
     authorizer: Authorizer | None = None,
+    admission_plugins: Sequence[Plugin] = PLUGINS,
     faults: Faults | None = None,
 ) -> App:
     """Make every part of a server; open its store, and no socket.
@@ -259,6 +270,11 @@ async def build_app(
         ),
         authorizer=authorizer or UnionAuthorizer([AllowAuthenticated()]),
         faults=faults,
+        plugin_chain=AdmissionPlugins(
+            admission_plugins,
+            enable=config.enable_admission_plugins,
+            disable=config.disable_admission_plugins,
+        ).chain,
     )
     return App(server=server, kv=kv, handle=compose(server, filters), encryption=encryption)
 

@@ -199,7 +199,7 @@ def _add_recode(parser: argparse.ArgumentParser) -> None:
 
 def config_of(options: argparse.Namespace) -> Config:
     """The settings that flags say. Raises ValueError for flags that do not go together."""
-    from kapiserver.apiserver.admission.plugins import enabled
+    from kapiserver.apiserver.admission.plugins import AdmissionPlugins
 
     if (options.tls_cert_file is None) != (options.tls_private_key_file is None):
         raise ValueError("--tls-cert-file and --tls-private-key-file go together")
@@ -214,7 +214,9 @@ def config_of(options: argparse.Namespace) -> Config:
             "--encryption-provider-config-automatic-reload must be set with "
             "--encryption-provider-config"
         )
-    enabled(options.enable_admission_plugins, options.disable_admission_plugins)
+    AdmissionPlugins(
+        enable=options.enable_admission_plugins, disable=options.disable_admission_plugins
+    )
     enabled_controllers(options.controllers)
     data: Path = options.data_dir
     storage = options.storage or f"sqlite:{data / 'kapiserver.db'}"

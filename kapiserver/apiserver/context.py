@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.authentication.union import Authentication
 from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
 from kapiserver.apiserver.authorization.authorizer import Authorizer
@@ -46,6 +48,8 @@ class Server:
     """Of a test that makes requests fail."""
     admission: AdmissionSettings | None = None
     """Of the file that configures admission plugins, where there is one."""
+    plugin_chain: Callable[[str, str], PluginChain] = lambda _resource, _operation: PluginChain()
+    """The admission plugins for a qualified resource (with its subresource) and an operation."""
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[AnyResponse]]
@@ -53,3 +57,16 @@ Handler: TypeAlias = Callable[[Request], Awaitable[AnyResponse]]
 
 Filter: TypeAlias = Callable[[Server, Handler], Handler]
 """Wraps what comes after it; made once per server."""
+
+Hook: TypeAlias = Callable[[Server, Attributes, Tree | None, Tree | None], Awaitable[None]]
+"""One step of an admission plugin: (server, attributes, new object, old object). Changes the new
+object, or raises to reject the write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginChain:
+    """The admission plugins, by name, for one operation on one resource: first those that may
+    change the object, then those that validate it."""
+
+    admit: tuple[tuple[str, Hook], ...] = ()
+    validate: tuple[tuple[str, Hook], ...] = ()

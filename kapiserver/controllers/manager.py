@@ -25,16 +25,23 @@ class ControllerManager:
     """The controllers of one server; `start` it once, `stop` it once.
 
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
+    registry    of the controllers that there are
     """
 
-    def __init__(self, server: Server, *, ca_text: str) -> None:
-        enabled = enabled_controllers(server.config.controllers)
+    def __init__(
+        self,
+        server: Server,
+        *,
+        ca_text: str,
+        registry: Sequence[ControllerDescriptor] = REGISTRY,
+    ) -> None:
+        enabled = enabled_controllers(server.config.controllers, registry)
         self._server = server
         self._on_every_server = ControllerGroup(
-            server, _descriptors(Scope.EVERY_SERVER, enabled), ca_text=ca_text
+            server, _select(registry, Scope.EVERY_SERVER, enabled), ca_text=ca_text
         )
         self._on_leader = ControllerGroup(
-            server, _descriptors(Scope.LEADER, enabled), ca_text=ca_text
+            server, _select(registry, Scope.LEADER, enabled), ca_text=ca_text
         )
         self._elector: LeaderElector | None = None
 
@@ -89,9 +96,11 @@ class ControllerGroup:
         await asyncio.gather(*(controller.stop() for controller in self._controllers))
 
 
-def _descriptors(scope: Scope, enabled: frozenset[str]) -> list[ControllerDescriptor]:
+def _select(
+    registry: Sequence[ControllerDescriptor], scope: Scope, enabled: frozenset[str]
+) -> list[ControllerDescriptor]:
     return [
         descriptor
-        for descriptor in REGISTRY
+        for descriptor in registry
         if descriptor.scope is scope and (not descriptor.selectable or descriptor.name in enabled)
     ]

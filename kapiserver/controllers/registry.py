@@ -210,13 +210,15 @@ CONTROLLER_NAMES: tuple[str, ...] = tuple(
 """What `--controllers` can turn on and off."""
 
 
-def enabled_controllers(flags: Sequence[str]) -> frozenset[str]:
+def enabled_controllers(
+    flags: Sequence[str], registry: Sequence[ControllerDescriptor] = REGISTRY
+) -> frozenset[str]:
     """Return the names of the controllers that `--controllers` enables: `*` for those enabled by
     default, `NAME` and `-NAME` for one of them; the first flag about a controller counts. Raises
     ValueError for an unknown name."""
     names = {
         alias: descriptor.name
-        for descriptor in REGISTRY
+        for descriptor in registry
         if descriptor.selectable
         for alias in (descriptor.name, *descriptor.aliases)
     }
@@ -229,7 +231,7 @@ def enabled_controllers(flags: Sequence[str]) -> frozenset[str]:
     star = choices.get("*", False)
     return frozenset(
         descriptor.name
-        for descriptor in REGISTRY
+        for descriptor in registry
         if descriptor.selectable
         and choices.get(descriptor.name, star and descriptor.enabled_by_default)
     )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.caller import Warnings
-from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.target import Target
 
@@ -32,7 +29,3 @@ class Attributes:
         resource = self.target.resource
         name = self.name or "Unknown"
         return Forbidden(reason, resource=resource.name, group=resource.group, name=name)
-
-
-Hook: TypeAlias = Callable[[Server, Attributes, Tree | None, Tree | None], Awaitable[None]]
-"""(server, attributes, new, old); raises to refuse the write."""

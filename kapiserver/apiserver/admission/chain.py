@@ -12,10 +12,10 @@ import time
 
 from kapiserver.api.accessors import metadata_of, name_of
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes, Hook, Operation
-from kapiserver.apiserver.admission.plugins import chain, dra_admin_access, enabled
+from kapiserver.apiserver.admission.attributes import Attributes, Operation
+from kapiserver.apiserver.admission.plugins import dra_admin_access
 from kapiserver.apiserver.caller import Caller
-from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.context import Hook, Server
 from kapiserver.apiserver.metrics import AdmissionLabels
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.lifecycle import timestamp
@@ -26,8 +26,6 @@ def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool =
     """The chain as the store calls it: (new, old), the operation read from which is missing."""
     below = f"/{target.subresource}" if target.subresource else ""
     resource = target.resource.qualified_name + below
-    config = server.config
-    names = enabled(config.enable_admission_plugins, config.disable_admission_plugins)
 
     async def admit(new: Tree | None, old: Tree | None) -> Validate | None:
         operation: Operation = "CREATE" if old is None else "DELETE" if new is None else "UPDATE"
@@ -41,18 +39,18 @@ def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool =
         )
         if new is not None:
             _drop_repeated_owners(attributes, new)
-        found = chain(names, resource, operation)
-        for name, hook in found.admit:
+        plugins = server.plugin_chain(resource, operation)
+        for name, hook in plugins.admit:
             await _run(server, "admit", name, hook, attributes, new, old)
         if new is not None and resource in _STAMPED:
             _stamp(server, attributes, resource, new, old)
         if new is not None and resource in _CLAIMS:
             await dra_admin_access.check(server, target, new, old)
-        if not found.validate:
+        if not plugins.validate:
             return None
 
         async def validate() -> None:
-            for name, hook in found.validate:
+            for name, hook in plugins.validate:
                 await _run(server, "validate", name, hook, attributes, new, old)
 
         return validate

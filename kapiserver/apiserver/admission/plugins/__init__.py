@@ -8,10 +8,10 @@ AllOrderedPlugins.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kapiserver.apiserver.admission.attributes import Hook
+from kapiserver.apiserver.context import Hook, PluginChain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,23 +282,46 @@ PLUGINS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
-    """The plugins, by name, that look at one operation on one resource."""
+class AdmissionPlugins:
+    """The enabled plugins of one server, in order.
 
-    admit: tuple[tuple[str, Hook], ...]
-    validate: tuple[tuple[str, Hook], ...]
+    plugins     all that there are
+    enable      names to enable beside the standard ones; `disable` names to leave out
 
+    Raises ValueError for an unknown name.
+    """
 
-@functools.lru_cache(maxsize=64)
-def enabled(on: tuple[str, ...], off: tuple[str, ...]) -> frozenset[str]:
-    """The names of the plugins that are on. Raises ValueError for one that is unknown."""
-    known = {plugin.name for plugin in PLUGINS}
-    unknown = [name for name in (*on, *off) if name not in known | _ELSEWHERE]
-    if unknown:
-        raise ValueError(f"unknown admission plugins: {', '.join(unknown)}")
-    standard = {plugin.name for plugin in PLUGINS if plugin.standard}
-    return frozenset((standard - set(off)) | (set(on) & known))
+    def __init__(
+        self,
+        plugins: Sequence[Plugin] = PLUGINS,
+        *,
+        enable: Sequence[str] = (),
+        disable: Sequence[str] = (),
+    ) -> None:
+        known = {plugin.name for plugin in plugins}
+        unknown = [name for name in (*enable, *disable) if name not in known | _ELSEWHERE]
+        if unknown:
+            raise ValueError(f"unknown admission plugins: {', '.join(unknown)}")
+        self.enabled = tuple(
+            plugin
+            for plugin in plugins
+            if plugin.name in enable or (plugin.standard and plugin.name not in disable)
+        )
+        self.chain = functools.lru_cache(maxsize=1024)(self._chain)
+        """The plugins for a qualified resource, with its subresource, and an operation."""
+
+    def _chain(self, resource: str, operation: str) -> PluginChain:
+        hooks = [
+            (plugin.name, plugin.load())
+            for plugin in self.enabled
+            if operation in plugin.operations and (not plugin.on or resource in plugin.on)
+        ]
+        return PluginChain(
+            admit=tuple((name, each.admit) for name, each in hooks if each.admit is not None),
+            validate=tuple(
+                (name, each.validate) for name, each in hooks if each.validate is not None
+            ),
+        )
 
 
 _ELSEWHERE = frozenset(
@@ -313,19 +336,3 @@ _ELSEWHERE = frozenset(
     )
 )  # fmt: skip
 """Plugins of kube-apiserver that are not here: naming one is no mistake, and has no effect."""
-
-
-@functools.lru_cache(maxsize=1024)
-def chain(names: frozenset[str], resource: str, operation: str) -> Chain:
-    """What looks; `resource` is qualified, with its subresource."""
-    hooks = [
-        (plugin.name, plugin.load())
-        for plugin in PLUGINS
-        if plugin.name in names
-        and operation in plugin.operations
-        and (not plugin.on or resource in plugin.on)
-    ]
-    return Chain(
-        admit=tuple((name, each.admit) for name, each in hooks if each.admit is not None),
-        validate=tuple((name, each.validate) for name, each in hooks if each.validate is not None),
-    )

@@ -1,4 +1,4 @@
-"""The tables of the admissionregistration group.
+"""Table columns of the admissionregistration group.
 
 Mirrors pkg/printers/internalversion of Kubernetes.
 """

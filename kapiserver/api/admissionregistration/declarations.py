@@ -1,4 +1,4 @@
-"""What the types of the admissionregistration group declare of their fields."""
+"""Declarative validation rules of the admissionregistration group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the admissionregistration group fills in.
+"""Defaulting of the admissionregistration group.
 
 Mirrors pkg/apis/admissionregistration/v1/defaults.go and its siblings.
 """
@@ -37,7 +37,7 @@ def _missing(type_: type[Type], **values: Any) -> DefaultFunction:
     return fill
 
 
-def _scope(rule: Tree) -> None:
+def _default_scope(rule: Tree) -> None:
     # In place among the fields of the rule that it stands in; the walk settles those.
     if rule.get("scope") is None:
         rule["scope"] = "*"
@@ -45,7 +45,7 @@ def _scope(rule: Tree) -> None:
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {
     v1.MutatingWebhook: _missing(v1.MutatingWebhook, **_WEBHOOK, reinvocationPolicy="Never"),
-    v1.Rule: _scope,
+    v1.Rule: _default_scope,
     v1.ServiceReference: _missing(v1.ServiceReference, port=443),
     v1.ValidatingAdmissionPolicySpec: _missing(
         v1.ValidatingAdmissionPolicySpec, failurePolicy="Fail"

@@ -1,4 +1,4 @@
-"""How writes of the admissionregistration group behave."""
+"""Strategies of the admissionregistration group."""
 
 from __future__ import annotations
 

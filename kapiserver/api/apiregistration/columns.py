@@ -1,4 +1,4 @@
-"""The tables of the apiregistration group."""
+"""Table columns of the apiregistration group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the apiregistration group fills in."""
+"""Defaulting of the apiregistration group."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from kapiserver.api.defaulting import DefaultFunction
 from kapiserver.api.types import Tree, Type
 
 
-def _service(reference: Tree) -> None:
+def _default_service(reference: Tree) -> None:
     if reference.get("port") is None:
         reference["port"] = 443
 
 
-DEFAULTS: dict[type[Type], DefaultFunction] = {v1.ServiceReference: _service}
+DEFAULTS: dict[type[Type], DefaultFunction] = {v1.ServiceReference: _default_service}

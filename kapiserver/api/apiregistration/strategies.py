@@ -1,4 +1,4 @@
-"""How writes of the apiregistration group behave."""
+"""Strategies of the apiregistration group."""
 
 from __future__ import annotations
 

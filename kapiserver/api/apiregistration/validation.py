@@ -1,4 +1,4 @@
-"""Rules for servers that answer for whole group-versions.
+"""Validation of servers that answer for whole group-versions.
 
 Mirrors pkg/apis/apiregistration/validation of k8s.io/kube-aggregator.
 """

@@ -1,4 +1,4 @@
-"""How writes of the internal.apiserver group behave."""
+"""Strategies of the internal.apiserver group."""
 
 from __future__ import annotations
 

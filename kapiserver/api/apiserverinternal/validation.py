@@ -1,4 +1,4 @@
-"""Rules for the versions that servers read and write.
+"""Validation of the versions that servers read and write.
 
 Mirrors pkg/apis/apiserverinternal/validation.
 """

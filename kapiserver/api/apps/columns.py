@@ -1,4 +1,4 @@
-"""The tables of the apps group. Mirrors pkg/printers/internalversion of Kubernetes."""
+"""Table columns of the apps group. Mirrors pkg/printers/internalversion of Kubernetes."""
 
 from __future__ import annotations
 

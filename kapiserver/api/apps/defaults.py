@@ -1,4 +1,4 @@
-"""What the apps group fills in, beside the defaults that its types declare.
+"""Defaulting of the apps group, beside the defaults that its types declare.
 
 Mirrors pkg/apis/apps/v1/defaults.go.
 """
@@ -21,7 +21,7 @@ def _part(obj: Tree, name: str) -> Tree:
     return found
 
 
-def _daemon_set(daemon_set: Tree) -> None:
+def _default_daemon_set(daemon_set: Tree) -> None:
     spec = _part(daemon_set, "spec")
     fill_missing(spec, revisionHistoryLimit=10)
     strategy = _part(spec, "updateStrategy")
@@ -35,7 +35,7 @@ def _daemon_set(daemon_set: Tree) -> None:
     reorder_keys(spec, v1.DaemonSetSpec)
 
 
-def _deployment(deployment: Tree) -> None:
+def _default_deployment(deployment: Tree) -> None:
     spec = _part(deployment, "spec")
     fill_missing(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
     strategy = _part(spec, "strategy")
@@ -49,13 +49,13 @@ def _deployment(deployment: Tree) -> None:
     reorder_keys(spec, v1.DeploymentSpec)
 
 
-def _replica_set(replica_set: Tree) -> None:
+def _default_replica_set(replica_set: Tree) -> None:
     spec = _part(replica_set, "spec")
     fill_missing(spec, replicas=1)
     reorder_keys(spec, v1.ReplicaSetSpec)
 
 
-def _stateful_set(stateful_set: Tree) -> None:
+def _default_stateful_set(stateful_set: Tree) -> None:
     spec = _part(stateful_set, "spec")
     fill_missing(spec, replicas=1, revisionHistoryLimit=10)
     if not spec.get("podManagementPolicy"):
@@ -79,8 +79,8 @@ def _stateful_set(stateful_set: Tree) -> None:
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {
-    v1.DaemonSet: _daemon_set,
-    v1.Deployment: _deployment,
-    v1.ReplicaSet: _replica_set,
-    v1.StatefulSet: _stateful_set,
+    v1.DaemonSet: _default_daemon_set,
+    v1.Deployment: _default_deployment,
+    v1.ReplicaSet: _default_replica_set,
+    v1.StatefulSet: _default_stateful_set,
 }

@@ -1,4 +1,4 @@
-"""How writes of the apps group behave."""
+"""Strategies of the apps group."""
 
 from __future__ import annotations
 

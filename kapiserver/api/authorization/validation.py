@@ -1,4 +1,4 @@
-"""Rules for questions about access. Mirrors pkg/apis/authorization/validation."""
+"""Validation of questions about access. Mirrors pkg/apis/authorization/validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the types of the autoscaling group declare of their fields."""
+"""Declarative validation rules of the autoscaling group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the autoscaling group fills in.
+"""Defaulting of the autoscaling group.
 
 Mirrors pkg/apis/autoscaling/v1 and v2/defaults.go.
 """
@@ -30,18 +30,18 @@ _SCALE_DOWN = {
 }
 
 
-def _min_replicas(spec: Tree) -> None:
+def _default_min_replicas(spec: Tree) -> None:
     if spec.get("minReplicas") is None:
         spec["minReplicas"] = 1
 
 
-def _metrics(spec: Tree) -> None:
-    _min_replicas(spec)
+def _default_metrics(spec: Tree) -> None:
+    _default_min_replicas(spec)
     if not spec.get("metrics"):
         spec["metrics"] = [copy.deepcopy(_CPU)]
 
 
-def _behavior(behavior: Tree) -> None:
+def _default_behavior(behavior: Tree) -> None:
     for name, defaults in (("scaleUp", _SCALE_UP), ("scaleDown", _SCALE_DOWN)):
         rules = behavior.get(name) or {}
         behavior[name] = rules
@@ -52,7 +52,7 @@ def _behavior(behavior: Tree) -> None:
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {
-    v1.HorizontalPodAutoscalerSpec: _min_replicas,
-    v2.HorizontalPodAutoscalerSpec: _metrics,
-    v2.HorizontalPodAutoscalerBehavior: _behavior,
+    v1.HorizontalPodAutoscalerSpec: _default_min_replicas,
+    v2.HorizontalPodAutoscalerSpec: _default_metrics,
+    v2.HorizontalPodAutoscalerBehavior: _default_behavior,
 }

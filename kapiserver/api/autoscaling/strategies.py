@@ -1,4 +1,4 @@
-"""How writes of the autoscaling group behave."""
+"""Strategies of the autoscaling group."""
 
 from __future__ import annotations
 

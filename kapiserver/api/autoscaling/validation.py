@@ -1,4 +1,4 @@
-"""Rules for horizontal pod autoscalers, on the hub version.
+"""Validation of horizontal pod autoscalers, on the hub version.
 
 Mirrors pkg/apis/autoscaling/validation.
 """

@@ -1,4 +1,4 @@
-"""What the types of the batch group declare of their fields."""
+"""Declarative validation rules of the batch group."""
 
 from __future__ import annotations
 

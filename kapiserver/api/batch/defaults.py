@@ -1,4 +1,4 @@
-"""What the batch group fills in.
+"""Defaulting of the batch group.
 
 Mirrors pkg/apis/batch/v1/defaults.go.
 """
@@ -15,7 +15,7 @@ from kapiserver.api.types import Tree, Type
 _NO_LIMIT = 2**31 - 1
 
 
-def _job(job: Tree) -> None:
+def _default_job(job: Tree) -> None:
     spec = job.setdefault("spec", {})
     if spec.get("parallelism") is None:
         fill_missing(spec, completions=1)
@@ -37,7 +37,7 @@ def _job(job: Tree) -> None:
         reorder_keys(job["metadata"], ObjectMeta)
 
 
-def _cron_job(cron_job: Tree) -> None:
+def _default_cron_job(cron_job: Tree) -> None:
     spec = cron_job.setdefault("spec", {})
     if not spec.get("concurrencyPolicy"):
         spec["concurrencyPolicy"] = "Allow"
@@ -45,13 +45,13 @@ def _cron_job(cron_job: Tree) -> None:
     reorder_keys(spec, v1.CronJobSpec)
 
 
-def _pattern(pattern: Tree) -> None:
+def _default_pattern(pattern: Tree) -> None:
     if not pattern.get("status"):
         pattern["status"] = "True"
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {
-    v1.CronJob: _cron_job,
-    v1.Job: _job,
-    v1.PodFailurePolicyOnPodConditionsPattern: _pattern,
+    v1.CronJob: _default_cron_job,
+    v1.Job: _default_job,
+    v1.PodFailurePolicyOnPodConditionsPattern: _default_pattern,
 }

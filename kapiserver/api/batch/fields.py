@@ -1,4 +1,4 @@
-"""Selectable fields of the batch group that are not just the value at their path."""
+"""Selectable fields of the batch group that are computed."""
 
 from __future__ import annotations
 

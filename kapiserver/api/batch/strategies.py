@@ -1,4 +1,4 @@
-"""How writes of the batch group behave."""
+"""Strategies of the batch group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of the certificates group.
+"""Table columns of the certificates group.
 
 Mirrors pkg/printers/internalversion of Kubernetes.
 """

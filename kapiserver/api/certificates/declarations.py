@@ -1,4 +1,4 @@
-"""What the types of the certificates group declare of their fields."""
+"""Declarative validation rules of the certificates group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How writes of the certificates group behave."""
+"""Strategies of the certificates group."""
 
 from __future__ import annotations
 

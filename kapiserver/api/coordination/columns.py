@@ -1,4 +1,4 @@
-"""The tables of the coordination group."""
+"""Table columns of the coordination group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How writes of the coordination group behave."""
+"""Strategies of the coordination group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for leases and candidates for them. Mirrors pkg/apis/coordination/validation."""
+"""Validation of leases and candidates for them. Mirrors pkg/apis/coordination/validation."""
 
 from __future__ import annotations
 

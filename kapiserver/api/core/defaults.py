@@ -55,7 +55,7 @@ def _round_up(resources: Tree | None) -> None:
                 resources[name] = str(rounded)
 
 
-def _pod(pod: Tree) -> None:
+def _default_pod(pod: Tree) -> None:
     _drop_annotations(pod)
     spec = pod.get("spec") or {}
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
@@ -115,7 +115,7 @@ def _drop_annotations(obj: Tree) -> None:
             del obj["metadata"]["annotations"]
 
 
-def _pod_spec(spec: Tree) -> None:
+def _default_pod_spec(spec: Tree) -> None:
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
@@ -129,7 +129,7 @@ def _pod_spec(spec: Tree) -> None:
     _round_up(spec.get("overhead"))
 
 
-def _pod_status(status: Tree) -> None:
+def _default_pod_status(status: Tree) -> None:
     # Old clients know podIP only. It is the first of podIPs.
     pod_ip, pod_ips = status.get("podIP"), status.get("podIPs")
     if pod_ip and not pod_ips:
@@ -138,7 +138,7 @@ def _pod_status(status: Tree) -> None:
         status["podIP"] = pod_ips[0].get("ip") or ""
 
 
-def _container(container: Tree) -> None:
+def _default_container(container: Tree) -> None:
     if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = _pull_policy(container.get("image"))
     _fill_zero(
@@ -152,26 +152,26 @@ def _pull_policy(image: str | None) -> str:
     return "Always" if tag_of(image or "") == "latest" else "IfNotPresent"
 
 
-def _image_volume(source: Tree) -> None:
+def _default_image_volume(source: Tree) -> None:
     if not source.get("pullPolicy"):
         source["pullPolicy"] = _pull_policy(source.get("reference"))
 
 
-def _resources(requirements: Tree) -> None:
+def _default_resources(requirements: Tree) -> None:
     _round_up(requirements.get("limits"))
     _round_up(requirements.get("requests"))
 
 
-def _volume(volume: Tree) -> None:
+def _default_volume(volume: Tree) -> None:
     if not any(volume.get(name) is not None for name in _VOLUME_SOURCES):
         volume["emptyDir"] = {}
 
 
-def _probe(probe: Tree) -> None:
+def _default_probe(probe: Tree) -> None:
     _fill_zero(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
 
 
-def _http_get(action: Tree) -> None:
+def _default_http_get(action: Tree) -> None:
     _fill_zero(action, path="/", scheme="HTTP")
 
 
@@ -179,7 +179,7 @@ def _default_mode(source: Tree) -> None:
     fill_missing(source, defaultMode=_MODE)
 
 
-def _service(service: Tree) -> None:
+def _default_service(service: Tree) -> None:
     spec = service.setdefault("spec", {})
     _fill_zero(spec, sessionAffinity="None", type="ClusterIP")
     type_ = spec["type"]
@@ -218,7 +218,7 @@ def _session_affinity(spec: Tree) -> None:
             spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10800}}
 
 
-def _secret(secret: Tree) -> None:
+def _default_secret(secret: Tree) -> None:
     _fill_zero(secret, type="Opaque")
     string_data = secret.pop("stringData", None)
     if string_data:
@@ -232,21 +232,21 @@ def _base64(text: str) -> str:
     return b64encode(text.encode("utf-8", "surrogatepass")).decode()
 
 
-def _namespace(namespace: Tree) -> None:
+def _default_namespace(namespace: Tree) -> None:
     metadata = namespace.get("metadata") or {}
     name, labels = metadata.get("name"), metadata.get("labels") or {}
     if name and NAMESPACE_LABEL not in labels:
         metadata["labels"] = dict(sorted({**labels, NAMESPACE_LABEL: name}.items()))
 
 
-def _node_status(status: Tree) -> None:
+def _default_node_status(status: Tree) -> None:
     if status.get("allocatable") is None and status.get("capacity"):
         status["allocatable"] = dict(status["capacity"])
     _round_up(status.get("capacity"))
     _round_up(status.get("allocatable"))
 
 
-def _limit_range_item(item: Tree) -> None:
+def _default_limit_range_item(item: Tree) -> None:
     if item.get("type") == "Container":
         limits = {**(item.get("max") or {}), **(item.get("default") or {})}
         requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
@@ -257,12 +257,12 @@ def _limit_range_item(item: Tree) -> None:
         _round_up(item.get(name))
 
 
-def _persistent_volume_spec(spec: Tree) -> None:
+def _default_persistent_volume_spec(spec: Tree) -> None:
     _fill_zero(spec, persistentVolumeReclaimPolicy="Retain")
     fill_missing(spec, volumeMode="Filesystem")
 
 
-def _replication_controller(controller: Tree) -> None:
+def _default_replication_controller(controller: Tree) -> None:
     spec = controller.get("spec") or {}
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     if labels:
@@ -281,34 +281,34 @@ def _missing_defaults(**values: Any) -> DefaultFunction:
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {
     v1.ConfigMapVolumeSource: _default_mode,
-    v1.Container: _container,
+    v1.Container: _default_container,
     v1.DownwardAPIVolumeSource: _default_mode,
-    v1.EphemeralContainerCommon: _container,
+    v1.EphemeralContainerCommon: _default_container,
     v1.EndpointPort: _defaults(protocol="TCP"),
-    v1.HTTPGetAction: _http_get,
+    v1.HTTPGetAction: _default_http_get,
     v1.HostPathVolumeSource: _missing_defaults(type=""),
-    v1.ImageVolumeSource: _image_volume,
-    v1.LimitRangeItem: _limit_range_item,
-    v1.Namespace: _namespace,
+    v1.ImageVolumeSource: _default_image_volume,
+    v1.LimitRangeItem: _default_limit_range_item,
+    v1.Namespace: _default_namespace,
     v1.NamespaceStatus: _defaults(phase="Active"),
-    v1.NodeStatus: _node_status,
+    v1.NodeStatus: _default_node_status,
     v1.ObjectFieldSelector: _defaults(apiVersion="v1"),
     v1.PersistentVolumeClaimSpec: _missing_defaults(volumeMode="Filesystem"),
     v1.PersistentVolumeClaimStatus: _defaults(phase="Pending"),
-    v1.PersistentVolumeSpec: _persistent_volume_spec,
+    v1.PersistentVolumeSpec: _default_persistent_volume_spec,
     v1.PersistentVolumeStatus: _defaults(phase="Pending"),
-    v1.Pod: _pod,
-    v1.PodSpec: _pod_spec,
-    v1.PodStatus: _pod_status,
+    v1.Pod: _default_pod,
+    v1.PodSpec: _default_pod_spec,
+    v1.PodStatus: _default_pod_status,
     v1.PodTemplateSpec: _drop_annotations,
-    v1.Probe: _probe,
+    v1.Probe: _default_probe,
     v1.ProjectedVolumeSource: _default_mode,
-    v1.ReplicationController: _replication_controller,
-    v1.ResourceRequirements: _resources,
-    v1.Secret: _secret,
+    v1.ReplicationController: _default_replication_controller,
+    v1.ResourceRequirements: _default_resources,
+    v1.Secret: _default_secret,
     v1.SecretVolumeSource: _default_mode,
-    v1.Service: _service,
+    v1.Service: _default_service,
     v1.ServiceAccountTokenProjection: _missing_defaults(expirationSeconds=3600),
-    v1.Volume: _volume,
-    v1.VolumeResourceRequirements: _resources,
+    v1.Volume: _default_volume,
+    v1.VolumeResourceRequirements: _default_resources,
 }

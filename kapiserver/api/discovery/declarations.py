@@ -1,4 +1,4 @@
-"""What the types of the discovery group declare of their fields."""
+"""Declarative validation rules of the discovery group."""
 
 from __future__ import annotations
 

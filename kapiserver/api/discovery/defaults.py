@@ -1,4 +1,4 @@
-"""What the discovery group fills in.
+"""Defaulting of the discovery group.
 
 Mirrors pkg/apis/discovery/v1/defaults.go.
 """
@@ -10,8 +10,8 @@ from kapiserver.api.discovery import v1
 from kapiserver.api.types import Tree, Type
 
 
-def _port(port: Tree) -> None:
+def _default_port(port: Tree) -> None:
     fill_missing(port, name="", protocol="TCP")
 
 
-DEFAULTS: dict[type[Type], DefaultFunction] = {v1.EndpointPort: _port}
+DEFAULTS: dict[type[Type], DefaultFunction] = {v1.EndpointPort: _default_port}

@@ -1,4 +1,4 @@
-"""How writes of the discovery group behave."""
+"""Strategies of the discovery group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for endpoint slices. Mirrors pkg/apis/discovery/validation."""
+"""Validation of endpoint slices. Mirrors pkg/apis/discovery/validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of the flowcontrol group.
+"""Table columns of the flowcontrol group.
 
 Mirrors pkg/printers/internalversion of Kubernetes.
 """

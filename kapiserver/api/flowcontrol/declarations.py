@@ -1,4 +1,4 @@
-"""What the types of the flowcontrol group declare of their fields."""
+"""Declarative validation rules of the flowcontrol group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the flowcontrol group fills in, and the objects that are always there.
+"""Defaulting of the flowcontrol group, and the objects that are always there.
 
 Mirrors pkg/apis/flowcontrol/v1/defaults.go and the mandatory part of its bootstrap.
 """
@@ -65,23 +65,23 @@ MANDATORY_PRIORITY_LEVELS: dict[str, Tree] = {
 """The specs of the levels that no one may change, but for the shares of the exempt one."""
 
 
-def _schema(spec: Tree) -> None:
+def _default_schema(spec: Tree) -> None:
     if not spec.get("matchingPrecedence"):
         spec["matchingPrecedence"] = 1000
         reorder_keys(spec, v1.FlowSchemaSpec)
 
 
-def _exempt(level: Tree) -> None:
+def _default_exempt(level: Tree) -> None:
     fill_missing(level, nominalConcurrencyShares=0, lendablePercent=0)
     reorder_keys(level, v1.ExemptPriorityLevelConfiguration)
 
 
-def _limited(level: Tree) -> None:
+def _default_limited(level: Tree) -> None:
     fill_missing(level, nominalConcurrencyShares=30, lendablePercent=0)
     reorder_keys(level, v1.LimitedPriorityLevelConfiguration)
 
 
-def _queuing(queuing: Tree) -> None:
+def _default_queuing(queuing: Tree) -> None:
     for name, value in (("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)):
         if not queuing.get(name):
             queuing[name] = value
@@ -89,8 +89,8 @@ def _queuing(queuing: Tree) -> None:
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {
-    v1.ExemptPriorityLevelConfiguration: _exempt,
-    v1.FlowSchemaSpec: _schema,
-    v1.LimitedPriorityLevelConfiguration: _limited,
-    v1.QueuingConfiguration: _queuing,
+    v1.ExemptPriorityLevelConfiguration: _default_exempt,
+    v1.FlowSchemaSpec: _default_schema,
+    v1.LimitedPriorityLevelConfiguration: _default_limited,
+    v1.QueuingConfiguration: _default_queuing,
 }

@@ -1,4 +1,4 @@
-"""How writes of the flowcontrol group behave."""
+"""Strategies of the flowcontrol group."""
 
 from __future__ import annotations
 

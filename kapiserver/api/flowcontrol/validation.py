@@ -1,4 +1,4 @@
-"""Rules for how requests are sorted and share the server.
+"""Validation of how requests are sorted and share the server.
 
 Mirrors pkg/apis/flowcontrol/validation.
 """

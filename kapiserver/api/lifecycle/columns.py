@@ -1,4 +1,4 @@
-"""The tables of the lifecycle group.
+"""Table columns of the lifecycle group.
 
 Mirrors pkg/printers/internalversion of Kubernetes.
 """

@@ -1,4 +1,4 @@
-"""What the types of the lifecycle group declare of their fields."""
+"""Declarative validation rules of the lifecycle group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The resources of the lifecycle group, in discovery's order. Knows no type."""
+"""The resources of the lifecycle group, in the order of discovery. Imports no types."""
 
 from __future__ import annotations
 

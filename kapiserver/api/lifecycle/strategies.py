@@ -1,4 +1,4 @@
-"""How writes of the lifecycle group behave."""
+"""Strategies of the lifecycle group."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Rules for evictions that are asked for and answered step by step, beside those that their types
-declare.
+"""Validation of eviction requests and of evictions, beside declarative validation.
 
 Mirrors pkg/apis/lifecycle/validation.
 """

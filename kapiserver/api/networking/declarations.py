@@ -1,4 +1,4 @@
-"""What the types of the networking group declare of their fields."""
+"""Declarative validation rules of the networking group."""
 
 from __future__ import annotations
 

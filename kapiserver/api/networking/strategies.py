@@ -1,4 +1,4 @@
-"""How writes of the networking group behave."""
+"""Strategies of the networking group."""
 
 from __future__ import annotations
 

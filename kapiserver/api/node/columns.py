@@ -1,4 +1,4 @@
-"""The tables of the node group."""
+"""Table columns of the node group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the types of the node group declare of their fields."""
+"""Declarative validation rules of the node group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How writes of the node group behave."""
+"""Strategies of the node group."""
 
 from __future__ import annotations
 

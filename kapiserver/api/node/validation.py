@@ -1,4 +1,4 @@
-"""Rules for the runtimes of containers.
+"""Validation of the runtimes of containers.
 
 Mirrors pkg/apis/node/validation.
 """
@@ -15,7 +15,7 @@ from kapiserver.api.types import Tree
 
 
 def validate_runtime_class(obj: Tree) -> Iterator[FieldError]:
-    """A new runtime; its type declares the rules for its handler."""
+    """Validate a new runtime; its type declares the rules for its handler."""
     if obj.get("overhead") is not None:
         yield from validate_resource_requirements(
             {"limits": obj["overhead"].get("podFixed")}, Path("overhead")

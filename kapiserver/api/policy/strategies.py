@@ -1,4 +1,4 @@
-"""How writes of the policy group behave."""
+"""Strategies of the policy group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for pod disruption budgets. Mirrors pkg/apis/policy/validation."""
+"""Validation of pod disruption budgets. Mirrors pkg/apis/policy/validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the types of the rbac group declare of their fields."""
+"""Declarative validation rules of the rbac group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rbac group fills in: the groups of roles and subjects.
+"""Defaulting of the rbac group: the groups of roles and subjects.
 
 Mirrors pkg/apis/rbac/v1/defaults.go.
 """
@@ -13,18 +13,18 @@ from kapiserver.api.types import Tree, Type
 _GROUP = "rbac.authorization.k8s.io"
 
 
-def _role_ref(reference: Tree) -> None:
+def _default_role_ref(reference: Tree) -> None:
     if not reference.get("apiGroup"):
         reference["apiGroup"] = _GROUP
 
 
-def _subject(subject: Tree) -> None:
+def _default_subject(subject: Tree) -> None:
     if not subject.get("apiGroup") and subject.get("kind") in ("Group", "User"):
         subject["apiGroup"] = _GROUP
         reorder_keys(subject, v1.Subject)
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {
-    v1.RoleRef: _role_ref,
-    v1.Subject: _subject,
+    v1.RoleRef: _default_role_ref,
+    v1.Subject: _default_subject,
 }

@@ -1,4 +1,4 @@
-"""How writes of the rbac group behave."""
+"""Strategies of the rbac group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for roles and bindings.
+"""Validation of roles and bindings.
 
 Mirrors pkg/apis/rbac/validation.
 """

@@ -1,4 +1,4 @@
-"""The tables of the resource group.
+"""Table columns of the resource group.
 
 Mirrors pkg/printers/internalversion of Kubernetes.
 """
@@ -51,7 +51,7 @@ def _errors(request: Tree, _: datetime) -> str:
     return str(sum(bool(pool.get("validationError")) for pool in pools))
 
 
-def _ended(request: Tree) -> Tree:
+def _final_condition(request: Tree) -> Tree:
     for condition in value_at(request, "status", "conditions") or ():
         if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
             return dict(condition)
@@ -59,18 +59,26 @@ def _ended(request: Tree) -> Tree:
 
 
 def _request_status(request: Tree, _: datetime) -> str:
-    end = _ended(request).get("type") or "Pending"
-    shown = len(value_at(request, "status", "pools") or ())
+    state = _final_condition(request).get("type") or "Pending"
+    reported_pools = len(value_at(request, "status", "pools") or ())
     total = value_at(request, "status", "poolCount") or 0
-    return f"{end} ({shown}/{total} pools)" if end == "Complete" and shown < total else end
+    return (
+        f"{state} ({reported_pools}/{total} pools)"
+        if state == "Complete" and reported_pools < total
+        else state
+    )
 
 
 def _completed(request: Tree, now: datetime) -> str:
-    end = _ended(request)
-    return age_text(end.get("lastTransitionTime"), now) if end.get("type") == "Complete" else NONE
+    condition = _final_condition(request)
+    return (
+        age_text(condition.get("lastTransitionTime"), now)
+        if condition.get("type") == "Complete"
+        else NONE
+    )
 
 
-def _added(rule: Tree, now: datetime) -> str:
+def _time_added(rule: Tree, now: datetime) -> str:
     time_added = value_at(rule, "spec", "taint", "timeAdded")
     return age_text(time_added, now) if time_added else ""
 
@@ -85,7 +93,7 @@ COLUMNS: dict[str, Columns] = {
             Column(
                 "Effect", text("spec", "taint", "effect"), "Effect of the taint on claims and pods."
             ),
-            Column("TimeAdded", _added, "Time since the taint was added."),
+            Column("TimeAdded", _time_added, "Time since the taint was added."),
             AGE,
         )
     ),

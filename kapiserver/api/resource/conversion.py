@@ -1,5 +1,6 @@
-"""What differs in resource.k8s.io/v1beta1: a request spells out one device without `exactly`, a
-device has its facts below `basic`, and a slice may come from a node without a name.
+"""Conversion of resource.k8s.io/v1beta1, which differs from the hub: a device request has the
+fields of `exactly` itself, a device has its attributes below `basic`, and the node name of a slice
+may be empty.
 
 Mirrors pkg/apis/resource/v1beta1/conversion.go.
 """
@@ -21,41 +22,42 @@ _EXACT = (
     "derivedAttributes",
 )
 
-_ORIGINS = ("nodeName", "allNodes")
+_NODE_FIELDS = ("nodeName", "allNodes")
 
 
-def _same_names(source: Tree, target: Tree) -> None:
-    """Nothing to add: what both have was carried over, the rest has its place elsewhere."""
+def _no_conversion(source: Tree, target: Tree) -> None:
+    """Do nothing. Fields of the same name are copied already, the others are converted
+    elsewhere."""
 
 
-_PARTS = Conversion(
+_PART_CONVERSIONS = Conversion(
     {
-        (v1beta1.DeviceRequest, v1.ExactDeviceRequest): _same_names,
-        (v1.ExactDeviceRequest, v1beta1.DeviceRequest): _same_names,
-        (v1beta1.BasicDevice, v1.Device): _same_names,
-        (v1.Device, v1beta1.BasicDevice): _same_names,
+        (v1beta1.DeviceRequest, v1.ExactDeviceRequest): _no_conversion,
+        (v1.ExactDeviceRequest, v1beta1.DeviceRequest): _no_conversion,
+        (v1beta1.BasicDevice, v1.Device): _no_conversion,
+        (v1.Device, v1beta1.BasicDevice): _no_conversion,
     }
 )
-# Compiled with the module, so that a missing function shows before any object comes.
-_exactly = _PARTS.converter(v1beta1.DeviceRequest, v1.ExactDeviceRequest)
-_spelled_out = _PARTS.converter(v1.ExactDeviceRequest, v1beta1.DeviceRequest)
-_from_basic = _PARTS.converter(v1beta1.BasicDevice, v1.Device)
-_to_basic = _PARTS.converter(v1.Device, v1beta1.BasicDevice)
+# Compiled at import, so that a missing conversion is noticed at once.
+_to_exact_request = _PART_CONVERSIONS.converter(v1beta1.DeviceRequest, v1.ExactDeviceRequest)
+_from_exact_request = _PART_CONVERSIONS.converter(v1.ExactDeviceRequest, v1beta1.DeviceRequest)
+_from_basic = _PART_CONVERSIONS.converter(v1beta1.BasicDevice, v1.Device)
+_to_basic = _PART_CONVERSIONS.converter(v1.Device, v1beta1.BasicDevice)
 
 
-def _is_said(value: Value) -> bool:
-    # `adminAccess: false` says something: it is a pointer in Go.
+def _is_set(value: Value) -> bool:
+    # `adminAccess` is a pointer in Go: false counts as set.
     return value is False or value not in (None, "", 0, [])
 
 
 def _request_from_v1beta1(source: Tree, target: Tree) -> None:
-    if any(_is_said(source.get(name)) for name in _EXACT):
-        target["exactly"] = _exactly(source)
+    if any(_is_set(source.get(name)) for name in _EXACT):
+        target["exactly"] = _to_exact_request(source)
 
 
 def _request_to_v1beta1(source: Tree, target: Tree) -> None:
     if source.get("exactly") is not None:
-        target |= {**_spelled_out(source["exactly"]), "name": source.get("name", "")}
+        target |= {**_from_exact_request(source["exactly"]), "name": source.get("name", "")}
 
 
 def _device_from_v1beta1(source: Tree, target: Tree) -> None:
@@ -68,12 +70,12 @@ def _device_to_v1beta1(source: Tree, target: Tree) -> None:
 
 
 def _slice_from_v1beta1(source: Tree, target: Tree) -> None:
-    # Where a slice is from: v1beta1 cannot tell an empty answer from none.
-    target.update((name, source[name]) for name in _ORIGINS if source.get(name))
+    # In v1beta1, an empty value is the same as none.
+    target.update((name, source[name]) for name in _NODE_FIELDS if source.get(name))
 
 
 def _slice_to_v1beta1(source: Tree, target: Tree) -> None:
-    target.update((name, source[name]) for name in _ORIGINS if source.get(name) is not None)
+    target.update((name, source[name]) for name in _NODE_FIELDS if source.get(name) is not None)
 
 
 CONVERSIONS: Functions = {

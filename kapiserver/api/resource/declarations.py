@@ -1,4 +1,4 @@
-"""What the types of the resource group declare of their fields."""
+"""Declarative validation rules of the resource group."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from kapiserver.api.declarative_validation import (
     unique,
 )
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.resource.validation.claims import extended_resource
+from kapiserver.api.resource.validation.claims import extended_resource_name_problems
 from kapiserver.api.resource.validation.common import (
-    declared_pool_name,
+    validate_declared_pool_name,
     validate_fully_qualified_name,
 )
 
 _LABEL = text_format(names.dns1123_label)
 _CASELESS = text_format(names.caseless_subdomain)
-_REFERENCES = FieldRules(short_circuit=(max_items(32),), rules=(unique(),))
+_REQUEST_REFERENCES = FieldRules(short_circuit=(max_items(32),), rules=(unique(),))
 _CONDITIONS = FieldRules(short_circuit=(max_items(4),))
 _SELECTORS = FieldRules(short_circuit=(max_items(32),))
 _EFFECT = enum("None", "NoSchedule", "NoExecute")
 
 
-def _pool(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
-    return declared_pool_name(new, path)
+def _pool_name_rule(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
+    return validate_declared_pool_name(new, path)
 
 
-def _attribute(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
+def _attribute_name_rule(new: Any, _: Any, path: Path) -> Iterator[FieldError]:
     return validate_fully_qualified_name(new, path)
 
 
 _DRIVER = FieldRules(short_circuit=(required_value,), rules=(_CASELESS, max_length(DRIVER_MAX)))
-_POOL = FieldRules(short_circuit=(required_value,), rules=(_pool,))
-_SHARE = FieldRules(pointer=True, rules=(text_format(names.uuid),))
+_POOL = FieldRules(short_circuit=(required_value,), rules=(_pool_name_rule,))
+_SHARE_ID = FieldRules(pointer=True, rules=(text_format(names.uuid),))
 _OPAQUE = FieldRules(pointer=True, fields={"driver": _DRIVER})
 _TAINT = FieldRules(
     fields={"effect": FieldRules(short_circuit=(required_value,), rules=(_EFFECT,))}
@@ -63,10 +63,10 @@ _TOLERATIONS = FieldRules(
     )
 )
 
-# Slices.
+# Resource slices.
 
 _COUNTERS = FieldRules(short_circuit=(required_value,), rules=(_LABEL,))
-_NAMED = FieldRules(short_circuit=(required_value,), rules=(_LABEL,))
+_NAME = FieldRules(short_circuit=(required_value,), rules=(_LABEL,))
 _VALUE = FieldRules(
     rules=(union("int", "bool", "string", "version", "ints", "bools", "strings", "versions"),)
 )
@@ -76,7 +76,7 @@ _DEVICE = FieldRules(
         "consumesCounters": FieldRules(
             short_circuit=(max_items(2),),
             rules=(unique("counterSet"),),
-            items=FieldRules(fields={"counterSet": _NAMED, "counters": _COUNTERS}),
+            items=FieldRules(fields={"counterSet": _NAME, "counters": _COUNTERS}),
             keys=("counterSet",),
         ),
         "taints": FieldRules(items=_TAINT),
@@ -92,7 +92,7 @@ RESOURCE_SLICE = FieldRules(
                 "sharedCounters": FieldRules(
                     short_circuit=(max_items(8),),
                     rules=(unique("name"),),
-                    items=FieldRules(fields={"name": _NAMED, "counters": _COUNTERS}),
+                    items=FieldRules(fields={"name": _NAME, "counters": _COUNTERS}),
                     keys=("name",),
                 ),
             }
@@ -100,9 +100,9 @@ RESOURCE_SLICE = FieldRules(
     }
 )
 
-# Claims.
+# Resource claims and claim templates.
 
-_ASKED = {
+_REQUEST_FIELDS = {
     "selectors": _SELECTORS,
     "allocationMode": FieldRules(rules=(enum("ExactCount", "All"),)),
     "tolerations": _TOLERATIONS,
@@ -110,18 +110,18 @@ _ASKED = {
 _CLASS = FieldRules(short_circuit=(required_value,), rules=(text_format(names.dns1123_subdomain),))
 _REQUEST = FieldRules(
     fields={
-        "exactly": FieldRules(pointer=True, fields=_ASKED),
+        "exactly": FieldRules(pointer=True, fields=_REQUEST_FIELDS),
         "firstAvailable": FieldRules(
             short_circuit=(max_items(8),),
             rules=(unique("name"),),
-            items=FieldRules(fields={"deviceClassName": _CLASS, **_ASKED}),
+            items=FieldRules(fields={"deviceClassName": _CLASS, **_REQUEST_FIELDS}),
         ),
     }
 )
 _CONSTRAINT = FieldRules(
     fields={
-        "requests": _REFERENCES,
-        "matchAttribute": FieldRules(pointer=True, rules=(_attribute,)),
+        "requests": _REQUEST_REFERENCES,
+        "matchAttribute": FieldRules(pointer=True, rules=(_attribute_name_rule,)),
     }
 )
 _CLAIM_FIELDS = {
@@ -133,7 +133,7 @@ _CLAIM_FIELDS = {
             "constraints": FieldRules(short_circuit=(max_items(32),), items=_CONSTRAINT),
             "config": FieldRules(
                 short_circuit=(max_items(32),),
-                items=FieldRules(fields={"requests": _REFERENCES, "opaque": _OPAQUE}),
+                items=FieldRules(fields={"requests": _REQUEST_REFERENCES, "opaque": _OPAQUE}),
             ),
         }
     )
@@ -145,22 +145,22 @@ _RESULT = FieldRules(
         "tolerations": _TOLERATIONS,
         "bindingConditions": _CONDITIONS,
         "bindingFailureConditions": _CONDITIONS,
-        "shareID": _SHARE,
+        "shareID": _SHARE_ID,
     }
 )
-_GIVEN_SETTINGS = FieldRules(
+_ALLOCATION_CONFIG = FieldRules(
     fields={
         "source": FieldRules(
             short_circuit=(required_value,), rules=(enum("FromClass", "FromClaim"),)
         ),
-        "requests": _REFERENCES,
+        "requests": _REQUEST_REFERENCES,
         "opaque": _OPAQUE,
     }
 )
-_ALLOCATED = FieldRules(
+_ALLOCATION = FieldRules(
     fields={
         "results": FieldRules(short_circuit=(max_items(32),), items=_RESULT),
-        "config": FieldRules(short_circuit=(max_items(64),), items=_GIVEN_SETTINGS),
+        "config": FieldRules(short_circuit=(max_items(64),), items=_ALLOCATION_CONFIG),
     }
 )
 _NETWORK = FieldRules(
@@ -171,19 +171,19 @@ _NETWORK = FieldRules(
         "hardwareAddress": FieldRules(rules=(max_bytes(128),)),
     },
 )
-_IDENTITY = ("driver", "device", "pool", "shareID")
+_DEVICE_KEYS = ("driver", "device", "pool", "shareID")
 _STATUS = FieldRules(
     fields={
         "allocation": FieldRules(
-            short_circuit=(no_modify,), pointer=True, fields={"devices": _ALLOCATED}
+            short_circuit=(no_modify,), pointer=True, fields={"devices": _ALLOCATION}
         ),
         "reservedFor": FieldRules(
             short_circuit=(max_items(256),), rules=(unique("uid"),), keys=("uid",)
         ),
         "devices": FieldRules(
-            rules=(unique(*_IDENTITY),),
-            items=FieldRules(fields={"shareID": _SHARE, "networkData": _NETWORK}),
-            keys=_IDENTITY,
+            rules=(unique(*_DEVICE_KEYS),),
+            items=FieldRules(fields={"shareID": _SHARE_ID, "networkData": _NETWORK}),
+            keys=_DEVICE_KEYS,
         ),
     }
 )
@@ -194,7 +194,7 @@ RESOURCE_CLAIM_TEMPLATE = FieldRules(
     fields={"spec": FieldRules(fields={"spec": FieldRules(fields=_CLAIM_FIELDS)})}
 )
 
-# Classes and rules.
+# Device classes and taint rules.
 
 DEVICE_CLASS = FieldRules(
     fields={
@@ -208,7 +208,7 @@ DEVICE_CLASS = FieldRules(
                     short_circuit=(max_items(32),), items=FieldRules(fields={"opaque": _OPAQUE})
                 ),
                 "extendedResourceName": FieldRules(
-                    pointer=True, rules=(text_format(extended_resource),)
+                    pointer=True, rules=(text_format(extended_resource_name_problems),)
                 ),
             }
         ),
@@ -216,15 +216,15 @@ DEVICE_CLASS = FieldRules(
 )
 DEVICE_TAINT_RULE = FieldRules(fields={"spec": FieldRules(fields={"taint": _TAINT})})
 
-# Questions about pools.
+# Pool status requests.
 
 _COUNT = FieldRules(pointer=True, rules=(minimum(0),))
-_TOLD_COUNT = FieldRules(short_circuit=(required_pointer,), rules=(minimum(0),), pointer=True)
-_SUMMARY = FieldRules(
+_REQUIRED_COUNT = FieldRules(short_circuit=(required_pointer,), rules=(minimum(0),), pointer=True)
+_SHAREABLE_SUMMARY = FieldRules(
     pointer=True,
     fields={
-        "fullyAvailableDevices": _TOLD_COUNT,
-        "partiallyAvailableDevices": _TOLD_COUNT,
+        "fullyAvailableDevices": _REQUIRED_COUNT,
+        "partiallyAvailableDevices": _REQUIRED_COUNT,
         "capacity": FieldRules(short_circuit=(max_items(32),)),
     },
 )
@@ -232,8 +232,8 @@ _PARTITION = FieldRules(
     fields={
         "attribute": FieldRules(short_circuit=(required_value,)),
         "type": FieldRules(short_circuit=(required_value,)),
-        "total": _TOLD_COUNT,
-        "allocatable": _TOLD_COUNT,
+        "total": _REQUIRED_COUNT,
+        "allocatable": _REQUIRED_COUNT,
     }
 )
 _POOL_STATUS = FieldRules(
@@ -251,7 +251,7 @@ _POOL_STATUS = FieldRules(
         "partitionSummary": FieldRules(
             short_circuit=(max_items(32),), rules=(unique("attribute", "type"),), items=_PARTITION
         ),
-        "shareableSummary": _SUMMARY,
+        "shareableSummary": _SHAREABLE_SUMMARY,
     }
 )
 POOL_STATUS_REQUEST = FieldRules(
@@ -260,14 +260,14 @@ POOL_STATUS_REQUEST = FieldRules(
             short_circuit=(immutable,),
             fields={
                 "driver": FieldRules(short_circuit=(required_value,), rules=(_CASELESS,)),
-                "poolName": FieldRules(pointer=True, rules=(_pool,)),
+                "poolName": FieldRules(pointer=True, rules=(_pool_name_rule,)),
                 "limit": FieldRules(pointer=True, rules=(minimum(1), maximum(1000))),
             },
         ),
         "status": FieldRules(
             pointer=True,
             fields={
-                "poolCount": _TOLD_COUNT,
+                "poolCount": _REQUIRED_COUNT,
                 "pools": FieldRules(short_circuit=(max_items(1000),), items=_POOL_STATUS),
                 "conditions": FieldRules(
                     short_circuit=(max_items(10),), rules=(unique("type"),), keys=("type",)

@@ -1,4 +1,4 @@
-"""What the resource group fills in, beside the defaults that its types declare.
+"""Defaulting of the resource group, beside the defaults that its types declare.
 
 Mirrors pkg/apis/resource/v1/defaults.go and its siblings.
 """
@@ -11,7 +11,7 @@ from kapiserver.api.resource import v1, v1beta1, v1beta2
 from kapiserver.api.types import Tree, Type
 
 
-def _count(type_: type[Type]) -> DefaultFunction:
+def _allocation_defaults(type_: type[Type]) -> DefaultFunction:
     def fill(request: Tree) -> None:
         if not request.get("allocationMode"):
             request["allocationMode"] = "ExactCount"
@@ -22,16 +22,16 @@ def _count(type_: type[Type]) -> DefaultFunction:
     return fill
 
 
-def _old_request(request: Tree) -> None:
-    # Without `firstAvailable`, the request is itself the one way to satisfy it.
+def _default_old_request(request: Tree) -> None:
+    # A request without `firstAvailable` has the fields of an exact request.
     if not request.get("firstAvailable"):
-        _count(v1beta1.DeviceRequest)(request)
+        _allocation_defaults(v1beta1.DeviceRequest)(request)
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {
-    v1beta1.DeviceRequest: _old_request,
-    v1beta1.DeviceSubRequest: _count(v1beta1.DeviceSubRequest),
+    v1beta1.DeviceRequest: _default_old_request,
+    v1beta1.DeviceSubRequest: _allocation_defaults(v1beta1.DeviceSubRequest),
 }
 for _version in (v1, v1beta2):
     for _type in (_version.DeviceSubRequest, _version.ExactDeviceRequest):
-        DEFAULTS[_type] = _count(_type)
+        DEFAULTS[_type] = _allocation_defaults(_type)

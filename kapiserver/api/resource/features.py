@@ -1,6 +1,7 @@
-"""Fields of devices whose features 1.37 has off: writes lose them, unless the object had them.
+"""Disabled fields of devices: fields of features that are off by default in 1.37. Writes drop them
+unless the old object has them.
 
-Mirrors the dropDisabledFields of pkg/registry/resource.
+Mirrors dropDisabledFields of pkg/registry/resource.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from kapiserver.api.accessors import value_at
 from kapiserver.api.types import Tree
 
 Holders = Callable[[Tree], Iterator[Tree]]
-"""The parts of an object that can have a field."""
-_LISTS = ("ints", "bools", "strings", "versions")
+"""Yields the parts of an object that can have a field."""
+_LIST_VALUES = ("ints", "bools", "strings", "versions")
 
 
 def _spec(obj: Tree) -> Iterator[Tree]:
@@ -46,43 +47,43 @@ def _results(obj: Tree) -> Iterator[Tree]:
     yield from value_at(obj, "status", "allocation", "devices", "results") or ()
 
 
-_SLICE: tuple[tuple[Holders, tuple[str, ...]], ...] = (
+_SLICE_FEATURES: tuple[tuple[Holders, tuple[str, ...]], ...] = (
     (_spec, ("partitionTypeAttribute",)),  # DRAPartitionableDevicesType
     (_spec, ("skipNodeOperations",)),  # DRAOptionalNodeOperations
     (_devices, ("nodeAllocatableResources",)),  # DRANodeAllocatableResources
-    (_attributes, _LISTS),  # DRAListTypeAttributes
+    (_attributes, _LIST_VALUES),  # DRAListTypeAttributes
     (_consumptions, ("compatibilityGroups",)),  # DRADeviceCompatibilityGroups
 )
-_CLAIM: tuple[tuple[Holders, tuple[str, ...]], ...] = (
+_CLAIM_FEATURES: tuple[tuple[Holders, tuple[str, ...]], ...] = (
     (_requests("spec"), ("derivedAttributes",)),  # DRADerivedAttributes
     (_results, ("skipNodeOperations",)),
 )
-_TEMPLATE: tuple[tuple[Holders, tuple[str, ...]], ...] = (
+_TEMPLATE_FEATURES: tuple[tuple[Holders, tuple[str, ...]], ...] = (
     (_requests("spec", "spec"), ("derivedAttributes",)),
 )
 
 
-def drop_of_slice(new: Tree, old: Tree | None) -> None:
-    """What a slice cannot have."""
-    _drop(_SLICE, new, old)
+def drop_disabled_slice_fields(new: Tree, old: Tree | None) -> None:
+    """Drop disabled fields from a resource slice, in place."""
+    _drop_disabled_fields(_SLICE_FEATURES, new, old)
 
 
-def drop_of_claim(new: Tree, old: Tree | None) -> None:
-    """What a claim cannot have."""
-    _drop(_CLAIM, new, old)
+def drop_disabled_claim_fields(new: Tree, old: Tree | None) -> None:
+    """Drop disabled fields from a resource claim, in place."""
+    _drop_disabled_fields(_CLAIM_FEATURES, new, old)
 
 
-def drop_of_template(new: Tree, old: Tree | None) -> None:
-    """What a template of claims cannot have."""
-    _drop(_TEMPLATE, new, old)
+def drop_disabled_template_fields(new: Tree, old: Tree | None) -> None:
+    """Drop disabled fields from a resource claim template, in place."""
+    _drop_disabled_fields(_TEMPLATE_FEATURES, new, old)
 
 
-def _drop(
+def _drop_disabled_fields(
     features: tuple[tuple[Holders, tuple[str, ...]], ...], new: Tree, old: Tree | None
 ) -> None:
     for holders, names in features:
-        if old is not None and any(name in one for one in holders(old) for name in names):
+        if old is not None and any(name in holder for holder in holders(old) for name in names):
             continue
-        for one in holders(new):
+        for holder in holders(new):
             for name in names:
-                one.pop(name, None)
+                holder.pop(name, None)

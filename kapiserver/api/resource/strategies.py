@@ -1,4 +1,4 @@
-"""How writes of the resource group behave."""
+"""Strategies of the resource group."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from kapiserver.api.resource.declarations import (
     RESOURCE_CLAIM_TEMPLATE,
     RESOURCE_SLICE,
 )
-from kapiserver.api.resource.features import drop_of_claim, drop_of_slice, drop_of_template
+from kapiserver.api.resource.features import (
+    drop_disabled_claim_fields,
+    drop_disabled_slice_fields,
+    drop_disabled_template_fields,
+)
 from kapiserver.api.resource.validation.allocations import device_id, validate_claim_status_update
 from kapiserver.api.resource.validation.claims import (
-    kept_spec,
     validate_claim,
     validate_claim_template,
     validate_device_class,
     validate_device_class_update,
+    validate_template_update,
 )
 from kapiserver.api.resource.validation.slices import (
     validate_resource_slice,
@@ -43,21 +47,25 @@ from kapiserver.api.strategy import (
 from kapiserver.api.types import Tree
 
 
-def _capitals(config: Iterable[Tree], path: Path) -> list[str]:
-    found = ((value_at(one, "opaque", "driver") or "", path[index] / "opaque")
-             for index, one in enumerate(config))  # fmt: skip
-    return [text for driver, at in found for text in _capital(driver, at / "driver")]
+def _config_warnings(config: Iterable[Tree], path: Path) -> list[str]:
+    drivers = ((value_at(entry, "opaque", "driver") or "", path[index] / "opaque")
+             for index, entry in enumerate(config))  # fmt: skip
+    return [
+        text
+        for driver, opaque_path in drivers
+        for text in _driver_warnings(driver, opaque_path / "driver")
+    ]
 
 
-def _capital(driver: str, path: Path) -> list[str]:
+def _driver_warnings(driver: str, path: Path) -> list[str]:
     if driver == driver.lower():
         return []
-    words = "driver names should be lowercase"
-    return [f'{path}: {words}; "{driver}" contains uppercase characters']
+    advice = "driver names should be lowercase"
+    return [f'{path}: {advice}; "{driver}" contains uppercase characters']
 
 
 class DeviceClassStrategy(GenerationStrategy):
-    """Devices of one sort."""
+    """The strategy of device classes."""
 
     declarative_rules = DEVICE_CLASS
 
@@ -68,21 +76,21 @@ class DeviceClassStrategy(GenerationStrategy):
         return list(validate_device_class_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return _capitals(value_at(new, "spec", "config") or (), Path("spec") / "config")
+        return _config_warnings(value_at(new, "spec", "config") or (), Path("spec") / "config")
 
 
 class ResourceSliceStrategy(GenerationStrategy):
-    """Devices that a driver offers."""
+    """The strategy of resource slices."""
 
     declarative_rules = RESOURCE_SLICE
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
-        drop_of_slice(obj, None)
+        drop_disabled_slice_fields(obj, None)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
-        drop_of_slice(new, old)
+        drop_disabled_slice_fields(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_resource_slice(obj))
@@ -91,77 +99,82 @@ class ResourceSliceStrategy(GenerationStrategy):
         return list(validate_resource_slice_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return _capital(value_at(new, "spec", "driver") or "", Path("spec") / "driver")
+        return _driver_warnings(value_at(new, "spec", "driver") or "", Path("spec") / "driver")
 
 
 class ResourceClaimStrategy(SpecStrategy):
-    """What is asked for does not change."""
+    """The strategy of resource claims, whose spec is immutable."""
 
     tracks_generation = False
     declarative_rules = RESOURCE_CLAIM
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
-        drop_of_claim(obj, None)
+        drop_disabled_claim_fields(obj, None)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
-        drop_of_claim(new, old)
+        drop_disabled_claim_fields(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_claim(obj))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         path = Path("spec") / "devices" / "config"
-        return _capitals(value_at(new, "spec", "devices", "config") or (), path)
+        return _config_warnings(value_at(new, "spec", "devices", "config") or (), path)
 
 
 class ResourceClaimStatusStrategy(StatusStrategy):
-    """What is said of devices goes with them."""
+    """Status updates of claims. Device statuses are dropped with the allocation of their
+    devices."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
-        gone = _allocated(old) - _allocated(new)
+        released = _allocated(old) - _allocated(new)
         status = new.get("status") or {}
-        listed = status.get("devices") or ()
-        if any(device_id(one) in gone for one in listed):
-            status["devices"] = [one for one in listed if device_id(one) not in gone]
+        device_statuses = status.get("devices") or ()
+        if any(device_id(device_status) in released for device_status in device_statuses):
+            status["devices"] = [
+                device_status
+                for device_status in device_statuses
+                if device_id(device_status) not in released
+            ]
             if not status["devices"]:
                 del status["devices"]
-        drop_of_claim(new, old)
+        drop_disabled_claim_fields(new, old)
 
 
 def _allocated(obj: Tree) -> set[tuple[str, ...]]:
     results = value_at(obj, "status", "allocation", "devices", "results") or ()
-    return {device_id(one) for one in results}
+    return {device_id(result) for result in results}
 
 
 class ResourceClaimTemplateStrategy(Strategy):
-    """What claims of pods ask for does not change."""
+    """The strategy of claim templates, whose spec is immutable."""
 
     declarative_rules = RESOURCE_CLAIM_TEMPLATE
 
     def prepare_for_create(self, obj: Tree) -> None:
-        drop_of_template(obj, None)
+        drop_disabled_template_fields(obj, None)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        drop_of_template(new, old)
+        drop_disabled_template_fields(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_claim_template(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return list(kept_spec(new, old))
+        return list(validate_template_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         path = Path("spec") / "spec" / "devices" / "config"
-        return _capitals(value_at(new, "spec", "spec", "devices", "config") or (), path)
+        return _config_warnings(value_at(new, "spec", "spec", "devices", "config") or (), path)
 
 
 class DeviceTaintRuleStrategy(SpecStrategy):
-    """Puts a taint on devices."""
+    """The strategy of device taint rules."""
 
-    allow_unconditional_update = False  # in v1; older versions, which few serve, allow it
+    allow_unconditional_update = False  # in v1; older versions allow it
     declarative_rules = DEVICE_TAINT_RULE
 
     def validate(self, obj: Tree) -> list[FieldError]:
@@ -172,7 +185,8 @@ class DeviceTaintRuleStrategy(SpecStrategy):
 
 
 class PoolStatusRequestStrategy(SpecStrategy):
-    """Asked once, answered once; its status is absent until then."""
+    """The strategy of pool status requests. A new request has no status, and a status is written
+    once."""
 
     allow_unconditional_update = False
     tracks_generation = False
@@ -183,23 +197,25 @@ class PoolStatusRequestStrategy(SpecStrategy):
 
 
 _CLAIM = ResourceClaimStrategy()
-_RULE = DeviceTaintRuleStrategy()
-_REQUEST = PoolStatusRequestStrategy()
+_TAINT_RULE = DeviceTaintRuleStrategy()
+_POOL_STATUS_REQUEST = PoolStatusRequestStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
     "deviceclasses": DeviceClassStrategy(),
-    "devicetaintrules": _RULE,
+    "devicetaintrules": _TAINT_RULE,
     "devicetaintrules/status": StatusStrategy(
-        _RULE, preserved_metadata=STATUS_METADATA, validate_status=validate_rule_status_update
+        _TAINT_RULE, preserved_metadata=STATUS_METADATA, validate_status=validate_rule_status_update
     ),
     "resourceclaims": _CLAIM,
     "resourceclaims/status": ResourceClaimStatusStrategy(
         _CLAIM, preserved_metadata=STATUS_METADATA, validate_status=validate_claim_status_update
     ),
     "resourceclaimtemplates": ResourceClaimTemplateStrategy(),
-    "resourcepoolstatusrequests": _REQUEST,
+    "resourcepoolstatusrequests": _POOL_STATUS_REQUEST,
     "resourcepoolstatusrequests/status": StatusStrategy(
-        _REQUEST, preserved_metadata=STATUS_METADATA, validate_status=validate_request_status_update
+        _POOL_STATUS_REQUEST,
+        preserved_metadata=STATUS_METADATA,
+        validate_status=validate_request_status_update,
     ),
     "resourceslices": ResourceSliceStrategy(),
 }

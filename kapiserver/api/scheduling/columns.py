@@ -1,4 +1,4 @@
-"""The tables of the scheduling group.
+"""Table columns of the scheduling group.
 
 Mirrors pkg/printers/internalversion of Kubernetes.
 """

@@ -1,4 +1,4 @@
-"""What the scheduling group fills in, beside the defaults that its types declare."""
+"""Defaulting of the scheduling group, beside the defaults that its types declare."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from kapiserver.api.scheduling import v1
 from kapiserver.api.types import Tree, Type
 
 
-def _priority_class(priority_class: Tree) -> None:
+def _default_priority_class(priority_class: Tree) -> None:
     if priority_class.get("preemptionPolicy") is None:
         priority_class["preemptionPolicy"] = "PreemptLowerPriority"
 
 
-DEFAULTS: dict[type[Type], DefaultFunction] = {v1.PriorityClass: _priority_class}
+DEFAULTS: dict[type[Type], DefaultFunction] = {v1.PriorityClass: _default_priority_class}

@@ -1,4 +1,4 @@
-"""How writes of the scheduling group behave."""
+"""Strategies of the scheduling group."""
 
 from __future__ import annotations
 

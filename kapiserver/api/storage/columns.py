@@ -1,4 +1,4 @@
-"""The tables of the storage group.
+"""Table columns of the storage group.
 
 Mirrors pkg/printers/internalversion of Kubernetes.
 """

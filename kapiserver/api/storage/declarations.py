@@ -1,4 +1,4 @@
-"""What the types of the storage group declare of their fields."""
+"""Declarative validation rules of the storage group."""
 
 from __future__ import annotations
 

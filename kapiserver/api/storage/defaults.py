@@ -1,4 +1,4 @@
-"""What the storage group fills in, beside the defaults that its types declare.
+"""Defaulting of the storage group, beside the defaults that its types declare.
 
 Mirrors pkg/apis/storage/v1/defaults.go.
 """
@@ -21,11 +21,11 @@ _DRIVER = {
 }
 
 
-def _storage_class(storage_class: Tree) -> None:
+def _default_storage_class(storage_class: Tree) -> None:
     fill_missing(storage_class, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
-def _driver(spec: Tree) -> None:
+def _default_driver(spec: Tree) -> None:
     fill_missing(spec, **_DRIVER)
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
@@ -33,6 +33,6 @@ def _driver(spec: Tree) -> None:
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {
-    v1.CSIDriverSpec: _driver,
-    v1.StorageClass: _storage_class,
+    v1.CSIDriverSpec: _default_driver,
+    v1.StorageClass: _default_storage_class,
 }

@@ -1,4 +1,4 @@
-"""The resources of the storage group, in discovery's order. Knows no type."""
+"""The resources of the storage group, in the order of discovery. Imports no types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How writes of the storage group behave."""
+"""Strategies of the storage group."""
 
 from __future__ import annotations
 

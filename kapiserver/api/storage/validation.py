@@ -1,4 +1,4 @@
-"""Rules for classes, drivers and attachments of volumes.
+"""Validation of classes, drivers and attachments of volumes.
 
 Mirrors pkg/apis/storage/validation.
 """
@@ -120,7 +120,7 @@ def _validate_topology_values(values: Sequence[str], path: Path) -> Iterator[Fie
 
 
 def validate_attributes_class(obj: Tree) -> Iterator[FieldError]:
-    """A new class of attributes."""
+    """Validate a new class of attributes."""
     yield from _validate_provisioner(obj.get("driverName") or "", Path("driverName"))
     yield from _validate_parameters(obj.get("parameters") or {}, Path("parameters"))
     if not obj.get("parameters"):
@@ -134,7 +134,7 @@ def validate_attributes_class_update(new: Tree, old: Tree) -> Iterator[FieldErro
 
 
 def validate_attachment(obj: Tree) -> Iterator[FieldError]:
-    """A new attachment."""
+    """Validate a new attachment."""
     yield from _validate_attachment(obj)
     spec = obj.get("spec") or {}
     yield from validate_driver_name(spec.get("attacher") or "", _SPEC / "attacher")

@@ -1,4 +1,4 @@
-"""The tables of the storagemigration group."""
+"""Table columns of the storagemigration group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How writes of the storagemigration group behave."""
+"""Strategies of the storagemigration group."""
 
 from __future__ import annotations
 

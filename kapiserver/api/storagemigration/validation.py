@@ -1,4 +1,4 @@
-"""Rules for rewriting stored objects.
+"""Validation of rewriting stored objects.
 
 Mirrors pkg/apis/storagemigration/validation.
 """

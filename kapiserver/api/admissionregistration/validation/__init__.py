@@ -1,4 +1,4 @@
-"""Rules for webhooks and policies.
+"""Validation of webhooks and policies.
 
 Mirrors pkg/apis/admissionregistration/validation.
 """

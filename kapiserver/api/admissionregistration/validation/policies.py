@@ -1,4 +1,4 @@
-"""Rules for policies and their bindings."""
+"""Validation of policies and their bindings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for which requests a webhook or a policy is for."""
+"""Validation of which requests a webhook or a policy is for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for webhooks."""
+"""Validation of webhooks."""
 
 from __future__ import annotations
 

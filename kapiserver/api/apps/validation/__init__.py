@@ -1,4 +1,4 @@
-"""The rules for the kinds of the apps group: one module a kind.
+"""Validation of the kinds of the apps group: one module a kind.
 
 Mirrors pkg/apis/apps/validation.
 """

@@ -1,4 +1,4 @@
-"""Rules for daemon sets."""
+"""Validation of daemon sets."""
 
 from __future__ import annotations
 

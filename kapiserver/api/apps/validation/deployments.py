@@ -1,4 +1,4 @@
-"""Rules for deployments."""
+"""Validation of deployments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for replica sets, and what deployments share with them."""
+"""Validation of replica sets, and what deployments share with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for controller revisions."""
+"""Validation of controller revisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for stateful sets."""
+"""Validation of stateful sets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MUTABLE = (
 
 
 def validate_stateful_set(obj: Tree) -> Iterator[FieldError]:
-    """A new stateful set."""
+    """Validate a new stateful set."""
     spec = obj.get("spec") or {}
     yield from _pods(spec)
     yield from _validate_claims(spec)

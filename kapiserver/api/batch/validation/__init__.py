@@ -1,4 +1,4 @@
-"""The rules for the kinds of the batch group: one module a noun.
+"""Validation of the kinds of the batch group: one module a noun.
 
 Mirrors pkg/apis/batch/validation.
 """

@@ -1,4 +1,4 @@
-"""Rules for cron jobs."""
+"""Validation of cron jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ZONE = frozenset(string.ascii_letters + string.digits + "._-+")
 
 
 def validate_cron_job(obj: Tree) -> Iterator[FieldError]:
-    """A new cron job."""
+    """Validate a new cron job."""
     spec = obj.get("spec") or {}
     yield from _validate_cron_job_spec(spec, {})
     if len(name_of(obj)) > _NAME_MAX:

@@ -1,4 +1,4 @@
-"""Rules for what a job's controller, of whoever's make, reports of it.
+"""Validation of what a job's controller, of whoever's make, reports of it.
 
 Most hold only for what a report changes, so that one is never refused for what was wrong before.
 """

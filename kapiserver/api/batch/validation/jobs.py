@@ -1,4 +1,4 @@
-"""Rules for jobs, and for templates of jobs."""
+"""Validation of jobs, and for templates of jobs."""
 
 from __future__ import annotations
 

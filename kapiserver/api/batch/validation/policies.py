@@ -1,4 +1,4 @@
-"""Rules for what a job makes of its pods' ends: failure, success and replacement."""
+"""Validation of what a job makes of its pods' ends: failure, success and replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for requests of pods: who asks, with which key, and how it ends.
+"""Validation of requests of pods: who asks, with which key, and how it ends.
 
 The one rule with a clock in it (a certificate begins within five minutes of now) is not here.
 """
@@ -49,7 +49,7 @@ _MAIL = re.compile(r"[^\s@<>()\[\]\\,;:\"]+@[^\s@<>()\\,;:\"]+")
 
 
 def validate_pod_request(obj: Tree) -> Iterator[FieldError]:
-    """A new request of a pod."""
+    """Validate a new request of a pod."""
     spec = obj.get("spec") or {}
     signer = spec.get("signerName") or ""
     yield from validate_signer_name(signer, _SPEC / "signerName")

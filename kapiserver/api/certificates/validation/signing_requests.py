@@ -1,4 +1,4 @@
-"""Rules for signing requests: what is asked for, and what becomes of it.
+"""Validation of signing requests: what is asked for, and what becomes of it.
 
 A rule that stored data already breaks is not held against its update, as upstream has it.
 """
@@ -79,7 +79,7 @@ def _certificate(obj: Tree) -> str:
 
 
 def validate_signing_request(obj: Tree) -> Iterator[FieldError]:
-    """A new request."""
+    """Validate a new request."""
     yield from _whole(obj, _Allowed())
 
 

@@ -1,4 +1,4 @@
-"""Rules for bundles of trusted certificates."""
+"""Validation of bundles of trusted certificates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = "<value omitted>"  # a value like any other: messages quote it
 
 
 def validate_trust_bundle(obj: Tree) -> Iterator[FieldError]:
-    """A new bundle."""
+    """Validate a new bundle."""
     yield from _validate_bundle_names(obj)
     yield from _validate_trust_anchors(
         value_at(obj, "spec", "trustBundle") or "", _SPEC / "trustBundle"

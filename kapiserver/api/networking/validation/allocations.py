@@ -1,4 +1,4 @@
-"""Rules for the addresses of services: ranges of them, and those that are taken."""
+"""Validation of the addresses of services: ranges of them, and those that are taken."""
 
 from __future__ import annotations
 

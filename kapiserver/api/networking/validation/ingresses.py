@@ -1,4 +1,4 @@
-"""Rules for ingresses and their classes."""
+"""Validation of ingresses and their classes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _IS_IP = "must be a DNS name, not an IP address"
 
 
 def validate_ingress(obj: Tree) -> Iterator[FieldError]:
-    """A new ingress."""
+    """Validate a new ingress."""
     spec = obj.get("spec") or {}
     yield from _validate_ingress_spec(spec)
     old_class, class_ = annotations_of(obj).get(CLASS_ANNOTATION), spec.get("ingressClassName")

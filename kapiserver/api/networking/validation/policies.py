@@ -1,4 +1,4 @@
-"""Rules for network policies."""
+"""Validation of network policies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DIRECTIONS = (("ingress", "from"), ("egress", "to"))
 
 
 def validate_network_policy(obj: Tree) -> Iterator[FieldError]:
-    """A new network policy."""
+    """Validate a new network policy."""
     return _validate_policy(obj, {})
 
 

@@ -1,5 +1,5 @@
-"""Rules for devices, on the hub version.
+"""Validation of the resource group, on the hub version.
 
-Mirrors pkg/apis/resource/validation and the rules that its types declare. Fields whose features
-are off in 1.37 are gone before any rule sees them (`../features.py`).
+Mirrors pkg/apis/resource/validation and its declarative validation. Strategies drop disabled fields
+before validation (`../features.py`).
 """

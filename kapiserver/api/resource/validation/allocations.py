@@ -1,4 +1,4 @@
-"""Rules for what claims got, who uses it, and what drivers say of it."""
+"""Validation of the status of resource claims: allocation, consumers, device statuses."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from kapiserver.api.core.validation.conditions import validate_conditions
 from kapiserver.api.core.validation.scheduling import validate_node_selector
 from kapiserver.api.core.validation.volume_plugins import validate_driver_name
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, too_many
-from kapiserver.api.resource.validation.claims import reference, references, request_names
+from kapiserver.api.resource.validation.claims import (
+    request_names,
+    validate_request_reference,
+    validate_request_references,
+)
 from kapiserver.api.resource.validation.common import (
+    PARAMETERS_MAX,
     REQUESTS_MAX,
-    SETTINGS_MAX,
-    free_object,
-    items,
-    settings,
+    validate_items,
     validate_label,
+    validate_opaque_config,
     validate_pool_name,
+    validate_raw_object,
     validate_tolerations,
 )
 from kapiserver.api.resource.validation.slices import validate_binding_conditions
@@ -31,101 +35,121 @@ _CONDITIONS_MAX = 8
 _ADDRESSES_MAX = 16
 _SOURCES = ("FromClaim", "FromClass")
 _NO_ADDRESS = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
-_OPAQUE: Tree = {"Driver": {}, "Pool": {}, "Device": {}, "ShareID": {}}
-"""What a message shows of a device: kube-apiserver keeps names in a form that JSON has no word
-for."""
+_DEVICE_VALUE: Tree = {"Driver": {}, "Pool": {}, "Device": {}, "ShareID": {}}
+"""The value of a device in messages. kube-apiserver prints names in a form without JSON values."""
 
 
 def validate_claim_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """What a claim got and who uses it: what it got stays until it is given back."""
+    """Validate an updated claim status. An allocation is validated when it is set."""
     status, old_status = new.get("status") or {}, old.get("status") or {}
     reserved_for_path, consumers = _STATUS / "reservedFor", status.get("reservedFor") or []
-    yield from items(
-        consumers, _CONSUMERS_MAX, _consumer, reserved_for_path, key=lambda one: one.get("uid")
+    yield from validate_items(
+        consumers,
+        _CONSUMERS_MAX,
+        _validate_consumer,
+        reserved_for_path,
+        key=lambda consumer: consumer.get("uid"),
     )
-    allocation, kept = status.get("allocation"), old_status.get("allocation")
-    given = {
+    allocation, old_allocation = status.get("allocation"), old_status.get("allocation")
+    allocated_devices = {
         device_id(result) for result in value_at(status, "allocation", "devices", "results") or ()
     }
 
-    def reported(reported: Tree, where: Path) -> Iterator[FieldError]:
-        return _reported(reported, given, where)
+    def validate_device_status(device_status: Tree, path: Path) -> Iterator[FieldError]:
+        return _validate_device_status(device_status, allocated_devices, path)
 
-    listed = status.get("devices") or []
-    yield from items(listed, len(listed), reported, _STATUS / "devices", key=device_id)
+    device_statuses = status.get("devices") or []
+    yield from validate_items(
+        device_statuses,
+        len(device_statuses),
+        validate_device_status,
+        _STATUS / "devices",
+        key=device_id,
+    )
     if consumers and allocation is None:
         yield forbidden(reserved_for_path, "may not be specified when `allocated` is not set")
     elif is_terminating(new):
-        users = old_status.get("reservedFor") or []
-        if any(consumer not in users for consumer in consumers):
+        old_consumers = old_status.get("reservedFor") or []
+        if any(consumer not in old_consumers for consumer in consumers):
             detail = (
                 "new entries may not be added while `deallocationRequested` or "
                 "`deletionTimestamp` are set"
             )
             yield forbidden(reserved_for_path, detail)
-    if allocation is not None and kept is None:
-        known = request_names(value_at(new, "spec", "devices") or {})
-        yield from _validate_allocation(allocation, known, _STATUS / "allocation")
+    if allocation is not None and old_allocation is None:
+        names_ = request_names(value_at(new, "spec", "devices") or {})
+        yield from _validate_allocation(allocation, names_, _STATUS / "allocation")
 
 
-def device_id(one: Tree) -> tuple[str, ...]:
-    """Which device, or share of one: unique in the cluster."""
-    return tuple(one.get(name) or "" for name in ("driver", "pool", "device", "shareID"))
+def device_id(result: Tree) -> tuple[str, ...]:
+    """Return the key of an allocated device or of a share of it, which is unique in the cluster."""
+    return tuple(result.get(name) or "" for name in ("driver", "pool", "device", "shareID"))
 
 
-def _consumer(consumer: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_consumer(consumer: Tree, path: Path) -> Iterator[FieldError]:
     for name in ("resource", "name", "uid"):
         yield from validate_required(consumer, name, path)
 
 
-def _reported(reported: Tree, given: set[tuple[str, ...]], path: Path) -> Iterator[FieldError]:
-    yield from validate_driver_name(reported.get("driver") or "", path / "driver")
-    yield from validate_pool_name(reported.get("pool") or "", path / "pool")
-    yield from validate_label(reported, "device", path)
-    if device_id(reported) not in given:
-        yield invalid(path, _OPAQUE, "must be an allocated device in the claim")
-    known, conditions_path = reported.get("conditions") or (), path / "conditions"
-    if len(known) > _CONDITIONS_MAX:
-        yield too_many(conditions_path, len(known), _CONDITIONS_MAX)
-    yield from validate_conditions(known, conditions_path)
-    if "data" in reported:
-        yield from free_object(reported["data"], SETTINGS_MAX, path / "data")
-    yield from _validate_network(reported.get("networkData") or {}, path / "networkData")
+def _validate_device_status(
+    device_status: Tree, allocated_devices: set[tuple[str, ...]], path: Path
+) -> Iterator[FieldError]:
+    yield from validate_driver_name(device_status.get("driver") or "", path / "driver")
+    yield from validate_pool_name(device_status.get("pool") or "", path / "pool")
+    yield from validate_label(device_status, "device", path)
+    if device_id(device_status) not in allocated_devices:
+        yield invalid(path, _DEVICE_VALUE, "must be an allocated device in the claim")
+    conditions, conditions_path = device_status.get("conditions") or (), path / "conditions"
+    if len(conditions) > _CONDITIONS_MAX:
+        yield too_many(conditions_path, len(conditions), _CONDITIONS_MAX)
+    yield from validate_conditions(conditions, conditions_path)
+    if "data" in device_status:
+        yield from validate_raw_object(device_status["data"], PARAMETERS_MAX, path / "data")
+    yield from _validate_network(device_status.get("networkData") or {}, path / "networkData")
 
 
 def _validate_network(data: Tree, path: Path) -> Iterator[FieldError]:
-    yield from items(data.get("ips"), _ADDRESSES_MAX, _validate_interface, path / "ips", key=str)
+    yield from validate_items(
+        data.get("ips"), _ADDRESSES_MAX, _validate_interface, path / "ips", key=str
+    )
 
 
 def _validate_interface(text: str, path: Path) -> Iterator[FieldError]:
-    address, slash, bits = text.rpartition("/")
-    found = address_of(address)
-    is_length = slash and bits.isascii() and bits.isdigit() and len(bits) <= 3
-    if found is None or not is_length or int(bits) > found.max_prefixlen:
+    address, slash, length_text = text.rpartition("/")
+    parsed = address_of(address)
+    is_length = slash and length_text.isascii() and length_text.isdigit() and len(length_text) <= 3
+    if parsed is None or not is_length or int(length_text) > parsed.max_prefixlen:
         yield invalid(path, text, _NO_ADDRESS)
         return
-    mapped = getattr(found, "ipv4_mapped", None)
-    length = int(bits)
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    length = int(length_text)
     if mapped is not None and length >= 96:
-        found, length = mapped, length - 96
-    if text != f"{found}/{length}":
-        yield invalid(path, text, f'must be in canonical form ("{found}/{length}")')
+        parsed, length = mapped, length - 96
+    if text != f"{parsed}/{length}":
+        yield invalid(path, text, f'must be in canonical form ("{parsed}/{length}")')
 
 
-def _validate_allocation(allocation: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
-    def result(result: Tree, where: Path) -> Iterator[FieldError]:
-        yield from reference(result.get("request") or "", known, where / "request")
-        yield from validate_label(result, "device", where)
-        yield from validate_binding_conditions(result, where)
-        yield from validate_tolerations(result.get("tolerations"), where / "tolerations")
+def _validate_allocation(
+    allocation: Tree, known_names: set[str], path: Path
+) -> Iterator[FieldError]:
+    def validate_result(result: Tree, path: Path) -> Iterator[FieldError]:
+        request = result.get("request") or ""
+        yield from validate_request_reference(request, known_names, path / "request")
+        yield from validate_label(result, "device", path)
+        yield from validate_binding_conditions(result, path)
+        yield from validate_tolerations(result.get("tolerations"), path / "tolerations")
 
-    def config(config: Tree, where: Path) -> Iterator[FieldError]:
-        yield from validate_enum(config.get("source"), _SOURCES, where / "source")
-        yield from references(config, known, where)
-        yield from settings(config, where)
+    def validate_config(config: Tree, path: Path) -> Iterator[FieldError]:
+        yield from validate_enum(config.get("source"), _SOURCES, path / "source")
+        yield from validate_request_references(config, known_names, path)
+        yield from validate_opaque_config(config, path)
 
     devices, devices_path = allocation.get("devices") or {}, path / "devices"
-    yield from items(devices.get("results"), REQUESTS_MAX, result, devices_path / "results")
-    yield from items(devices.get("config"), 2 * REQUESTS_MAX, config, devices_path / "config")
+    yield from validate_items(
+        devices.get("results"), REQUESTS_MAX, validate_result, devices_path / "results"
+    )
+    yield from validate_items(
+        devices.get("config"), 2 * REQUESTS_MAX, validate_config, devices_path / "config"
+    )
     if allocation.get("nodeSelector") is not None:
         yield from validate_node_selector(allocation["nodeSelector"], path / "nodeSelector")

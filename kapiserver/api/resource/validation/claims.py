@@ -1,4 +1,4 @@
-"""Rules for claims of devices, templates of claims, and classes."""
+"""Validation of resource claims, claim templates and device classes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.metadata_validation import immutable, validate_annotations
 from kapiserver.api.resource.validation.common import (
     REQUESTS_MAX,
-    items,
-    kept_settings,
-    named,
-    settings,
+    name_of_item,
     validate_class_name,
     validate_fully_qualified_name,
+    validate_items,
     validate_label,
+    validate_opaque_config,
+    validate_stored_opaque_config,
     validate_tolerations,
 )
-from kapiserver.api.resource.validation.expressions import Check, check_for, selectors, trusted
+from kapiserver.api.resource.validation.expressions import (
+    ExpressionRule,
+    accept_expression,
+    rule_for,
+    validate_selectors,
+)
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
-_ALTERNATIVES_MAX = 8
+_SUBREQUESTS_MAX = 8
 _MODES = ("All", "ExactCount")
 _ONE_OF = "exactly one of `exactly` or `firstAvailable` is required"
 _NO_ATTRIBUTE = (
@@ -38,12 +43,12 @@ _NOT_A_REQUEST = (
 
 
 def validate_claim(obj: Tree) -> Iterator[FieldError]:
-    """A new claim."""
+    """Validate a new claim."""
     return _validate_claim_spec(obj.get("spec") or {}, _SPEC)
 
 
 def validate_claim_template(obj: Tree) -> Iterator[FieldError]:
-    """A new template of claims."""
+    """Validate a new template of claims."""
     spec = obj.get("spec") or {}
     metadata, metadata_path = spec.get("metadata") or {}, _SPEC / "metadata"
     yield from validate_annotations(metadata.get("annotations"), metadata_path / "annotations")
@@ -54,95 +59,113 @@ def validate_claim_template(obj: Tree) -> Iterator[FieldError]:
     yield from _validate_claim_spec(spec.get("spec") or {}, _SPEC / "spec")
 
 
-def kept_spec(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """What was asked for stays."""
+def validate_template_update(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """Validate that the spec of a claim template does not change."""
     yield from immutable(new.get("spec"), old.get("spec"), _SPEC)
 
 
 def _validate_claim_spec(spec: Tree, path: Path) -> Iterator[FieldError]:
     devices, devices_path = spec.get("devices") or {}, path / "devices"
-    known = request_names(devices)
-    check = check_for(_all_selectors(devices))
+    names_ = request_names(devices)
+    check = rule_for(_all_selectors(devices))
 
-    def request(request: Tree, where: Path) -> Iterator[FieldError]:
-        return _validate_request(request, check, where)
+    def validate_request(request: Tree, path: Path) -> Iterator[FieldError]:
+        return _validate_request(request, check, path)
 
-    def constraint(constraint: Tree, where: Path) -> Iterator[FieldError]:
-        return _validate_constraint(constraint, known, where)
+    def validate_constraint(constraint: Tree, path: Path) -> Iterator[FieldError]:
+        return _validate_constraint(constraint, names_, path)
 
-    def config(config: Tree, where: Path) -> Iterator[FieldError]:
-        yield from references(config, known, where)
-        yield from settings(config, where)
+    def validate_config(config: Tree, path: Path) -> Iterator[FieldError]:
+        yield from validate_request_references(config, names_, path)
+        yield from validate_opaque_config(config, path)
 
-    yield from items(
-        devices.get("requests"), REQUESTS_MAX, request, devices_path / "requests", key=named
+    yield from validate_items(
+        devices.get("requests"),
+        REQUESTS_MAX,
+        validate_request,
+        devices_path / "requests",
+        key=name_of_item,
     )
-    yield from items(
-        devices.get("constraints"), REQUESTS_MAX, constraint, devices_path / "constraints"
+    yield from validate_items(
+        devices.get("constraints"), REQUESTS_MAX, validate_constraint, devices_path / "constraints"
     )
-    yield from items(devices.get("config"), REQUESTS_MAX, config, devices_path / "config")
+    yield from validate_items(
+        devices.get("config"), REQUESTS_MAX, validate_config, devices_path / "config"
+    )
 
 
 def _all_selectors(devices: Tree) -> Iterable[Tree]:
     for request in devices.get("requests") or ():
-        for one in (request.get("exactly") or {}, *(request.get("firstAvailable") or ())):
-            yield from one.get("selectors") or ()
+        for exact_request in (request.get("exactly") or {}, *(request.get("firstAvailable") or ())):
+            yield from exact_request.get("selectors") or ()
 
 
 def request_names(devices: Tree) -> set[str]:
-    """What constraints, settings and results can refer to: requests, and their alternatives."""
-    found = set()
+    """Return the names that constraints, configs and results can refer to: requests and
+    subrequests."""
+    request_names_ = set()
     for request in devices.get("requests") or ():
-        found.add(named(request))
-        found.update(
-            f"{named(request)}/{named(one)}" for one in request.get("firstAvailable") or ()
+        request_names_.add(name_of_item(request))
+        request_names_.update(
+            f"{name_of_item(request)}/{name_of_item(subrequest)}"
+            for subrequest in request.get("firstAvailable") or ()
         )
-    return found
+    return request_names_
 
 
-def references(holder: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
-    """The requests that something is about."""
+def validate_request_references(
+    obj: Tree, known_names: set[str], path: Path
+) -> Iterator[FieldError]:
+    """Validate the `requests` of a constraint or of a config."""
 
-    def check(name: str, where: Path) -> Iterator[FieldError]:
-        return reference(name, known, where)
+    def validate_name(name: str, path: Path) -> Iterator[FieldError]:
+        return validate_request_reference(name, known_names, path)
 
-    requests, requests_path = holder.get("requests"), path / "requests"
-    yield from items(requests, REQUESTS_MAX, check, requests_path, key=str)
+    requests, requests_path = obj.get("requests"), path / "requests"
+    yield from validate_items(requests, REQUESTS_MAX, validate_name, requests_path, key=str)
 
 
-def reference(name: str, known: set[str], path: Path) -> Iterator[FieldError]:
-    """The name of a request, or of an alternative of one."""
+def validate_request_reference(
+    name: str, known_names: set[str], path: Path
+) -> Iterator[FieldError]:
+    """Validate the name of a request or of a subrequest."""
     parts = name.split("/")
     for part in parts if len(parts) <= 2 else ():
         yield from validate_format(names.dns1123_label, part, path)
-    if name not in known:
+    if name not in known_names:
         yield invalid(path, name, _NOT_A_REQUEST)
 
 
-def _validate_request(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
+def _validate_request(request: Tree, check: ExpressionRule, path: Path) -> Iterator[FieldError]:
     yield from validate_label(request, "name", path)
-    exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or ()
-    if exactly is None and not alternatives:
+    exactly, subrequests = request.get("exactly"), request.get("firstAvailable") or ()
+    if exactly is None and not subrequests:
         yield required(path, _ONE_OF)
-    elif exactly is not None and alternatives:
+    elif exactly is not None and subrequests:
         yield invalid(path, None, f"{_ONE_OF}, but multiple fields are set")
     elif exactly is not None:
-        yield from _exact(exactly, check, path / "exactly")
+        yield from _validate_exact_request(exactly, check, path / "exactly")
     else:
 
-        def alternative(alternative: Tree, where: Path) -> Iterator[FieldError]:
-            yield from validate_label(alternative, "name", where)
-            yield from _exact(alternative, check, where)
+        def validate_subrequest(subrequest: Tree, path: Path) -> Iterator[FieldError]:
+            yield from validate_label(subrequest, "name", path)
+            yield from _validate_exact_request(subrequest, check, path)
 
         first_available_path = path / "firstAvailable"
-        yield from items(
-            alternatives, _ALTERNATIVES_MAX, alternative, first_available_path, key=named
+        yield from validate_items(
+            subrequests,
+            _SUBREQUESTS_MAX,
+            validate_subrequest,
+            first_available_path,
+            key=name_of_item,
         )
 
 
-def _exact(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
+def _validate_exact_request(
+    request: Tree, check: ExpressionRule, path: Path
+) -> Iterator[FieldError]:
     yield from validate_class_name(request, path)
-    yield from selectors(request.get("selectors"), check, path / "selectors")
+    yield from validate_selectors(request.get("selectors"), check, path / "selectors")
     mode, count = request.get("allocationMode") or "", request.get("count") or 0
     if mode == "All" and count:
         detail = "must not be specified when allocationMode is 'All'"
@@ -154,8 +177,10 @@ def _exact(request: Tree, check: Check, path: Path) -> Iterator[FieldError]:
     yield from validate_tolerations(request.get("tolerations"), path / "tolerations")
 
 
-def _validate_constraint(constraint: Tree, known: set[str], path: Path) -> Iterator[FieldError]:
-    yield from references(constraint, known, path)
+def _validate_constraint(
+    constraint: Tree, known_names: set[str], path: Path
+) -> Iterator[FieldError]:
+    yield from validate_request_references(constraint, known_names, path)
     fields = ("matchAttribute", "distinctAttribute")
     members = [name for name in fields if constraint.get(name) is not None]
     for name in members:
@@ -164,34 +189,34 @@ def _validate_constraint(constraint: Tree, known: set[str], path: Path) -> Itera
         yield required(path, _NO_ATTRIBUTE)
 
 
-# Classes.
+# Device classes.
 
 
 def validate_device_class(obj: Tree) -> Iterator[FieldError]:
-    """A new class."""
+    """Validate a new class."""
     return validate_device_class_update(obj, {})
 
 
 def validate_device_class_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A class that is to be changed: selectors and settings that stay are trusted."""
+    """Validate an updated class. Unchanged selectors and configs are not validated again."""
     spec, old_spec = new.get("spec") or {}, old.get("spec")
-    found, config = spec.get("selectors"), spec.get("config")
-    check, rule = check_for(found or ()), settings
-    if old_spec is not None and found == old_spec.get("selectors"):
-        check = trusted
+    selectors, config = spec.get("selectors"), spec.get("config")
+    check, config_rule = rule_for(selectors or ()), validate_opaque_config
+    if old_spec is not None and selectors == old_spec.get("selectors"):
+        check = accept_expression
     if old_spec is not None and config == old_spec.get("config"):
-        rule = kept_settings
-    yield from selectors(found, check, _SPEC / "selectors")
-    yield from items(config, REQUESTS_MAX, rule, _SPEC / "config")
+        config_rule = validate_stored_opaque_config
+    yield from validate_selectors(selectors, check, _SPEC / "selectors")
+    yield from validate_items(config, REQUESTS_MAX, config_rule, _SPEC / "config")
 
 
-def extended_resource(name: str) -> list[str]:
-    """The messages against the name by which pods ask for devices of a class."""
-    found = []
+def extended_resource_name_problems(name: str) -> list[str]:
+    """Return the messages about the extended resource name of a device class."""
+    messages = []
     if "/" not in name:
-        found.append("a name must be a domain-prefixed path, such as 'example.com/my-prop'")
+        messages.append("a name must be a domain-prefixed path, such as 'example.com/my-prop'")
     elif "kubernetes.io/" in name:
-        found.append('must not have "kubernetes.io/" domain')
+        messages.append('must not have "kubernetes.io/" domain')
     if name.startswith("requests."):
-        found.append('must not have "requests." prefix')
-    return [*found, *names.qualified_name(f"requests.{name}")]
+        messages.append('must not have "requests." prefix')
+    return [*messages, *names.qualified_name(f"requests.{name}")]

@@ -1,4 +1,4 @@
-"""Rules that claims, classes and slices share: names, lists, settings, taints."""
+"""Validation that claims, classes and slices share: lists, names, opaque parameters, taints."""
 
 from __future__ import annotations
 
@@ -27,44 +27,50 @@ from kapiserver.api.label_selectors import validate_label_key
 from kapiserver.api.types import Tree, Value
 
 REQUESTS_MAX = 32
-SETTINGS_MAX = 10 * 1024
+PARAMETERS_MAX = 10 * 1024
 _IDENTIFIER_MAX = 32
 _POOL_MAX = 253
 _EFFECTS = ("NoExecute", "NoSchedule", "None")
 _OPERATORS = ("Equal", "Exists")
 
-Item = Callable[[Any, Path], Iterator[FieldError]]
-"""Checks one item of a list at its path."""
-Key = Callable[[Any], Any]
-"""What must be unique of an item."""
+ItemRule = Callable[[Any, Path], Iterator[FieldError]]
+"""Validates an item of a list at its path."""
+ItemKey = Callable[[Any], Any]
+"""Returns the part of an item that must be unique."""
 
 
-def items(
-    items: Sequence[Any] | None, maximum: int, check: Item, path: Path, *, key: Key | None = None
+def validate_items(
+    items_: Sequence[Any] | None,
+    maximum: int,
+    check: ItemRule,
+    path: Path,
+    *,
+    key: ItemKey | None = None,
 ) -> Iterator[FieldError]:
-    """A list of no more than so many items, unique by their key where there is one."""
-    listed = items or ()
-    if len(listed) > maximum:
-        yield too_many(path, len(listed), maximum)
+    """Validate a list: its length, each item with `check`, and the uniqueness of `key`, if there is
+    one."""
+    items = items_ or ()
+    if len(items) > maximum:
+        yield too_many(path, len(items), maximum)
         return
-    for index, item in enumerate(listed):
+    for index, item in enumerate(items):
         yield from check(item, path[index])
     if key is not None:
-        yield from check_unique(listed, key, path)
+        yield from check_unique(items, key, path)
 
 
-def named(item: Tree) -> str:
-    """The name of an item."""
+def name_of_item(item: Tree) -> str:
+    """Return the name of an item, or ""."""
     return item.get("name") or ""
 
 
 def validate_label(item: Tree, name: str, path: Path) -> Iterator[FieldError]:
-    """A field that is a DNS label; nothing is none."""
+    """Validate that the field `name` is a DNS label. An empty field is invalid."""
     return validate_format(names.dns1123_label, item.get(name) or "", path / name)
 
 
 def validate_pool_name(name: str, path: Path) -> Iterator[FieldError]:
-    """Subdomains with slashes between them."""
+    """Validate a pool name: DNS subdomains separated by slashes."""
     if not name:
         yield required(path)
         return
@@ -74,8 +80,8 @@ def validate_pool_name(name: str, path: Path) -> Iterator[FieldError]:
         yield from validate_format(names.dns1123_subdomain, part, path)
 
 
-def declared_pool_name(name: str, path: Path) -> Iterator[FieldError]:
-    """The same by the rules that types declare."""
+def validate_declared_pool_name(name: str, path: Path) -> Iterator[FieldError]:
+    """Validate a pool name with the messages of declarative validation."""
     if len(name) > _POOL_MAX:
         yield too_long(path, _POOL_MAX)
     for index, part in enumerate(name.split("/")):
@@ -86,8 +92,9 @@ def declared_pool_name(name: str, path: Path) -> Iterator[FieldError]:
 
 
 def validate_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
-    """The name of an attribute or a capacity: an identifier, with a domain or not."""
-    domain, slash, own = name.rpartition("/")
+    """Validate the name of an attribute or of a capacity: an identifier, with or without a
+    domain."""
+    domain, slash, identifier = name.rpartition("/")
     if "/" in domain:
         yield invalid(path, name, "must not contain more than one slash")
         return
@@ -95,20 +102,21 @@ def validate_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, "", "the domain must not be empty")
     elif slash:
         yield from validate_driver_name(domain, path)
-    if slash and not own:
+    if slash and not identifier:
         yield invalid(path, "", "the name must not be empty")
     else:
-        yield from _validate_identifier(own, path)
+        yield from _validate_identifier(identifier, path)
 
 
 def validate_fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
-    """The name of an attribute with its domain, by the rules that types declare."""
-    domain, slash, own = name.rpartition("/")
+    """Validate the name of an attribute with its domain, with the messages of declarative
+    validation."""
+    domain, slash, identifier = name.rpartition("/")
     if "/" in domain:
         yield invalid(path, name, "must not contain more than one slash")
         return
     if not slash:
-        yield from _validate_identifier(own, path)
+        yield from _validate_identifier(identifier, path)
         detail = "a fully qualified name must be a domain and a name separated by a slash"
         yield invalid(path, name, detail)
         return
@@ -118,10 +126,10 @@ def validate_fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]
         yield too_long(path, DRIVER_MAX)
     for message in names.dns1123_subdomain(domain) if domain else ():
         yield invalid(path, domain, f"prefix: {message}")
-    if not own:
+    if not identifier:
         yield invalid(path, "", "name must not be empty")
     else:
-        yield from _validate_identifier(own, path)
+        yield from _validate_identifier(identifier, path)
 
 
 def _validate_identifier(name: str, path: Path) -> Iterator[FieldError]:
@@ -130,26 +138,26 @@ def _validate_identifier(name: str, path: Path) -> Iterator[FieldError]:
     yield from validate_format(names.c_identifier, name, path)
 
 
-def settings(config: Tree, path: Path) -> Iterator[FieldError]:
-    """Settings that only the driver understands."""
-    return _settings(config, path, SETTINGS_MAX)
+def validate_opaque_config(config: Tree, path: Path) -> Iterator[FieldError]:
+    """Validate the opaque parameters for a driver."""
+    return _validate_opaque_config(config, path, PARAMETERS_MAX)
 
 
-def kept_settings(config: Tree, path: Path) -> Iterator[FieldError]:
-    """Settings that were there before: they may be longer than new ones."""
-    return _settings(config, path, None)
+def validate_stored_opaque_config(config: Tree, path: Path) -> Iterator[FieldError]:
+    """Validate opaque parameters that were stored before. Their length is not limited."""
+    return _validate_opaque_config(config, path, None)
 
 
-def _settings(config: Tree, path: Path, maximum: int | None) -> Iterator[FieldError]:
+def _validate_opaque_config(config: Tree, path: Path, maximum: int | None) -> Iterator[FieldError]:
     opaque, opaque_path = config.get("opaque"), path / "opaque"
     if opaque is None:
         yield required(opaque_path)
         return
-    yield from free_object(opaque.get("parameters"), maximum, opaque_path / "parameters")
+    yield from validate_raw_object(opaque.get("parameters"), maximum, opaque_path / "parameters")
 
 
-def free_object(value: Value, maximum: int | None, path: Path) -> Iterator[FieldError]:
-    """An object of any content, so many bytes long."""
+def validate_raw_object(value: Value, maximum: int | None, path: Path) -> Iterator[FieldError]:
+    """Validate a JSON object of at most `maximum` bytes."""
     if value is None:
         yield required(path)
     elif maximum is not None and len(orjson.dumps(value)) > maximum:
@@ -159,18 +167,18 @@ def free_object(value: Value, maximum: int | None, path: Path) -> Iterator[Field
 
 
 def validate_taint(
-    taint: Tree, path: Path, *, effect_before: str | None = None
+    taint: Tree, path: Path, *, old_effect: str | None = None
 ) -> Iterator[FieldError]:
-    """A mark that keeps claims off a device. An effect that was there before may be any."""
+    """Validate a taint of a device. The effect `old_effect` need not be valid."""
     yield from validate_label_key(taint.get("key") or "", path / "key")
     yield from validate_format(names.label_value, taint.get("value") or "", path / "value")
     effect = taint.get("effect") or ""
-    if effect != effect_before:
+    if effect != old_effect:
         yield from validate_enum(effect, _EFFECTS, path / "effect")
 
 
 def validate_toleration(toleration: Tree, path: Path) -> Iterator[FieldError]:
-    """A taint that does not matter."""
+    """Validate a toleration of device taints."""
     key, operator, value = (toleration.get(name) or "" for name in ("key", "operator", "value"))
     if key:
         yield from validate_label_key(key, path / "key")
@@ -185,14 +193,14 @@ def validate_toleration(toleration: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_tolerations(tolerations: Sequence[Tree] | None, path: Path) -> Iterator[FieldError]:
-    """Taints that do not matter."""
-    for index, one in enumerate(tolerations or ()):
-        yield from validate_toleration(one, path[index])
+    """Validate tolerations of device taints."""
+    for index, toleration in enumerate(tolerations or ()):
+        yield from validate_toleration(toleration, path[index])
 
 
-def validate_class_name(holder: Tree, path: Path) -> Iterator[FieldError]:
-    """The class of the devices that are asked for."""
+def validate_class_name(request: Tree, path: Path) -> Iterator[FieldError]:
+    """Validate the name of the device class of a request."""
     name_path = path / "deviceClassName"
     yield from validate_required_format(
-        names.dns1123_subdomain, holder.get("deviceClassName"), name_path
+        names.dns1123_subdomain, request.get("deviceClassName"), name_path
     )

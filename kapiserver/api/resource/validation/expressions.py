@@ -1,6 +1,7 @@
-"""The expressions that select devices: whether they compile, and what they may cost.
+"""Validation of CEL expressions that select devices: compilation and estimated cost.
 
-The language is loaded at the first expression. Mirrors k8s.io/dynamic-resource-allocation/cel.
+The CEL modules are loaded with the first expression. Mirrors
+k8s.io/dynamic-resource-allocation/cel.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kapiserver.api import names
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long
-from kapiserver.api.resource.validation.common import items
+from kapiserver.api.resource.validation.common import validate_items
 from kapiserver.api.types import Tree
 
 if TYPE_CHECKING:
@@ -21,61 +22,64 @@ if TYPE_CHECKING:
 _SELECTORS_MAX = 32
 _LENGTH_MAX = 10 * 1024
 _COST_MAX = 1_000_000
-_LENGTHS_MAX = 128 * 1024
-"""Of all different expressions of an object: to compile them takes half a second. kube-apiserver
-compiles as much as fits into a request."""
+_TOTAL_LENGTH_MAX = 128 * 1024
+"""The maximum total length of the different expressions of an object, whose compilation takes half
+a second. kube-apiserver has no such limit: it compiles until the request times out."""
 _TOO_COMPLEX = "too complex, exceeds cost limit"
 
-Check: TypeAlias = Callable[[str, Path], Iterator[FieldError]]
-"""Checks one expression at its path."""
+ExpressionRule: TypeAlias = Callable[[str, Path], Iterator[FieldError]]
+"""Validates an expression at its path."""
 
 
-def compiled(expression: str, path: Path) -> Iterator[FieldError]:
-    """A new expression: it is true or false of a device, and bounded."""
+def validate_expression(expression: str, path: Path) -> Iterator[FieldError]:
+    """Validate a new expression: it must compile to a bool, within the cost limit."""
     if names.byte_length(expression) > _LENGTH_MAX:
         yield too_long(path, _LENGTH_MAX)
         return
-    found = _cost_or_problem(expression)
-    if isinstance(found, str):
-        yield invalid(path, expression, found)
-    elif found > _COST_MAX:
+    result = _cost_or_error(expression)
+    if isinstance(result, str):
+        yield invalid(path, expression, result)
+    elif result > _COST_MAX:
         yield forbidden(path, _TOO_COMPLEX)
 
 
-def trusted(_expression: str, _path: Path) -> Iterator[FieldError]:
-    """An expression that was there before."""
+def accept_expression(_expression: str, _path: Path) -> Iterator[FieldError]:
+    """Accept an expression that was stored before."""
     return iter(())
 
 
-def _refused(_expression: str, path: Path) -> Iterator[FieldError]:
+def _reject_expression(_expression: str, path: Path) -> Iterator[FieldError]:
     yield forbidden(path, _TOO_COMPLEX)
 
 
-def check_for(check_for: Iterable[Tree]) -> Check:
-    """How to check the expressions of all these selectors of an object."""
-    texts = {(one.get("cel") or {}).get("expression") or "" for one in check_for}
-    return compiled if sum(map(len, texts)) <= _LENGTHS_MAX else _refused
+def rule_for(selectors: Iterable[Tree]) -> ExpressionRule:
+    """Return the rule for the expressions of these selectors, which are all selectors of an
+    object."""
+    texts = {(selector.get("cel") or {}).get("expression") or "" for selector in selectors}
+    return validate_expression if sum(map(len, texts)) <= _TOTAL_LENGTH_MAX else _reject_expression
 
 
-def selectors(selectors: Sequence[Tree] | None, check: Check, path: Path) -> Iterator[FieldError]:
-    """Which devices fit."""
+def validate_selectors(
+    selectors: Sequence[Tree] | None, check: ExpressionRule, path: Path
+) -> Iterator[FieldError]:
+    """Validate the selectors of a request or of a device class."""
 
-    def selector(selector: Tree, where: Path) -> Iterator[FieldError]:
+    def validate_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
         cel = selector.get("cel")
         if cel is None:
-            yield required(where / "cel")
+            yield required(path / "cel")
         else:
-            yield from check(cel.get("expression") or "", where / "cel" / "expression")
+            yield from check(cel.get("expression") or "", path / "cel" / "expression")
 
-    return items(selectors, _SELECTORS_MAX, selector, path)
+    return validate_items(selectors, _SELECTORS_MAX, validate_selector, path)
 
 
 @functools.lru_cache(256)
-def _cost_or_problem(expression: str) -> int | str:
+def _cost_or_error(expression: str) -> int | str:
     from kapiserver.api.cel.program import Uncompilable, compile_expression
 
     try:
-        program = compile_expression(expression, {"device": _device()})
+        program = compile_expression(expression, {"device": _device_kind()})
     except Uncompilable as error:
         return f"compilation failed: {error}"
     if program.kind.name not in ("bool", "dyn"):
@@ -84,19 +88,19 @@ def _cost_or_problem(expression: str) -> int | str:
 
 
 @functools.cache
-def _device() -> CelType:
-    from kapiserver.api.cel import cel_types as k
+def _device_kind() -> CelType:
+    from kapiserver.api.cel import cel_types as kinds_
 
-    def text(maximum: int) -> CelType:
-        return replace(k.STRING, size=maximum)
+    def string_kind(maximum: int) -> CelType:
+        return replace(kinds_.STRING, size=maximum)
 
-    def by_domain(values: CelType) -> CelType:
-        return k.map_of(text(63), k.map_of(text(32), values, 32), 32)
+    def attribute_map(values: CelType) -> CelType:
+        return kinds_.map_of(string_kind(63), kinds_.map_of(string_kind(32), values, 32), 32)
 
     fields = {
-        "driver": text(63),
-        "attributes": by_domain(replace(k.DYN, size=64)),
-        "capacity": by_domain(k.CelType("quantity")),
-        "allowMultipleAllocations": k.BOOL,
+        "driver": string_kind(63),
+        "attributes": attribute_map(replace(kinds_.DYN, size=64)),
+        "capacity": attribute_map(kinds_.CelType("quantity")),
+        "allowMultipleAllocations": kinds_.BOOL,
     }
-    return k.CelType("object", (), 1, fields=fields, names={name: name for name in fields})
+    return kinds_.CelType("object", (), 1, fields=fields, names={name: name for name in fields})

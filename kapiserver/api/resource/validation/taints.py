@@ -1,4 +1,4 @@
-"""Rules for taints put on devices, and for questions about pools."""
+"""Validation of device taint rules and pool status requests."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _CONDITIONS_MAX = 8
 
 
 def validate_taint_rule(obj: Tree) -> Iterator[FieldError]:
-    """A new rule that puts a taint on devices."""
+    """Validate a new rule that puts a taint on devices."""
     return validate_taint_rule_update(obj, {})
 
 
 def validate_taint_rule_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A rule that is to be changed: its effect is not looked at again."""
+    """Validate an updated taint rule. An unchanged effect need not be valid."""
     spec = new.get("spec") or {}
     selector, device_selector_path = spec.get("deviceSelector") or {}, _SPEC / "deviceSelector"
     if selector.get("driver") is not None:
@@ -37,11 +37,11 @@ def validate_taint_rule_update(new: Tree, old: Tree) -> Iterator[FieldError]:
     if selector.get("device") is not None:
         yield from validate_label(selector, "device", device_selector_path)
     old_effect = value_at(old, "spec", "taint", "effect")
-    yield from validate_taint(spec.get("taint") or {}, _SPEC / "taint", effect_before=old_effect)
+    yield from validate_taint(spec.get("taint") or {}, _SPEC / "taint", old_effect=old_effect)
 
 
 def validate_rule_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
-    """What is known of a rule."""
+    """Validate the status of a taint rule."""
     conditions = value_at(new, "status", "conditions") or ()
     conditions_path = _STATUS / "conditions"
     yield from validate_conditions(conditions, conditions_path)
@@ -50,7 +50,7 @@ def validate_rule_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
 
 
 def validate_request_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """The answer: it is given once."""
+    """Validate the status of a pool status request, which is immutable once it is set."""
     status, old_status = new.get("status"), old.get("status")
     if old_status is not None:
         yield from immutable(status, old_status, _STATUS)

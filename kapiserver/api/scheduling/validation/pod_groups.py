@@ -1,4 +1,4 @@
-"""Rules for pods that are placed together, as their types declare them."""
+"""Validation of pods that are placed together, as their types declare them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _KEPT = (
 
 
 def validate_pod_group(obj: Tree) -> Iterator[FieldError]:
-    """A new group, of pods or of groups."""
+    """Validate a new group, of pods or of groups."""
     spec = obj.get("spec") or {}
     parent, origin = spec.get("parentCompositePodGroupName"), spec.get("workloadRef")
     workload_ref_path = _SPEC / "workloadRef"

@@ -1,4 +1,4 @@
-"""Rules for priorities."""
+"""Validation of priorities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = ("PreemptLowerPriority", "Never")  # the order in which messages list t
 
 
 def validate_priority_class(obj: Tree) -> Iterator[FieldError]:
-    """A new class."""
+    """Validate a new class."""
     name, value = name_of(obj), obj.get("value") or 0
     if name.startswith(_SYSTEM):
         wrong = _unlike_system(name, value, default=bool(obj.get("globalDefault")))

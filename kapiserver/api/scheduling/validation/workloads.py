@@ -1,4 +1,4 @@
-"""Rules for what an application's groups look like: templates of groups, and of their groups."""
+"""Validation of workloads: templates of pod groups, and the hierarchy of groups."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS = ("podGroupTemplates", "compositePodGroupTemplates")
 
 
 def validate_workload(obj: Tree) -> Iterator[FieldError]:
-    """A new workload."""
+    """Validate a new workload."""
     spec = obj.get("spec") or {}
     yield from _validate_hierarchy(spec)
     yield from check_union(spec, _KINDS, _SPEC)

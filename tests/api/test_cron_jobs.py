@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kapiserver.api.batch.schedule import schedule
+from kapiserver.api.batch.schedule import schedule_problems
 from tests.jobs import (
     CRON_JOB,
     NEGATIVE,
@@ -124,13 +124,13 @@ SCHEDULES = [
 @pytest.mark.parametrize(("text", "message"), SCHEDULES)
 def test_schedules(text, message):
     """Schedules are those of cron, and messages those of Kubernetes' parser."""
-    assert schedule(text) == ([message] if message else [])
+    assert schedule_problems(text) == ([message] if message else [])
 
 
 @given(st.text(alphabet="0123456789*/-, @TZ=a", max_size=30))
 def test_any_schedule(text):
     """Any text is a schedule or is told why not."""
-    assert len(schedule(text)) <= 1
+    assert len(schedule_problems(text)) <= 1
 
 
 def test_warnings_of_time_zones():

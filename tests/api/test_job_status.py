@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kapiserver.api.batch.indexes import first_common, intervals
+from kapiserver.api.batch.indexes import first_common, parse_intervals
 from tests.jobs import (
     CRON_JOB,
     DONE,
@@ -173,8 +173,8 @@ def test_reports(spec, before, status, messages):
 def test_sets_of_indexes(some, others):
     """Sets of indexes are read as they are written, and the first in common is found."""
     text = ",".join(map(str, sorted(some)))
-    assert intervals(text, 41) == [(index, index) for index in sorted(some)]
-    rows = [intervals(",".join(map(str, sorted(one))), 41) for one in (some, others)]
+    assert parse_intervals(text, 41) == [(index, index) for index in sorted(some)]
+    rows = [parse_intervals(",".join(map(str, sorted(one))), 41) for one in (some, others)]
     assert first_common(*rows) == min(some & others, default=None)
 
 

@@ -46,7 +46,7 @@ def _controller(revision: Tree, _: datetime) -> str:
     return NONE
 
 
-_OF_PODS = pod_template_columns("spec", "template")
+_POD_COLUMNS = pod_template_columns("spec", "template")
 
 COLUMNS: dict[str, Columns] = {
     "ControllerRevision": Columns(
@@ -92,7 +92,7 @@ COLUMNS: dict[str, Columns] = {
             ),
             Column("Node Selector", _node_selector, "Labels of the nodes that run the pods."),
             AGE,
-            *_OF_PODS,
+            *_POD_COLUMNS,
             selector_column("spec", "selector"),
         )
     ),
@@ -111,7 +111,7 @@ COLUMNS: dict[str, Columns] = {
                 "Number of pods that have been ready for minReadySeconds.",
             ),
             AGE,
-            *_OF_PODS,
+            *_POD_COLUMNS,
             Column("Selector", _selector, "Label selector of the pods.", priority=1),
         )
     ),
@@ -128,7 +128,7 @@ COLUMNS: dict[str, Columns] = {
                 "Ready", number("status", "readyReplicas"), "Number of ready pods.", type="integer"
             ),
             AGE,
-            *_OF_PODS,
+            *_POD_COLUMNS,
             selector_column("spec", "selector"),
         )
     ),
@@ -137,7 +137,7 @@ COLUMNS: dict[str, Columns] = {
             NAME,
             Column("Ready", _ready, "Number of ready pods and number of desired pods."),
             AGE,
-            *_OF_PODS,
+            *_POD_COLUMNS,
         )
     ),
 }

@@ -11,24 +11,24 @@ from kapiserver.api.embedded_type_meta import add_type_meta
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree, Type
 
-_ROLLING = "RollingUpdate"
+_ROLLING_UPDATE = "RollingUpdate"
 
 
-def _part(obj: Tree, name: str) -> Tree:
-    found = obj.get(name)
-    if not isinstance(found, dict):
-        found = obj[name] = {}
-    return found
+def _subtree(obj: Tree, name: str) -> Tree:
+    subtree = obj.get(name)
+    if not isinstance(subtree, dict):
+        subtree = obj[name] = {}
+    return subtree
 
 
 def _default_daemon_set(daemon_set: Tree) -> None:
-    spec = _part(daemon_set, "spec")
+    spec = _subtree(daemon_set, "spec")
     fill_missing(spec, revisionHistoryLimit=10)
-    strategy = _part(spec, "updateStrategy")
+    strategy = _subtree(spec, "updateStrategy")
     if not strategy.get("type"):
-        strategy["type"] = _ROLLING
-    if strategy["type"] == _ROLLING:
-        rolling = _part(strategy, "rollingUpdate")
+        strategy["type"] = _ROLLING_UPDATE
+    if strategy["type"] == _ROLLING_UPDATE:
+        rolling = _subtree(strategy, "rollingUpdate")
         fill_missing(rolling, maxUnavailable=1, maxSurge=0)
         reorder_keys(rolling, v1.RollingUpdateDaemonSet)
     reorder_keys(strategy, v1.DaemonSetUpdateStrategy)
@@ -36,13 +36,13 @@ def _default_daemon_set(daemon_set: Tree) -> None:
 
 
 def _default_deployment(deployment: Tree) -> None:
-    spec = _part(deployment, "spec")
+    spec = _subtree(deployment, "spec")
     fill_missing(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
-    strategy = _part(spec, "strategy")
+    strategy = _subtree(spec, "strategy")
     if not strategy.get("type"):
-        strategy["type"] = _ROLLING
-    if strategy["type"] == _ROLLING:
-        rolling = _part(strategy, "rollingUpdate")
+        strategy["type"] = _ROLLING_UPDATE
+    if strategy["type"] == _ROLLING_UPDATE:
+        rolling = _subtree(strategy, "rollingUpdate")
         fill_missing(rolling, maxUnavailable="25%", maxSurge="25%")
         reorder_keys(rolling, v1.RollingUpdateDeployment)
     reorder_keys(strategy, v1.DeploymentStrategy)
@@ -50,26 +50,26 @@ def _default_deployment(deployment: Tree) -> None:
 
 
 def _default_replica_set(replica_set: Tree) -> None:
-    spec = _part(replica_set, "spec")
+    spec = _subtree(replica_set, "spec")
     fill_missing(spec, replicas=1)
     reorder_keys(spec, v1.ReplicaSetSpec)
 
 
 def _default_stateful_set(stateful_set: Tree) -> None:
-    spec = _part(stateful_set, "spec")
+    spec = _subtree(stateful_set, "spec")
     fill_missing(spec, replicas=1, revisionHistoryLimit=10)
     if not spec.get("podManagementPolicy"):
         spec["podManagementPolicy"] = "OrderedReady"
-    strategy = _part(spec, "updateStrategy")
+    strategy = _subtree(spec, "updateStrategy")
     if not strategy.get("type"):
-        strategy["type"] = _ROLLING
-        _part(strategy, "rollingUpdate")
+        strategy["type"] = _ROLLING_UPDATE
+        _subtree(strategy, "rollingUpdate")
     rolling = strategy.get("rollingUpdate")
-    if strategy["type"] == _ROLLING and rolling is not None:
+    if strategy["type"] == _ROLLING_UPDATE and rolling is not None:
         fill_missing(rolling, partition=0, maxUnavailable=1)
         reorder_keys(rolling, v1.RollingUpdateStatefulSetStrategy)
     reorder_keys(strategy, v1.StatefulSetUpdateStrategy)
-    retention = _part(spec, "persistentVolumeClaimRetentionPolicy")
+    retention = _subtree(spec, "persistentVolumeClaimRetentionPolicy")
     for name in ("whenDeleted", "whenScaled"):
         if not retention.get(name):
             retention[name] = "Retain"

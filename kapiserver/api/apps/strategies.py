@@ -35,11 +35,12 @@ from kapiserver.api.strategy import StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-"""Counts the changes of a daemon set's template; a field of it before apps/v1."""
+"""The annotation that counts the changes of a daemon set's template. Before apps/v1 it was a
+field."""
 
 
 class ControllerRevisionStrategy(Strategy):
-    """A past state never changes."""
+    """The strategy of controller revisions, whose data is immutable."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_controller_revision(obj))
@@ -49,7 +50,7 @@ class ControllerRevisionStrategy(Strategy):
 
 
 class DaemonSetStrategy(TemplateStrategy):
-    """Counts the generations of its template too, in an annotation."""
+    """The strategy of daemon sets. It maintains the template generation in an annotation."""
 
     empty_status = {
         "currentNumberScheduled": 0,
@@ -60,12 +61,12 @@ class DaemonSetStrategy(TemplateStrategy):
 
     def prepare_for_create(self, obj: Tree) -> None:
         super().prepare_for_create(obj)
-        _annotate(obj, max(template_generation(obj), 1))
+        _set_template_generation(obj, max(template_generation(obj), 1))
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
-        is_new = value_at(new, "spec", "template") != value_at(old, "spec", "template")
-        _annotate(new, template_generation(old) + is_new)
+        is_changed = value_at(new, "spec", "template") != value_at(old, "spec", "template")
+        _set_template_generation(new, template_generation(old) + is_changed)
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_daemon_set(obj))
@@ -75,26 +76,27 @@ class DaemonSetStrategy(TemplateStrategy):
 
 
 class DaemonSetStatusStrategy(StatusStrategy):
-    """The generation of the template is not the controller's to change."""
+    """Status updates of daemon sets, which keep the template generation."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
-        _annotate(new, template_generation(old))
+        _set_template_generation(new, template_generation(old))
 
 
 def template_generation(obj: Tree) -> int:
-    """The generation of a daemon set's template; 0 where nothing or no number says it."""
+    """Return the template generation of a daemon set, or 0 if it has none or an invalid one."""
     text = annotations_of(obj).get(TEMPLATE_GENERATION) or ""
     return int(text) if text.isdecimal() and text.isascii() and len(text) <= 18 else 0
 
 
-def _annotate(obj: Tree, generation: int) -> None:
-    found = {**annotations_of(obj), TEMPLATE_GENERATION: str(generation)}
-    metadata_of(obj)["annotations"] = dict(sorted(found.items()))
+def _set_template_generation(obj: Tree, generation: int) -> None:
+    annotations = {**annotations_of(obj), TEMPLATE_GENERATION: str(generation)}
+    metadata_of(obj)["annotations"] = dict(sorted(annotations.items()))
 
 
 class DeploymentStrategy(TemplateStrategy):
-    """Annotations begin a new generation too: the controller copies them to replica sets."""
+    """The strategy of deployments. A change of annotations increments the generation, too, because
+    the controller copies them to replica sets."""
 
     def changes_generation(self, new: Tree, old: Tree) -> bool:
         return super().changes_generation(new, old) or annotations_of(new) != annotations_of(old)
@@ -107,7 +109,7 @@ class DeploymentStrategy(TemplateStrategy):
 
 
 class ReplicaSetStrategy(TemplateStrategy):
-    """What a deployment makes of each of its templates."""
+    """The strategy of replica sets."""
 
     empty_status = {"replicas": 0}
 
@@ -119,7 +121,7 @@ class ReplicaSetStrategy(TemplateStrategy):
 
 
 class StatefulSetStrategy(TemplateStrategy):
-    """Its name is part of its pods' host names."""
+    """The strategy of stateful sets, whose names are part of host names."""
 
     empty_status = {"replicas": 0, "availableReplicas": 0}
 
@@ -133,21 +135,21 @@ class StatefulSetStrategy(TemplateStrategy):
         return list(validate_stateful_set_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        found = super().warnings(new, old)
+        warnings_ = super().warnings(new, old)
         for index, claim in enumerate(value_at(new, "spec", "volumeClaimTemplates") or ()):
             claim_path = (Path("spec") / "volumeClaimTemplates")[index]
-            # The words of kube-apiserver's two strategies are not the same.
-            found.extend(
+            # kube-apiserver's paths differ between create and update.
+            warnings_.extend(
                 claim_warnings(
                     claim.get("spec") or {}, claim_path if old is None else claim_path / "Spec"
                 )
             )
         if (value_at(new, "spec", "revisionHistoryLimit") or 0) < 0:
-            found.append(
+            warnings_.append(
                 "spec.revisionHistoryLimit: a negative value retains all historical revisions; a "
                 "value >= 0 is recommended"
             )
-        return found
+        return warnings_
 
 
 _DAEMON_SET = DaemonSetStrategy()

@@ -1,4 +1,4 @@
-"""The tables of the autoscaling group; they read the hub version.
+"""Table columns of the autoscaling group, which read the hub version.
 
 Mirrors printHorizontalPodAutoscaler of pkg/printers/internalversion.
 """
@@ -13,7 +13,7 @@ from kapiserver.api.accessors import value_at
 from kapiserver.api.columns import AGE, NAME, NONE, UNKNOWN, UNSET, Cell, Column, Columns, number
 from kapiserver.api.types import Tree
 
-_SHOWN = 2
+_METRICS_SHOWN = 2
 _SOURCES = {
     "ContainerResource": "containerResource",
     "External": "external",
@@ -38,12 +38,12 @@ def _targets(autoscaler: Tree, _: datetime) -> str:
     if not metrics:
         return NONE
     states: Sequence[Tree] = value_at(autoscaler, "status", "currentMetrics") or ()
-    shown = [
+    texts = [
         _metric(metric, states[index] if index < len(states) else {})
-        for index, metric in enumerate(metrics[:_SHOWN])
+        for index, metric in enumerate(metrics[:_METRICS_SHOWN])
     ]
-    more = f" + {len(metrics) - _SHOWN} more..." if len(metrics) > _SHOWN else ""
-    return ", ".join(shown) + more
+    suffix = f" + {len(metrics) - _METRICS_SHOWN} more..." if len(metrics) > _METRICS_SHOWN else ""
+    return ", ".join(texts) + suffix
 
 
 def _metric(metric: Tree, state: Tree) -> str:
@@ -63,10 +63,11 @@ def _metric(metric: Tree, state: Tree) -> str:
     name = value_at(metric, source, "name") or ""
     if average is not None:
         return f"{name}: {_or_unknown(current.get('averageValue'))}/{average}"
-    wanted = target.get("averageUtilization")
-    goal = "<auto>" if wanted is None else f"{wanted}%"
-    used = current.get("averageUtilization")
-    return f"{name}: {UNKNOWN if used is None else f'{used}%'}/{goal}"
+    utilization = target.get("averageUtilization")
+    target_text = "<auto>" if utilization is None else f"{utilization}%"
+    current_utilization = current.get("averageUtilization")
+    current_text = UNKNOWN if current_utilization is None else f"{current_utilization}%"
+    return f"{name}: {current_text}/{target_text}"
 
 
 def _or_unknown(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""What differs between autoscaling/v1 and the hub: v1 knows a CPU target and nothing else.
+"""Conversion of autoscaling/v1, which has a CPU target and no other metric.
 
-Everything else travels in annotations (`v1_annotations`), which no other version ever shows.
-Mirrors pkg/apis/autoscaling/v1/conversion.go and v2's, the implicit target of 80 % included.
+All other fields are stored in annotations (`v1_annotations`), which no other version shows. Mirrors
+pkg/apis/autoscaling/v1/conversion.go and v2's, including the implicit target of 80 %.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _tree(**values: Any) -> Tree:
     return {name: value for name, value in values.items() if value is not None}
 
 
-# --- metrics: v1 spreads over each source what v2 gathers in metric, target and current
+# --- metrics: v1 has the fields of v2's metric, target and current in each source
 
 
 def _metric(name: str, selector: Tree | None) -> Tree:
@@ -42,11 +42,11 @@ def _resource_from_v1(source: Tree, target: Tree) -> None:
 
 
 def _resource_to_v1(source: Tree, target: Tree) -> None:
-    wanted = source["target"]
+    metric_target = source["target"]
     _set(
         target,
-        targetAverageUtilization=wanted.get("averageUtilization"),
-        targetAverageValue=wanted.get("averageValue"),
+        targetAverageUtilization=metric_target.get("averageUtilization"),
+        targetAverageValue=metric_target.get("averageValue"),
     )
 
 
@@ -187,15 +187,15 @@ METRICS: Functions = {
     (v2.ExternalMetricStatus, v1.ExternalMetricStatus): _external_status_to_v1,
 }
 
-# Compiled with the module, so that a missing function shows before any object comes.
+# Compiled at import, so that a missing conversion is noticed at once.
 _METRICS = Conversion(METRICS)
 _spec_to_hub = _METRICS.converter(v1.MetricSpec, v2.MetricSpec)
 _spec_from_hub = _METRICS.converter(v2.MetricSpec, v1.MetricSpec)
-_reading_to_hub = _METRICS.converter(v1.MetricStatus, v2.MetricStatus)
-_reading_from_hub = _METRICS.converter(v2.MetricStatus, v1.MetricStatus)
+_status_to_hub = _METRICS.converter(v1.MetricStatus, v2.MetricStatus)
+_status_from_hub = _METRICS.converter(v2.MetricStatus, v1.MetricStatus)
 
 
-# --- spec and status: the CPU target and its reading
+# --- spec and status: the CPU target and its current value
 
 
 def _cpu(field: str, value: Tree) -> Tree:
@@ -217,15 +217,15 @@ def _is_cpu_target(metric: Tree) -> bool:
 
 
 def _spec_from_v1(source: Tree, target: Tree) -> None:
-    wanted = source.get("targetCPUUtilizationPercentage")
-    if wanted is not None:
-        target["metrics"] = [_cpu("target", _target("Utilization", utilization=wanted))]
+    utilization = source.get("targetCPUUtilizationPercentage")
+    if utilization is not None:
+        target["metrics"] = [_cpu("target", _target("Utilization", utilization=utilization))]
 
 
 def _spec_to_v1(source: Tree, target: Tree) -> None:
-    first = next(filter(_is_cpu, source.get("metrics") or ()), None)
-    if first is not None:
-        _set(target, targetCPUUtilizationPercentage=_utilization(first, "target"))
+    cpu_metric = next(filter(_is_cpu, source.get("metrics") or ()), None)
+    if cpu_metric is not None:
+        _set(target, targetCPUUtilizationPercentage=_utilization(cpu_metric, "target"))
 
 
 def _status_from_v1(source: Tree, target: Tree) -> None:
@@ -239,80 +239,82 @@ def _status_to_v1(source: Tree, target: Tree) -> None:
         _set(target, currentCPUUtilizationPercentage=_utilization(metric, "current"))
 
 
-# --- the object: what travels in annotations
+# --- the object: annotations
 
 
-def _without_ours(metadata: Tree) -> Tree:
-    given = metadata.get("annotations") or {}
-    if not any(name in given for name in v1_annotations.ALL):
+def _without_reserved_annotations(metadata: Tree) -> Tree:
+    annotations = metadata.get("annotations") or {}
+    if not any(name in annotations for name in v1_annotations.ALL):
         return metadata
-    left = {name: text for name, text in given.items() if name not in v1_annotations.ALL}
-    return _with_annotations(metadata, left)
+    other_annotations = {
+        name: text for name, text in annotations.items() if name not in v1_annotations.ALL
+    }
+    return _with_annotations(metadata, other_annotations)
 
 
-def _with_annotations(metadata: Tree, with_annotations: dict[str, str]) -> Tree:
-    if with_annotations and "annotations" in metadata:
-        return {**metadata, "annotations": dict(sorted(with_annotations.items()))}
-    if not with_annotations:
+def _with_annotations(metadata: Tree, annotations: dict[str, str]) -> Tree:
+    if annotations and "annotations" in metadata:
+        return {**metadata, "annotations": dict(sorted(annotations.items()))}
+    if not annotations:
         return {name: value for name, value in metadata.items() if name != "annotations"}
-    # In the order of ObjectMeta, where three fields stand after it.
-    after = ("ownerReferences", "finalizers", "managedFields")
-    head = {name: value for name, value in metadata.items() if name not in after}
-    tail = {name: value for name, value in metadata.items() if name in after}
-    return {**head, "annotations": dict(sorted(with_annotations.items())), **tail}
+    # In the order of ObjectMeta, which has three fields after annotations.
+    later_fields = ("ownerReferences", "finalizers", "managedFields")
+    first_fields = {name: value for name, value in metadata.items() if name not in later_fields}
+    last_fields = {name: value for name, value in metadata.items() if name in later_fields}
+    return {**first_fields, "annotations": dict(sorted(annotations.items())), **last_fields}
 
 
 def _drop_annotations(source: Tree, target: Tree) -> None:
-    target["metadata"] = _without_ours(source["metadata"])
+    target["metadata"] = _without_reserved_annotations(source["metadata"])
 
 
 def _from_v1(source: Tree, target: Tree) -> None:
-    given = source["metadata"].get("annotations") or {}
+    annotations = source["metadata"].get("annotations") or {}
     spec, status = target["spec"], target["status"]
-    others = v1_annotations.load_list(v1.MetricSpec, given.get(v1_annotations.METRICS, ""))
-    if others:
-        spec["metrics"] = [*map(_spec_to_hub, others), *spec.get("metrics", ())]
+    metrics = v1_annotations.load_list(v1.MetricSpec, annotations.get(v1_annotations.METRICS, ""))
+    if metrics:
+        spec["metrics"] = [*map(_spec_to_hub, metrics), *spec.get("metrics", ())]
     if not spec.get("metrics"):
-        wanted = _target("Utilization", utilization=DEFAULT_CPU_UTILIZATION)
-        spec["metrics"] = [_cpu("target", wanted)]
+        cpu_target = _target("Utilization", utilization=DEFAULT_CPU_UTILIZATION)
+        spec["metrics"] = [_cpu("target", cpu_target)]
     behavior = v1_annotations.load(
-        v2.HorizontalPodAutoscalerBehavior, given.get(v1_annotations.BEHAVIOR, "")
+        v2.HorizontalPodAutoscalerBehavior, annotations.get(v1_annotations.BEHAVIOR, "")
     )
     if behavior:
         spec["behavior"] = behavior
-    readings = v1_annotations.load_list(
-        v1.MetricStatus, given.get(v1_annotations.CURRENT_METRICS, "")
+    metric_statuses = v1_annotations.load_list(
+        v1.MetricStatus, annotations.get(v1_annotations.CURRENT_METRICS, "")
     )
-    if readings:
-        status["currentMetrics"] = [_reading_to_hub(reading) for reading in readings]
+    if metric_statuses:
+        status["currentMetrics"] = [_status_to_hub(status_) for status_ in metric_statuses]
     conditions = v1_annotations.load_list(
-        v2.HorizontalPodAutoscalerCondition, given.get(v1_annotations.CONDITIONS, "")
+        v2.HorizontalPodAutoscalerCondition, annotations.get(v1_annotations.CONDITIONS, "")
     )
     if conditions:
         status["conditions"] = conditions
-    target["metadata"] = _without_ours(source["metadata"])
+    target["metadata"] = _without_reserved_annotations(source["metadata"])
 
 
 def _to_v1(source: Tree, target: Tree) -> None:
     spec, status = source["spec"], source["status"]
-    metadata = _without_ours(source["metadata"])
-    result = dict(metadata.get("annotations") or {})
-    others = [m for m in spec.get("metrics") or () if not _is_cpu_target(m)]
-    if others:
-        result[v1_annotations.METRICS] = v1_annotations.dump(
-            [_spec_from_hub(one) for one in others]
+    metadata = _without_reserved_annotations(source["metadata"])
+    annotations = dict(metadata.get("annotations") or {})
+    metrics = [metric for metric in spec.get("metrics") or () if not _is_cpu_target(metric)]
+    if metrics:
+        annotations[v1_annotations.METRICS] = v1_annotations.dump(
+            [_spec_from_hub(metric) for metric in metrics]
         )
-    # Readings are kept even of the CPU: v1 has no field for the raw value.
+    # Includes the status of the CPU metric: v1 has no field for its raw value.
     if status.get("currentMetrics"):
-        readings = [_reading_from_hub(metric) for metric in status["currentMetrics"]]
-        result[v1_annotations.CURRENT_METRICS] = v1_annotations.dump(readings)
+        metric_statuses = [_status_from_hub(metric) for metric in status["currentMetrics"]]
+        annotations[v1_annotations.CURRENT_METRICS] = v1_annotations.dump(metric_statuses)
     if "behavior" in spec:
-        result[v1_annotations.BEHAVIOR] = v1_annotations.dump_internal(
+        annotations[v1_annotations.BEHAVIOR] = v1_annotations.dump_internal(
             v2.HorizontalPodAutoscalerBehavior, spec["behavior"]
         )
     if status.get("conditions"):
-        result[v1_annotations.CONDITIONS] = v1_annotations.dump(status["conditions"])
-    target["metadata"] = _with_annotations(metadata, result)
+        annotations[v1_annotations.CONDITIONS] = v1_annotations.dump(status["conditions"])
+    target["metadata"] = _with_annotations(metadata, annotations)
 
 
 CONVERSIONS: Functions = {

@@ -1,7 +1,7 @@
-"""The hub versions of the autoscaling kinds. Never on the wire.
+"""The hub versions of the autoscaling kinds. Never encoded.
 
-An autoscaler has the fields of v2, which has all that v1 has. Nested types are those of v2, so
-that only v1 is converted.
+An autoscaler has the fields of v2, which include those of v1. Nested types are those of v2, so that
+only v1 needs conversion.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from kapiserver.api.types import Tree
 
 
 class HorizontalPodAutoscalerStrategy(SpecStrategy):
-    """Spec and status apart; generations count the changes of the spec."""
+    """The strategy of horizontal pod autoscalers."""
 
     empty_status = {"desiredReplicas": 0, "currentMetrics": None}
     declarative_rules = HORIZONTAL_POD_AUTOSCALER

@@ -18,7 +18,7 @@ from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supp
 from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
-_SOURCES = {  # in the order in which they are looked for
+_SOURCES = {  # in the order of their validation
     "Object": "object",
     "External": "external",
     "Pods": "pods",
@@ -31,25 +31,26 @@ _PERIOD_MAX = 1800
 
 
 def validate_horizontal_pod_autoscaler(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
-    """An autoscaler, new or changed; the version of its target that was wrong in `old` may stay
-    so."""
+    """Validate a new or updated autoscaler. An invalid API version of its target may stay."""
     spec = obj.get("spec") or {}
-    least, maximum = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    min_replicas, max_replicas = spec.get("minReplicas"), spec.get("maxReplicas") or 0
     yield from validate_nonnegative_field(spec, "minReplicas", _SPEC)
-    if not maximum:
+    if not max_replicas:
         yield required(_SPEC / "maxReplicas", "must be set and greater than 0")
-    elif maximum < 0:
-        yield invalid(_SPEC / "maxReplicas", maximum, "must be greater than or equal to 1")
-    if least is not None and maximum < least:
+    elif max_replicas < 0:
+        yield invalid(_SPEC / "maxReplicas", max_replicas, "must be greater than or equal to 1")
+    if min_replicas is not None and max_replicas < min_replicas:
         detail = "must be greater than or equal to `minReplicas`"
-        yield invalid(_SPEC / "maxReplicas", maximum, detail)
+        yield invalid(_SPEC / "maxReplicas", max_replicas, detail)
     yield from _validate_target_reference(
         spec, (old or {}).get("spec") or {}, _SPEC / "scaleTargetRef"
     )
     metrics = spec.get("metrics") or ()
     for index, metric in enumerate(metrics):
         yield from _validate_metric(metric, (_SPEC / "metrics")[index])
-    if least == 0 and not any(metric.get("type") in ("External", "Object") for metric in metrics):
+    if min_replicas == 0 and not any(
+        metric.get("type") in ("External", "Object") for metric in metrics
+    ):
         detail = (
             "must specify at least one Object or External metric to support scaling to zero "
             "replicas"
@@ -58,14 +59,14 @@ def validate_horizontal_pod_autoscaler(obj: Tree, old: Tree | None = None) -> It
     behavior = spec.get("behavior") or {}
     for name in ("scaleUp", "scaleDown"):
         if behavior.get(name) is not None:
-            yield from _rules(behavior[name], _SPEC / "behavior" / name)
+            yield from _validate_scaling_rules(behavior[name], _SPEC / "behavior" / name)
 
 
 def _validate_target_reference(spec: Tree, old_spec: Tree, path: Path) -> Iterator[FieldError]:
-    target, old = spec.get("scaleTargetRef") or {}, old_spec.get("scaleTargetRef")
+    target, old_target = spec.get("scaleTargetRef") or {}, old_spec.get("scaleTargetRef")
     yield from _validate_reference(target, path)
     message = _version_message(target)
-    if message and (old is None or not _version_message(old)):
+    if message and (old_target is None or not _version_message(old_target)):
         yield invalid(path / "apiVersion", target.get("apiVersion") or "", message)
 
 
@@ -73,7 +74,7 @@ def _version_message(reference: Tree) -> str:
     version = reference.get("apiVersion") or ""
     if version.count("/") > 1:
         return f"unexpected GroupVersion string: {version}"
-    # The only kind of the core group that scales.
+    # ReplicationController is the only kind of the core group with a scale subresource.
     if not version.rpartition("/")[0] and reference.get("kind") != "ReplicationController":
         return "apiVersion must specify API group"
     return ""
@@ -89,30 +90,30 @@ def _validate_reference(reference: Tree, path: Path) -> Iterator[FieldError]:
 
 def _validate_metric(metric: Tree, path: Path) -> Iterator[FieldError]:
     type_ = metric.get("type") or ""
-    wanted = _SOURCES.get(type_)
+    source_field = _SOURCES.get(type_)
     if not type_:
         yield required(path / "type", "must specify a metric source type")
-    if wanted is None:
+    if source_field is None:
         yield not_supported(path / "type", type_, tuple(_SOURCES))
     members = [name for name in _SOURCES.values() if metric.get(name) is not None]
     for name in members[:1]:
         yield from _validate_source(name, metric[name], path / name)
-    if wanted is None:  # told twice, as kube-apiserver does
+    if source_field is None:  # reported twice, as in kube-apiserver
         yield not_supported(path / "type", type_, tuple(_SOURCES))
-    elif metric.get(wanted) is None:
-        yield required(path / wanted, "must populate information for the given metric source")
+    elif metric.get(source_field) is None:
+        yield required(path / source_field, "must populate information for the given metric source")
     if len(members) > 1:
-        for name in sorted(set(members) - {wanted}):
+        for name in sorted(set(members) - {source_field}):
             yield forbidden(path / name, "must populate the given metric source only")
 
 
 def _validate_source(kind: str, source: Tree, path: Path) -> Iterator[FieldError]:
     target, target_path = source.get("target") or {}, path / "target"
     if kind == "object":
-        described = source.get("describedObject") or {}
+        described_object = source.get("describedObject") or {}
         described_object_path = path / "describedObject"
-        yield from _validate_reference(described, described_object_path)
-        version = described.get("apiVersion") or ""
+        yield from _validate_reference(described_object, described_object_path)
+        version = described_object.get("apiVersion") or ""
         if version.count("/") > 1:
             message = f"unexpected GroupVersion string: {version}"
             yield invalid(described_object_path / "apiVersion", version, message)
@@ -130,7 +131,7 @@ def _validate_source(kind: str, source: Tree, path: Path) -> Iterator[FieldError
             yield required(path / "metric" / "name", "must specify a metric name")
         yield from validate_format(names.path_segment, name, path / "metric" / "name")
     yield from _validate_target(target, target_path)
-    yield from _target_of(kind, target, target_path)
+    yield from _validate_target_fields(kind, target, target_path)
 
 
 def _validate_container(name: str, path: Path) -> Iterator[FieldError]:
@@ -140,25 +141,25 @@ def _validate_container(name: str, path: Path) -> Iterator[FieldError]:
         yield required(path, "must specify a container")
 
 
-def _target_of(kind: str, target: Tree, path: Path) -> Iterator[FieldError]:
-    has = {name: target.get(name) is not None for name in _TARGETS.values()}
+def _validate_target_fields(kind: str, target: Tree, path: Path) -> Iterator[FieldError]:
+    is_set = {name: target.get(name) is not None for name in _TARGETS.values()}
     if kind == "pods":
-        if not has["averageValue"]:
+        if not is_set["averageValue"]:
             yield required(path / "averageValue", "must specify a positive target averageValue")
     elif kind in ("resource", "containerResource"):
-        if not has["averageUtilization"] and not has["averageValue"]:
+        if not is_set["averageUtilization"] and not is_set["averageValue"]:
             detail = "must set either a target raw value or a target utilization"
             yield required(path / "averageUtilization", detail)
-        if has["averageUtilization"] and has["averageValue"]:
+        if is_set["averageUtilization"] and is_set["averageValue"]:
             detail = "may not set both a target raw value and a target utilization"
             yield forbidden(path / "averageValue", detail)
     else:
-        if not has["value"] and not has["averageValue"]:
+        if not is_set["value"] and not is_set["averageValue"]:
             detail = "must set either a target value or averageValue"
             if kind == "external":
                 detail = "must set either a target value for metric or a per-pod target"
             yield required(path / "averageValue", detail)
-        if kind == "external" and has["value"] and has["averageValue"]:
+        if kind == "external" and is_set["value"] and is_set["averageValue"]:
             detail = "may not set both a target value for metric and a per-pod target"
             yield forbidden(path / "value", detail)
 
@@ -172,12 +173,12 @@ def _validate_target(target: Tree, path: Path) -> Iterator[FieldError]:
     for name in ("value", "averageValue"):
         if target.get(name) is not None and amount(target[name]) <= 0:
             yield invalid(path / name, target[name], "must be positive")
-    share = target.get("averageUtilization")
-    if share is not None and share < 1:
-        yield invalid(path / "averageUtilization", share, "must be greater than 0")
+    utilization = target.get("averageUtilization")
+    if utilization is not None and utilization < 1:
+        yield invalid(path / "averageUtilization", utilization, "must be greater than 0")
 
 
-def _rules(rules: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_scaling_rules(rules: Tree, path: Path) -> Iterator[FieldError]:
     window = rules.get("stabilizationWindowSeconds") or 0
     if window < 0:
         detail = "must be greater than or equal to zero"
@@ -213,7 +214,7 @@ def _validate_policy(policy: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_autoscaler_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
-    """What the controller reports."""
+    """Validate the status of an autoscaler."""
     status = new.get("status") or {}
     for index, condition in enumerate(status.get("conditions") or ()):
         yield from validate_nonnegative_field(

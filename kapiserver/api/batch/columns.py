@@ -38,16 +38,16 @@ def _status(job: Tree, _: datetime) -> str:
     }
     if is_terminating(job):
         true.add("")
-    return next((shown for type_, shown in _STATES if type_ in true), "Running")
+    return next((text for type_, text in _STATES if type_ in true), "Running")
 
 
 def _completions(job: Tree, _: datetime) -> str:
     succeeded = value_at(job, "status", "succeeded") or 0
-    wanted = value_at(job, "spec", "completions")
-    if wanted is not None:
-        return f"{succeeded}/{wanted}"
-    at_once = value_at(job, "spec", "parallelism") or 0
-    return f"{succeeded}/1 of {at_once}" if at_once > 1 else f"{succeeded}/1"
+    completions = value_at(job, "spec", "completions")
+    if completions is not None:
+        return f"{succeeded}/{completions}"
+    parallelism = value_at(job, "spec", "parallelism") or 0
+    return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
 
 
 def _duration(job: Tree, now: datetime) -> str:
@@ -65,7 +65,7 @@ def _active(cron_job: Tree, _: datetime) -> int:
     return len(value_at(cron_job, "status", "active") or ())
 
 
-def _last(cron_job: Tree, now: datetime) -> str:
+def _last_schedule(cron_job: Tree, now: datetime) -> str:
     last_schedule_time = value_at(cron_job, "status", "lastScheduleTime")
     return age_text(last_schedule_time, now) if last_schedule_time else NONE
 
@@ -83,7 +83,7 @@ COLUMNS: dict[str, Columns] = {
                 type="boolean",
             ),
             Column("Active", _active, "Number of running jobs.", type="integer"),
-            Column("Last Schedule", _last, "Time since a job was last scheduled."),
+            Column("Last Schedule", _last_schedule, "Time since a job was last scheduled."),
             AGE,
             *pod_template_columns("spec", "jobTemplate", "spec", "template"),
             selector_column("spec", "jobTemplate", "spec", "selector"),

@@ -19,15 +19,15 @@ def _default_job(job: Tree) -> None:
     spec = job.setdefault("spec", {})
     if spec.get("parallelism") is None:
         fill_missing(spec, completions=1)
-    by_index = spec.get("backoffLimitPerIndex") is not None
-    has_failures = spec.get("podFailurePolicy") is not None
+    has_limit_per_index = spec.get("backoffLimitPerIndex") is not None
+    has_failure_policy = spec.get("podFailurePolicy") is not None
     fill_missing(
         spec,
         parallelism=1,
-        backoffLimit=_NO_LIMIT if by_index else 6,
+        backoffLimit=_NO_LIMIT if has_limit_per_index else 6,
         completionMode="NonIndexed",
         suspend=False,
-        podReplacementPolicy="Failed" if has_failures else "TerminatingOrFailed",
+        podReplacementPolicy="Failed" if has_failure_policy else "TerminatingOrFailed",
         manualSelector=False,
     )
     reorder_keys(spec, v1.JobSpec)

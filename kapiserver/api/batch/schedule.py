@@ -1,7 +1,8 @@
-"""Schedules of cron jobs as texts: what is wrong with one.
+"""Validation of cron schedules.
 
-Five fields of numbers, names, ranges and steps, or a word like `@daily`, in the words of the
-parser that Kubernetes uses. Knows no time. Mirrors ParseStandard of robfig/cron, version 3.
+A schedule has five fields of numbers, names, ranges and steps, or is a descriptor like `@daily`.
+Messages are those of the parser that Kubernetes uses. Mirrors ParseStandard of robfig/cron, version
+3.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_WORDS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+_DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _EVERY = "@every "
 _DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
 _ZONES = ("TZ=", "CRON_TZ=")
@@ -20,16 +21,16 @@ _INT_DIGITS = 18
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """The numbers of one field, and their names."""
+    """The bounds of a field, and the names of its values."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
     names: tuple[str, ...] = ()
 
     def number(self, text: str) -> int:
-        """The number that a number or a name means. Raises ValueError."""
+        """Return the number that a number or a name stands for. Raises ValueError."""
         name = text.lower()
-        return self.least + self.names.index(name) if name in self.names else _number(text)
+        return self.minimum + self.names.index(name) if name in self.names else _parse_number(text)
 
 
 _FIELDS = (
@@ -41,8 +42,8 @@ _FIELDS = (
 )
 
 
-def schedule(text: str) -> list[str]:
-    """The messages against a schedule; empty when it is fine."""
+def schedule_problems(text: str) -> list[str]:
+    """Return the messages about a schedule: an empty list if it is valid."""
     try:
         _parse(text)
     except ValueError as error:
@@ -53,23 +54,23 @@ def schedule(text: str) -> list[str]:
 def _parse(text: str) -> None:
     if not text:
         raise ValueError("empty spec string")
-    if text.startswith(_ZONES):  # the zone is refused elsewhere
+    if text.startswith(_ZONES):  # validation of cron jobs reports the zone
         text = text.partition(" ")[2].strip()
     if text.startswith("@"):
-        _word(text)
+        _parse_descriptor(text)
         return
     fields = text.split()
     if len(fields) != len(_FIELDS):
-        found = f"found {len(fields)}: [{' '.join(fields)}]"
-        raise ValueError(f"expected exactly {len(_FIELDS)} fields, {found}")
+        problem = f"found {len(fields)}: [{' '.join(fields)}]"
+        raise ValueError(f"expected exactly {len(_FIELDS)} fields, {problem}")
     for part, field in zip(fields, _FIELDS, strict=True):
-        for one in part.split(","):
-            if one:
-                _range(one, field)
+        for expression in part.split(","):
+            if expression:
+                _parse_range(expression, field)
 
 
-def _word(text: str) -> None:
-    if text in _WORDS:
+def _parse_descriptor(text: str) -> None:
+    if text in _DESCRIPTORS:
         return
     if not text.startswith(_EVERY):
         raise ValueError(f"unrecognized descriptor: {text}")
@@ -78,41 +79,41 @@ def _word(text: str) -> None:
         raise ValueError(f'failed to parse duration {text}: time: invalid duration "{duration}"')
 
 
-def _range(text: str, field: _Field) -> None:
-    span, *steps = text.split("/")
-    first, *rest = span.split("-")
-    if first in ("*", "?"):
-        start, end = field.least, field.most
+def _parse_range(text: str, field: _Field) -> None:
+    interval, *step_texts = text.split("/")
+    start_text, *end_texts = interval.split("-")
+    if start_text in ("*", "?"):
+        start, end = field.minimum, field.maximum
     else:
-        start = end = field.number(first)
-        if len(rest) > 1:
+        start = end = field.number(start_text)
+        if len(end_texts) > 1:
             raise ValueError(f"too many hyphens: {text}")
-        if rest:
-            end = field.number(rest[0])
-    if len(steps) > 1:
+        if end_texts:
+            end = field.number(end_texts[0])
+    if len(step_texts) > 1:
         raise ValueError(f"too many slashes: {text}")
-    step = _number(steps[0]) if steps else 1
-    if steps and not rest:
-        end = field.most
-    if start < field.least:
-        raise ValueError(f"beginning of range ({start}) below minimum ({field.least}): {text}")
-    if end > field.most:
-        raise ValueError(f"end of range ({end}) above maximum ({field.most}): {text}")
+    step = _parse_number(step_texts[0]) if step_texts else 1
+    if step_texts and not end_texts:
+        end = field.maximum
+    if start < field.minimum:
+        raise ValueError(f"beginning of range ({start}) below minimum ({field.minimum}): {text}")
+    if end > field.maximum:
+        raise ValueError(f"end of range ({end}) above maximum ({field.maximum}): {text}")
     if start > end:
         raise ValueError(f"beginning of range ({start}) beyond end of range ({end}): {text}")
     if not step:
         raise ValueError(f"step of range should be a positive number: {text}")
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()):
         problem = "invalid syntax"
     elif len(digits.lstrip("0")) > _INT_DIGITS:
         problem = "value out of range"
     else:
-        found = int(text)
-        if found < 0:
-            raise ValueError(f"negative number ({found}) not allowed: {text}")
-        return found
+        number = int(text)
+        if number < 0:
+            raise ValueError(f"negative number ({number}) not allowed: {text}")
+        return number
     raise ValueError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": {problem}')

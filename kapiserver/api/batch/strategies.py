@@ -30,13 +30,14 @@ from kapiserver.api.strategy import SpecStrategy, StatusStrategy, Strategy
 from kapiserver.api.types import Tree
 
 _MANY_COMPLETIONS = 100_000
-_MANY_AT_ONCE = 10_000
-_SPEC_OF_JOBS = ("spec", "jobTemplate", "spec")
-_TEMPLATE_OF_JOBS = (*_SPEC_OF_JOBS, "template")
+_MANY_PARALLEL = 10_000
+_JOB_SPEC = ("spec", "jobTemplate", "spec")
+_JOB_POD_TEMPLATE = (*_JOB_SPEC, "template")
 
 
 class JobStrategy(SpecStrategy):
-    """The server makes a selector that no other job has, and labels that it selects."""
+    """The strategy of jobs. Unless `manualSelector` is set, the server generates a unique selector
+    and matching labels."""
 
     orphans_by_default = True
     deletion_warning = (
@@ -47,19 +48,19 @@ class JobStrategy(SpecStrategy):
 
     def prepare_for_create(self, obj: Tree) -> None:
         drop_disabled_template_fields(obj, None, "spec", "template")
-        _drop_scheduling(obj, None, "spec")
+        _drop_disabled_scheduling(obj, None, "spec")
         super().prepare_for_create(obj)
         spec = obj.setdefault("spec", {})
         if not spec.get("manualSelector"):
             _generate_selector(obj)
         reorder_keys(spec, v1.JobSpec)
         labels = labels_of(spec.get("template") or {})
-        if labels and not labels_of(obj):  # what reading it from the store would fill in
+        if labels and not labels_of(obj):  # the default, which depends on generated labels
             metadata_of(obj)["labels"] = dict(labels)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         drop_disabled_template_fields(new, old, "spec", "template")
-        _drop_scheduling(new, old, "spec")
+        _drop_disabled_scheduling(new, old, "spec")
         super().prepare_for_update(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
@@ -71,12 +72,16 @@ class JobStrategy(SpecStrategy):
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         if old is not None and generation_of(new) == generation_of(old):
             return []
-        found = job_spec_warnings(new.get("spec") or {}, Path("spec"))
-        return found if old is not None else [*warnings.warnings_for_controller_name(new), *found]
+        warnings_ = warnings_for_job_spec(new.get("spec") or {}, Path("spec"))
+        return (
+            warnings_
+            if old is not None
+            else [*warnings.warnings_for_controller_name(new), *warnings_]
+        )
 
 
-def _drop_scheduling(new: Tree, old: Tree | None, *path: str) -> None:
-    # Of the feature WorkloadWithJob, which is off in 1.37.
+def _drop_disabled_scheduling(new: Tree, old: Tree | None, *path: str) -> None:
+    # The feature gate WorkloadWithJob is off by default in 1.37.
     if value_at(old or {}, *path, "scheduling") is None:
         (value_at(new, *path) or {}).pop("scheduling", None)
 
@@ -94,40 +99,43 @@ def _generate_selector(obj: Tree) -> None:
     reorder_keys(template, PodTemplateSpec)
     key = CONTROLLER_LABELS[-1]
     selector = spec["selector"] = dict(spec.get("selector") or {})
-    matched = {key: uid_of(obj), **(selector.get("matchLabels") or {})}
-    selector["matchLabels"] = dict(sorted(matched.items()))
+    match_labels = {key: uid_of(obj), **(selector.get("matchLabels") or {})}
+    selector["matchLabels"] = dict(sorted(match_labels.items()))
     reorder_keys(selector, LabelSelector)
 
 
-def job_spec_warnings(spec: Tree, path: Path) -> list[str]:
-    """What the client should be told of a job, or of a template of jobs."""
-    found = []
+def warnings_for_job_spec(spec: Tree, path: Path) -> list[str]:
+    """Return the warnings about a job or a job template."""
+    warnings_ = []
     if (
         spec.get("completionMode") == "Indexed"
         and (spec.get("completions") or 0) > _MANY_COMPLETIONS
-        and (spec.get("parallelism") or 0) > _MANY_AT_ONCE
+        and (spec.get("parallelism") or 0) > _MANY_PARALLEL
     ):
-        found.append(
+        warnings_.append(
             "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism "
             "higher than 10^4, Kubernetes might not be able to track completedIndexes when a big "
             "number of indexes fail"
         )
-    return [*found, *pod_warnings.warnings_for_pod(spec.get("template") or {}, path / "template")]
+    return [
+        *warnings_,
+        *pod_warnings.warnings_for_pod(spec.get("template") or {}, path / "template"),
+    ]
 
 
 class CronJobStrategy(SpecStrategy):
-    """Jobs by the clock."""
+    """The strategy of cron jobs."""
 
     declarative_rules = CRON_JOB
 
     def prepare_for_create(self, obj: Tree) -> None:
-        drop_disabled_template_fields(obj, None, *_TEMPLATE_OF_JOBS)
-        _drop_scheduling(obj, None, *_SPEC_OF_JOBS)
+        drop_disabled_template_fields(obj, None, *_JOB_POD_TEMPLATE)
+        _drop_disabled_scheduling(obj, None, *_JOB_SPEC)
         super().prepare_for_create(obj)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        drop_disabled_template_fields(new, old, *_TEMPLATE_OF_JOBS)
-        _drop_scheduling(new, old, *_SPEC_OF_JOBS)
+        drop_disabled_template_fields(new, old, *_JOB_POD_TEMPLATE)
+        _drop_disabled_scheduling(new, old, *_JOB_SPEC)
         super().prepare_for_update(new, old)
 
     def validate(self, obj: Tree) -> list[FieldError]:
@@ -137,17 +145,21 @@ class CronJobStrategy(SpecStrategy):
         return list(validate_cron_job_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        found = []
+        warnings_ = []
         if old is None or generation_of(new) != generation_of(old):
             template = value_at(new, "spec", "jobTemplate", "spec") or {}
-            found = job_spec_warnings(template, Path("spec") / "jobTemplate" / "spec")
+            warnings_ = warnings_for_job_spec(template, Path("spec") / "jobTemplate" / "spec")
         if "TZ" in (value_at(new, "spec", "schedule") or ""):
-            found.append(
+            warnings_.append(
                 "CRON_TZ or TZ used in spec.spec.schedule is not officially supported, see "
                 "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more "
                 "details"
             )
-        return found if old is not None else [*warnings.warnings_for_controller_name(new), *found]
+        return (
+            warnings_
+            if old is not None
+            else [*warnings.warnings_for_controller_name(new), *warnings_]
+        )
 
 
 _CRON_JOB = CronJobStrategy()

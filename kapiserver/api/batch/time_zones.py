@@ -1,6 +1,6 @@
-"""The names of the time zones of the IANA database, old ones included.
+"""The names of the time zones in the IANA database, including old names.
 
-A list, for `api` opens no file and so cannot ask the machine's own.
+A literal list, because `api` opens no files and so cannot read the zones of the machine.
 """
 
 from __future__ import annotations
@@ -115,12 +115,12 @@ _ZONES = {
         Mountain Pacific Samoa
     """,
 }
-"""Below each area; the first have none."""
+"""The names in each area. Names under "" have no area."""
 
 
 @functools.cache
 def time_zones() -> frozenset[str]:
-    """All names: `UTC`, `Europe/Rome`."""
+    """Return all names: `UTC`, `Europe/Rome`."""
     return frozenset(
         f"{area}/{name}" if area else name
         for area, names in _ZONES.items()

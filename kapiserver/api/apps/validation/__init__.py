@@ -1,4 +1,4 @@
-"""Validation of the kinds of the apps group: one module a kind.
+"""Validation of the apps group, one module for each kind.
 
 Mirrors pkg/apis/apps/validation.
 """

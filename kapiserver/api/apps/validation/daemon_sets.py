@@ -42,11 +42,11 @@ _COUNTS = (
 
 
 def validate_daemon_set(obj: Tree) -> Iterator[FieldError]:
-    """A daemon set, new or changed."""
+    """Validate a new or updated daemon set."""
     spec = obj.get("spec") or {}
     selector, template = spec.get("selector"), spec.get("template") or {}
     yield from validate_label_selector(selector, _SPEC / "selector")
-    if not _fits(selector, template):
+    if not _selects_template(selector, template):
         yield selector_mismatch(template, _SPEC / "template")
     if selector is not None and selects_everything(selector):
         yield invalid(_SPEC / "selector", selector, "empty selector is invalid for daemonset")
@@ -57,7 +57,7 @@ def validate_daemon_set(obj: Tree) -> Iterator[FieldError]:
     yield from validate_nonnegative_field(spec, "revisionHistoryLimit", _SPEC)
 
 
-def _fits(selector: Tree | None, template: Tree) -> bool:
+def _selects_template(selector: Tree | None, template: Tree) -> bool:
     try:
         selection = selection_of(selector)
     except BadObject:
@@ -68,12 +68,14 @@ def _fits(selector: Tree | None, template: Tree) -> bool:
 def _validate_update_strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
     type_, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
     if type_ not in _STRATEGIES:
-        # Fields as Go spells them: the inner types have no names of their own.
-        shown = rolling and {
+        # The internal Go struct, whose JSON form has the names of Go's fields.
+        rolling_value = rolling and {
             "MaxUnavailable": rolling.get("maxUnavailable") or 0,
             "MaxSurge": rolling.get("maxSurge") or 0,
         }
-        yield not_supported_in_order(path, {"Type": type_, "RollingUpdate": shown}, _STRATEGIES)
+        yield not_supported_in_order(
+            path, {"Type": type_, "RollingUpdate": rolling_value}, _STRATEGIES
+        )
     elif type_ == "RollingUpdate":
         if rolling is None:
             yield required(path / "rollingUpdate")
@@ -86,17 +88,17 @@ def _validate_rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
     for rule in (validate_int_or_percent, validate_percent_at_most_100):
         for name, amount in amounts.items():
             yield from rule(amount, path / name)
-    has_missing, has_surge = (not is_zero(amount) for amount in amounts.values())
-    if has_missing and has_surge:
+    has_max_unavailable, has_max_surge = (not is_zero(amount) for amount in amounts.values())
+    if has_max_unavailable and has_max_surge:
         detail = "may not be set when maxUnavailable is non-zero"
         yield invalid(path / "maxSurge", amounts["maxSurge"], detail)
-    elif not has_missing and not has_surge:
+    elif not has_max_unavailable and not has_max_surge:
         yield required(path / "maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
 def validate_daemon_set_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed daemon set: its selector stays. The rules of a new one are told twice, as
-    kube-apiserver does."""
+    """Validate an updated daemon set. Its selector is immutable. Errors are reported twice, as in
+    kube-apiserver."""
     yield from validate_daemon_set(new)
     selector = (new.get("spec") or {}).get("selector")
     old_selector = (old.get("spec") or {}).get("selector")
@@ -105,7 +107,7 @@ def validate_daemon_set_update(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 
 def validate_daemon_set_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """What the controller reports."""
+    """Validate the status of a daemon set."""
     status = new.get("status") or {}
     yield from validate_nonnegative_counts(status, _COUNTS)
     yield from validate_not_decremented(status, old.get("status") or {}, "collisionCount")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kapiserver.api.apps.validation.replica_sets import replicated_pods
+from kapiserver.api.apps.validation.replica_sets import validate_selector_and_template
 from kapiserver.api.core.validation.common import validate_nonnegative_field
 from kapiserver.api.core.validation.controllers import (
     is_zero,
@@ -29,10 +29,10 @@ _SPEC = Path("spec")
 
 
 def validate_deployment(obj: Tree) -> Iterator[FieldError]:
-    """A deployment, new or changed."""
+    """Validate a new or updated deployment."""
     spec = obj.get("spec") or {}
     yield from validate_nonnegative_field(spec, "replicas", _SPEC)
-    yield from replicated_pods(spec)
+    yield from validate_selector_and_template(spec)
     yield from _validate_strategy(spec.get("strategy") or {}, _SPEC / "strategy")
     for name in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
         yield from validate_nonnegative_field(spec, name, _SPEC)
@@ -55,27 +55,29 @@ def _validate_strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
         else:
             yield from _validate_rolling(rolling, path / "rollingUpdate")
     else:
-        # Fields as Go spells them: the inner types have no names of their own.
-        shown = rolling and {
+        # The internal Go struct, whose JSON form has the names of Go's fields.
+        rolling_value = rolling and {
             "MaxUnavailable": rolling.get("maxUnavailable") or 0,
             "MaxSurge": rolling.get("maxSurge") or 0,
         }
         strategies = ("Recreate", "RollingUpdate")
-        yield not_supported_in_order(path, {"Type": type_, "RollingUpdate": shown}, strategies)
+        yield not_supported_in_order(
+            path, {"Type": type_, "RollingUpdate": rolling_value}, strategies
+        )
 
 
 def _validate_rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
-    missing, surge = rolling.get("maxUnavailable") or 0, rolling.get("maxSurge") or 0
-    yield from validate_int_or_percent(missing, path / "maxUnavailable")
-    yield from validate_int_or_percent(surge, path / "maxSurge")
-    if is_zero(missing) and is_zero(surge):
+    max_unavailable, max_surge = rolling.get("maxUnavailable") or 0, rolling.get("maxSurge") or 0
+    yield from validate_int_or_percent(max_unavailable, path / "maxUnavailable")
+    yield from validate_int_or_percent(max_surge, path / "maxSurge")
+    if is_zero(max_unavailable) and is_zero(max_surge):
         detail = "may not be 0 when `maxSurge` is 0"
-        yield invalid(path / "maxUnavailable", missing, detail)
-    yield from validate_percent_at_most_100(missing, path / "maxUnavailable")
+        yield invalid(path / "maxUnavailable", max_unavailable, detail)
+    yield from validate_percent_at_most_100(max_unavailable, path / "maxUnavailable")
 
 
 def validate_deployment_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed deployment: its selector stays."""
+    """Validate an updated deployment. Its selector is immutable."""
     yield from validate_deployment(new)
     selector = (new.get("spec") or {}).get("selector")
     old_selector = (old.get("spec") or {}).get("selector")
@@ -89,7 +91,7 @@ _COUNTS = (
 
 
 def validate_deployment_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """What the controller reports."""
+    """Validate the status of a deployment."""
     status, old_status = new.get("status") or {}, old.get("status") or {}
     yield from validate_nonnegative_counts(status, _COUNTS)
     yield from validate_count_limits(

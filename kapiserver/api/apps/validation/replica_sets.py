@@ -1,4 +1,4 @@
-"""Validation of replica sets, and what deployments share with them."""
+"""Validation of replica sets, and of the selectors of other controllers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _SPEC = Path("spec")
 
 
 def validate_replica_set(obj: Tree) -> Iterator[FieldError]:
-    """A replica set, new or changed."""
+    """Validate a new or updated replica set."""
     spec = obj.get("spec") or {}
     yield from validate_nonnegative_field(spec, "replicas", _SPEC)
     yield from validate_nonnegative_field(spec, "minReadySeconds", _SPEC)
-    yield from replicated_pods(spec)
+    yield from validate_selector_and_template(spec)
 
 
-def replicated_pods(spec: Tree) -> Iterator[FieldError]:
-    """The selector and the template of a replica set or a deployment."""
-    yield from owning_selector(spec.get("selector"), "deployment")
+def validate_selector_and_template(spec: Tree) -> Iterator[FieldError]:
+    """Validate the selector and the pod template of a replica set or of a deployment."""
+    yield from validate_controller_selector(spec.get("selector"), "deployment")
     selector, template = spec.get("selector"), spec.get("template") or {}
     try:
         selection = selection_of(selector)
@@ -42,8 +42,8 @@ def replicated_pods(spec: Tree) -> Iterator[FieldError]:
     )
 
 
-def owning_selector(selector: Tree | None, kind: str) -> Iterator[FieldError]:
-    """A selector that must be there and must not select everything."""
+def validate_controller_selector(selector: Tree | None, kind: str) -> Iterator[FieldError]:
+    """Validate a required selector that must not select everything."""
     if selector is None:
         yield required(_SPEC / "selector")
         return
@@ -53,8 +53,8 @@ def owning_selector(selector: Tree | None, kind: str) -> Iterator[FieldError]:
 
 
 def validate_replica_set_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed replica set: its selector stays. The rules of a new one are told twice, as
-    kube-apiserver does."""
+    """Validate an updated replica set. Its selector is immutable. Errors are reported twice, as in
+    kube-apiserver."""
     yield from validate_replica_set(new)
     yield from validate_replica_set(new)
     selector = (new.get("spec") or {}).get("selector")

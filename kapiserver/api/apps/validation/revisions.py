@@ -11,7 +11,7 @@ from kapiserver.api.types import Tree
 
 
 def validate_controller_revision(obj: Tree) -> Iterator[FieldError]:
-    """A past state of a template."""
+    """Validate a new controller revision."""
     yield from validate_nonnegative_field(obj, "revision", Path())
     data = obj.get("data")
     if data is None:
@@ -21,6 +21,6 @@ def validate_controller_revision(obj: Tree) -> Iterator[FieldError]:
 
 
 def validate_controller_revision_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """What is past does not change."""
+    """Validate an updated controller revision. Its data is immutable."""
     yield from validate_nonnegative_field(new, "revision", Path())
     yield from immutable(new.get("data"), old.get("data"), Path("data"))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kapiserver.api import names
 from kapiserver.api.accessors import labels_of, name_of
-from kapiserver.api.apps.validation.replica_sets import owning_selector
+from kapiserver.api.apps.validation.replica_sets import validate_controller_selector
 from kapiserver.api.core.validation.common import validate_format, validate_nonnegative_field
 from kapiserver.api.core.validation.controllers import (
     is_zero,
@@ -38,7 +38,7 @@ _SPEC = Path("spec")
 _TEMPLATE = _SPEC / "template"
 _POLICIES = ("OrderedReady", "Parallel")
 _STRATEGIES = ("RollingUpdate", "OnDelete")
-_MUTABLE = (
+_MUTABLE_FIELDS = (
     "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
     "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
 )  # fmt: skip
@@ -47,28 +47,28 @@ _MUTABLE = (
 def validate_stateful_set(obj: Tree) -> Iterator[FieldError]:
     """Validate a new stateful set."""
     spec = obj.get("spec") or {}
-    yield from _pods(spec)
+    yield from _validate_pod_management(spec)
     yield from _validate_claims(spec)
-    yield from _counts(spec)
+    yield from _validate_counts(spec)
     if spec.get("serviceName"):
         yield from validate_format(names.dns1123_label, spec["serviceName"], _SPEC / "serviceName")
-    yield from owning_selector(spec.get("selector"), "statefulset")
+    yield from validate_controller_selector(spec.get("selector"), "statefulset")
     yield from _validate_template(spec)
 
 
-def _kept_stateful_set(spec: Tree) -> Iterator[FieldError]:
-    # The rules without those for what never changes and was perhaps once held to less.
-    yield from _pods(spec)
-    yield from _counts(spec)
-    yield from owning_selector(spec.get("selector"), "statefulset")
+def _validate_mutable_fields(spec: Tree) -> Iterator[FieldError]:
+    # Immutable fields are not validated: older rules may have accepted them.
+    yield from _validate_pod_management(spec)
+    yield from _validate_counts(spec)
+    yield from validate_controller_selector(spec.get("selector"), "statefulset")
 
 
-def _pods(spec: Tree) -> Iterator[FieldError]:
+def _validate_pod_management(spec: Tree) -> Iterator[FieldError]:
     policy = spec.get("podManagementPolicy") or ""
     if not policy:
         yield required(_SPEC / "podManagementPolicy")
     elif policy not in _POLICIES:
-        yield invalid(_SPEC / "podManagementPolicy", policy, _either(_POLICIES))
+        yield invalid(_SPEC / "podManagementPolicy", policy, _either_message(_POLICIES))
     yield from _validate_update_strategy(spec.get("updateStrategy") or {}, _SPEC / "updateStrategy")
     retention = spec.get("persistentVolumeClaimRetentionPolicy")
     if retention is not None:
@@ -80,49 +80,51 @@ def _pods(spec: Tree) -> Iterator[FieldError]:
                 )
 
 
-def _counts(spec: Tree) -> Iterator[FieldError]:
+def _validate_counts(spec: Tree) -> Iterator[FieldError]:
     yield from validate_nonnegative_field(spec, "replicas", _SPEC)
     yield from validate_nonnegative_field(spec, "minReadySeconds", _SPEC)
     yield from validate_nonnegative_field(spec.get("ordinals") or {}, "start", _SPEC / "ordinals")
 
 
-def _either(choices: tuple[str, str]) -> str:
+def _either_message(choices: tuple[str, str]) -> str:
     return f"must be '{choices[0]}' or '{choices[1]}'"
 
 
 def _validate_update_strategy(strategy: Tree, path: Path) -> Iterator[FieldError]:
     type_, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
-    # Values as Go spells their fields: the inner types have no names of their own.
-    shown = rolling and {
+    # The internal Go struct, whose JSON form has the names of Go's fields.
+    rolling_value = rolling and {
         "Partition": rolling.get("partition") or 0,
         "MaxUnavailable": rolling.get("maxUnavailable"),
     }
     if not type_:
         yield required(path)
     elif type_ not in _STRATEGIES:
-        yield invalid(path, {"Type": type_, "RollingUpdate": shown}, _either(_STRATEGIES))
+        yield invalid(
+            path, {"Type": type_, "RollingUpdate": rolling_value}, _either_message(_STRATEGIES)
+        )
     elif rolling is None:
         return
     elif type_ == "OnDelete":
         detail = "only allowed for updateStrategy 'RollingUpdate'"
-        yield invalid(path / "rollingUpdate", shown, detail)
+        yield invalid(path / "rollingUpdate", rolling_value, detail)
     else:
         yield from _validate_rolling(rolling, path / "rollingUpdate")
 
 
 def _validate_rolling(rolling: Tree, path: Path) -> Iterator[FieldError]:
     yield from validate_nonnegative_field(rolling, "partition", path)
-    missing, max_unavailable_path = rolling.get("maxUnavailable"), path / "maxUnavailable"
-    if missing is None:
+    max_unavailable, max_unavailable_path = rolling.get("maxUnavailable"), path / "maxUnavailable"
+    if max_unavailable is None:
         return
-    yield from validate_int_or_percent(missing, max_unavailable_path)
-    if is_zero(missing):
-        yield invalid(max_unavailable_path, missing, "cannot be 0")
-    yield from validate_percent_at_most_100(missing, max_unavailable_path)
+    yield from validate_int_or_percent(max_unavailable, max_unavailable_path)
+    if is_zero(max_unavailable):
+        yield invalid(max_unavailable_path, max_unavailable, "cannot be 0")
+    yield from validate_percent_at_most_100(max_unavailable, max_unavailable_path)
 
 
-def _validate_template(spec: Tree, *, known_bad: bool = False) -> Iterator[FieldError]:
-    """`known_bad`: the pods it describes are not looked at, what was wrong with them is stored."""
+def _validate_template(spec: Tree, *, skip_pod_spec: bool = False) -> Iterator[FieldError]:
+    """Validate the pod template. With `skip_pod_spec`, its pod spec is not validated."""
     template, selector = spec.get("template") or {}, spec.get("selector")
     try:
         selection = selection_of(selector)
@@ -131,28 +133,30 @@ def _validate_template(spec: Tree, *, known_bad: bool = False) -> Iterator[Field
     else:
         if selection is None or not selection.matches(labels_of(template), {}):
             yield selector_mismatch(template, _TEMPLATE)
-        if not known_bad:
-            yield from validate_pod_template(_with_claims(template, spec), _TEMPLATE)
-        # Told twice where pods are looked at, as kube-apiserver does.
-        meta = template.get("metadata") or {}
-        yield from validate_labels(meta.get("labels"), _TEMPLATE / "labels")
-        yield from validate_annotations(meta.get("annotations"), _TEMPLATE / "annotations")
-        if meta.get("annotations"):
+        if not skip_pod_spec:
+            yield from validate_pod_template(_with_claim_volumes(template, spec), _TEMPLATE)
+        # Reported twice if the pod spec is validated, as in kube-apiserver.
+        metadata = template.get("metadata") or {}
+        yield from validate_labels(metadata.get("labels"), _TEMPLATE / "labels")
+        yield from validate_annotations(metadata.get("annotations"), _TEMPLATE / "annotations")
+        if metadata.get("annotations"):
             yield from validate_pod_annotations(template, _TEMPLATE / "annotations")
     yield from validate_long_running_pod(template, _TEMPLATE, owner="StatefulSet")
 
 
-def _with_claims(template: Tree, spec: Tree) -> Tree:
-    # Each pod mounts its own claims as if they were volumes of the template, and is named anew.
+def _with_claim_volumes(template: Tree, spec: Tree) -> Tree:
+    # Each pod gets volumes for its own claims, and a host name of its own.
     claims = list(dict.fromkeys(map(name_of, spec.get("volumeClaimTemplates") or ())))
-    pod = {**(template.get("spec") or {}), "hostname": "", "subdomain": ""}
+    pod_spec = {**(template.get("spec") or {}), "hostname": "", "subdomain": ""}
     if claims:
-        own = [volume for volume in pod.get("volumes") or () if volume.get("name") not in claims]
-        mounted = [
+        other_volumes = [
+            volume for volume in pod_spec.get("volumes") or () if volume.get("name") not in claims
+        ]
+        claim_volumes = [
             {"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims
         ]
-        pod["volumes"] = mounted + own
-    return {**template, "spec": pod}
+        pod_spec["volumes"] = claim_volumes + other_volumes
+    return {**template, "spec": pod_spec}
 
 
 def _validate_claims(spec: Tree) -> Iterator[FieldError]:
@@ -162,25 +166,26 @@ def _validate_claims(spec: Tree) -> Iterator[FieldError]:
 
 
 def validate_stateful_set_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed stateful set: little of it may change. What was wrong before may stay so."""
+    """Validate an updated stateful set. Few fields are mutable. The pod spec is not validated if
+    the old one was invalid."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    was_bad = any(_kept_stateful_set(old_spec)) or any(_validate_template(old_spec))
-    yield from _kept_stateful_set(spec)
-    yield from _validate_template(spec, known_bad=was_bad)
-    if _rest(spec) != _rest(old_spec):
-        *most, last = (f"'{name}'" for name in _MUTABLE)
+    was_invalid = any(_validate_mutable_fields(old_spec)) or any(_validate_template(old_spec))
+    yield from _validate_mutable_fields(spec)
+    yield from _validate_template(spec, skip_pod_spec=was_invalid)
+    if _immutable_fields(spec) != _immutable_fields(old_spec):
+        *other_names, last_name = (f"'{name}'" for name in _MUTABLE_FIELDS)
         detail = (
-            f"updates to statefulset spec for fields other than {', '.join(most)} and {last} are "
-            "forbidden"
+            f"updates to statefulset spec for fields other than {', '.join(other_names)} and "
+            f"{last_name} are forbidden"
         )
         yield forbidden(_SPEC, detail)
 
 
-def _rest(spec: Tree) -> Tree:
+def _immutable_fields(spec: Tree) -> Tree:
     return {
         name: value
         for name, value in spec.items()
-        if name not in _MUTABLE and value not in (None, "", [], {})
+        if name not in _MUTABLE_FIELDS and value not in (None, "", [], {})
     }
 
 
@@ -191,7 +196,7 @@ _COUNTS = (
 
 
 def validate_stateful_set_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """What the controller reports."""
+    """Validate the status of a stateful set."""
     status = new.get("status") or {}
     yield from validate_nonnegative_counts(status, _COUNTS)
     yield from validate_count_limits(

@@ -1,4 +1,4 @@
-"""Validation of the kinds of the batch group: one module a noun.
+"""Validation of the batch group, one module for each subject.
 
 Mirrors pkg/apis/batch/validation.
 """

@@ -6,7 +6,7 @@ import string
 from collections.abc import Iterator
 
 from kapiserver.api.accessors import name_of
-from kapiserver.api.batch.schedule import schedule
+from kapiserver.api.batch.schedule import schedule_problems
 from kapiserver.api.batch.time_zones import time_zones
 from kapiserver.api.batch.validation.jobs import validate_job_template
 from kapiserver.api.core.validation.common import (
@@ -19,7 +19,7 @@ from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
 _NAME_MAX = 52
-"""Its jobs' names are 11 bytes longer, and their pods' host names end at 63."""
+"""Names of jobs are 11 bytes longer, and host names of pods have at most 63."""
 _ZONE_PART_MAX = 14
 _ZONE = frozenset(string.ascii_letters + string.digits + "._-+")
 
@@ -34,7 +34,7 @@ def validate_cron_job(obj: Tree) -> Iterator[FieldError]:
 
 
 def validate_cron_job_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed cron job: what was once allowed in its schedule may stay."""
+    """Validate an updated cron job. A time zone in its schedule may stay."""
     return _validate_cron_job_spec(new.get("spec") or {}, old.get("spec") or {})
 
 
@@ -56,7 +56,7 @@ def _validate_schedule(spec: Tree, old_spec: Tree, path: Path) -> Iterator[Field
     if not text:
         yield required(path)
         return
-    yield from validate_format(schedule, text, path)
+    yield from validate_format(schedule_problems, text, path)
     if "TZ" not in text:
         return
     if "TZ" not in (old_spec.get("schedule") or ""):

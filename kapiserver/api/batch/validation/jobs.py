@@ -1,4 +1,4 @@
-"""Validation of jobs, and for templates of jobs."""
+"""Validation of jobs and job templates."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from kapiserver.api.types import Tree
 CONTROLLER_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
 INDEXED_MAX = 100_000
-"""The most pods of an indexed job at once, and the most failed indexes it may bear."""
+"""The maximum parallelism and the maximum number of tolerated failed indexes of an indexed job."""
 _MANY_COMPLETIONS = 100_000
-_MANY_AT_ONCE = 10_000
+_MANY_PARALLEL = 10_000
 _MANAGER_MAX = 63
 _SPEC = Path("spec")
 _COUNTS = (
@@ -53,23 +53,27 @@ _COUNTS = (
 
 
 def validate_job(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
-    """A job, new or changed; one that is older than the labels of its pods with a prefix may go on
-    without."""
+    """Validate a new or updated job. `old` decides whether the pods need labels with a prefix: jobs
+    that were stored without them stay valid."""
     spec = obj.get("spec") or {}
-    kept = labels_of(value_at(old or {}, "spec", "template") or {})
-    prefixed = old is None or (CONTROLLER_LABELS[1] in kept and NAME_LABELS[1] in kept)
-    yield from _generated(obj, _labels(obj, slice(2 if prefixed else 1)))
+    old_labels = labels_of(value_at(old or {}, "spec", "template") or {})
+    has_prefixed_labels = old is None or (
+        CONTROLLER_LABELS[1] in old_labels and NAME_LABELS[1] in old_labels
+    )
+    yield from _validate_generated_selector(
+        obj, _generated_labels(obj, slice(2 if has_prefixed_labels else 1))
+    )
     yield from _validate_job_spec(spec)
     completions = spec.get("completions") or 0
     if spec.get("completionMode") == "Indexed" and completions > 0:
-        last = f"{name_of(obj)}-{completions - 1}"
-        if names.dns1123_label(last):
-            detail = f"will not able to create pod with invalid DNS label: {last}"
+        last_pod_name = f"{name_of(obj)}-{completions - 1}"
+        if names.dns1123_label(last_pod_name):
+            detail = f"will not able to create pod with invalid DNS label: {last_pod_name}"
             yield invalid(Path("metadata") / "name", name_of(obj), detail)
 
 
-def _labels(obj: Tree, forms: slice) -> dict[str, str]:
-    """The labels of a job's pods, in the old form or in both."""
+def _generated_labels(obj: Tree, forms: slice) -> dict[str, str]:
+    """Return the generated labels of a job's pods, without a prefix or in both forms."""
     return {
         name: value
         for names_ in zip(CONTROLLER_LABELS[forms], NAME_LABELS[forms], strict=True)
@@ -77,25 +81,27 @@ def _labels(obj: Tree, forms: slice) -> dict[str, str]:
     }
 
 
-def _generated(obj: Tree, wanted: dict[str, str]) -> Iterator[FieldError]:
-    # The selector and the labels that the server made, unless they are the client's own.
+def _validate_generated_selector(
+    obj: Tree, expected_labels: dict[str, str]
+) -> Iterator[FieldError]:
+    # The generated selector and labels, unless the client set its own selector.
     spec = obj.get("spec") or {}
     selector, template = spec.get("selector"), spec.get("template") or {}
     if spec.get("manualSelector") or selector is None:
         return
     if not uid_of(obj):
         yield required(Path("metadata") / "uid")
-    found, labels_path = labels_of(template), _SPEC / "template" / "metadata" / "labels"
-    for key, value in wanted.items():
-        if key not in found:
+    labels, labels_path = labels_of(template), _SPEC / "template" / "metadata" / "labels"
+    for key, value in expected_labels.items():
+        if key not in labels:
             yield required(labels_path[key], f"must be '{value}'")
-        elif found[key] != value:
-            yield invalid(labels_path[key], dict(found), f"must be '{value}'")
+        elif labels[key] != value:
+            yield invalid(labels_path[key], dict(labels), f"must be '{value}'")
     try:
         selection = selection_of(selector)
     except BadObject:
         return
-    if selection is not None and not selection.matches(wanted, {}):
+    if selection is not None and not selection.matches(expected_labels, {}):
         yield invalid(_SPEC / "selector", selector, "`selector` not auto-generated")
 
 
@@ -114,7 +120,7 @@ def _validate_job_spec(spec: Tree) -> Iterator[FieldError]:
 
 
 def validate_job_spec(spec: Tree, path: Path) -> Iterator[FieldError]:
-    """What jobs and templates of them share."""
+    """Validate the spec of a job or of a job template."""
     for name in _COUNTS:
         yield from validate_nonnegative_field(spec, name, path)
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
@@ -151,28 +157,28 @@ def _validate_completion(spec: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_indexed(spec: Tree, path: Path) -> Iterator[FieldError]:
-    completions, at_once = spec.get("completions"), spec.get("parallelism") or 0
-    bearable = spec.get("maxFailedIndexes")
+    completions, parallelism = spec.get("completions"), spec.get("parallelism") or 0
+    max_failed = spec.get("maxFailedIndexes")
     if completions is None:
         yield required(path / "completions", "when completion mode is Indexed")
-    if at_once > INDEXED_MAX:
+    if parallelism > INDEXED_MAX:
         detail = f"must be less than or equal to {INDEXED_MAX} when completion mode is Indexed"
-        yield invalid(path / "parallelism", at_once, detail)
-    if bearable is not None and completions is not None and bearable > completions:
+        yield invalid(path / "parallelism", parallelism, detail)
+    if max_failed is not None and completions is not None and max_failed > completions:
         detail = "must be less than or equal to completions"
-        yield invalid(path / "maxFailedIndexes", bearable, detail)
-    if (bearable or 0) > INDEXED_MAX:
+        yield invalid(path / "maxFailedIndexes", max_failed, detail)
+    if (max_failed or 0) > INDEXED_MAX:
         detail = f"must be less than or equal to {INDEXED_MAX}"
-        yield invalid(path / "maxFailedIndexes", bearable, detail)
+        yield invalid(path / "maxFailedIndexes", max_failed, detail)
     if (completions or 0) <= _MANY_COMPLETIONS or spec.get("backoffLimitPerIndex") is None:
         return
-    if bearable is None:
+    if max_failed is None:
         detail = f"must be specified when completions is above {_MANY_COMPLETIONS}"
         yield required(path / "maxFailedIndexes", detail)
-    for name, value in (("parallelism", at_once), ("maxFailedIndexes", bearable or 0)):
-        if value > _MANY_AT_ONCE:
+    for name, value in (("parallelism", parallelism), ("maxFailedIndexes", max_failed or 0)):
+        if value > _MANY_PARALLEL:
             detail = (
-                f"must be less than or equal to {_MANY_AT_ONCE} when completions are above "
+                f"must be less than or equal to {_MANY_PARALLEL} when completions are above "
                 f"{_MANY_COMPLETIONS} and used with backoff limit per index"
             )
             yield invalid(path / name, value, detail)
@@ -190,7 +196,7 @@ def _validate_restart(spec: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_job_template(template: Tree, path: Path) -> Iterator[FieldError]:
-    """What the jobs of a cron job look like; their selectors are made by the server."""
+    """Validate the job template of a cron job. The selectors of its jobs are generated."""
     spec = template.get("spec") or {}
     yield from validate_job_spec(spec, path / "spec")
     if spec.get("selector") is not None:
@@ -200,39 +206,41 @@ def validate_job_template(template: Tree, path: Path) -> Iterator[FieldError]:
         yield not_supported_in_order(path / "spec" / "manualSelector", True, ("nil", "false"))
 
 
-_IMMUTABLE = ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+_IMMUTABLE_FIELDS = ("podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 
 
 def validate_job_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed job: what its pods look like stays. The rules of a spec are told twice, as
-    kube-apiserver does."""
+    """Validate an updated job. Its pod template is immutable, unless it is suspended. Errors of the
+    spec are reported twice, as in kube-apiserver."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     yield from validate_job(new, old)
     yield from _validate_job_spec(spec)
-    yield from _completions(spec, old_spec)
+    yield from _validate_completions_update(spec, old_spec)
     yield from immutable(spec.get("selector"), old_spec.get("selector"), _SPEC / "selector")
-    template, kept = spec.get("template") or {}, old_spec.get("template") or {}
-    if _is_at_rest(old):
-        pod = template.get("spec") or {}
-        yield from immutable(pod, _with_mutable(kept, pod), _SPEC / "template" / "spec")
+    template, old_template = spec.get("template") or {}, old_spec.get("template") or {}
+    if _is_suspended_and_idle(old):
+        pod_spec = template.get("spec") or {}
+        yield from immutable(
+            pod_spec, _with_mutable_fields(old_template, pod_spec), _SPEC / "template" / "spec"
+        )
     else:
-        yield from immutable(template, kept, _SPEC / "template")
-    mode = "completionMode"
-    yield from immutable(spec.get(mode), old_spec.get(mode), _SPEC / mode)
-    for name in _IMMUTABLE:
+        yield from immutable(template, old_template, _SPEC / "template")
+    field_name = "completionMode"
+    yield from immutable(spec.get(field_name), old_spec.get(field_name), _SPEC / field_name)
+    for name in _IMMUTABLE_FIELDS:
         yield from immutable(spec.get(name), old_spec.get(name), _SPEC / name)
 
 
-def _completions(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
-    wanted, path = spec.get("completions"), _SPEC / "completions"
+def _validate_completions_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
+    completions, path = spec.get("completions"), _SPEC / "completions"
     if spec.get("completionMode") != "Indexed":
-        yield from immutable(wanted, old_spec.get("completions"), path)
-    elif wanted not in (None, old_spec.get("completions"), spec.get("parallelism") or 0):
-        yield invalid(path, wanted, "can only be modified in tandem with spec.parallelism")
+        yield from immutable(completions, old_spec.get("completions"), path)
+    elif completions not in (None, old_spec.get("completions"), spec.get("parallelism") or 0):
+        yield invalid(path, completions, "can only be modified in tandem with spec.parallelism")
 
 
-def _is_at_rest(old: Tree) -> bool:
-    # Suspended, and without pods that could differ from a changed template.
+def _is_suspended_and_idle(old: Tree) -> bool:
+    # Suspended, and without pods of the old template.
     status = old.get("status") or {}
     return (
         bool(value_at(old, "spec", "suspend"))
@@ -241,18 +249,21 @@ def _is_at_rest(old: Tree) -> bool:
     )
 
 
-def _with_mutable(kept: Tree, wanted: Tree) -> Tree:
-    """The old template's pod, with the new one's parts that may change while the job is at rest."""
-    spec: Tree = copy.deepcopy(kept.get("spec") or {})
+def _with_mutable_fields(old_template: Tree, new_spec: Tree) -> Tree:
+    """Return the old pod spec with those fields of the new one that may change while the job is
+    suspended."""
+    spec: Tree = copy.deepcopy(old_template.get("spec") or {})
     for name in ("nodeSelector", "tolerations", "schedulingGates"):
-        share_field(spec, wanted, name)
-    affinity, wanted_affinity = spec.get("affinity"), wanted.get("affinity")
-    if wanted_affinity is not None or affinity is not None:
+        share_field(spec, new_spec, name)
+    affinity, new_affinity = spec.get("affinity"), new_spec.get("affinity")
+    if new_affinity is not None or affinity is not None:
         affinity = spec["affinity"] = dict(affinity or {})
-        share_field(affinity, wanted_affinity or {}, "nodeAffinity")
-        if wanted_affinity is None and not affinity:
+        share_field(affinity, new_affinity or {}, "nodeAffinity")
+        if new_affinity is None and not affinity:
             del spec["affinity"]
     for kind in ("containers", "initContainers"):
-        for one, other in zip(spec.get(kind) or (), wanted.get(kind) or (), strict=False):
-            share_field(one, other, "resources")
+        for container, new_container in zip(
+            spec.get(kind) or (), new_spec.get(kind) or (), strict=False
+        ):
+            share_field(container, new_container, "resources")
     return spec

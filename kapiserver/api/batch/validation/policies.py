@@ -1,11 +1,11 @@
-"""Validation of what a job makes of its pods' ends: failure, success and replacement."""
+"""Validation of a job's pod failure policy, success policy and pod replacement policy."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
 from kapiserver.api import names
-from kapiserver.api.batch.indexes import intervals
+from kapiserver.api.batch.indexes import parse_intervals
 from kapiserver.api.core.validation.common import validate_format, validate_nonnegative_field
 from kapiserver.api.errors import (
     OMITTED,
@@ -30,7 +30,7 @@ _INDEXES_MAX = 64 * 1024
 
 
 def validate_pod_failure_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
-    """What follows from the failure of a pod."""
+    """Validate the pod failure policy of a job."""
     rules, rules_path = spec["podFailurePolicy"].get("rules") or (), path / "rules"
     if len(rules) > _RULES_MAX:
         yield too_many(rules_path, len(rules), _RULES_MAX)
@@ -51,13 +51,13 @@ def validate_pod_failure_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
 def _validate_action(action: str, path: Path, *, by_index: bool) -> Iterator[FieldError]:
     if action == "FailIndex" and not by_index:
         yield invalid(path, action, "requires the backoffLimitPerIndex to be set")
-    yield from _one_of(action, _ACTIONS, path)
+    yield from _validate_required_enum(action, _ACTIONS, path)
 
 
-def _one_of(value: str, allowed: Sequence[str], path: Path) -> Iterator[FieldError]:
+def _validate_required_enum(value: str, allowed: Sequence[str], path: Path) -> Iterator[FieldError]:
     if not value:
-        listed = " ".join(f'"{one}"' for one in allowed)
-        yield required(path, f"valid values: [{listed}]")
+        quoted_values = " ".join(f'"{value_}"' for value_ in allowed)
+        yield required(path, f"valid values: [{quoted_values}]")
     elif value not in allowed:
         yield not_supported(path, value, allowed)
 
@@ -84,14 +84,16 @@ def _validate_conditions(patterns: Sequence[Tree], path: Path) -> Iterator[Field
         yield from validate_format(
             names.qualified_name, pattern.get("type") or "", pattern_path / "type"
         )
-        yield from _one_of(pattern.get("status") or "", _STATUSES, pattern_path / "status")
+        yield from _validate_required_enum(
+            pattern.get("status") or "", _STATUSES, pattern_path / "status"
+        )
 
 
 def _validate_exit_codes(
     codes: Tree, path: Path, containers: Collection[str]
 ) -> Iterator[FieldError]:
     operator, container = codes.get("operator") or "", codes.get("containerName")
-    yield from _one_of(operator, _OPERATORS, path / "operator")
+    yield from _validate_required_enum(operator, _OPERATORS, path / "operator")
     if container is not None and container not in containers:
         detail = "must be one of the container or initContainer names in the pod template"
         yield invalid(path / "containerName", container, detail)
@@ -112,7 +114,7 @@ def _validate_exit_codes(
 
 
 def validate_success_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
-    """When an indexed job is done before all its pods are."""
+    """Validate the success policy of an indexed job."""
     rules, rules_path = spec["successPolicy"].get("rules") or (), path / "rules"
     if not rules:
         detail = "at least one rules must be specified when the successPolicy is specified"
@@ -134,7 +136,7 @@ def _validate_success_rule(rule: Tree, path: Path, completions: int) -> Iterator
         if len(indexes) > _INDEXES_MAX:
             yield too_long(field_path, _INDEXES_MAX)
         try:
-            total = sum(last - first + 1 for first, last in intervals(indexes, completions))
+            total = sum(last - first + 1 for first, last in parse_intervals(indexes, completions))
         except ValueError as error:
             yield invalid(field_path, indexes, f"error parsing succeededIndexes: {error}")
     if count is None:
@@ -155,9 +157,9 @@ def _validate_success_rule(rule: Tree, path: Path, completions: int) -> Iterator
 
 
 def validate_pod_replacement_policy(spec: Tree, path: Path) -> Iterator[FieldError]:
-    """When the place of a pod that goes is filled."""
+    """Validate the pod replacement policy of a job."""
     policy = spec.get("podReplacementPolicy")
-    has_failures = spec.get("podFailurePolicy") is not None
-    allowed = ("Failed",) if has_failures else ("Failed", "TerminatingOrFailed")
+    has_failure_policy = spec.get("podFailurePolicy") is not None
+    allowed = ("Failed",) if has_failure_policy else ("Failed", "TerminatingOrFailed")
     if policy is not None and policy not in allowed:
         yield not_supported(path, policy, allowed)

@@ -1,6 +1,6 @@
-"""`kapiserver storage check|compact|backup|restore`: looking after the SQLite file of a store.
+"""`kapiserver storage check|compact|backup|restore`: maintenance of the SQLite file of a store.
 
-Words, flags and exit codes; the work is done by `storage/sqlite_admin.py`. Nothing here serves.
+Flags, output and exit codes; `storage/sqlite_admin.py` does the work. Serves nothing.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,55 +16,94 @@ from kapiserver.storage.backends import MEMORY
 if TYPE_CHECKING:
     from kapiserver.storage.sqlite_admin import Summary
 
+    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
 DAMAGED = 3
-"""Exit code of a check that found something wrong; 1 is a command that could not do its work."""
-_QUIET_SECONDS = 1.0
-"""Between two lines of progress; what is done sooner says nothing."""
+"""Exit code of a check that found problems; 1 means that the command itself failed."""
+_PROGRESS_SECONDS = 1.0
+"""Between two lines of progress; a command that is faster prints none."""
 
 
 def add_storage_commands(parser: argparse.ArgumentParser) -> None:
-    """The commands and their flags."""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    """Add the commands and their flags."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
+    _add_check(commands)
+    _add_compact(commands)
+    _add_backup(commands)
+    _add_restore(commands)
 
-    def add(
-        name: str, run: Callable[[argparse.Namespace], int], text: str
-    ) -> argparse.ArgumentParser:
-        found = commands.add_parser(name, help=text.partition(";")[0], description=f"{text}.")
-        found.set_defaults(command=run, verbose=0)
-        found.add_argument(
-            "--data-dir", type=Path, default=Path(".data"), metavar="DIR", help="as of serve"
-        )
-        found.add_argument("--storage", metavar="SPEC", help="sqlite:PATH, as of serve")
-        return found
 
-    def add_store(found: argparse.ArgumentParser) -> None:
-        found.add_argument(
-            "store", type=Path, nargs="?", metavar="STORE",
-            help="the store's file, instead of --storage and --data-dir",
-        )  # fmt: skip
+def _add_check(commands: _Commands) -> None:
+    check = commands.add_parser(
+        "check",
+        help="look for damage in a store",
+        description="Check the pages, the tables and every value of a store and print what is "
+        "wrong. Stop the server first. "
+        f"Exit code 0: no problem, {DAMAGED}: problems, 1: the store cannot be read.",
+    )
+    check.set_defaults(command=_check, verbose=0)
+    _add_store(check)
 
-    checked = add(
-        "check", _check,
-        "say what is wrong with a store that nobody serves; exit code 0: nothing, "
-        f"{DAMAGED}: something, 1: it could not be looked at",
-    )  # fmt: skip
-    add_store(checked)
-    compacted = add(
-        "compact", _compact,
-        "forget the history of a store that nobody serves; free space goes back to the file system",
-    )  # fmt: skip
-    add_store(compacted)
-    saved = add("backup", _backup, "copy a store as it is at this moment; it may be served")
-    add_store(saved)
-    saved.add_argument("file", type=Path, metavar="FILE", help="a new file")
-    restored = add("restore", _restore, "make a store of a backup, where there is none yet")
-    restored.add_argument("file", type=Path, metavar="FILE", help="what backup wrote")
-    add_store(restored)
-    restored.add_argument(
+
+def _add_compact(commands: _Commands) -> None:
+    compact = commands.add_parser(
+        "compact",
+        help="delete old revisions and shrink the file",
+        description="Delete all revisions but the newest of each object, and return the free "
+        "space to the file system. Stop the server first.",
+    )
+    compact.set_defaults(command=_compact, verbose=0)
+    _add_store(compact)
+
+
+def _add_backup(commands: _Commands) -> None:
+    backup = commands.add_parser(
+        "backup",
+        help="copy a store to a new file",
+        description="Copy a store, as it is at this moment, to a new file. The server may run.",
+    )
+    backup.set_defaults(command=_backup, verbose=0)
+    _add_store(backup)
+    backup.add_argument(
+        "file", type=Path, metavar="FILE", help="File to write; it must not exist. Required."
+    )
+
+
+def _add_restore(commands: _Commands) -> None:
+    restore = commands.add_parser(
+        "restore",
+        help="create a store from a backup",
+        description="Create a store from a backup. The store must not exist yet.",
+    )
+    restore.set_defaults(command=_restore, verbose=0)
+    restore.add_argument(
+        "file", type=Path, metavar="FILE", help="File that the backup command wrote. Required."
+    )
+    _add_store(restore)
+    restore.add_argument(
         "--bump-revision", type=int, metavar="N",
-        help="leave out so many revisions and mark all before as compacted, so that none that was "
-        "written after the backup comes to mean something else (default 1000000000); 0: go on as "
-        "if nothing had been",
+        help="Number of revisions to skip after the newest of the backup, from 0 to 2**60 - 1. "
+        "All skipped revisions count as compacted, so that clients that have seen changes made "
+        "after the backup list again. 0 skips none and is safe only if there were no such changes. "
+        "Default: 1000000000.",
+    )  # fmt: skip
+
+
+def _add_store(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data-dir", type=Path, default=Path(".data"), metavar="DIR",
+        help="Data directory of the server; the store is kapiserver.db in it. "
+        "Default: %(default)s.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--storage", metavar="SPEC",
+        help="The store as sqlite:PATH, if the server has --storage. Overrides --data-dir; etcd "
+        "has tools of its own. Default: --data-dir decides.",
+    )  # fmt: skip
+    parser.add_argument(
+        "store", type=Path, nargs="?", metavar="STORE",
+        help="File of the store. Overrides --data-dir and excludes --storage. "
+        "Default: the flags decide.",
     )  # fmt: skip
 
 
@@ -73,10 +111,10 @@ def _check(options: argparse.Namespace) -> int:
     from kapiserver.storage.sqlite_admin import check
 
     path = _path(options)
-    problems = check(path, _Values(), _Progress())
+    problems = check(path, _ValueCheck(), _ProgressLines())
     for problem in problems:
-        _say(problem)
-    _say(f"{path}: {len(problems) or 'no'} problem{'s' * (len(problems) != 1)}")
+        _print(problem)
+    _print(f"{path}: {len(problems) or 'no'} problem{'s' * (len(problems) != 1)}")
     return DAMAGED if problems else 0
 
 
@@ -84,16 +122,17 @@ def _compact(options: argparse.Namespace) -> int:
     from kapiserver.storage.sqlite_admin import compact
 
     path = _path(options)
-    before = path.stat().st_size if path.exists() else 0
-    found = compact(path, _Progress())
-    _say(f"{path}: {_told(found)}; it had {_bytes(before)}")
+    old_size = path.stat().st_size if path.exists() else 0
+    summary = compact(path, _ProgressLines())
+    _print(f"{path}: {_summary_text(summary)} (before: {_megabytes(old_size)})")
     return 0
 
 
 def _backup(options: argparse.Namespace) -> int:
     from kapiserver.storage.sqlite_admin import backup
 
-    _say(f"{options.file}: {_told(backup(_path(options), options.file, _Progress()))}")
+    summary = backup(_path(options), options.file, _ProgressLines())
+    _print(f"{options.file}: {_summary_text(summary)}")
     return 0
 
 
@@ -102,60 +141,68 @@ def _restore(options: argparse.Namespace) -> int:
 
     bump = BUMP if options.bump_revision is None else options.bump_revision
     if not 0 <= bump < 1 << 60:
-        raise ValueError(f"--bump-revision={bump}: want a number from 0 on, below 2**60")
+        raise ValueError(f"--bump-revision={bump} is not a number from 0 to 2**60 - 1")
     path = _path(options)
-    _say(f"{path}: {_told(restore(options.file, path, bump=bump, progress=_Progress()))}")
+    summary = restore(options.file, path, bump=bump, progress=_ProgressLines())
+    _print(f"{path}: {_summary_text(summary)}")
     return 0
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
 def _path(options: argparse.Namespace) -> Path:
-    """The file that is meant. Raises ValueError."""
+    """Return the file of the store. Raises ValueError."""
     if options.store is not None:
         if options.storage:
-            raise ValueError(f"{options.store} and --storage={options.storage}: want one of them")
+            raise ValueError(
+                f"STORE ({options.store}) and --storage={options.storage} cannot both be set"
+            )
         store: Path = options.store
         return store
     if not options.storage:
-        data: Path = options.data_dir
-        return data / "kapiserver.db"
-    name, _, location = options.storage.partition(":")
-    if name != "sqlite" or location in ("", MEMORY):
-        raise ValueError(f"--storage={options.storage}: want sqlite:PATH (etcd has its own tools)")
+        data_dir: Path = options.data_dir
+        return data_dir / "kapiserver.db"
+    backend, _, location = options.storage.partition(":")
+    if backend != "sqlite" or location in ("", MEMORY):
+        raise ValueError(
+            f"--storage={options.storage} must be sqlite:PATH here (etcd has its own tools)"
+        )
     return Path(location)
 
 
-def _told(found: Summary) -> str:
+def _summary_text(summary: Summary) -> str:
     return (
-        f"{found.objects} objects, {found.versions} versions, revisions {found.compacted} to "
-        f"{found.revision}, {_bytes(found.size)}"
+        f"{summary.objects} objects, {summary.versions} versions, "
+        f"revisions {summary.compacted} to {summary.revision}, {_megabytes(summary.size)}"
     )
 
 
-def _bytes(size: int) -> str:
+def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
 
 
-class _Progress:
-    """Says on stderr how far something is, where it takes long."""
+class _ProgressLines:
+    """Prints the progress of a slow command on standard error, a line each second."""
 
     def __init__(self) -> None:
-        self._due = time.monotonic() + _QUIET_SECONDS
+        self._next_line = time.monotonic() + _PROGRESS_SECONDS
 
-    def __call__(self, what: str, done: int, total: int) -> None:
+    def __call__(self, step: str, done: int, total: int) -> None:
         now = time.monotonic()
-        if now >= self._due:
-            self._due = now + _QUIET_SECONDS
-            sys.stderr.write(f"{what}: {done} of {total}\n")
+        if now >= self._next_line:
+            self._next_line = now + _PROGRESS_SECONDS
+            sys.stderr.write(f"{step}: {done} of {total}\n")
             sys.stderr.flush()
 
 
-class _Values:
-    """Tries to read values as the server would. What is sealed stays so, and JSON may be of any
-    kind: those of custom resources are declared by objects."""
+class _ValueCheck:
+    """Decodes stored values as the server does and returns the problem, or "".
+
+    Encrypted values are not checked. JSON of an unknown kind passes: it may be a custom resource,
+    whose kind another object declares.
+    """
 
     def __init__(self) -> None:
         from kapiserver.api.scheme import Scheme
@@ -164,19 +211,19 @@ class _Values:
         from kapiserver.storage.encryption import SEALED
 
         self._codecs = CodecFactory(Scheme())
-        self._sealed = SEALED
-        self._secret = SECRET
+        self._encrypted_prefix = SEALED
+        self._token_secret = SECRET
 
     def __call__(self, key: str, value: bytes) -> str:
         from kapiserver.codecs.at_rest import decode_at_rest
         from kapiserver.codecs.errors import CodecError, UnknownKind
 
-        if value.startswith(self._sealed) or key.endswith(self._secret):
+        if value.startswith(self._encrypted_prefix) or key.endswith(self._token_secret):
             return ""
         try:
             decode_at_rest(self._codecs, value)
         except UnknownKind:
-            return "" if value.startswith(b"{") else "a kind that is not known here"
+            return "" if value.startswith(b"{") else "the kind is unknown"
         except CodecError as error:
-            return f"it does not decode: {error}"
+            return f"the value does not decode: {error}"
         return ""

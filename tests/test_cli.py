@@ -1,4 +1,4 @@
-"""Flags in, a Config out."""
+"""The flags of `kapiserver`, their help, and the Config that they make."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def _config(*flags: str) -> Config:
 
 
 def test_defaults() -> None:
-    """Without flags everything lies below the data directory."""
+    """Without flags all files are in the data directory."""
     config = _config()
     assert config.storage == f"sqlite:{Path('.data/kapiserver.db')}"
     assert config.cert_dir == Path(".data/certificates")
@@ -47,7 +47,7 @@ def test_defaults() -> None:
     ],
 )
 def test_flags(flags: list[str], name: str, value: object) -> None:
-    """Each flag sets what it names."""
+    """Each flag sets the setting of its name."""
     assert getattr(_config(*flags), name) == value
 
 
@@ -60,40 +60,40 @@ def test_flags(flags: list[str], name: str, value: object) -> None:
         ["--etcd-servers="],
     ],
 )
-def test_flags_that_do_not_go_together(flags: list[str], capsys) -> None:
-    """Contradictions end the command with a sentence, not with a traceback."""
+def test_contradicting_flags(flags: list[str], capsys) -> None:
+    """Flags that contradict each other end the command with a sentence, not with a traceback."""
     assert main(["serve", *flags]) == 1
     assert capsys.readouterr().err.startswith("kapiserver: --")
 
 
 @pytest.mark.parametrize(
-    ("flag", "words"),
+    ("flag", "message"),
     [
-        ("--secure-port=x", "--secure-port: 'x' is no number from 0 to 65535"),
-        ("--workers=0", "--workers: '0' is no number from 1 to 256"),
-        ("--event-ttl=5", "--event-ttl: '5' is no duration"),
+        ("--secure-port=x", "--secure-port: 'x' is not a number from 0 to 65535"),
+        ("--workers=0", "--workers: '0' is not a number from 1 to 256"),
+        ("--event-ttl=5", "--event-ttl: '5' is not a duration such as 90s or 1h30m"),
         ("--anonymous-auth=maybe", "--anonymous-auth: 'maybe' is neither true nor false"),
         ("--no-such-flag", "unrecognized arguments: --no-such-flag"),
     ],
 )
-def test_bad_flags(flag: str, words: str, capsys) -> None:
-    """What is no flag is refused with the usage, and with what would be one."""
+def test_bad_flags(flag: str, message: str, capsys) -> None:
+    """An unknown flag or a bad value prints the usage and the values that are allowed."""
     with pytest.raises(SystemExit):
         main(["serve", flag])
-    told = capsys.readouterr().err
-    assert told.startswith("usage: kapiserver")
-    assert told.endswith(f"{words}\n")
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("usage: kapiserver")
+    assert stderr.endswith(f"{message}\n")
 
 
-def test_workers_where_nothing_forks(capsys, monkeypatch) -> None:
-    """Where processes do not fork (Windows), several workers are refused at once."""
+def test_workers_need_fork(capsys, monkeypatch) -> None:
+    """On a system without fork (Windows), `--workers` above 1 is an error."""
     monkeypatch.delattr("os.fork")
     assert main(["serve", "--workers=2", "--etcd-servers=http://a:1"]) == 1
-    assert "--workers needs a system on which processes fork" in capsys.readouterr().err
+    assert "--workers above 1 needs an operating system with fork" in capsys.readouterr().err
 
 
 def test_version(capsys) -> None:
-    """--version says which."""
+    """--version prints the version."""
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out.startswith("kapiserver 0.")
@@ -105,13 +105,13 @@ def test_version(capsys) -> None:
      ("", None), ("5", None), ("-1s", None), ("1x", None), ("s", None), ("1s ", None)],
 )  # fmt: skip
 def test_durations(text: str, seconds: float | None) -> None:
-    """Durations are Go's."""
-    found = parse_duration(text)
-    assert found == (None if seconds is None else pytest.approx(seconds))
+    """Durations are written as in Go."""
+    parsed = parse_duration(text)
+    assert parsed == (None if seconds is None else pytest.approx(seconds))
 
 
 def test_lines_cannot_be_forged() -> None:
-    """Nothing that a client sends breaks a log line or a header."""
+    """Text that a client sends cannot break a log line or a header."""
     assert _quoted('a\n"b"') == '"a\\n\\"b\\""'
     assert _quoted("plain/path") == "plain/path"
     assert warning_header('a\r\n"b"\\') == '299 - "a  \\"b\\"\\\\"'
@@ -126,8 +126,8 @@ def test_lines_cannot_be_forged() -> None:
         "--token-auth-file",
     ],
 )
-def test_files_that_are_no_good(flag: str, tmp_path: Path, capsys) -> None:
-    """A file that is not what its flag wants ends the command at once, and is named."""
+def test_unusable_files(flag: str, tmp_path: Path, capsys) -> None:
+    """A file of the wrong kind ends the command with an error that names the file."""
     junk = tmp_path / "junk"
     junk.write_bytes(b"\x96\x00\xff")
     data, port = f"--data-dir={tmp_path}", "--secure-port=0"

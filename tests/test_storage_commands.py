@@ -49,8 +49,8 @@ def command(folder: Path, name: str, *more: str) -> int:
     return main(["storage", name, "--data-dir", str(folder), *more])
 
 
-def test_a_store_is_looked_after(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Check, compact, backup and restore say what they have done, and exit with 0."""
+def test_commands_print_summaries(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Check, compact, backup and restore print what they did and exit with 0."""
     assert command(folder, "check") == 0
     assert capsys.readouterr().out == f"{folder / 'kapiserver.db'}: no problems\n"
     assert command(folder, "compact") == 0
@@ -70,65 +70,68 @@ def test_a_store_is_looked_after(folder: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == ""
 
 
-def test_files_by_their_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A store may be named by its file alone, before what it is copied to or behind what it is
-    made of."""
+def test_store_argument(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The store may be an argument: before the file of a backup, after the file to restore."""
     store, copy, new = (str(folder / name) for name in ("kapiserver.db", "copy.db", "new.db"))
     assert main(["storage", "backup", store, copy]) == 0
     assert main(["storage", "restore", copy, new]) == 0
     for name in ("check", "compact"):
         assert main(["storage", name, new]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert [line.partition(":")[0] for line in told] == [copy, new, new, new]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [copy, new, new, new]
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "problem"),
     [
-        ("/registry/pods/default/a", b"rubbish", "it does not decode: the stored value is in no"),
-        ("/registry/pods/default/a", b"{torn", "it does not decode"),
-        ("/registry/pods/default/a", b"k8s\0\xff\xff", "it does not decode"),
+        (
+            "/registry/pods/default/a",
+            b"rubbish",
+            "the value does not decode: the stored value is in no",
+        ),
+        ("/registry/pods/default/a", b"{torn", "the value does not decode"),
+        ("/registry/pods/default/a", b"k8s\0\xff\xff", "the value does not decode"),
         (
             "/registry/things/default/a",
             b"k8s\0\x0a\x0d\x0a\x04ex/1\x12\x05Thing\x12\0\x1a\0\x22\0",
-            "a kind that is not known here",
+            "the kind is unknown",
         ),
     ],
 )
 def test_values_that_do_not_decode(
-    key: str, value: bytes, told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    key: str, value: bytes, problem: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A value that the server could not read is told with its key, and the exit code says so."""
+    """Check prints the key of a value that the server cannot read, and exits with DAMAGED."""
     with closing(sqlite3.connect(folder / "kapiserver.db")) as sql:
         sql.execute("INSERT INTO log VALUES (9, ?, FALSE, 0, ?)", (key, value))
         sql.execute("INSERT INTO current VALUES (?, 9)", (key,))
         sql.commit()
     assert command(folder, "check") == DAMAGED
     out = capsys.readouterr().out
-    assert out.startswith(f"{key} at revision 9: {told}")
+    assert out.startswith(f"{key} at revision 9: {problem}")
     assert out.endswith(f"{folder / 'kapiserver.db'}: 1 problem\n")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["check", "--storage", "sqlite:{}/no.db"], "{}/no.db: there is no such file"),
-        (["check", "--storage", "etcd:http://127.0.0.1:1"], "want sqlite:PATH"),
-        (["compact", "--storage", "sqlite::memory:"], "want sqlite:PATH"),
-        (["check", "--storage", "sqlite:x.db", "y.db"], "want one of them"),
+        (["check", "--storage", "etcd:http://127.0.0.1:1"], "must be sqlite:PATH here"),
+        (["compact", "--storage", "sqlite::memory:"], "must be sqlite:PATH here"),
+        (["check", "--storage", "sqlite:x.db", "y.db"], "cannot both be set"),
         (["backup", "{}/kapiserver.db"], "{}/kapiserver.db is there already"),
         (["restore", "{}/no.db"], "{}/no.db: there is no such file"),
         (["restore", "{}/kapiserver.db"], "{}/kapiserver.db is there already"),
         (["restore", "--bump-revision=-1", "{}/kapiserver.db"], "--bump-revision=-1"),
     ],
 )
-def test_what_is_refused(
-    arguments: list[str], told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+def test_command_errors(
+    arguments: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A command that cannot do its work says why in one line, and exits with 1."""
-    name, *rest = (one.format(folder) for one in arguments)
+    """A command that fails prints the reason in one line and exits with 1."""
+    name, *rest = (argument.format(folder) for argument in arguments)
     assert command(folder, name, *rest) == 1
     error = capsys.readouterr().err
     assert error.startswith("kapiserver: ")
-    assert told.format(folder) in error
+    assert message.format(folder) in error
     assert error.count("\n") == 1

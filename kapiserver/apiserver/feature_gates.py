@@ -1,7 +1,7 @@
-"""The feature gates that mean something here, and the flag that sets them.
+"""The feature gates that this server has, and the parser of `--feature-gates`.
 
-To add one: a line in `GATES`, and `"Name" in server.config.feature_gates` where it decides. Knows
-nothing of what a gate does. Mirrors component-base/featuregate of Kubernetes.
+To add one: a line in `GATES`, and `"Name" in server.config.feature_gates` where it matters. Knows
+no effect of a gate. Mirrors component-base/featuregate of Kubernetes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One feature: what it is by default, how far it is, and whether that is for good."""
+    """One feature gate: its default, its maturity, and whether the default cannot be changed."""
 
     default: bool
     stage: Literal["ALPHA", "BETA", "GA", "DEPRECATED"]
@@ -34,9 +34,9 @@ FeatureGates: TypeAlias = frozenset[str]
 
 DEFAULT_GATES: FeatureGates = frozenset(name for name, gate in GATES.items() if gate.default)
 
-_OF_STAGE = {"ALPHA": "AllAlpha", "BETA": "AllBeta"}
-"""Gates that stand for all of a stage that are not named themselves."""
-_ALL = frozenset(_OF_STAGE.values())
+_GATE_OF_STAGE = {"ALPHA": "AllAlpha", "BETA": "AllBeta"}
+"""The gate that sets every gate of a stage, unless the flag names that gate itself."""
+_STAGE_GATES = frozenset(_GATE_OF_STAGE.values())
 
 _BOOLS = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
@@ -45,31 +45,31 @@ _BOOLS = {
 
 
 def parse_feature_gates(text: str, known: Mapping[str, Gate] = GATES) -> FeatureGates:
-    """What `Name=true,Other=false` sets, `kube:` before a name allowed; all else by default.
-    Raises ValueError in kube-apiserver's words."""
-    given = _given(text)
-    unknown = next((name for name in given if name not in known), None)
+    """Return the gates that are on after `Name=true,Other=false`; a name may begin with `kube:`.
+    Raises ValueError with kube-apiserver's message."""
+    settings = _settings(text)
+    unknown = next((name for name in settings if name not in known), None)
     if unknown is not None:
         raise ValueError(f"unrecognized feature gate: {unknown}")
-    refused = [
-        f"cannot set feature gate {name} to {_word(value)}, "
-        f"feature is locked to {_word(known[name].default)}"
-        for name, value in given.items()
+    problems = [
+        f"cannot set feature gate {name} to {_go_bool(value)}, "
+        f"feature is locked to {_go_bool(known[name].default)}"
+        for name, value in settings.items()
         if known[name].locked and value != known[name].default
     ]
-    if refused:
-        raise ValueError(refused[0] if len(refused) == 1 else f"[{', '.join(refused)}]")
-    return frozenset(name for name, gate in known.items() if _is_on(name, gate, given))
+    if problems:
+        raise ValueError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+    return frozenset(name for name, gate in known.items() if _is_on(name, gate, settings))
 
 
-def _is_on(name: str, gate: Gate, given: Mapping[str, bool]) -> bool:
-    if name in given or gate.locked or name in _ALL:
-        return given.get(name, gate.default)
-    return given.get(_OF_STAGE.get(gate.stage, ""), gate.default)
+def _is_on(name: str, gate: Gate, settings: Mapping[str, bool]) -> bool:
+    if name in settings or gate.locked or name in _STAGE_GATES:
+        return settings.get(name, gate.default)
+    return settings.get(_GATE_OF_STAGE.get(gate.stage, ""), gate.default)
 
 
-def _given(text: str) -> dict[str, bool]:
-    found: dict[str, bool] = {}
+def _settings(text: str) -> dict[str, bool]:
+    settings: dict[str, bool] = {}
     for part in filter(None, text.split(",")):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         name = name.removeprefix("kube:")
@@ -78,17 +78,17 @@ def _given(text: str) -> dict[str, bool]:
         if value not in _BOOLS:
             problem = f'strconv.ParseBool: parsing "{value}": invalid syntax'
             raise ValueError(f"invalid value of {name}={value}, err: {problem}")
-        found[name] = _BOOLS[value]
-    return found
+        settings[name] = _BOOLS[value]
+    return settings
 
 
-def described(known: Mapping[str, Gate] = GATES) -> str:
-    """All gates, for the flag's help."""
+def feature_gates_help(known: Mapping[str, Gate] = GATES) -> str:
+    """Return every gate with its stage and default, for the help text of the flag."""
     return "; ".join(
-        f"{name}=true|false ({gate.stage} - default={_word(gate.default)})"
+        f"{name}=true|false ({gate.stage} - default={_go_bool(gate.default)})"
         for name, gate in sorted(known.items())
     )
 
 
-def _word(value: bool) -> str:
+def _go_bool(value: bool) -> str:
     return "true" if value else "false"

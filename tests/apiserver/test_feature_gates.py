@@ -8,7 +8,7 @@ from kapiserver.apiserver.feature_gates import (
     DEFAULT_GATES,
     GATES,
     Gate,
-    described,
+    feature_gates_help,
     parse_feature_gates,
 )
 from kapiserver.cli import config_of, parser
@@ -73,7 +73,7 @@ def test_the_flag() -> None:
     )
     assert config_of(options).feature_gates == DEFAULT_GATES - {"WatchList", "APIListChunking"}
     assert config_of(parser().parse_args(["serve"])).feature_gates == DEFAULT_GATES
-    assert all(f"{name}=true|false" in described() for name in GATES)
+    assert all(f"{name}=true|false" in feature_gates_help() for name in GATES)
 
 
 def test_watch_lists_turned_off() -> None:

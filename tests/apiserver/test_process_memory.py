@@ -10,45 +10,44 @@ import pytest
 
 PROGRAM = """
 import asyncio, gc, weakref
-from kapiserver.apiserver import cli, garbage
+from kapiserver.apiserver.serving import process_memory
 
 class Thing:
     pass
 
 async def main():
-    garbage.tend()
-    kept = [Thing() for _ in range(1000)]
+    process_memory.manage_memory()
+    things = [Thing() for _ in range(1000)]
     gc.collect()
     assert gc.get_count()[2] == 0
-    aside = gc.get_freeze_count()
-    assert aside > 1000
-    one = kept.pop()
-    seen = weakref.ref(one)
-    del one
-    assert seen() is None
+    assert gc.get_freeze_count() > 1000
+    thing = things.pop()
+    reference = weakref.ref(thing)
+    del thing
+    assert reference() is None
     ring = Thing()
-    ring.self, seen = ring, weakref.ref(ring)
+    ring.self, reference = ring, weakref.ref(ring)
     gc.collect()
     del ring
     gc.collect()
-    assert seen() is not None
-    garbage._walk_everything()
-    assert seen() is None
+    assert reference() is not None
+    process_memory._collect_everything()
+    assert reference() is None
 
 asyncio.run(main())
 """
 
 
-def test_what_survives_is_set_aside() -> None:
-    """What survived a full collection is not walked again, still goes with its last reference,
-    and a cycle among it goes with the hourly walk of everything."""
+def test_survivors_are_frozen() -> None:
+    """Survivors of a full collection are not collected again; reference counting still frees them,
+    and the hourly collection of everything frees cycles among them."""
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)
 
 
 FREED = """
 import re
 from pathlib import Path
-from kapiserver.apiserver import garbage
+from kapiserver.apiserver.serving import process_memory
 
 def resident() -> int:
     return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
@@ -56,19 +55,21 @@ def resident() -> int:
 pieces = [bytes(8192) for _ in range(10_000)]
 del pieces[::2], pieces[::2], pieces[::2]
 before = resident()
-garbage.trim()
+process_memory.trim()
 assert resident() < before - 40_000, (before, resident())
 """
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
-def test_free_memory_is_given_back() -> None:
-    """What was freed between pieces that are in use takes no memory any more."""
+def test_trim_returns_free_memory() -> None:
+    """Memory freed between blocks in use goes back to the system."""
     subprocess.run([sys.executable, "-c", FREED], check=True)
 
 
-def test_the_command_tends() -> None:
-    """`serve` does so: without, a full collection holds the loop for a tenth of a second."""
+def test_serve_manages_memory() -> None:
+    """`kapiserver serve` calls manage_memory: otherwise a full collection blocks the event loop for
+    a tenth of a second."""
     from kapiserver import cli
 
-    assert "tend" in cli._until_told.__code__.co_names + cli._until_told.__code__.co_varnames
+    code = cli._run_server.__code__
+    assert "manage_memory" in code.co_names + code.co_varnames

@@ -119,7 +119,7 @@ async def _serve(arguments: list[str], over: float) -> None:
     """The server's side: runs until its input ends, and says at each line what its turns were."""
     from kapiserver import cli
     from kapiserver.apiserver.filters import compression
-    from kapiserver.apiserver.serving.process_memory import tend
+    from kapiserver.apiserver.serving.process_memory import manage_memory
     from kapiserver.app import serve
 
     compression.is_remote = lambda _: True  # the only client is on the loopback
@@ -134,7 +134,7 @@ async def _serve(arguments: list[str], over: float) -> None:
 
     threading.Thread(target=read, daemon=True).start()
     async with serve(cli.config_of(cli.parser().parse_args(arguments))):
-        tend()
+        manage_memory()
         while await lines.get():
             print(json.dumps(turns.take()), flush=True)
 

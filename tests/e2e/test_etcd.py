@@ -306,7 +306,7 @@ def test_users_and_passwords(tmp_path: Path) -> None:
             assert call(one, "GET", f"{CONFIGMAPS}/a") == made
         with pytest.raises(AssertionError, match="user name is empty"):
             start(tmp_path / "one", f"--etcd-servers={member.url}")
-        with pytest.raises(AssertionError, match="--etcd-password-file go together"):
+        with pytest.raises(AssertionError, match="--etcd-password-file must be set together"):
             start(tmp_path / "one", f"--etcd-servers={member.url}", known[0])
     finally:
         member.remove()

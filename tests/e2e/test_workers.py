@@ -100,9 +100,9 @@ def test_workers_that_cannot_start(tmp_path: Path, many: Server, etcd: Member) -
     port = many.url.rpartition(":")[2]
     dead = f"--etcd-servers=http://127.0.0.1:{free_port()}"
     for flags, words in (
-        ([], "--workers needs --etcd-servers"),
+        ([], "--workers above 1 needs --etcd-servers"),
         ([f"--etcd-servers={etcd.url}", f"--secure-port={port}"], "Address already in use"),
-        ([dead], r"worker \d did not get ready"),
+        ([dead], r"worker \d exited before it was ready"),
     ):
         with pytest.raises(AssertionError, match=words):
             start(tmp_path, f"--workers={WORKERS}", *flags)

@@ -1,13 +1,12 @@
-"""The memory of a process that keeps many objects for long: the interpreter's garbage collector,
-and what the allocator holds back.
+"""Keeps the memory of a long-running process small: the garbage collector and malloc.
 
-A full collection walks everything that is alive: with a cache of ten thousand objects it holds the
-event loop for a tenth of a second, to find hardly anything. Here what has survived one is set aside
-(`gc.freeze`), so that the next walks only what is newer. What is set aside still goes when nothing
-refers to it; only cycles among it stay, until all is walked once an hour.
+A full collection of the interpreter walks every live object: with a cache of ten thousand objects
+it blocks the event loop for a tenth of a second and frees hardly anything. `gc.freeze` therefore
+exempts the survivors of each full collection from the next. Reference counting still frees them;
+only reference cycles among them wait for the hourly collection of everything.
 
-The C library keeps what was freed between two pieces that are in use: after a thousand watches had
-ended a server of 95 MiB took 239. It is asked to give whole pages back. Knows no server.
+glibc keeps freed memory between blocks in use: after a thousand watches had ended, a server with
+95 MiB of live data took 239 MiB. `malloc_trim` returns whole free pages. Knows no server.
 """
 
 from __future__ import annotations
@@ -17,46 +16,45 @@ import contextlib
 import gc
 
 FULL_SECONDS = 3600.0
-"""Between two walks of everything."""
+"""Between two collections of everything, frozen objects included."""
 TRIM_SECONDS = 15.0
-"""Between two requests to give memory back: 1 ms where there is none to give, 20 ms for 150 MiB, in
-a thread."""
+"""Between two calls of malloc_trim, in a thread: 1 ms with nothing to return, 20 ms for 150 MiB."""
 THRESHOLDS = (20_000, 4, 2)
-"""Objects made before the youngest are walked, and how often until the older ones are. Of sixty
-requests under way nearly all that is young is alive: with the interpreter's 700 a tenth of the time
-of writes went by in walking it. The walk of 160,000 takes about as long as a full one did."""
+"""The arguments of gc.set_threshold. With the interpreter's 700, collections of the youngest
+generation took a tenth of the time of writes: with sixty requests in flight nearly all young
+objects are alive. A collection of 160,000 objects takes about as long as a full one did."""
 
 
-def tend() -> None:
-    """Begin, on the running loop: all that is alive now, and all that survives, is set aside."""
+def manage_memory() -> None:
+    """Enable the collector and start freezing and trimming on the running event loop."""
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)
-    gc.callbacks.append(_set_aside)
+    gc.callbacks.append(_freeze_survivors)
     gc.enable()
-    asyncio.get_running_loop().call_later(FULL_SECONDS, _walk_everything)
-    asyncio.get_running_loop().call_later(TRIM_SECONDS, _give_back)
+    asyncio.get_running_loop().call_later(FULL_SECONDS, _collect_everything)
+    asyncio.get_running_loop().call_later(TRIM_SECONDS, _trim_in_thread)
 
 
-def _set_aside(phase: str, info: dict[str, int]) -> None:
+def _freeze_survivors(phase: str, info: dict[str, int]) -> None:
     if phase == "stop" and info["generation"] == 2:
         gc.freeze()
 
 
-def _walk_everything() -> None:
+def _collect_everything() -> None:
     gc.unfreeze()
     gc.collect()
-    asyncio.get_running_loop().call_later(FULL_SECONDS, _walk_everything)
+    asyncio.get_running_loop().call_later(FULL_SECONDS, _collect_everything)
 
 
-def _give_back() -> None:
+def _trim_in_thread() -> None:
     loop = asyncio.get_running_loop()
     loop.run_in_executor(None, trim)
-    loop.call_later(TRIM_SECONDS, _give_back)
+    loop.call_later(TRIM_SECONDS, _trim_in_thread)
 
 
 def trim() -> None:
-    """Give free memory back to the system, where the C library is one that can (glibc)."""
-    import ctypes  # takes 9 ms, which no start should wait for
+    """Return free memory to the system, if the C library is glibc."""
+    import ctypes  # takes 9 ms to import; not at start-up
 
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

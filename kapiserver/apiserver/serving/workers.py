@@ -1,10 +1,11 @@
-"""Several processes that serve one port: a supervisor that serves nothing, and its workers.
+"""Several worker processes that serve one port, and the supervisor that starts and stops them.
 
-Each worker is a whole server with listening sockets of its own on the shared port (SO_REUSEPORT),
-so that the kernel spreads connections evenly; they know nothing of each other but the store. The
-supervisor starts them, lets none call itself ready before all are, replaces one that dies, and
-hands on the signal to stop. When it is killed itself, its workers stop. A fork shares what was
-imported; nothing here may start a thread or a loop before it. Knows no store and no HTTP.
+Each worker is a complete server with its own listening sockets on the shared port (SO_REUSEPORT),
+so that the kernel spreads connections evenly; workers share nothing but the store. The supervisor
+serves nothing: it forks the workers, reports readiness to all of them at once, restarts a worker
+that exits and forwards the signal to stop. If the supervisor is killed, its workers stop. Forked
+workers share the memory of imported modules; start no thread and no event loop before the fork.
+Knows no store and no HTTP.
 """
 
 from __future__ import annotations
@@ -24,65 +25,65 @@ from dataclasses import dataclass, replace
 from kapiserver.apiserver.config import Config
 
 RESTART_SECONDS = 1.0
-"""Between two starts of one worker, at least."""
+"""The shortest time between two starts of the same worker."""
 STOP_SECONDS = 20.0
-"""Beyond `shutdown_timeout`: then a worker that has not stopped is killed."""
-_STOPS = (signal.SIGTERM, signal.SIGINT)
+"""A worker that has not stopped this long after `shutdown_timeout` is killed."""
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _log = logging.getLogger(__name__)
 
 
 class WorkerFailed(Exception):
-    """Not all workers got ready; who failed has said why."""
+    """A worker exited before all workers were ready; it has logged the reason itself."""
 
 
-class Seat:
-    """A worker's end of the line to its supervisor."""
+class WorkerChannel:
+    """A worker's end of the socket pair to its supervisor."""
 
-    def __init__(self, line: socket.socket, *, greets: bool) -> None:
-        self._line = line
-        self._line.setblocking(False)
-        self.greets = greets
-        """Whether this is the worker that tells the user where the server is."""
+    def __init__(self, connection: socket.socket, *, prints_greeting: bool) -> None:
+        self._connection = connection
+        self._connection.setblocking(False)
+        self.prints_greeting = prints_greeting
+        """Whether this worker prints the server's URL for the user."""
 
-    async def everybody(self) -> None:
-        """Say that this worker is ready, and return when all are. Raises WorkerFailed when they
-        never will be."""
+    async def wait_all_ready(self) -> None:
+        """Report this worker ready and wait until all workers are. Raises WorkerFailed if the
+        supervisor gives up."""
         loop = asyncio.get_running_loop()
-        await loop.sock_sendall(self._line, b"r")
-        if not await loop.sock_recv(self._line, 1):
+        await loop.sock_sendall(self._connection, b"r")
+        if not await loop.sock_recv(self._connection, 1):
             raise WorkerFailed("stopped before all workers were ready")
 
-    def when_left_alone(self, stop: Callable[[], None]) -> None:
-        """Call back if the supervisor is gone."""
+    def on_supervisor_exit(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the supervisor's end of the channel closes."""
         loop = asyncio.get_running_loop()
 
-        def look() -> None:
-            loop.remove_reader(self._line)
-            stop()
+        def closed() -> None:
+            loop.remove_reader(self._connection)
+            callback()
 
-        loop.add_reader(self._line, look)
+        loop.add_reader(self._connection, closed)
 
 
-Work = Callable[[Config, Seat], None]
-"""Serve until told to stop by SIGTERM; runs in a process of its own."""
+WorkerMain = Callable[[Config, WorkerChannel], None]
+"""Serves until SIGTERM; runs in a process of its own."""
 
 
 @dataclass(slots=True)
 class _Worker:
-    """A worker as its supervisor sees it; without a process while it waits for its next start."""
+    """The supervisor's record of a worker; `pid` is 0 until its process is started again."""
 
     number: int
     pid: int = 0
-    line: socket.socket | None = None
+    connection: socket.socket | None = None
     ready: bool = False
-    began: float = 0.0
+    started: float = 0.0
 
 
-def supervise(config: Config, work: Work) -> int:
-    """Serve with `config.workers` processes until told to stop; returns the exit code.
+def supervise(config: Config, work: WorkerMain) -> int:
+    """Serve with `config.workers` processes until a signal to stop; return the exit code.
 
-    Raises OSError for a port that is taken, WorkerFailed when not all workers get ready.
+    Raises OSError for a port in use, WorkerFailed if a worker exits before all are ready.
     """
     with contextlib.ExitStack() as stack:
         config = replace(
@@ -94,22 +95,21 @@ def supervise(config: Config, work: Work) -> int:
 
 
 class _Supervisor:
-    def __init__(self, config: Config, work: Work) -> None:
+    def __init__(self, config: Config, work: WorkerMain) -> None:
         self._config = config
         self._work = work
         self._workers = [_Worker(number) for number in range(config.workers)]
         self._selector = selectors.DefaultSelector()
         self._all_ready = False
-        self._signals: list[int] = []
-        self._stop_until = 0.0
+        self._kill_time = 0.0
 
     def run(self) -> int:
-        with self._hearing():
+        with self._signal_wakeups():
             for worker in self._workers:
                 self._start(worker)
             try:
                 while not self._stopping or any(worker.pid for worker in self._workers):
-                    self._turn()
+                    self._poll()
             finally:
                 for worker in self._workers:
                     if worker.pid:
@@ -119,123 +119,125 @@ class _Supervisor:
 
     @property
     def _stopping(self) -> bool:
-        return self._stop_until > 0
+        return self._kill_time > 0
 
     @contextlib.contextmanager
-    def _hearing(self) -> Iterator[None]:
-        """Signals as bytes that wake the selector."""
-        ours, theirs = socket.socketpair()
-        with ours, theirs, self._selector:
-            ours.setblocking(False)
-            theirs.setblocking(False)
-            self._selector.register(ours, selectors.EVENT_READ)
-            before = signal.set_wakeup_fd(theirs.fileno())
-            numbers = (*_STOPS, signal.SIGCHLD)
+    def _signal_wakeups(self) -> Iterator[None]:
+        """Make signals wake the selector, as bytes in a socket."""
+        reader, writer = socket.socketpair()
+        with reader, writer, self._selector:
+            reader.setblocking(False)
+            writer.setblocking(False)
+            self._selector.register(reader, selectors.EVENT_READ)
+            previous = signal.set_wakeup_fd(writer.fileno())
+            numbers = (*_STOP_SIGNALS, signal.SIGCHLD)
             handlers = [signal.signal(number, lambda *_: None) for number in numbers]
-            self._wakened = ours
+            self._signal_reader = reader
             try:
                 yield
             finally:
-                signal.set_wakeup_fd(before)
+                signal.set_wakeup_fd(previous)
                 for number, handler in zip(numbers, handlers, strict=True):
                     signal.signal(number, handler)
 
-    def _turn(self) -> None:
+    def _poll(self) -> None:
+        """Wait shortly for signals and messages of workers, and handle them."""
         for key, _ in self._selector.select(RESTART_SECONDS / 2):
             if key.data is None:
-                for number in self._wakened.recv(4096):
-                    if number in _STOPS:
+                for number in self._signal_reader.recv(4096):
+                    if number in _STOP_SIGNALS:
                         self._stop()
             else:
-                self._listen(key.data)
+                self._receive_ready(key.data)
         for worker in self._workers:
-            self._look_after(worker)
+            self._check_process(worker)
 
-    def _listen(self, worker: _Worker) -> None:
-        """Hear that a worker is ready, and tell those who wait for that."""
-        assert worker.line is not None
+    def _receive_ready(self, worker: _Worker) -> None:
+        """Mark a worker ready; when all are, release those that wait."""
+        assert worker.connection is not None
         try:
-            if not worker.line.recv(1):
+            if not worker.connection.recv(1):
                 raise ConnectionResetError
-        except OSError:  # it has ended; its process will say so
-            self._selector.unregister(worker.line)
+        except OSError:  # the worker has exited; `_check_process` reaps it
+            self._selector.unregister(worker.connection)
             return
         worker.ready = True
         if self._all_ready:
             waiting = [worker]
-        elif all(one.ready for one in self._workers):
+        elif all(each.ready for each in self._workers):
             waiting, self._all_ready = self._workers, True
         else:
             return
-        for one in waiting:
-            if one.line is not None:
+        for waiter in waiting:
+            if waiter.connection is not None:
                 with contextlib.suppress(OSError):
-                    one.line.send(b"g")
+                    waiter.connection.send(b"g")
 
-    def _look_after(self, worker: _Worker) -> None:
-        """Notice its end, and give it a successor."""
+    def _check_process(self, worker: _Worker) -> None:
+        """Reap a worker that has exited, and start it again when that is due."""
         now = time.monotonic()
         if worker.pid:
             pid, status = os.waitpid(worker.pid, os.WNOHANG)
             if pid:
-                self._bury(worker, os.waitstatus_to_exitcode(status))
-            elif self._stopping and now > self._stop_until:
+                self._on_exit(worker, os.waitstatus_to_exitcode(status))
+            elif self._stopping and now > self._kill_time:
                 os.kill(worker.pid, signal.SIGKILL)
-        if not worker.pid and not self._stopping and now >= worker.began + RESTART_SECONDS:
+        if not worker.pid and not self._stopping and now >= worker.started + RESTART_SECONDS:
             self._start(worker)
 
-    def _bury(self, worker: _Worker, code: int) -> None:
-        if worker.line is not None:
+    def _on_exit(self, worker: _Worker, code: int) -> None:
+        if worker.connection is not None:
             with contextlib.suppress(KeyError):
-                self._selector.unregister(worker.line)
-            worker.line.close()
-        worker.pid, worker.line, worker.ready = 0, None, False
+                self._selector.unregister(worker.connection)
+            worker.connection.close()
+        worker.pid, worker.connection, worker.ready = 0, None, False
         if self._stopping:
             return
         if not self._all_ready:
-            raise WorkerFailed(f"worker {worker.number} did not get ready")
-        words = f"exit code {code}" if code >= 0 else f"signal {-code}"
-        _log.error("worker %d ended with %s, starting another", worker.number, words)
+            raise WorkerFailed(f"worker {worker.number} exited before it was ready")
+        reason = f"exit code {code}" if code >= 0 else f"signal {-code}"
+        _log.error("worker %d exited with %s, restarting it", worker.number, reason)
 
     def _stop(self) -> None:
-        """The first time gently."""
+        """Stop all workers: with SIGTERM the first time, with SIGKILL if called again."""
         number = signal.SIGKILL if self._stopping else signal.SIGTERM
-        self._stop_until = time.monotonic() + self._config.shutdown_timeout + STOP_SECONDS
+        self._kill_time = time.monotonic() + self._config.shutdown_timeout + STOP_SECONDS
         for worker in self._workers:
             if worker.pid:
                 os.kill(worker.pid, number)
-            if worker.line is not None and not self._all_ready:
-                worker.line.shutdown(socket.SHUT_WR)  # it waits for the others
+            if worker.connection is not None and not self._all_ready:
+                worker.connection.shutdown(socket.SHUT_WR)  # ends its `wait_all_ready`
 
     def _start(self, worker: _Worker) -> None:
-        ours, theirs = socket.socketpair()
-        worker.began = time.monotonic()
-        # No signal may come between the fork and the worker's own handlers.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+        parent_end, child_end = socket.socketpair()
+        worker.started = time.monotonic()
+        # Block signals between the fork and the worker's own handlers.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
         pid = os.fork()
         if not pid:
-            ours.close()
-            self._become(Seat(theirs, greets=worker.number == 0 and not self._all_ready))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-        theirs.close()
-        worker.pid, worker.line = pid, ours
-        self._selector.register(ours, selectors.EVENT_READ, worker)
+            parent_end.close()
+            prints_greeting = worker.number == 0 and not self._all_ready
+            self._run_worker(WorkerChannel(child_end, prints_greeting=prints_greeting))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
+        child_end.close()
+        worker.pid, worker.connection = pid, parent_end
+        self._selector.register(parent_end, selectors.EVENT_READ, worker)
 
-    def _become(self, seat: Seat) -> None:
-        """Go on as a worker; does not return."""
+    def _run_worker(self, channel: WorkerChannel) -> None:
+        """Run the worker in this forked process; never returns."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            # A terminal's Ctrl-C reaches everybody: the supervisor's word counts.
+            # Ctrl-C in a terminal reaches every process; workers wait for the supervisor's SIGTERM.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             self._selector.close()
-            for worker in self._workers:  # or their ends would outlive the supervisor
-                if worker.line is not None:
-                    worker.line.close()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-            self._work(self._config, seat)
+            for worker in self._workers:  # else these copies stay open when the supervisor exits
+                if worker.connection is not None:
+                    worker.connection.close()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
+            self._work(self._config, channel)
             code = 0
         except Exception as error:
             sys.stderr.write(f"kapiserver: {error}\n")
@@ -248,19 +250,19 @@ class _Supervisor:
 
 @contextlib.contextmanager
 def _reserved(host: str, port: int | None) -> Iterator[int | None]:
-    """Hold a port, a free one for 0, that only the workers can share. Raises OSError."""
+    """Reserve a port for the workers, a free one for 0, and yield it. Raises OSError."""
     if port is None:
         yield None
         return
-    found = socket.getaddrinfo(
+    family, _, _, _, address = socket.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    with socket.socket(found[0], socket.SOCK_STREAM) as alone:
-        alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        alone.bind(found[4])  # fails where anybody has it, with SO_REUSEPORT or without
-        address = alone.getsockname()
-    with socket.socket(found[0], socket.SOCK_STREAM) as held:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        held.bind(address)
-        yield address[1]
+    with socket.socket(family, socket.SOCK_STREAM) as exclusive:
+        exclusive.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        exclusive.bind(address)  # fails if any process has the port, with SO_REUSEPORT or without
+        bound_address = exclusive.getsockname()
+    with socket.socket(family, socket.SOCK_STREAM) as shared:
+        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        shared.bind(bound_address)
+        yield bound_address[1]

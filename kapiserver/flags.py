@@ -1,0 +1,323 @@
+"""The flags of `kapiserver serve` and `kapiserver recode`: names, types, defaults and help texts.
+
+Names are kube-apiserver's where it has the flag. Reads no flag; `cli.py` does.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.feature_gates import feature_gates_help
+from kapiserver.controllers.registry import CONTROLLER_NAMES
+
+DEFAULTS = Config()
+
+
+def add_serve_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `kapiserver serve`."""
+    _add_serving(parser.add_argument_group("serving"))
+    _add_certificates(parser.add_argument_group("certificates"))
+    _add_features(parser.add_argument_group("APIs and features"))
+    users = parser.add_argument_group("authentication")
+    _add_users(users)
+    _add_service_accounts(users)
+    _add_admission(parser.add_argument_group("admission and controllers"))
+    _add_storage(parser.add_argument_group("storage"))
+    _add_etcd(parser.add_argument_group("etcd"))
+    _add_limits(parser.add_argument_group("limits"))
+    parser.add_argument(
+        "-v", "--verbose", action="count", default=0,
+        help="Log each request to standard error; -vv logs debug messages too. By default (0) "
+        "only warnings and errors are logged.",
+    )  # fmt: skip
+
+
+def add_recode_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `kapiserver recode`."""
+    parser.add_argument(
+        "--from", dest="from_", metavar="ENCODING",
+        help="Encoding of the object on standard input: json, yaml, protobuf, cbor or a media "
+        "type. By default it is recognized from the first bytes.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--to", required=True, metavar="ENCODING",
+        help="Encoding to write to standard output: json, yaml, protobuf, cbor or a media type. "
+        "Required, no default.",
+    )  # fmt: skip
+
+
+def _add_serving(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--bind-address", default="127.0.0.1", metavar="IP",
+        help="IP address on which to serve HTTPS (--secure-port). 0.0.0.0 or :: serves on all "
+        "network interfaces. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--secure-port", type=_port, default=6443, metavar="PORT",
+        help="Port for HTTPS, from 0 to 65535; 0 picks a free port. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--insecure-port", type=_port, metavar="PORT",
+        help="Port for plain HTTP on the loopback interface, from 0 to 65535; 0 picks a free "
+        "port. Every request is authorized as a cluster administrator, without authentication. "
+        "Off by default.",
+    )  # fmt: skip
+    group.add_argument(
+        "--workers", type=_worker_count, default=DEFAULTS.workers, metavar="N",
+        help="Number of processes that share the port, from 1 to 256. More than one needs "
+        "--etcd-servers. Limits such as --max-requests-inflight apply to each process. "
+        "Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--kubeconfig-out", type=Path, metavar="FILE",
+        help="Where to write a kubeconfig for a cluster administrator. "
+        "Default: kubeconfig in --data-dir.",
+    )  # fmt: skip
+    group.add_argument(
+        "--service-cluster-ip-range", default=DEFAULTS.service_cluster_ip_range, metavar="CIDR",
+        help="Range from which Services get their cluster IPs; one IPv4 range, one IPv6 range or "
+        "both, separated by a comma. The first address of the first range belongs to the Service "
+        "kubernetes. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--service-node-port-range", default=DEFAULTS.service_node_port_range, metavar="FROM-TO",
+        help="Ports, both ends included, from which Services of type NodePort and LoadBalancer "
+        "get their node ports. Default: %(default)s.",
+    )  # fmt: skip
+
+
+def _add_certificates(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--cert-dir", type=Path, metavar="DIR",
+        help="Directory of the server's own CA and of the certificates it signs; files that are "
+        "missing, expire within 30 days or lack a name of the server are created. "
+        "Default: certificates in --data-dir.",
+    )  # fmt: skip
+    group.add_argument(
+        "--tls-cert-file", type=Path, metavar="FILE",
+        help="PEM file with the certificate to serve HTTPS with, followed by its intermediate "
+        "certificates. Needs --tls-private-key-file. Default: a certificate in --cert-dir.",
+    )  # fmt: skip
+    group.add_argument(
+        "--tls-private-key-file", type=Path, metavar="FILE",
+        help="PEM file with the private key of --tls-cert-file; each flag needs the other. "
+        "Default: a key in --cert-dir.",
+    )  # fmt: skip
+
+
+def _add_features(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--runtime-config", action="append", default=[], metavar="KEY=BOOL,...",
+        help="API versions and resources to turn on or off. Keys: GROUP/VERSION, "
+        "GROUP/VERSION/RESOURCE, api/all, api/ga, api/beta, api/alpha. May be repeated. "
+        "Default: stable versions are on, alpha and beta versions are off.",
+    )  # fmt: skip
+    group.add_argument(
+        "--feature-gates", action="append", default=[], metavar="NAME=BOOL,...",
+        help=f"Feature gates to turn on or off. May be repeated. Gates: {feature_gates_help()}.",
+    )  # fmt: skip
+
+
+def _add_users(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--client-ca-file", type=Path, metavar="FILE",
+        help="PEM file of CA certificates. A client certificate that one of them signed "
+        "authenticates its common name as the user and its organizations as the groups. "
+        "Default: only the CA in --cert-dir is trusted; it always is.",
+    )  # fmt: skip
+    group.add_argument(
+        "--token-auth-file", type=Path, metavar="FILE",
+        help='CSV file of static bearer tokens, a line each: token,user,uid,"group1,group2". '
+        "The groups may be left out. Default: no static tokens.",
+    )  # fmt: skip
+    group.add_argument(
+        "--anonymous-auth", type=_bool, default=True, metavar="BOOL",
+        help="Accept requests without credentials, as user system:anonymous in group "
+        "system:unauthenticated; false answers them with 401. Default: true.",
+    )  # fmt: skip
+
+
+def _add_service_accounts(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--service-account-issuer", action="append", metavar="URL",
+        help="Issuer of service account tokens. If repeated, new tokens name the first, and "
+        f"tokens of all are accepted. Default: {DEFAULTS.service_account_issuer[0]}.",
+    )  # fmt: skip
+    group.add_argument(
+        "--service-account-key-file", action="append", type=Path, metavar="FILE",
+        help="PEM file with an RSA or ECDSA key, public or private, that verifies service "
+        "account tokens. May be repeated. The signing key verifies too. "
+        "Default: the signing key alone.",
+    )  # fmt: skip
+    group.add_argument(
+        "--service-account-signing-key-file", type=Path, metavar="FILE",
+        help="PEM file with the RSA or ECDSA private key that signs service account tokens. "
+        "Default: sa.key in --cert-dir, created if missing; with --service-account-key-file, a "
+        "key that is lost when the server stops.",
+    )  # fmt: skip
+    group.add_argument(
+        "--service-account-jwks-uri", default="", metavar="URL",
+        help="URI of the issuer's JSON Web Key Set, shown at /.well-known/openid-configuration. "
+        "Default: /openid/v1/jwks of this server.",
+    )  # fmt: skip
+    group.add_argument(
+        "--api-audiences", type=_list, default=(), metavar="NAME,...",
+        help="Identifiers of this API; a service account token must have one of them as an "
+        "audience. Default: the values of --service-account-issuer.",
+    )  # fmt: skip
+
+
+def _add_admission(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--enable-admission-plugins", type=_list, default=(), metavar="NAME,...",
+        help="Admission plugins to run beside the default ones, by kube-apiserver's names; order "
+        "does not matter. Wins over --disable-admission-plugins. Default: none.",
+    )  # fmt: skip
+    group.add_argument(
+        "--disable-admission-plugins", type=_list, default=(), metavar="NAME,...",
+        help="Admission plugins not to run although they are on by default. Default: none.",
+    )  # fmt: skip
+    group.add_argument(
+        "--admission-control-config-file", type=Path, metavar="FILE",
+        help="YAML or JSON file with an AdmissionConfiguration: settings of admission plugins, "
+        "such as the default levels and exemptions of PodSecurity. Default: no file.",
+    )  # fmt: skip
+    group.add_argument(
+        "--controllers", type=_list, default=DEFAULTS.controllers, metavar="NAME,...",
+        help="Controllers to run: '*' for those on by default, NAME to add one, -NAME to leave "
+        f"one out. Names: {', '.join(sorted(CONTROLLER_NAMES))}. "
+        f"Default: {','.join(DEFAULTS.controllers)}.",
+    )  # fmt: skip
+
+
+def _add_storage(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--data-dir", type=Path, default=Path(".data"), metavar="DIR",
+        help="Directory of every file whose own flag is not set: store, certificates and "
+        "kubeconfig. Created if missing. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--storage", metavar="SPEC",
+        help="Where objects are stored: sqlite:PATH, sqlite::memory: (lost at exit) or "
+        "etcd:URL,... Excludes --etcd-servers. Default: sqlite:DIR/kapiserver.db, with DIR "
+        "from --data-dir.",
+    )  # fmt: skip
+    group.add_argument(
+        "--event-ttl", type=_seconds, default=3600.0, metavar="DURATION",
+        help="How long Events are kept, such as 90m or 1h30m, in full seconds. Default: 1h.",
+    )  # fmt: skip
+    group.add_argument(
+        "--encryption-provider-config", type=Path, metavar="FILE",
+        help="File with an EncryptionConfiguration: the resources to encrypt in storage, and "
+        "the providers and keys to encrypt them with. Default: nothing is encrypted.",
+    )  # fmt: skip
+    group.add_argument(
+        "--encryption-provider-config-automatic-reload", type=_bool, nargs="?", const=True,
+        default=False, metavar="BOOL",
+        help="Read --encryption-provider-config, which it needs, again every minute and use "
+        "what changed. Default: false.",
+    )  # fmt: skip
+
+
+def _add_etcd(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--etcd-servers", type=_list, metavar="URL,...",
+        help="URLs of the members of an etcd cluster to store objects in, such as "
+        "https://10.0.0.1:2379. Excludes --storage. Default: --storage decides.",
+    )  # fmt: skip
+    group.add_argument(
+        "--etcd-prefix", default=DEFAULTS.etcd_prefix, metavar="PATH",
+        help="Path that begins every key in the store, whether it is etcd or SQLite. "
+        "Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--etcd-cafile", type=Path, metavar="FILE",
+        help="PEM file of the CA that signed etcd's server certificates. "
+        "Default: the CAs that the system trusts.",
+    )  # fmt: skip
+    group.add_argument(
+        "--etcd-certfile", type=Path, metavar="FILE",
+        help="PEM file of the client certificate to show to etcd. Needs --etcd-keyfile. "
+        "Default: no client certificate.",
+    )  # fmt: skip
+    group.add_argument(
+        "--etcd-keyfile", type=Path, metavar="FILE",
+        help="PEM file of the private key of --etcd-certfile; each flag needs the other. "
+        "Default: no key.",
+    )  # fmt: skip
+    group.add_argument(
+        "--etcd-username", default="", metavar="NAME",
+        help="User to log in to etcd as, if etcd has authentication enabled. "
+        "Needs --etcd-password-file. Default: no user.",
+    )  # fmt: skip
+    group.add_argument(
+        "--etcd-password-file", type=Path, metavar="FILE",
+        help="File that holds the password of --etcd-username, which it needs; a file, so that "
+        "process listings do not show the password. Default: no password.",
+    )  # fmt: skip
+    group.add_argument(
+        "--etcd-compaction-interval", type=_seconds, metavar="DURATION",
+        default=DEFAULTS.etcd_compaction_interval,
+        help="How long old revisions stay readable at least, such as 5m, in every kind of store; "
+        "watches and list pages need them. 0 keeps them all. Default: 5m.",
+    )  # fmt: skip
+
+
+def _add_limits(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--max-requests-inflight", type=int, default=DEFAULTS.max_requests_inflight, metavar="N",
+        help="Most reading requests (get and list) to handle at a time; more get 429. Watches "
+        "are not counted, and system:masters is exempt. 0: no limit. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--max-mutating-requests-inflight", type=int, metavar="N",
+        default=DEFAULTS.max_mutating_requests_inflight,
+        help="Most changing requests (create, update, patch, delete) to handle at a time; more "
+        "get 429, and system:masters is exempt. 0: no limit. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--request-timeout", type=_seconds, default=DEFAULTS.request_timeout, metavar="DURATION",
+        help="Longest time for one request, such as 90s, before it gets 504; the timeout "
+        "parameter of a request can only shorten it. Watches are exempt. Default: 1m.",
+    )  # fmt: skip
+    group.add_argument(
+        "--min-request-timeout", type=int, default=DEFAULTS.min_request_timeout, metavar="SECONDS",
+        help="Shortest time, in seconds, after which the server ends a watch that names no "
+        "timeoutSeconds; each gets a random time from this to twice this. Default: %(default)s.",
+    )  # fmt: skip
+
+
+def _port(text: str) -> int:
+    return _number(text, 0, 65535)
+
+
+def _worker_count(text: str) -> int:
+    return _number(text, 1, 256)
+
+
+def _number(text: str, lowest: int, highest: int) -> int:
+    if not text.isdecimal() or not lowest <= int(text) <= highest:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {lowest} to {highest}")
+    return int(text)
+
+
+def _bool(text: str) -> bool:
+    value = {"": True, "true": True, "false": False}.get(text.lower())
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return value
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _seconds(text: str) -> float:
+    from kapiserver.apiserver.durations import parse_duration
+
+    seconds = parse_duration(text)
+    if seconds is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 90s or 1h30m")
+    return seconds

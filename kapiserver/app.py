@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion
+from kapiserver.api.resource_client import Client
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins, Plugin
@@ -23,6 +24,7 @@ from kapiserver.apiserver.allocation import ServiceAllocation
 from kapiserver.apiserver.allocation.repair import Repair
 from kapiserver.apiserver.authentication.service_accounts import ServiceAccountTokens
 from kapiserver.apiserver.authentication.union import Authentication, read_tokens
+from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
 from kapiserver.apiserver.authorization.authorizer import Authorizer
 from kapiserver.apiserver.authorization.union import UnionAuthorizer
@@ -260,6 +262,7 @@ async def build_app(
         stores=stores,
         clock=clock,
         custom_resources=CustomResources(scheme, stores),
+        new_client=_new_client,
         health=_health(kv),
         metrics=metrics,
         admission=_admission(config),
@@ -277,6 +280,12 @@ async def build_app(
         ).chain,
     )
     return App(server=server, kv=kv, handle=compose(server, filters), encryption=encryption)
+
+
+def _new_client(server: Server, user: User, user_agent: str) -> Client:
+    from kapiserver.apiserver.internal_client import InternalClient  # needed after the start
+
+    return InternalClient(server, user, user_agent=user_agent)
 
 
 def compose(server: Server, filters: Sequence[Filter] = FILTERS) -> Handler:

@@ -27,6 +27,7 @@ import orjson
 from yarl import URL
 
 from kapiserver.api.group import GroupVersion
+from kapiserver.api.resource_client import MERGE_PATCH, Event, ResourceClient, StatusError
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.codecs.errors import CodecError, Malformed, NotEncodable
@@ -34,30 +35,16 @@ from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, MediaType
 from kapiserver.codecs.protobuf import read_watch_event
 
-Expired: TypeAlias = Literal["raise", "restart", "continue"]
-"""What to do when a list's continue token is too old: raise, list anew, or go on inconsistently."""
+__all__ = ["Client", "Event", "Gates", "Resource", "StatusError"]
 
 _STREAMS = {one.stream_type.partition(";")[0]: one for one in (JSON, PROTOBUF, CBOR)}
-_GONE = 410
 _UNSUPPORTED = 415
 _APPLY = {
     CBOR.name: "application/apply-patch+cbor",
     JSON.name: "application/apply-patch+yaml",
 }
-_BUSY = (429, 500, 502, 503, 504)
-_TOO_NEW = "Too large resource version"
 
 Parameters: TypeAlias = Mapping[str, str | int]
-
-
-class StatusError(Exception):
-    """The server said no: its Status, with the code and reason in it."""
-
-    def __init__(self, status: Tree, code: int) -> None:
-        super().__init__(status.get("message") or f"HTTP {code}")
-        self.status = status
-        self.code = int(status.get("code") or code)
-        self.reason = str(status.get("reason") or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +53,6 @@ class Gates:
 
     allow_cbor: bool = True
     prefer_cbor: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One event of a watch: ADDED, MODIFIED, DELETED or BOOKMARK, and its object."""
-
-    type: str
-    object: Tree
 
 
 class Client:
@@ -267,140 +246,80 @@ def _read_cbor(data: bytes) -> Tree:
     return found
 
 
-class Resource:
-    """The objects of one resource, in one namespace or in all."""
+class Resource(ResourceClient):
+    """The objects of one resource over HTTP, in one namespace or in all."""
+
+    transport_errors = (aiohttp.ClientError, TimeoutError, CodecError)
 
     def __init__(self, client: Client, version: GroupVersion, name: str, namespace: str) -> None:
+        super().__init__(version, name, namespace)
         self._client = client
-        self.version = version
-        self.name = name
-        self.namespace = namespace
         root = f"/apis/{version}" if version.group else f"/api/{version.version}"
         inside = f"/namespaces/{namespace}" if namespace else ""
         self.path = f"{root}{inside}/{name}"
 
     async def get(self, name: str, *, subresource: str = "", **parameters: str | int) -> Tree:
-        """One object. Raises StatusError."""
+        """GET the path of one object."""
         return await self._call("GET", name, subresource, parameters)
 
     async def create(
         self, obj: Tree, *, name: str = "", subresource: str = "", **parameters: str | int
     ) -> Tree:
-        """Create an object; with a subresource, post to that of `name`. Raises StatusError."""
-        return await self._call("POST", name, subresource, parameters, self._named(obj))
+        """POST to the collection, or to a subresource."""
+        return await self._call("POST", name, subresource, parameters, self._versioned(obj))
 
     async def update(self, obj: Tree, *, subresource: str = "", **parameters: str | int) -> Tree:
-        """Replace an object. Raises StatusError."""
+        """PUT to the path of one object."""
         name = obj["metadata"]["name"]
-        return await self._call("PUT", name, subresource, parameters, self._named(obj))
+        return await self._call("PUT", name, subresource, parameters, self._versioned(obj))
 
     async def patch(
         self,
         name: str,
         patch: Any,
         *,
-        type: str = "application/merge-patch+json",
+        type: str = MERGE_PATCH,
         subresource: str = "",
         **parameters: str | int,
     ) -> Tree:
-        """Patch an object with any JSON value. Raises StatusError."""
+        """PATCH the path of one object, in JSON."""
         body = orjson.dumps(patch)
         return await self._call("PATCH", name, subresource, parameters, body, content_type=type)
 
     async def apply(
         self, obj: Tree, *, manager: str, subresource: str = "", **parameters: str | int
     ) -> Tree:
-        """Apply a configuration; it is sent as CBOR where requests are. Raises StatusError."""
-        name, config = obj["metadata"]["name"], self._named(obj)
+        """PATCH with a configuration, which is sent as CBOR if requests are."""
+        name, config = obj["metadata"]["name"], self._versioned(obj)
         options = {"fieldManager": manager, **parameters}
         return await self._call(
             "PATCH", name, subresource, options, config, content_type=_APPLY[JSON.name]
         )
 
     async def delete(self, name: str, options: Tree | None = None, **parameters: str | int) -> Tree:
-        """Delete an object; `options` is a DeleteOptions. Raises StatusError."""
-        body = None
-        if options is not None:
-            body = {"kind": "DeleteOptions", "apiVersion": "v1", **options}
-        return await self._call("DELETE", name, "", parameters, body)
+        """DELETE the path of one object, with `options` as the body."""
+        return await self._call("DELETE", name, "", parameters, _delete_options(options))
 
-    async def pages(
-        self, *, limit: int = 500, expired: Expired = "restart", **parameters: str | int
-    ) -> AsyncGenerator[Tree, None]:
-        """The pages of a list, each a list object. With `expired="restart"` a token that is too
-        old begins the list anew, and what was already seen comes again; with "continue" the rest
-        follows as it is now. Raises StatusError."""
-        token = ""
-        while True:
-            asked: dict[str, str | int] = {**parameters, "limit": limit}
-            if token:
-                asked["continue"] = token
-            try:
-                page = await self._call("GET", "", "", asked)
-            except StatusError as error:
-                if error.code != _GONE or not token or expired == "raise":
-                    raise
-                following = (error.status.get("metadata") or {}).get("continue") or ""
-                token = following if expired == "continue" else ""
-                continue
-            yield _completed(page)
-            token = page["metadata"].get("continue") or ""
-            if not token:
-                return
+    async def delete_collection(self, options: Tree | None = None, **parameters: str | int) -> Tree:
+        """DELETE the path of the collection, with `options` as the body."""
+        return _completed(await self._call("DELETE", "", "", parameters, _delete_options(options)))
 
-    async def list(self, *, limit: int = 500, **parameters: Any) -> Tree:
-        """All objects as one list, read page by page; begun anew when a page came too late."""
-        while True:
-            items: list[Tree] = []
-            try:
-                async for page in self.pages(limit=limit, expired="raise", **parameters):
-                    items.extend(page.get("items") or [])
-            except StatusError as error:
-                if error.code != _GONE:
-                    raise
-                continue
-            return {**page, "metadata": {**page["metadata"], "continue": ""}, "items": items}
+    async def list_page(self, **parameters: str | int) -> Tree:
+        """GET the path of the collection once."""
+        return _completed(await self._call("GET", "", "", parameters))
 
     async def watch(
         self, *, resource_version: str = "", **parameters: str | int
     ) -> AsyncGenerator[Event, None]:
-        """The events of one watch, until the server ends it. Raises StatusError."""
+        """GET the path of the collection as a stream."""
         asked: dict[str, str | int] = {**parameters, "watch": 1, "allowWatchBookmarks": 1}
         if resource_version:
             asked["resourceVersion"] = resource_version
         async for event in self._client.watch_events(self.path, asked):
             yield event
 
-    async def follow(self, **parameters: Any) -> AsyncGenerator[Event, None]:
-        """All objects as ADDED, then their changes, for ever: a watch that ends is resumed where it
-        was; one that cannot be is replaced by a new list, and what it tells is told as events."""
-        known: dict[str, Tree] = {}
-        version = ""
-        while True:
-            try:
-                if not version:
-                    listed = await self.list(**parameters)
-                    for event in _differences(known, listed.get("items") or []):
-                        yield event
-                    version = listed["metadata"]["resourceVersion"]
-                async for event in self.watch(resource_version=version, **parameters):
-                    version = event.object["metadata"]["resourceVersion"]
-                    if event.type != "BOOKMARK":
-                        _note(known, event)
-                        yield event
-            except StatusError as error:
-                if error.code == _GONE or _TOO_NEW in str(error):
-                    version = ""
-                elif error.code not in _BUSY:
-                    raise
-                else:
-                    await asyncio.sleep(self._client.again_seconds)
-            except (aiohttp.ClientError, TimeoutError, CodecError):
-                await asyncio.sleep(self._client.again_seconds)
-
-    def _named(self, obj: Tree) -> Tree:
-        """The object with its version, where it does not say it."""
-        return {"apiVersion": str(self.version), **obj}
+    async def _pause(self) -> None:
+        await asyncio.sleep(self._client.again_seconds)
 
     async def _call(
         self,
@@ -422,35 +341,12 @@ class Resource:
         )
 
 
+def _delete_options(options: Tree | None) -> Tree | None:
+    return None if options is None else {"kind": "DeleteOptions", "apiVersion": "v1", **options}
+
+
 def _completed(page: Tree) -> Tree:
     """The page with kind and version in its items, which lists leave out."""
     kind = str(page.get("kind") or "").removesuffix("List")
     named = {"kind": kind, "apiVersion": page.get("apiVersion")}
     return {**page, "items": [{**named, **item} for item in page.get("items") or []]}
-
-
-def _key(obj: Tree) -> str:
-    metadata = obj["metadata"]
-    return f"{metadata.get('namespace', '')}/{metadata['name']}"
-
-
-def _note(known: dict[str, Tree], event: Event) -> None:
-    if event.type == "DELETED":
-        known.pop(_key(event.object), None)
-    else:
-        known[_key(event.object)] = event.object
-
-
-def _differences(known: dict[str, Tree], items: list[Tree]) -> list[Event]:
-    """What a new list tells that was not known; `known` is brought up to it."""
-    there = {_key(item): item for item in items}
-    found = [Event("DELETED", obj) for key, obj in known.items() if key not in there]
-    for key, item in there.items():
-        before = known.get(key)
-        if before is None:
-            found.append(Event("ADDED", item))
-        elif before["metadata"]["resourceVersion"] != item["metadata"]["resourceVersion"]:
-            found.append(Event("MODIFIED", item))
-    known.clear()
-    known.update(there)
-    return found

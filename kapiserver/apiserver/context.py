@@ -9,10 +9,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from kapiserver.api.resource_client import Client
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.authentication.union import Authentication
+from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
 from kapiserver.apiserver.authorization.authorizer import Authorizer
 from kapiserver.apiserver.config import Config
@@ -40,6 +42,8 @@ class Server:
     stores: Stores
     clock: Clock
     custom_resources: CustomResources
+    new_client: Callable[[Server, User, str], Client]
+    """Makes internal clients; call `client` instead."""
     health: Health = field(default_factory=Health)
     metrics: Metrics = field(default_factory=Metrics)
     authentication: Authentication = field(default_factory=Authentication)
@@ -50,6 +54,11 @@ class Server:
     """Of the file that configures admission plugins, where there is one."""
     plugin_chain: Callable[[str, str], PluginChain] = lambda _resource, _operation: PluginChain()
     """The admission plugins for a qualified resource (with its subresource) and an operation."""
+
+    def client(self, user: User, *, user_agent: str = "kapiserver") -> Client:
+        """Return a client that makes its calls within this server, as the user. Fields that it
+        writes are managed under the name of the user agent, unless a call names another."""
+        return self.new_client(self, user, user_agent)
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[AnyResponse]]

@@ -92,7 +92,7 @@ def parse_request_info(method: str, path: str, query: Mapping[str, Sequence[str]
         if verb == "list":
             if _asks_to_watch(query):
                 verb = "watch"
-            name = _name_selected(query)
+            name = name_selected(query)
     return RequestInfo(
         path=path,
         verb=verb,
@@ -113,7 +113,7 @@ def _asks_to_watch(query: Mapping[str, Sequence[str]]) -> bool:
     return values is not None and values[0].lower() not in ("0", "false")
 
 
-def _name_selected(query: Mapping[str, Sequence[str]]) -> str:
+def name_selected(query: Mapping[str, Sequence[str]]) -> str:
     """The name of `fieldSelector=metadata.name=x`, which authorization may be granted for."""
     for term in (query.get("fieldSelector") or [""])[0].split(","):
         field, equals, value = term.partition("=")

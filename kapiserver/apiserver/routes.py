@@ -34,12 +34,9 @@ def route(server: Server) -> Handler:
         except UnknownGroup:
             return page_not_found()
         # HEAD is a verb to authorization only: kube-apiserver has no route for it.
-        if info.verb not in target.verbs or request.method == "HEAD":
+        if request.method == "HEAD":
             raise MethodNotAllowed
-        if info.verb == "create" and target.kind_info.is_terminating:
-            raise MethodNotAllowed(
-                "create not allowed while custom resource definition is terminating"
-            )
+        target.check_verb(info.verb)
         request.target = target
         request.warnings.add(target.deprecation)
         load = UNSTORED.get((info.version.group, info.resource))

@@ -17,7 +17,7 @@ from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.customresources.custom_scale import CustomScale
-from kapiserver.apiserver.errors import UnknownResource
+from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.scale import Scale
 from kapiserver.storage.entry import ObjectKey
@@ -62,6 +62,15 @@ class Target:
     verbs: Collection[str]
     subresource: str = ""
     view: View | None = None
+
+    def check_verb(self, verb: str) -> None:
+        """Raise MethodNotAllowed unless the path allows the verb now."""
+        if verb not in self.verbs:
+            raise MethodNotAllowed
+        if verb == "create" and self.kind_info.is_terminating:
+            raise MethodNotAllowed(
+                "create not allowed while custom resource definition is terminating"
+            )
 
     @property
     def is_namespace(self) -> bool:

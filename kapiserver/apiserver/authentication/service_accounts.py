@@ -20,7 +20,11 @@ from typing import TYPE_CHECKING, Any
 from kapiserver.api.accessors import is_terminating, name_of, namespace_of, uid_of, value_at
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
+from kapiserver.apiserver.authentication.user import (
+    SERVICE_ACCOUNT_PREFIX,
+    User,
+    service_account_user,
+)
 from kapiserver.apiserver.config import Config
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.entry import ObjectKey
@@ -29,8 +33,6 @@ from kapiserver.storage.errors import NotFound
 if TYPE_CHECKING:
     from kapiserver.storage.store_registry import Stores
 
-ALL = "system:serviceaccounts"
-PREFIX = "system:serviceaccount:"
 KEY_FILE = "sa.key"
 _PRIVATE = "kubernetes.io"
 _EXTRA = "authentication.kubernetes.io"
@@ -104,7 +106,7 @@ class ServiceAccountTokens:
             "jti": str(uuid.uuid4()),
             _PRIVATE: dict(sorted(private.items())),
             "nbf": now,
-            "sub": f"{PREFIX}{namespace_of(account)}:{name_of(account)}",
+            "sub": f"{SERVICE_ACCOUNT_PREFIX}{namespace_of(account)}:{name_of(account)}",
         }
         key = self.keys[0]
         # Without `typ`, as kube-apiserver's signer leaves it out.
@@ -124,7 +126,7 @@ class ServiceAccountTokens:
         if not isinstance(private, dict) or not isinstance(account, dict):
             return None
         name, uid = str(account.get("name")), str(account.get("uid"))
-        if claims.get("sub") != f"{PREFIX}{namespace}:{name}":
+        if claims.get("sub") != f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}":
             return None
         if not await self._lives("serviceaccounts", ObjectKey(namespace, name), uid):
             return None
@@ -144,8 +146,7 @@ class ServiceAccountTokens:
             if what != "secret":
                 extra[f"{_EXTRA}/{what}-name"] = (name_,)
                 extra[f"{_EXTRA}/{what}-uid"] = (uid_,)
-        groups = (ALL, f"{ALL}:{namespace}", AUTHENTICATED)
-        return User(name=f"{PREFIX}{namespace}:{name}", uid=uid, groups=groups, extra=extra)
+        return service_account_user(namespace, name, uid=uid, extra=extra)
 
     def _claims(self, token: str, audiences: Sequence[str]) -> dict[str, Any] | None:
         if token.count(".") != 2:

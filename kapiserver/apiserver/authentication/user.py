@@ -20,7 +20,24 @@ AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"
 
+SERVICE_ACCOUNTS = "system:serviceaccounts"
+SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
+
 ANONYMOUS = User(name="system:anonymous", groups=(UNAUTHENTICATED,))
 """The user of a request without credentials."""
 UNSECURED = User(name="system:unsecured", groups=(MASTERS, AUTHENTICATED))
 """The user of every request on the loopback port without TLS, which is off by default."""
+APISERVER = User(name="system:apiserver", groups=(MASTERS, AUTHENTICATED))
+"""The server itself."""
+
+
+def service_account_user(
+    namespace: str, name: str, *, uid: str = "", extra: Mapping[str, tuple[str, ...]] | None = None
+) -> User:
+    """Return the user that a service account is."""
+    return User(
+        name=f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}",
+        uid=uid,
+        groups=(SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}", AUTHENTICATED),
+        extra=extra or {},
+    )

@@ -41,6 +41,10 @@ class Body(Protocol):
     def data(self) -> bytes:
         """The bytes, which messages may show."""
 
+    @property
+    def size(self) -> int:
+        """How many bytes have to be decoded; from some size on that happens in a thread."""
+
     def decode(self, server: Server, defaults: GroupVersionKind) -> Decoded:
         """Return the object in the version it names, or in the default one. May be called several
         times; nobody else has the tree. Raises CodecError."""
@@ -52,6 +56,11 @@ class EncodedBody:
 
     data: bytes
     media: MediaType
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return len(self.data)
 
     def decode(self, server: Server, defaults: GroupVersionKind) -> Decoded:
         """Decode the bytes. Raises CodecError."""

@@ -87,9 +87,7 @@ async def answer_listing(
         if not wanted.pretty and wanted.media in SPLICED:
             form = form_of(target.version, wanted.media.extension)
             return await _sliced(wanted, target.store.documents.list(listing, form))
-        if target.resource.definition:
-            metadata = {"continue": "", **metadata}
-        head = _list_head(target.resource.list_kind_name, target.version, metadata)
+        head = list_head(target, listing)
         items = (_item(server, entry, target) for entry in listing.entries)
         return await _members(server, wanted, head, "items", items, count)
     if wanted.is_table:
@@ -116,6 +114,14 @@ async def prepare_listing(wanted: Wanted, target: Target, listing: Listing) -> N
         await target.store.documents.prepare(listing, form)
     elif len(listing.entries) > SEVERAL:
         await asyncio.to_thread(target.store.codec.tree, listing.entries[0])
+
+
+def list_head(target: Target, listing: Listing) -> Tree:
+    """Return the list of a page, without its items."""
+    metadata = list_metadata(listing)
+    if not target.is_typed:
+        metadata = {"continue": "", **metadata}
+    return _list_head(target.resource.list_kind_name, target.version, metadata)
 
 
 def list_metadata(listing: Listing) -> Tree:

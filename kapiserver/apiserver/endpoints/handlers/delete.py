@@ -7,14 +7,15 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import EncodedBody, media_type_of
 from kapiserver.apiserver.endpoints.negotiation import Wanted, wanted
 from kapiserver.apiserver.endpoints.object_responses import answer_entry, answer_plain
-from kapiserver.apiserver.endpoints.operations.delete import delete_object, deleted_status
-from kapiserver.apiserver.endpoints.options import check_options, read_options
-from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.endpoints.operations.delete import (
+    delete_object,
+    delete_options,
+    deleted_status,
+)
+from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
-
-KIND = "DeleteOptions"
 
 
 async def delete(server: Server, request: Request, target: Target) -> AnyResponse:
@@ -35,11 +36,6 @@ async def read_delete_options(server: Server, request: Request, target: Target) 
     InvalidObject."""
     data = await request.read_body(server.config.body_limit)
     if not data:
-        return read_options(server, request, KIND)
+        return read_options(server, request, "DeleteOptions")
     body = EncodedBody(data=data, media=media_type_of(server, request, target))
-    # Clients may send them in the version of the resource, too.
-    decoded = body.decode(server, target.version.with_kind(KIND))
-    if decoded.kind.kind != KIND:
-        raise BadRequest("decoded object cannot be converted to DeleteOptions")
-    check_options(decoded.object, KIND)
-    return decoded.object
+    return delete_options(server, target, body)

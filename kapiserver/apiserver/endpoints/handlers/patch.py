@@ -11,20 +11,23 @@ from kapiserver.apiserver.endpoints.operations.apply import (
     apply_configuration,
     read_configuration,
 )
-from kapiserver.apiserver.endpoints.operations.patch import PATCH_TYPES, patch_object, read_patch
+from kapiserver.apiserver.endpoints.operations.patch import (
+    PATCH_TYPES,
+    accepted_patches,
+    patch_object,
+    read_patch,
+)
 from kapiserver.apiserver.endpoints.options import apply_rules, read_options
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.errors import UnsupportedMediaType
 
-_CBOR_GATE = "CBORServingAndStorage"
-
 
 async def patch(server: Server, request: Request, target: Target) -> AnyResponse:
     """Apply the patch to the object and answer with it as it was stored."""
     name = request.header("Content-Type").partition(";")[0].strip()
-    accepted = _accepted(server, target)
+    accepted = accepted_patches(server, target)
     if name not in accepted:
         raise UnsupportedMediaType(accepted)
     if name in APPLY_TYPES:
@@ -46,14 +49,3 @@ async def _apply(server: Server, request: Request, target: Target, media: str) -
     written = await apply_configuration(server, target, request.caller(), options, config)
     status = 201 if written.outcome == "created" else 200
     return answer_entry(server, request, form, target, written.entry, status)
-
-
-def _accepted(server: Server, target: Target) -> list[str]:
-    """The media types of patches of this target: a strategic merge needs what only declared types
-    say, and CBOR its gate."""
-    custom, spoken = target.resource.definition, _CBOR_GATE in server.config.feature_gates
-    return [
-        name
-        for name in sorted((*PATCH_TYPES, *APPLY_TYPES), key=lambda name: "cbor" in name)
-        if (spoken or "cbor" not in name) and not (custom and "strategic" in name)
-    ]

@@ -25,7 +25,7 @@ async def create_object(
         track_ownership(server, caller, target, options, live=None, new=obj)
         return obj
 
-    obj = await server.stores.aside.sized(len(body.data), new_object)
+    obj = await server.stores.aside.sized(body.size, new_object)
     dry_run = is_dry_run(options)
     written = await target.store.create(
         obj,

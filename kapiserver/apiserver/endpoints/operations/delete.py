@@ -10,11 +10,22 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.options import delete_query
-from kapiserver.apiserver.errors import Forbidden
+from kapiserver.apiserver.endpoints.decode import Body
+from kapiserver.apiserver.endpoints.options import check_options, delete_query
+from kapiserver.apiserver.errors import BadRequest, Forbidden
 from kapiserver.apiserver.status import SUCCESS, details
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.query import Listing, ListQuery, Written
+
+
+def delete_options(server: Server, target: Target, body: Body) -> Tree:
+    """Return the DeleteOptions in a body. Raises CodecError, BadRequest, InvalidObject."""
+    # Clients may send them in the version of the resource, too.
+    decoded = body.decode(server, target.version.with_kind("DeleteOptions"))
+    if decoded.kind.kind != "DeleteOptions":
+        raise BadRequest("decoded object cannot be converted to DeleteOptions")
+    check_options(decoded.object, "DeleteOptions")
+    return decoded.object
 
 
 async def delete_object(server: Server, target: Target, caller: Caller, options: Tree) -> Written:

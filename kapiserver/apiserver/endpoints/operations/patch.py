@@ -28,13 +28,14 @@ from kapiserver.apiserver.endpoints.decode import (
     to_hub,
 )
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
+from kapiserver.apiserver.endpoints.operations.apply import APPLY_TYPES
 from kapiserver.apiserver.endpoints.options import is_dry_run
 from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs import cbor, json
 from kapiserver.codecs.bounds import MAX_VALUES
-from kapiserver.codecs.errors import CodecError
+from kapiserver.codecs.errors import CodecError, UnsupportedMediaType
 from kapiserver.codecs.trees import read_tree
 from kapiserver.storage.query import Written
 
@@ -115,6 +116,9 @@ PATCH_TYPES: dict[str, PatchType] = {
 """By the body's media type; messages list them in this order, CBOR last."""
 
 
+_CBOR_GATE = "CBORServingAndStorage"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
     """A patch that was read: what it is, what it says, what is wrong with its spelling, and how
@@ -124,6 +128,25 @@ class Patch:
     content: Any
     strict_errors: tuple[str, ...]
     validation: FieldValidation
+
+
+def accepted_patches(server: Server, target: Target) -> list[str]:
+    """The media types of patches of this target: a strategic merge needs what only declared types
+    say, and CBOR its gate."""
+    custom, spoken = target.resource.definition, _CBOR_GATE in server.config.feature_gates
+    return [
+        name
+        for name in sorted((*PATCH_TYPES, *APPLY_TYPES), key=lambda name: "cbor" in name)
+        if (spoken or "cbor" not in name) and not (custom and "strategic" in name)
+    ]
+
+
+def patch_type(server: Server, target: Target, media: str) -> PatchType:
+    """Return the kind of patch with that media type. Raises UnsupportedMediaType."""
+    accepted = accepted_patches(server, target)
+    if media not in accepted or media not in PATCH_TYPES:
+        raise UnsupportedMediaType(accepted)
+    return PATCH_TYPES[media]
 
 
 async def patch_object(
@@ -154,6 +177,14 @@ def read_patch(type_: PatchType, data: bytes, validation: FieldValidation) -> Pa
     """Read the body of a patch. Raises BadRequest, BadObject."""
     try:
         document = type_.decode(data)
+    except CodecError as error:
+        raise BadRequest(f"{type_.undecodable}{error}") from None
+    return patch_of(type_, document, validation)
+
+
+def patch_of(type_: PatchType, document: Document, validation: FieldValidation) -> Patch:
+    """Read a patch that was decoded. Raises BadRequest, BadObject."""
+    try:
         content = type_.read(document.value)
     except CodecError as error:
         raise BadRequest(f"{type_.undecodable}{error}") from None

@@ -32,7 +32,7 @@ async def update_object(
         check_name(target, obj)
         return obj
 
-    first = await server.stores.aside.sized(len(body.data), new_object)
+    first = await server.stores.aside.sized(body.size, new_object)
     unused = iter((first,))
 
     def change(current: Tree | None) -> Tree:

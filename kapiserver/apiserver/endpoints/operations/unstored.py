@@ -1,0 +1,60 @@
+"""Creates that store no object of their own: bindings, evictions, tokens, reviews."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.caller import Caller
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.decode import Body
+from kapiserver.apiserver.target import Target
+
+CreateOperation: TypeAlias = Callable[[Server, Target, Caller, Tree, Body], Awaitable[Tree]]
+
+
+def _load_bind() -> CreateOperation:
+    from kapiserver.apiserver.endpoints.subresources.binding import bind_pod
+
+    return bind_pod
+
+
+def _load_evict() -> CreateOperation:
+    from kapiserver.apiserver.endpoints.subresources.eviction import evict_pod
+
+    return evict_pod
+
+
+def _load_token() -> CreateOperation:
+    from kapiserver.apiserver.endpoints.subresources.token import create_token
+
+    return create_token
+
+
+def _load_review() -> CreateOperation:
+    from kapiserver.apiserver.endpoints.reviews import create_review
+
+    return create_review
+
+
+UNSTORED_CREATES: dict[tuple[str, str, str], Callable[[], CreateOperation]] = {
+    ("", "bindings", ""): _load_bind,
+    ("", "pods", "binding"): _load_bind,
+    ("", "pods", "eviction"): _load_evict,
+    ("", "serviceaccounts", "token"): _load_token,
+    ("authentication.k8s.io", "selfsubjectreviews", ""): _load_review,
+    ("authentication.k8s.io", "tokenreviews", ""): _load_review,
+    ("authorization.k8s.io", "localsubjectaccessreviews", ""): _load_review,
+    ("authorization.k8s.io", "selfsubjectaccessreviews", ""): _load_review,
+    ("authorization.k8s.io", "selfsubjectrulesreviews", ""): _load_review,
+    ("authorization.k8s.io", "subjectaccessreviews", ""): _load_review,
+}
+"""By group, resource and subresource (see `media_types.py` on late loading)."""
+
+
+def unstored_create(target: Target) -> CreateOperation | None:
+    """Return the operation of a create that stores no object; None if it stores one."""
+    resource = target.resource
+    load = UNSTORED_CREATES.get((resource.group, resource.name, target.subresource))
+    return None if load is None else load()

@@ -1,0 +1,342 @@
+"""A client of the server that it runs in: the verbs of `kapiserver.client` without HTTP.
+
+Each call is made as one user and passes authorization, admission, field managers, validation and
+the store, as a request does; the operations are those of the HTTP handlers. Objects are trees.
+What is no object (logs, connections, component statuses) is served over HTTP alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import orjson
+
+from kapiserver.api.group import GroupVersion, GroupVersionKind
+from kapiserver.api.objects import copied
+from kapiserver.api.resource_client import MERGE_PATCH, Event, ResourceClient, StatusError
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.authorization.forbidden import forbidden
+from kapiserver.apiserver.caller import Caller
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.decode import field_validation
+from kapiserver.apiserver.endpoints.object_responses import list_head
+from kapiserver.apiserver.endpoints.operations.unstored import unstored_create
+from kapiserver.apiserver.endpoints.options import apply_rules, list_query, parse_options
+from kapiserver.apiserver.endpoints.subresources import SUBRESOURCES
+from kapiserver.apiserver.endpoints.tables import in_version
+from kapiserver.apiserver.errors import MethodNotAllowed, status_of
+from kapiserver.apiserver.request_info import RequestInfo, name_selected
+from kapiserver.apiserver.target import Target
+from kapiserver.apiserver.target_resolver import resolve_target
+from kapiserver.codecs.document import build
+from kapiserver.codecs.serializer import Decoded
+from kapiserver.storage.entry import Entry
+from kapiserver.storage.query import Listing
+from kapiserver.storage.time_slice import Turn
+
+Parameters: TypeAlias = Mapping[str, Any]
+
+
+class InternalClient:
+    """Calls as one user.
+
+    user_agent  names the program: fields are managed under its part before the slash
+    authorize   False: whatever the user may not do is done, too
+    """
+
+    def __init__(
+        self, server: Server, user: User, *, user_agent: str = "kapiserver", authorize: bool = True
+    ) -> None:
+        self.server = server
+        self.user = user
+        self.user_agent = user_agent
+        self.authorize = authorize
+
+    def resource(self, version: str, name: str, *, namespace: str = "") -> InternalResource:
+        """The objects of a resource: `resource("apps/v1", "deployments", namespace="x")`."""
+        return InternalResource(self, GroupVersion.parse(version), name, namespace)
+
+
+class TreeBody:
+    """An object in memory, as operations take it."""
+
+    def __init__(self, obj: Tree) -> None:
+        self._obj = obj
+
+    size = 0
+
+    @property
+    def data(self) -> bytes:
+        """The object as JSON."""
+        return orjson.dumps(self._obj)
+
+    def decode(self, server: Server, defaults: GroupVersionKind) -> Decoded:
+        """Read a copy of the tree by its kind. Raises CodecError."""
+        return build(server.scheme, copied(self._obj), defaults=defaults, source=b"")
+
+
+class InternalResource(ResourceClient):
+    """The objects of one resource within the server, in one namespace or in all.
+
+    Returned trees are copies. Those of `shared` are the trees of the watch cache: nobody may change
+    them, and reading costs next to nothing.
+    """
+
+    def __init__(
+        self,
+        client: InternalClient,
+        version: GroupVersion,
+        name: str,
+        namespace: str,
+        *,
+        own: Callable[[Tree], Tree] = copied,
+    ) -> None:
+        super().__init__(version, name, namespace)
+        self._client = client
+        self._server = client.server
+        self._own = own
+
+    @property
+    def shared(self) -> InternalResource:
+        """The same objects, returned without copying. Never change them."""
+        return InternalResource(
+            self._client, self.version, self.name, self.namespace, own=lambda tree: tree
+        )
+
+    # Reading.
+
+    async def get(self, name: str, *, subresource: str = "", **parameters: str | int) -> Tree:
+        """Return one object, or a subresource of it."""
+        info = self._info("get", name, subresource)
+        with _as_status_error(info):
+            target = await self._target(info)
+            _check_is_object(target)
+            version = parameters.get("resourceVersion")
+            entry = await target.store.get(target.key, resource_version=str(version or ""))
+            await self._server.stores.aside.tree(entry)
+            return self._tree(target, entry)
+
+    async def list_page(self, **parameters: str | int) -> Tree:
+        """Return one page of a list, or all of it without a limit."""
+        query = _query(parameters)
+        info = self._info("list", name=name_selected(query), is_item=False)
+        with _as_status_error(info):
+            target = await self._target(info)
+            _check_is_object(target)
+            options = parse_options(self._server, query, "ListOptions")
+            listing = await target.store.list(list_query(info, target, options))
+            return await self._list(target, listing)
+
+    async def list(self, *, limit: int = 500, **parameters: Any) -> Tree:
+        """Return all objects as one list; no pages are needed."""
+        page = await self.list_page(**parameters)
+        return {**page, "metadata": {**page["metadata"], "continue": ""}}
+
+    async def watch(
+        self, *, resource_version: str = "", **parameters: str | int
+    ) -> AsyncGenerator[Event, None]:
+        """Yield the events of one watch."""
+        raise NotImplementedError
+        yield Event("", {})
+
+    # Writing.
+
+    async def create(
+        self, obj: Tree, *, name: str = "", subresource: str = "", **parameters: str | int
+    ) -> Tree:
+        """Create an object; with a subresource, post to that of `name`."""
+        info = self._info("create", name, subresource)
+        with _as_status_error(info):
+            target, caller = await self._target(info), self._caller()
+            options = parse_options(self._server, _query(parameters), "CreateOptions")
+            body = TreeBody(self._versioned(obj))
+            create_unstored = unstored_create(target)
+            if create_unstored is not None:
+                tree = await create_unstored(self._server, target, caller, options, body)
+                return _success(tree)
+            _check_is_object(target)
+            if target.key.name:
+                raise MethodNotAllowed
+            from kapiserver.apiserver.endpoints.operations.create import create_object
+
+            written = await create_object(self._server, target, caller, options, body)
+            return self._tree(target, written.entry)
+
+    async def update(self, obj: Tree, *, subresource: str = "", **parameters: str | int) -> Tree:
+        """Replace an object."""
+        from kapiserver.apiserver.endpoints.operations.update import update_object
+
+        info = self._info("update", obj["metadata"]["name"], subresource)
+        with _as_status_error(info):
+            target = await self._target(info)
+            _check_is_object(target)
+            options = parse_options(self._server, _query(parameters), "UpdateOptions")
+            body = TreeBody(self._versioned(obj))
+            written = await update_object(self._server, target, self._caller(), options, body)
+            return self._tree(target, written.entry)
+
+    async def patch(
+        self,
+        name: str,
+        patch: Any,
+        *,
+        type: str = MERGE_PATCH,
+        subresource: str = "",
+        **parameters: str | int,
+    ) -> Tree:
+        """Patch an object with any JSON value, which nobody may change meanwhile."""
+        from kapiserver.apiserver.endpoints.operations import patch as operations
+
+        info = self._info("patch", name, subresource)
+        with _as_status_error(info):
+            target = await self._target(info)
+            _check_is_object(target)
+            type_ = operations.patch_type(self._server, target, type)
+            options = parse_options(self._server, _query(parameters), "PatchOptions")
+            document = operations.Document(copied(patch))
+            read = operations.patch_of(type_, document, field_validation(options))
+            written = await operations.patch_object(
+                self._server, target, self._caller(), options, read
+            )
+            return self._tree(target, written.entry)
+
+    async def apply(
+        self, obj: Tree, *, manager: str, subresource: str = "", **parameters: str | int
+    ) -> Tree:
+        """Apply a configuration."""
+        from kapiserver.apiserver.endpoints.operations.apply import apply_configuration
+
+        info = self._info("patch", obj["metadata"]["name"], subresource)
+        with _as_status_error(info):
+            target = await self._target(info)
+            _check_is_object(target)
+            query = _query({"fieldManager": manager, **parameters})
+            options = parse_options(self._server, query, "PatchOptions", rules=apply_rules)
+            config = copied(self._versioned(obj))
+            written = await apply_configuration(
+                self._server, target, self._caller(), options, config
+            )
+            return self._tree(target, written.entry)
+
+    async def delete(self, name: str, options: Tree | None = None, **parameters: str | int) -> Tree:
+        """Delete an object."""
+        from kapiserver.apiserver.endpoints.operations.delete import delete_object, deleted_status
+
+        info = self._info("delete", name)
+        with _as_status_error(info):
+            target = await self._target(info)
+            deletion = self._delete_options(target, options, parameters)
+            written = await delete_object(self._server, target, self._caller(), deletion)
+            status = deleted_status(target, written)
+            return self._tree(target, written.entry) if status is None else status
+
+    async def delete_collection(self, options: Tree | None = None, **parameters: str | int) -> Tree:
+        """Delete what the selectors select and return the list of it."""
+        from kapiserver.apiserver.endpoints.operations.delete import delete_objects
+
+        query = _query(parameters)
+        info = self._info("deletecollection")
+        with _as_status_error(info):
+            target = await self._target(info)
+            list_options = parse_options(self._server, query, "ListOptions")
+            deletion = self._delete_options(target, options, parameters)
+            listed = list_query(info, target, list_options)
+            listing = await delete_objects(self._server, target, self._caller(), deletion, listed)
+            return await self._list(target, listing)
+
+    # What the verbs share.
+
+    def _info(
+        self, verb: str, name: str = "", subresource: str = "", *, is_item: bool | None = None
+    ) -> RequestInfo:
+        version, namespace = self.version, self.namespace
+        if self.name == "namespaces" and not version.group:
+            namespace = name
+        return RequestInfo(
+            path="",
+            verb=verb,
+            prefix="apis" if version.group else "api",
+            version=version,
+            namespace=namespace,
+            resource=self.name,
+            name=name,
+            subresource=subresource,
+            is_item=bool(name) if is_item is None else is_item,
+        )
+
+    async def _target(self, info: RequestInfo) -> Target:
+        """Authorize a call and return what it is about. Raises Forbidden, UnknownResource,
+        MethodNotAllowed."""
+        client = self._client
+        if client.authorize:
+            decision = await self._server.authorizer.authorize(client.user, info)
+            if not decision.allowed:
+                raise forbidden(client.user, info, decision.reason)
+        target = await resolve_target(self._server, info)
+        target.check_verb(info.verb)
+        return target
+
+    def _caller(self) -> Caller:
+        return Caller(user=self._client.user, user_agent=self._client.user_agent)
+
+    def _delete_options(self, target: Target, options: Tree | None, parameters: Parameters) -> Tree:
+        from kapiserver.apiserver.endpoints.operations.delete import delete_options
+
+        if options is None:
+            return parse_options(self._server, _query(parameters), "DeleteOptions")
+        body = TreeBody({"kind": "DeleteOptions", "apiVersion": "v1", **options})
+        return delete_options(self._server, target, body)
+
+    def _tree(self, target: Target, entry: Entry) -> Tree:
+        obj = entry.tree()
+        if target.view is not None:
+            return target.view.read(obj)
+        return self._own(in_version(self._server.scheme, obj, target.version))
+
+    async def _list(self, target: Target, listing: Listing) -> Tree:
+        turn = Turn()
+        items = []
+        for entry in listing.entries:
+            items.append(self._tree(target, entry))
+            await turn.rest()
+        return {**list_head(target, listing), "items": items}
+
+    async def _pause(self) -> None:
+        raise AssertionError("no connection can fail")
+
+
+def _check_is_object(target: Target) -> None:
+    """Raise MethodNotAllowed for what is served over HTTP alone."""
+    resource = target.resource
+    other = (resource.group, resource.name, target.subresource) in SUBRESOURCES
+    if other or not resource.stored:
+        raise MethodNotAllowed
+
+
+def _success(tree: Tree) -> Tree:
+    """Return the tree unless it is a Status of failure. Raises StatusError."""
+    if tree.get("kind") == "Status" and tree["code"] >= 400:
+        raise StatusError(tree, tree["code"])
+    return tree
+
+
+def _query(parameters: Parameters) -> dict[str, Sequence[str]]:
+    return {
+        name: [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
+        for name, value in parameters.items()
+    }
+
+
+@contextlib.contextmanager
+def _as_status_error(info: RequestInfo) -> Iterator[None]:
+    """Raise each error that a client would be told as its StatusError."""
+    try:
+        yield
+    except Exception as error:
+        status = status_of(error, info)
+        if status is None:
+            raise
+        raise StatusError(status, status["code"]) from error

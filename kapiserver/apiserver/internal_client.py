@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from kapiserver.api.accessors import copy_tree
 from kapiserver.api.group import GroupVersion, GroupVersionKind
-from kapiserver.api.objects import copied
 from kapiserver.api.resource_client import MERGE_PATCH, Event, ResourceClient, StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
@@ -75,7 +75,7 @@ class TreeBody:
 
     def decode(self, server: Server, defaults: GroupVersionKind) -> Decoded:
         """Read a copy of the tree by its kind. Raises CodecError."""
-        return build(server.scheme, copied(self._obj), defaults=defaults, source=b"")
+        return build(server.scheme, copy_tree(self._obj), defaults=defaults, source=b"")
 
 
 class InternalResource(ResourceClient):
@@ -92,7 +92,7 @@ class InternalResource(ResourceClient):
         name: str,
         namespace: str,
         *,
-        own: Callable[[Tree], Tree] = copied,
+        own: Callable[[Tree], Tree] = copy_tree,
     ) -> None:
         super().__init__(version, name, namespace)
         self._client = client
@@ -196,7 +196,7 @@ class InternalResource(ResourceClient):
             _check_is_object(target)
             type_ = operations.patch_type(self._server, target, type)
             options = parse_options(self._server, _query(parameters), "PatchOptions")
-            document = operations.Document(copied(patch))
+            document = operations.Document(copy_tree(patch))
             read = operations.patch_of(type_, document, field_validation(options))
             written = await operations.patch_object(
                 self._server, target, self._caller(), options, read
@@ -215,7 +215,7 @@ class InternalResource(ResourceClient):
             _check_is_object(target)
             query = _query({"fieldManager": manager, **parameters})
             options = parse_options(self._server, query, "PatchOptions", rules=apply_rules)
-            config = copied(self._versioned(obj))
+            config = copy_tree(self._versioned(obj))
             written = await apply_configuration(
                 self._server, target, self._caller(), options, config
             )

@@ -1,8 +1,8 @@
-"""IP addresses and networks as texts: what is wrong with one, and how it should be written.
+"""Checks of IP addresses and CIDR networks given as text, and warnings about their spelling.
 
-Every check returns kube-apiserver's messages; an empty list means that the text is fine. Leading
-zeros and IPv4 inside IPv6 are understood, as Go once did, only to say what is wrong with them.
-Knows no field but those that are given. Mirrors pkg/util/validation/ip.go of k8s.io/apimachinery.
+Every check returns kube-apiserver's error messages; an empty list means that the text is valid.
+Leading zeros and IPv4-mapped IPv6 addresses are parsed, as Go once did, only to report them. Knows
+no kind. Mirrors pkg/util/validation/ip.go of k8s.io/apimachinery.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ _NO_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _NO_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _PREFIX_DIGITS = 3
 _TEXT_MAX = 64
-"""No address or network is longer, with any sense in its zeros."""
+"""No valid address or network is longer, whatever its leading zeros."""
 
 
 def ip(text: str) -> list[str]:
-    """An address that every program reads alike."""
-    found = address_of(text)
-    if found is None:
+    """Check an IP address without leading zeros that is not IPv4-mapped."""
+    address = address_of(text)
+    if address is None:
         return [_NO_IP]
     if _has_zeros(text):
         return ["must not have leading 0s"]
-    return ["must not be an IPv4-mapped IPv6 address"] if _mapped(found) else []
+    return ["must not be an IPv4-mapped IPv6 address"] if _mapped(address) else []
 
 
 def canonical_ip(text: str) -> list[str]:
-    """An address in the only form in which it is written."""
-    found = ip(text)
+    """Check an IP address in its canonical form."""
+    messages = ip(text)
     address = address_of(text)
-    if not found and str(address) != text:
-        found.append(f'must be in canonical form ("{address}")')
-    return found
+    if not messages and str(address) != text:
+        messages.append(f'must be in canonical form ("{address}")')
+    return messages
 
 
 def ordinary_ip(text: str) -> list[str]:
-    """An address that can be another machine's."""
+    """Check that an address is not unspecified, loopback or link-local."""
     address = address_of(text)
     if address is None:
         return ["must be a valid IP address"]
@@ -52,7 +52,7 @@ def ordinary_ip(text: str) -> list[str]:
     )
     return [
         message
-        for wrong, message in (
+        for is_refused, message in (
             (address.is_unspecified, f"may not be unspecified ({text})"),
             (address.is_loopback, "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
             (
@@ -64,18 +64,18 @@ def ordinary_ip(text: str) -> list[str]:
                 "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
             ),
         )
-        if wrong
+        if is_refused
     ]
 
 
 def family_of(text: str) -> int:
-    """4 or 6, as programs take an address for one; 0 for what is none."""
+    """Return 4 or 6, the IP family of an address; 0 if the text is not an address."""
     address = address_of(text)
     return 0 if address is None else _family(address)
 
 
 def cidr(text: str) -> list[str]:
-    """A network that every program reads alike: no bits beyond its prefix."""
+    """Check a network without leading zeros and without bits set beyond the prefix length."""
     address, network = address_of(text.rpartition("/")[0]), network_of(text)
     if network is None or address is None:
         return [_NO_CIDR]
@@ -89,46 +89,46 @@ def cidr(text: str) -> list[str]:
 
 
 def canonical_cidr(text: str) -> list[str]:
-    """A network in the only form in which it is written."""
-    found = cidr(text)
+    """Check a network in its canonical form."""
+    messages = cidr(text)
     network = network_of(text)
-    if not found and str(network) != text:
-        found.append(f'must be in canonical form ("{network}")')
-    return found
+    if not messages and str(network) != text:
+        messages.append(f'must be in canonical form ("{network}")')
+    return messages
 
 
 def ip_warnings(text: str, path: Path) -> Iterator[str]:
-    """An address that is understood and should be written in another way."""
+    """Yield warnings about a valid address that is not in its canonical form."""
     address = address_of(text)
     if address is None:
         return
     if _has_zeros(text) or _mapped(address):
-        what = f'non-standard IP address "{text}" will be considered invalid in a future'
-        yield f'{path}: {what} Kubernetes release: use "{_plain(address)}"'
+        subject = f'non-standard IP address "{text}" will be considered invalid in a future'
+        yield f'{path}: {subject} Kubernetes release: use "{_plain(address)}"'
     elif address.version == 6 and str(address) != text:
         yield f'{path}: IPv6 address "{text}" should be in RFC 5952 canonical format ("{address}")'
 
 
 def cidr_warnings(text: str, path: Path) -> Iterator[str]:
-    """A network that is understood and should be written in another way."""
+    """Yield warnings about a valid network that is not in its canonical form."""
     address, network = address_of(text.rpartition("/")[0]), network_of(text)
     if address is None or network is None:
         return
-    better = _plain_network(network)
+    canonical = _plain_network(network)
     if address != network.network_address:
-        single = f"{_plain(address)}/{address.max_prefixlen}"
-        what = f'CIDR value "{text}" is ambiguous in this context'
-        yield f'{path}: {what} (should be "{better}" or "{single}"?)'
+        host = f"{_plain(address)}/{address.max_prefixlen}"
+        subject = f'CIDR value "{text}" is ambiguous in this context'
+        yield f'{path}: {subject} (should be "{canonical}" or "{host}"?)'
     if _spelled_with_zeros(text) or _mapped(address):
-        what = f'non-standard CIDR value "{text}" will be considered invalid in a future'
-        yield f'{path}: {what} Kubernetes release: use "{better}"'
+        subject = f'non-standard CIDR value "{text}" will be considered invalid in a future'
+        yield f'{path}: {subject} Kubernetes release: use "{canonical}"'
     elif address == network.network_address and address.version == 6 and str(network) != text:
-        what = f'IPv6 CIDR value "{text}" should be in RFC 5952 canonical format'
-        yield f'{path}: {what} ("{network}")'
+        subject = f'IPv6 CIDR value "{text}" should be in RFC 5952 canonical format'
+        yield f'{path}: {subject} ("{network}")'
 
 
 def address_of(text: str) -> Address | None:
-    """The address that the text means, leading zeros allowed; None where it means none."""
+    """Parse an address, leading zeros allowed. Returns None if the text is not an address."""
     if len(text) > _TEXT_MAX or "%" in text or not text.isascii():
         return None
     try:
@@ -138,16 +138,16 @@ def address_of(text: str) -> Address | None:
 
 
 def network_of(text: str) -> Network | None:
-    """The network that the text means, bits beyond its prefix cleared; None where it means none."""
+    """Parse a network and clear the bits beyond its prefix. Returns None if the text is not one."""
     address, slash, prefix = text.rpartition("/")
-    found = address_of(address)
-    if found is None or not slash or not (prefix.isascii() and prefix.isdigit()):
+    parsed = address_of(address)
+    if parsed is None or not slash or not (prefix.isascii() and prefix.isdigit()):
         return None
     bits = prefix.lstrip("0") or "0"
     if len(bits) > _PREFIX_DIGITS:
         return None
     try:
-        return ipaddress.ip_network((found, int(bits)), strict=False)
+        return ipaddress.ip_network((parsed, int(bits)), strict=False)
     except ValueError:
         return None
 
@@ -170,7 +170,7 @@ def _mapped(address: Address) -> bool:
 
 
 def _plain(address: Address) -> Address:
-    # Go prints an IPv4 address inside IPv6 as what it is.
+    # Go prints an IPv4-mapped IPv6 address as the IPv4 address.
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return address if mapped is None else mapped
 
@@ -186,7 +186,7 @@ def _family(address: Address) -> int:
 
 
 def is_strictly_in(part: Network, whole: Network | None) -> bool:
-    """Whether one network is in another and smaller."""
+    """Report whether one network is a proper subnet of another."""
     if isinstance(part, ipaddress.IPv4Network) and isinstance(whole, ipaddress.IPv4Network):
         return part != whole and part.subnet_of(whole)
     if isinstance(part, ipaddress.IPv6Network) and isinstance(whole, ipaddress.IPv6Network):

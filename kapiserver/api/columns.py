@@ -1,7 +1,8 @@
-"""Columns of server-side tables: how one cell is read from an object.
+"""Columns of server-side tables and the functions that read their cells from an object.
 
-`now` is given, so ages need no clock. Knows no kind; each group's `columns.py` has its table.
-Mirrors pkg/printers/internalversion and k8s.io/cli-runtime's printers.
+The caller gives the current time as `now`, so that ages need no clock. Knows no kind; each group's
+`columns.py` has a table of its columns. Mirrors pkg/printers/internalversion and the printers of
+k8s.io/cli-runtime.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _YEAR = 365 * _DAY
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `priority` above 0 is shown by `-o wide` alone; every table has them all."""
+    """One column. A table has all columns; clients show one of priority above 0 with `-o wide`
+    only."""
 
     name: str
     cell: CellReader
@@ -43,7 +45,7 @@ class Column:
     priority: int = 0
 
     def definition(self) -> Tree:
-        """The column as a table shows it (meta/v1 TableColumnDefinition)."""
+        """Return the column as a meta/v1 TableColumnDefinition."""
         return {
             "name": self.name,
             "type": self.type,
@@ -61,111 +63,111 @@ class Columns:
     conditions: Callable[[Tree], list[Tree]] = lambda _: []
 
     def definitions(self) -> list[Tree]:
-        """The `columnDefinitions` of a table."""
+        """Return the `columnDefinitions` of a table."""
         return [column.definition() for column in self.columns]
 
     def cells(self, obj: Tree, now: datetime) -> list[Cell]:
-        """The `cells` of one object's row."""
+        """Return the `cells` of one object's row."""
         return [column.cell(obj, now) for column in self.columns]
 
 
 def human_duration(seconds: float) -> str:
-    """A duration in two units at most: `5s`, `3m10s`, `4h5m`, `2d3h`, `1y20d`."""
+    """Format a duration in at most two units: `5s`, `3m10s`, `4h5m`, `2d3h`, `1y20d`."""
     if seconds < -1:
         return "<invalid>"
     whole = max(int(seconds), 0)
     if whole < 2 * _MINUTE:
         return f"{whole}s"
     if whole < 10 * _MINUTE:
-        return _two(whole, _MINUTE, "m", 1, "s")
+        return _two_units(whole, _MINUTE, "m", 1, "s")
     if whole < 3 * _HOUR:
         return f"{whole // _MINUTE}m"
     if whole < 8 * _HOUR:
-        return _two(whole, _HOUR, "h", _MINUTE, "m")
+        return _two_units(whole, _HOUR, "h", _MINUTE, "m")
     if whole < 2 * _DAY:
         return f"{whole // _HOUR}h"
     if whole < 8 * _DAY:
-        return _two(whole, _DAY, "d", _HOUR, "h")
+        return _two_units(whole, _DAY, "d", _HOUR, "h")
     if whole < 2 * _YEAR:
         return f"{whole // _DAY}d"
     if whole < 8 * _YEAR:
-        return _two(whole, _YEAR, "y", _DAY, "d")
+        return _two_units(whole, _YEAR, "y", _DAY, "d")
     return f"{whole // _YEAR}y"
 
 
-def _two(seconds: int, unit: int, name: str, smaller: int, smaller_name: str) -> str:
+def _two_units(seconds: int, unit: int, name: str, smaller: int, smaller_name: str) -> str:
     rest = seconds % unit // smaller
     return f"{seconds // unit}{name}{f'{rest}{smaller_name}' if rest else ''}"
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """A Time or MicroTime of a tree; None where it is not set."""
+    """Parse a Time or MicroTime of an object; None if it is unset."""
     return datetime.fromisoformat(text).astimezone(UTC) if text else None
 
 
 def age_text(text: str | None, now: datetime) -> str:
-    """The age of a moment as tables show it."""
-    then = parse_time(text)
-    return human_duration((now - then).total_seconds()) if then else UNKNOWN
+    """Format the time since a timestamp as tables show it."""
+    time = parse_time(text)
+    return human_duration((now - time).total_seconds()) if time else UNKNOWN
 
 
 def age(obj: Tree, now: datetime) -> str:
-    """The cell of the Age column."""
+    """Return the cell of the Age column."""
     return age_text(value_at(obj, "metadata", "creationTimestamp"), now)
 
 
 def name(obj: Tree, _: datetime) -> str:
-    """The cell of the Name column."""
+    """Return the cell of the Name column."""
     return name_of(obj)
 
 
 def text(*path: str, empty: str = "") -> CellReader:
-    """A cell that is the text at a path, or `empty`."""
+    """Return a reader of the string at a path; `empty` if there is none."""
     return lambda obj, _: str(value_at(obj, *path) or empty)
 
 
 def number(*path: str) -> CellReader:
-    """A cell that is the number at a path, or 0."""
+    """Return a reader of the number at a path; 0 if there is none."""
     return lambda obj, _: value_at(obj, *path) or 0
 
 
 def count(*path: str) -> CellReader:
-    """A cell that is the length of the list at a path."""
+    """Return a reader of the length of the list at a path."""
     return lambda obj, _: len(value_at(obj, *path) or ())
 
 
 def flag(*path: str, unset: bool = False) -> CellReader:
-    """A cell that is true or false, as the value at a path; `unset` where there is none."""
+    """Return a reader of the boolean at a path; `unset` if there is none."""
 
     def cell(obj: Tree, _: datetime) -> bool:
-        found = value_at(obj, *path)
-        return unset if found is None else bool(found)
+        value = value_at(obj, *path)
+        return unset if value is None else bool(value)
 
     return cell
 
 
-def join_first(texts: Iterable[str], most: int = 3) -> str:
-    """The first of several texts, and how many more there are."""
-    left = iter(texts)
-    shown = ",".join(islice(left, most))
-    more = sum(1 for _ in left)
-    return f"{shown} + {more} more..." if more else shown
+def join_first(texts: Iterable[str], limit: int = 3) -> str:
+    """Join the first `limit` strings and append how many more there are."""
+    remaining = iter(texts)
+    shown = ",".join(islice(remaining, limit))
+    remaining_count = sum(1 for _ in remaining)
+    return f"{shown} + {remaining_count} more..." if remaining_count else shown
 
 
 def labels_text(labels: Mapping[str, str] | None) -> str:
-    """Labels as `a=b,c=d`."""
+    """Format labels as `a=b,c=d`."""
     if not labels:
         return NONE
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def join_field(items: Sequence[Tree] | None, key: str) -> str:
-    """One field of every item of a list, comma separated."""
+    """Join one field of each item of a list with commas."""
     return ",".join(str(item.get(key) or "") for item in items or ())
 
 
 def pod_template_columns(*path: str) -> tuple[Column, ...]:
-    """The wide columns of what makes pods from a template at `path`."""
+    """Return the wide columns of a kind that has a pod template at `path`."""
 
     def containers(obj: Tree) -> Any:
         return value_at(obj, *path, "spec", "containers")
@@ -187,13 +189,13 @@ def pod_template_columns(*path: str) -> tuple[Column, ...]:
 
 
 def selector_column(*path: str) -> Column:
-    """The wide column of the label selector at `path`."""
+    """Return the wide column of the label selector at `path`."""
     description = "Labels of its pods."
     return Column("Selector", selector(*path), description, priority=1)
 
 
 def selector(*path: str) -> CellReader:
-    """A cell that is the label selector at `path`."""
+    """Return a reader of the label selector at `path`."""
 
     def cell(obj: Tree, _: datetime) -> str:
         try:
@@ -218,4 +220,4 @@ DEFAULT_COLUMNS = Columns(
         ),
     )
 )
-"""For kinds without columns of their own."""
+"""The columns of kinds that declare none."""

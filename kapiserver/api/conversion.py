@@ -1,12 +1,11 @@
-"""From one version of a type to another: derived where the fields agree, written where not.
+"""Conversion between versions of a type: derived from the fields, completed by hand.
 
-Fields of the same name and type are carried over; nested types convert in turn; types of one name
-are taken for the same thing in two versions. A hand-written function completes a pair of types
-that differ; a difference that no function answers for is found when the pair is compiled, never
-while an object is being converted. Knows no group and no bytes.
-Mirrors runtime/conversion of k8s.io/apimachinery and what conversion-gen derives.
+Fields with the same name and type are copied, and nested types with the same name are converted in
+turn. A handwritten function completes a pair of types that differ. Compiling a pair fails if the
+types differ and no function handles it, so that converting an object never does. Knows no group and
+no bytes. Mirrors runtime/conversion of k8s.io/apimachinery and conversion-gen.
 
-The result may share parts with what it came from: copy before changing either.
+The result may share values with the source: copy before changing either.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from kapiserver.api.types import (
 )
 
 Convert: TypeAlias = Callable[[Value], Value]
-"""From a canonical tree of one type to one of another."""
+"""Converts a canonical tree of one type to a canonical tree of another."""
 Complete: TypeAlias = Callable[[Tree, Tree], None]
-"""Fill in what differs: `complete(source, target)`; `target` has what could be derived."""
+"""Sets the fields that differ: `complete(source, target)`; `target` has the derived fields."""
 Functions: TypeAlias = Mapping[tuple[type[Type], type[Type]], Complete]
-"""One literal table a group: what differs between two types, by (source, target)."""
+"""The handwritten functions of a group, by (source type, target type)."""
 
 _INT32 = range(-(2**31), 2**31)
 _ZEROS: dict[str, Value] = {
@@ -48,7 +47,7 @@ _ZEROS: dict[str, Value] = {
 
 
 class Conversion:
-    """Every way between types that the functions given allow; each is compiled once."""
+    """The converters between types, each compiled once."""
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
@@ -56,66 +55,68 @@ class Conversion:
         self._open: set[tuple[type[Type], type[Type]]] = set()
 
     def converter(self, source: type[Type], target: type[Type]) -> Convert:
-        """The way from one type to another.
+        """Return the converter from one type to another.
 
-        Raises TypeError where the types differ and no function says what to do.
+        Raises TypeError if the types differ and no function handles the difference.
         """
         pair = (source, target)
-        found = self._compiled.get(pair)
-        if found is not None:
-            return found
-        if pair in self._open:  # a type within itself: look it up when it is needed
+        convert = self._compiled.get(pair)
+        if convert is not None:
+            return convert
+        if pair in self._open:  # a recursive type: look it up on use
             return lambda tree: self._compiled[pair](tree)
         self._open.add(pair)
         try:
-            found = self._compiled[pair] = self._compile(source, target)
+            convert = self._compiled[pair] = self._compile(source, target)
         finally:
             self._open.discard(pair)
-        return found
+        return convert
 
     def _compile(self, source: type[Type], target: type[Type]) -> Convert:
         if source is target:
             return _same
         complete = self._functions.get((source, target))
-        ours = {flat.field.name: flat.field for flat in source.flat_fields()}
-        theirs = {flat.field.name: flat.field for flat in target.flat_fields()}
-        differences = sorted(ours.keys() ^ theirs.keys())
-        carried = []
-        for name in (name for name in theirs if name in ours):
-            way = self._carry(ours[name], theirs[name])
-            if way is None:
+        source_fields = {flat.field.name: flat.field for flat in source.flat_fields()}
+        target_fields = {flat.field.name: flat.field for flat in target.flat_fields()}
+        differences = sorted(source_fields.keys() ^ target_fields.keys())
+        converters = []
+        for name in (name for name in target_fields if name in source_fields):
+            convert = self._field_converter(source_fields[name], target_fields[name])
+            if convert is None:
                 differences.append(name)
             else:
-                carried.append((name, way))
+                converters.append((name, convert))
         if differences and complete is None:
             raise TypeError(
                 f"no conversion of {source.__module__}.{source.__name__} to "
                 f"{target.__module__}.{target.__name__}: {', '.join(differences)}"
             )
-        return _struct(carried, complete, tuple(theirs.values()))
+        return _convert_struct(converters, complete, tuple(target_fields.values()))
 
-    def _carry(self, ours: Field, theirs: Field) -> Convert | None:
-        # None: the fields have the same name and nothing else in common.
-        if ours.pointer != theirs.pointer:
+    def _field_converter(self, source: Field, target: Field) -> Convert | None:
+        # None if the fields have the same name but cannot be converted.
+        if source.pointer != target.pointer:
             return None
-        return self._value(ours.shape, theirs.shape)
+        return self._value(source.shape, target.shape)
 
-    def _value(self, ours: Shape, theirs: Shape) -> Convert | None:
-        match ours, theirs:
+    def _value(self, source: Shape, target: Shape) -> Convert | None:
+        match source, target:
             case Scalar(), Scalar():
-                return _scalar(ours, theirs)
+                return _scalar_converter(source, target)
             case Message(), Message():
-                if ours.type is theirs.type:
+                if source.type is target.type:
                     return _same
-                if ours.type.__name__ != theirs.type.__name__ or issubclass(ours.type, ScalarType):
+                if source.type.__name__ != target.type.__name__ or issubclass(
+                    source.type, ScalarType
+                ):
                     return None
-                return self.converter(ours.type, theirs.type)
+                return self.converter(source.type, target.type)
             case (ListOf(), ListOf()):
-                way = self._value(ours.item, theirs.item)
-                return way if way in (None, _same) else _each(way)
+                convert = self._value(source.item, target.item)
+                return convert if convert in (None, _same) else _convert_items(convert)
             case (MapOf(), MapOf()):
-                way = self._value(ours.value, theirs.value)
-                return way if way in (None, _same) else _each_value(way)
+                convert = self._value(source.value, target.value)
+                return convert if convert in (None, _same) else _convert_values(convert)
         return None
 
 
@@ -123,10 +124,10 @@ def _same(value: Value) -> Value:
     return value
 
 
-def _scalar(ours: Scalar, theirs: Scalar) -> Convert | None:
-    if ours == theirs or (ours.name, theirs.name) == ("int32", "int64"):
+def _scalar_converter(source: Scalar, target: Scalar) -> Convert | None:
+    if source == target or (source.name, target.name) == ("int32", "int64"):
         return _same
-    return _narrow if (ours.name, theirs.name) == ("int64", "int32") else None
+    return _narrow if (source.name, target.name) == ("int64", "int32") else None
 
 
 def _narrow(value: Value) -> Value:
@@ -135,23 +136,25 @@ def _narrow(value: Value) -> Value:
     return value
 
 
-def _each(way: Any) -> Convert:
-    return lambda values: None if values is None else [way(one) for one in values]
+def _convert_items(convert: Any) -> Convert:
+    return lambda values: None if values is None else [convert(value) for value in values]
 
 
-def _each_value(way: Any) -> Convert:
-    return lambda values: None if values is None else {k: way(v) for k, v in values.items()}
+def _convert_values(convert: Any) -> Convert:
+    return lambda values: None if values is None else {k: convert(v) for k, v in values.items()}
 
 
-def _struct(
-    carried: list[tuple[str, Convert]], complete: Complete | None, fields: tuple[Field, ...]
+def _convert_struct(
+    converters: list[tuple[str, Convert]], complete: Complete | None, fields: tuple[Field, ...]
 ) -> Convert:
     by_name = {field.name: field for field in fields}
 
     def convert(tree: Tree | None) -> Tree | None:
         if tree is None:
             return None
-        target = {name: way(tree[name]) for name, way in carried if name in tree}
+        target = {
+            name: convert_value(tree[name]) for name, convert_value in converters if name in tree
+        }
         if complete is not None:
             complete(tree, target)
         return canonical_fields(by_name, target)
@@ -160,31 +163,31 @@ def _struct(
 
 
 def canonical_fields(fields: Mapping[str, Field], tree: Tree) -> Tree:
-    """The tree with its own fields as Go writes them: in order, zero values dropped or kept.
+    """Return the fields of a tree in Go's order, zero values dropped or added as Go writes them.
 
-    Nested trees are taken as they are.
+    Nested trees are not changed.
     """
-    found = {}
+    canonical = {}
     for name, field in fields.items():
         if name not in tree:
-            if _kept(field):
-                found[name] = zero(field)
-        elif not _dropped(field, tree[name]):
-            found[name] = tree[name]
-    return found
+            if _is_always_written(field):
+                canonical[name] = zero(field)
+        elif not _is_omitted(field, tree[name]):
+            canonical[name] = tree[name]
+    return canonical
 
 
 def _is_struct(field: Field) -> bool:
     return isinstance(field.shape, Message) and not field.pointer
 
 
-def _kept(field: Field) -> bool:
+def _is_always_written(field: Field) -> bool:
     if _is_struct(field):
         return not field.options.omit_zero
     return field.options.always
 
 
-def _dropped(field: Field, value: Value) -> bool:
+def _is_omitted(field: Field, value: Value) -> bool:
     if field.options.always:
         return False
     if field.pointer:
@@ -195,7 +198,7 @@ def _dropped(field: Field, value: Value) -> bool:
 
 
 def zero(field: Field) -> Value:
-    """What JSON shows for a field that nobody set and that is not left out."""
+    """Return the JSON value of a field that is unset and not omitted."""
     if field.pointer or not isinstance(field.shape, Scalar | Message):
         return None
     if isinstance(field.shape, Scalar):
@@ -206,6 +209,6 @@ def zero(field: Field) -> Value:
 
 
 def zero_tree(type_: type[Type]) -> Tree:
-    """The canonical tree of a type of which nothing is set, without kind and apiVersion."""
+    """Return the canonical tree of an object with no field set, without kind and apiVersion."""
     fields = {flat.field.name: flat.field for flat in type_.flat_fields()}
     return canonical_fields(fields, {})

@@ -1,9 +1,9 @@
-"""Filling in what a client left out.
+"""Defaulting: setting the fields that a client omitted.
 
-A type's declared defaults, and the functions that a group's `defaults.py` has for some types, are
-compiled once per kind into a plan that visits only the paths on which there is something to do.
-As in Go, an object comes before what lies in it: first the function of its type, then its declared
-defaults, then its children. Knows no kind. Mirrors defaulter-gen of k8s.io/code-generator.
+A type's declared defaults and the functions of a group's `defaults.py` are compiled once per kind
+into a plan that visits only the fields that need it. As in Go, an object is defaulted before the
+objects nested in it: first the function of its type, then its declared defaults, then its children.
+Knows no kind. Mirrors defaulter-gen of k8s.io/code-generator.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Field, ListOf, MapOf, Message, Tree, Type
 
 Defaults: TypeAlias = Callable[[Tree], None]
-"""Fills in one object of the type it is for, in place."""
+"""Defaults one object of its type, in place."""
 DefaultFunction: TypeAlias = Defaults
 DefaultTable: TypeAlias = Mapping[type[Type], DefaultFunction]
 
@@ -26,7 +26,7 @@ _ZERO = (None, "", 0, False)
 
 @dataclass(slots=True)
 class _Plan:
-    """What there is to do for one type."""
+    """The defaulting of one type."""
 
     type: type[Type]
     function: Defaults | None = None
@@ -37,7 +37,7 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A declared default; a pointer is left alone once it is set, even to zero."""
+    """A declared default; a pointer that is set, even to zero, keeps its value."""
 
     name: str
     pointer: bool
@@ -46,7 +46,7 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class _Child:
-    """A field below which there may be something to do."""
+    """A field whose nested objects may need defaulting."""
 
     name: str
     form: Literal["inline", "struct", "pointer", "list", "map"]
@@ -54,15 +54,17 @@ class _Child:
 
 
 def fill_missing(obj: Tree, **values: Any) -> None:
-    """Give an object those of the fields that it lacks; a zero that was given stays, as a pointer's
-    does in Go. For the functions of groups, whose keys `settle` puts in order."""
+    """Set the given fields where they are None; a zero value stays, as for a pointer in Go.
+
+    For the functions of groups; the caller orders the keys (`reorder_keys`).
+    """
     for name, value in values.items():
         if obj.get(name) is None:
             obj[name] = value
 
 
 def compile_defaults(type_: type[Type], functions: DefaultTable) -> Defaults:
-    """Compile what is to be done for one kind."""
+    """Return the function that defaults objects of a kind."""
     plans: dict[type[Type], _Plan] = {}
     root = _plan(type_, functions, plans)
     _prune(plans)
@@ -72,62 +74,64 @@ def compile_defaults(type_: type[Type], functions: DefaultTable) -> Defaults:
 
 
 def _plan(type_: type[Type], functions: DefaultTable, plans: dict[type[Type], _Plan]) -> _Plan:
-    found = plans.get(type_)
-    if found is not None:
-        return found
+    known = plans.get(type_)
+    if known is not None:
+        return known
     plan = plans[type_] = _Plan(type_, functions.get(type_))
-    for own in type_.fields():
-        shape = own.shape
+    for declared in type_.fields():
+        shape = declared.shape
         if isinstance(shape, ListOf):
             item: Any = shape.item
         elif isinstance(shape, MapOf):
             item = shape.value
         else:
             item = shape
-        if own.options.default is not None and not _needless(own):
-            plan.values.append(_Value(own.name, own.pointer, own.options.default))
+        if declared.options.default is not None and not _is_redundant(declared):
+            plan.values.append(_Value(declared.name, declared.pointer, declared.options.default))
         if isinstance(item, Message):
-            plan.children.append(_Child(own.name, _form(own), _plan(item.type, functions, plans)))
+            plan.children.append(
+                _Child(declared.name, _form(declared), _plan(item.type, functions, plans))
+            )
     return plan
 
 
-def _needless(own: Field) -> bool:
-    # A zero default of a field that is not a pointer is what its absence says anyway.
-    return not own.pointer and own.options.default in _ZERO
+def _is_redundant(declared: Field) -> bool:
+    # An absent field that is not a pointer is zero already.
+    return not declared.pointer and declared.options.default in _ZERO
 
 
-def _form(own: Field) -> Literal["inline", "struct", "pointer", "list", "map"]:
-    if own.options.inline:
+def _form(declared: Field) -> Literal["inline", "struct", "pointer", "list", "map"]:
+    if declared.options.inline:
         return "inline"
-    if isinstance(own.shape, ListOf):
+    if isinstance(declared.shape, ListOf):
         return "list"
-    if isinstance(own.shape, MapOf):
+    if isinstance(declared.shape, MapOf):
         return "map"
-    return "pointer" if own.pointer else "struct"
+    return "pointer" if declared.pointer else "struct"
 
 
 def _prune(plans: Mapping[type[Type], _Plan]) -> None:
-    # A plan is useful when it, or one that it reaches, does something; types may be recursive.
+    # A plan is useful if it, or a plan that it reaches, sets a value; types may be recursive.
     parents: dict[type[Type], list[_Plan]] = {}
     for plan in plans.values():
         for child in plan.children:
             parents.setdefault(child.plan.type, []).append(plan)
-    waiting = [plan for plan in plans.values() if plan.function or plan.values]
-    while waiting:
-        plan = waiting.pop()
+    pending = [plan for plan in plans.values() if plan.function or plan.values]
+    while pending:
+        plan = pending.pop()
         if not plan.useful:
             plan.useful = True
-            waiting.extend(parents.get(plan.type, ()))
+            pending.extend(parents.get(plan.type, ()))
     for plan in plans.values():
         plan.children = [child for child in plan.children if child.plan.useful]
 
 
 def _run(plan: _Plan, tree: Tree) -> None:
-    _run_open(plan, tree)
+    _run_fields(plan, tree)
     reorder_keys(tree, plan.type)
 
 
-def _run_open(plan: _Plan, tree: Tree) -> None:
+def _run_fields(plan: _Plan, tree: Tree) -> None:
     if plan.function is not None:
         plan.function(tree)
     for value in plan.values:
@@ -136,21 +140,21 @@ def _run_open(plan: _Plan, tree: Tree) -> None:
             tree[value.name] = copy.deepcopy(value.value)
     for child in plan.children:
         if child.form == "inline":
-            _run_open(child.plan, tree)
+            _run_fields(child.plan, tree)
         else:
-            _run_below(child, tree)
+            _run_child(child, tree)
 
 
-def _run_below(child: _Child, tree: Tree) -> None:
-    below = tree.get(child.name)
+def _run_child(child: _Child, tree: Tree) -> None:
+    value = tree.get(child.name)
     if child.form in ("list", "map"):
-        for item in below.values() if isinstance(below, dict) else below or ():
+        for item in value.values() if isinstance(value, dict) else value or ():
             if isinstance(item, dict):
                 _run(child.plan, item)
-    elif isinstance(below, dict):
-        _run(child.plan, below)
-    elif below is None and child.form == "struct":
-        below = {}
-        _run(child.plan, below)
-        if below:
-            tree[child.name] = below
+    elif isinstance(value, dict):
+        _run(child.plan, value)
+    elif value is None and child.form == "struct":
+        value = {}
+        _run(child.plan, value)
+        if value:
+            tree[child.name] = value

@@ -1,7 +1,7 @@
-"""Whole objects within an object, which name their kind in answers, though not on the wire.
+"""The kind and apiVersion of whole objects embedded in another object.
 
-The claims that a stateful set makes of its templates are such: kube-apiserver has their kind and
-apiVersion in every answer and in nothing that it stores. Mirrors the functions of
+The volumeClaimTemplates of a StatefulSet are such objects: kube-apiserver writes their kind and
+apiVersion in every response, but neither on the wire nor in storage. Mirrors the functions of
 pkg/apis/apps/v1/conversion.go.
 """
 
@@ -13,11 +13,11 @@ from typing import TypeAlias
 from kapiserver.api.types import Field, ListOf, Message, Tree, Type
 
 Steps: TypeAlias = tuple[tuple[str, ...], Field]
-"""The way through structs to a list of objects that name themselves, and its field."""
+"""The path through structs to a list of embedded objects, and the field of the list."""
 
 
 def with_type_meta(field: Field, obj: Tree) -> Tree:
-    """An object of such a list, named; whatever it called itself."""
+    """Return an embedded object with the kind and apiVersion that the list's field declares."""
     assert isinstance(field.shape, ListOf)
     assert isinstance(field.shape.item, Message)
     kind = field.shape.item.type.__name__
@@ -26,29 +26,29 @@ def with_type_meta(field: Field, obj: Tree) -> Tree:
 
 
 def add_type_meta(type_: type[Type], tree: Tree) -> None:
-    """Name the objects within an object of a type, in place."""
-    found: type = type_
-    for (*steps, last), field in _embedded(found):
-        at: Tree = tree
+    """Set kind and apiVersion of all objects embedded in an object of a type, in place."""
+    key: type = type_
+    for (*steps, last), field in _embedded(key):
+        parent: Tree = tree
         for step in steps:
-            at = at.get(step) or {}
-        if at.get(last):
-            at[last] = [with_type_meta(field, one) for one in at[last]]
+            parent = parent.get(step) or {}
+        if parent.get(last):
+            parent[last] = [with_type_meta(field, item) for item in parent[last]]
 
 
 @functools.cache
 def _embedded(type_: type) -> tuple[Steps, ...]:
-    found: list[Steps] = []
-    _search(type_, (), (), found)
-    return tuple(found)
+    fields: list[Steps] = []
+    _search(type_, (), (), fields)
+    return tuple(fields)
 
 
 def _search(
-    type_: type[Type], above: tuple[type, ...], path: tuple[str, ...], found: list[Steps]
+    type_: type[Type], ancestors: tuple[type, ...], path: tuple[str, ...], fields: list[Steps]
 ) -> None:
     for flat in type_.flat_fields():
         field, shape = flat.field, flat.field.shape
         if field.options.item_api_version:
-            found.append(((*path, field.name), field))
-        elif isinstance(shape, Message) and shape.type not in above:
-            _search(shape.type, (*above, type_), (*path, field.name), found)
+            fields.append(((*path, field.name), field))
+        elif isinstance(shape, Message) and shape.type not in ancestors:
+            _search(shape.type, (*ancestors, type_), (*path, field.name), fields)

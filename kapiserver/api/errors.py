@@ -1,13 +1,13 @@
-"""What the API says is wrong with an object, without a word about HTTP.
+"""Errors of the API layer, independent of HTTP.
 
     APIError
     |-- InvalidObject      an object breaks rules: a list of FieldErrors
-    |-- BadObject          a body, option or selector that makes no sense as a whole
-    |-- NotRegistered      a group, version or kind this server does not know
-    |-- FieldConflicts     an apply would change what others own
+    |-- BadObject          a body, option or selector that is malformed as a whole
+    |-- NotRegistered      an unknown group, version or kind
+    |-- FieldConflicts     an apply would change fields of other managers
     |-- PatchFailed        a patch that does not apply to the object
-    |-- PatchTooLong       a patch of more operations than the bound
-    `-- ConversionFailed   a value does not fit the version asked for
+    |-- PatchTooLong       a patch with too many operations
+    `-- ConversionFailed   a value does not fit the requested version
 
 A FieldError is data, not an exception: validation collects all of them. Mirrors
 k8s.io/apimachinery/pkg/util/validation/field and api/errors.
@@ -29,7 +29,7 @@ ErrorType = Literal[
     "too many", "type invalid", "internal",
 ]  # fmt: skip
 
-_WORDS: dict[str, tuple[str, str]] = {
+_REASONS: dict[str, tuple[str, str]] = {
     "required": ("FieldValueRequired", "Required value"),
     "invalid": ("FieldValueInvalid", "Invalid value"),
     "forbidden": ("FieldValueForbidden", "Forbidden"),
@@ -43,21 +43,21 @@ _WORDS: dict[str, tuple[str, str]] = {
 }
 _WITHOUT_VALUE = ("required", "forbidden", "too long", "internal")
 OMITTED: Any = object()
-"""The value of an error whose message shows none."""
+"""The value of an error whose message shows no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The way to a field as messages spell it: `spec.containers[0].name`, `data[key]`."""
+    """The path of a field as messages show it: `spec.containers[0].name`, `data[key]`."""
 
     text: str = ""
 
     def __truediv__(self, name: str) -> Path:
-        """The field `name` below this one."""
+        """Return the path of the field `name` of this object."""
         return Path(f"{self.text}.{name}" if self.text else name)
 
     def __getitem__(self, index: int | str) -> Path:
-        """The element of this list, or the entry of this map."""
+        """Return the path of an item of this list or an entry of this map."""
         return Path(f"{self.text}[{index}]")
 
     def __str__(self) -> str:
@@ -76,15 +76,15 @@ class FieldError:
     @property
     def reason(self) -> str:
         """The `reason` of a StatusCause."""
-        return _WORDS[self.type][0]
+        return _REASONS[self.type][0]
 
     @property
     def message(self) -> str:
         """The `message` of a StatusCause: everything but the path."""
-        words = _WORDS[self.type][1]
+        text = _REASONS[self.type][1]
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
-            words = f"{words}: {_shown(self.value)}"
-        return f"{words}: {self.detail}" if self.detail else words
+            text = f"{text}: {_shown(self.value)}"
+        return f"{text}: {self.detail}" if self.detail else text
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
@@ -92,8 +92,8 @@ class FieldError:
 
 @dataclass(frozen=True, slots=True)
 class RatchetedError(FieldError):
-    """A broken rule that is told to the client and not held against the object: what breaks it
-    was there before the rule was."""
+    """A broken rule that becomes a warning: the stored object broke it before the update
+    (KEP-4008)."""
 
 
 def _shown(value: Any) -> str:
@@ -102,69 +102,69 @@ def _shown(value: Any) -> str:
         return "null"
     try:
         return orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
-    except TypeError:  # bytes that are no text, out of CBOR or Protobuf
+    except TypeError:  # strings from CBOR or Protobuf that are not UTF-8
         return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def required(path: Path, detail: str = "") -> FieldError:
-    """A value that must be there is not."""
+    """Return the error of a required value that is missing."""
     return FieldError("required", path, detail)
 
 
 def invalid(path: Path, value: Any, detail: str) -> FieldError:
-    """A value breaks a rule."""
+    """Return the error of a value that breaks a rule."""
     return FieldError("invalid", path, detail, value)
 
 
 def forbidden(path: Path, detail: str) -> FieldError:
-    """A value must not be there."""
+    """Return the error of a value that must not be set."""
     return FieldError("forbidden", path, detail)
 
 
 def duplicate(path: Path, value: Any) -> FieldError:
-    """A value that must be unique is there twice."""
+    """Return the error of a second occurrence of a unique value."""
     return FieldError("duplicate", path, "", value)
 
 
 def not_supported(path: Path, value: Any, allowed: Sequence[str]) -> FieldError:
-    """A value is none of those allowed."""
-    names = ", ".join(f'"{one}"' for one in sorted(allowed))
+    """Return the error of a value that is not allowed; the message lists those allowed, sorted."""
+    names = ", ".join(f'"{value_name}"' for value_name in sorted(allowed))
     return FieldError("not supported", path, f"supported values: {names}", value)
 
 
 def not_supported_in_order(path: Path, value: Any, allowed: Sequence[str]) -> FieldError:
-    """The same, where the message tells those allowed in this order."""
-    names = ", ".join(f'"{one}"' for one in allowed)
+    """Return the error of a value that is not allowed; the message lists those allowed as given."""
+    names = ", ".join(f'"{value_name}"' for value_name in allowed)
     return FieldError("not supported", path, f"supported values: {names}", value)
 
 
 def pluralize(count: int, noun: str) -> str:
-    """So many of them: `1 item`, `2 items`."""
+    """Format a count: `1 item`, `2 items`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def too_long(path: Path, limit: int) -> FieldError:
-    """A value has too many bytes."""
+    """Return the error of a value with too many bytes."""
     return FieldError("too long", path, f"may not be more than {pluralize(limit, 'byte')}")
 
 
 def too_many_characters(path: Path, limit: int) -> FieldError:
-    """A value has too many characters."""
+    """Return the error of a value with too many characters."""
     return FieldError("too long", path, f"may not be more than {pluralize(limit, 'character')}")
 
 
 def too_many(path: Path, count: int, limit: int) -> FieldError:
-    """A list has too many items."""
+    """Return the error of a list with too many items."""
     return FieldError("too many", path, f"must have at most {pluralize(limit, 'item')}", count)
 
 
 def not_found(path: Path, value: Any) -> FieldError:
-    """A value refers to something that is not there."""
+    """Return the error of a reference to something that does not exist."""
     return FieldError("not found", path, "", value)
 
 
 class APIError(Exception):
-    """Base of all errors about objects."""
+    """Base class of all errors about objects."""
 
 
 class InvalidObject(APIError):
@@ -182,48 +182,48 @@ class InvalidObject(APIError):
 
 
 class BadObject(APIError):
-    """A body, option or selector that makes no sense as a whole; the message is for the client."""
+    """A body, option or selector is malformed as a whole; the message is for the client."""
 
 
 class NotRegistered(APIError):
-    """A group, version or kind this server does not know."""
+    """A group, version or kind is unknown."""
 
     @classmethod
     def of_kind(cls, kind: GroupVersionKind) -> NotRegistered:
-        """The error of a kind, worded as a scheme does."""
+        """Return the error of a kind, worded as runtime.Scheme words it."""
         return cls(f'no kind "{kind.kind}" is registered for version "{kind.group_version}"')
 
 
 class ConversionFailed(APIError):
-    """A value does not fit the version asked for."""
+    """A value does not fit the requested version."""
 
 
 class FieldConflicts(APIError):
-    """An apply would change fields that others own.
+    """An apply would change fields that other managers own.
 
-    conflicts  the fields (a set of paths) by whose they are
-    paths      the same in words, in order: (manager, path)
+    conflicts  the fields (a set of paths), by their manager
+    paths      the same as text, in order: (manager, path)
     """
 
     def __init__(self, conflicts: Mapping[Any, Any], paths: Sequence[tuple[str, str]]) -> None:
         self.conflicts = dict(conflicts)
         self.paths = tuple(paths)
-        super().__init__(f"Apply failed with {self._told()}")
+        super().__init__(f"Apply failed with {self._conflict_text()}")
 
-    def _told(self) -> str:
+    def _conflict_text(self) -> str:
         if len(self.paths) == 1:
             [(manager, path)] = self.paths
             return f"1 conflict: conflict with {manager}: {path}"
         lines = []
         for manager in dict.fromkeys(manager for manager, _ in self.paths):
             lines.append(f"conflicts with {manager}:")
-            lines.extend(f"- {path}" for one, path in self.paths if one == manager)
+            lines.extend(f"- {path}" for owner, path in self.paths if owner == manager)
         return f"{len(self.paths)} conflicts: " + "\n".join(lines)
 
 
 class PatchFailed(APIError):
-    """A patch that does not apply to the object; the message is for the log, not the client."""
+    """A patch does not apply to the object; the message is for the log, not the client."""
 
 
 class PatchTooLong(APIError):
-    """A patch of more operations than the bound; the message is for the client."""
+    """A patch has too many operations; the message is for the client."""

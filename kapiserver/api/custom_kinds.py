@@ -1,9 +1,9 @@
-"""Custom kinds: what CustomResourceDefinitions add to the kinds of a server while it runs.
+"""Custom kinds: the kinds that CustomResourceDefinitions add to a running server.
 
-A `CustomKinds` is one state of all of them, never changed: the Scheme asks the present one before
-its own tables. A `Definition` is one CustomResourceDefinition that is served, a `CustomVersion`
-one version of it; what is known from the names alone is at hand, all else (type, schema, columns,
-strategies) is compiled when first needed, from the definition's tree, which nobody keeps until
+`CustomKinds` is an immutable snapshot of all of them; the Scheme looks a kind up in the current
+snapshot before its own tables. A `Definition` is one served CustomResourceDefinition, a
+`CustomVersion` one of its versions. What the names determine is known at once; the rest (type,
+schema, columns, strategies) is compiled on first use from the definition's tree, which is loaded
 then. Knows no bytes and no store. Mirrors customresource_handler.go of
 k8s.io/apiextensions-apiserver.
 """
@@ -35,56 +35,58 @@ if TYPE_CHECKING:
     from kapiserver.api.strategy import Strategy
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-"""In the order in which discovery shows them."""
+"""The verbs in the order of discovery."""
 TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
-"""What discovery shows while the definition is being deleted; nothing but `create` is refused."""
+"""The verbs that discovery shows while the definition is being deleted. Only `create` is
+refused."""
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
 class Definition:
     """One CustomResourceDefinition whose kind is served.
 
-    head    its tree; nothing is read of schemas and columns, which may be missing
-    load    gives the whole tree
+    summary  its tree, of which schemas and columns are not read and may be missing
+    load     returns the whole tree
     """
 
-    def __init__(self, head: Tree, load: Callable[[], Tree]) -> None:
-        spec = head["spec"]
-        self.name: str = head["metadata"]["name"]
+    def __init__(self, summary: Tree, load: Callable[[], Tree]) -> None:
+        spec = summary["spec"]
+        self.name: str = summary["metadata"]["name"]
         self.group: str = spec["group"]
         self.namespaced: bool = spec["scope"] == "Namespaced"
-        self.names: Tree = dict(head["status"]["acceptedNames"])
+        self.names: Tree = dict(summary["status"]["acceptedNames"])
         self.kind: str = self.names["kind"]
         self.list_kind: str = self.names.get("listKind") or f"{self.kind}List"
-        self.terminating = is_terminating(head)
+        self.terminating = is_terminating(summary)
         self.conversion: str = (spec.get("conversion") or {}).get("strategy") or "None"
         self._load = load
-        heads = spec["versions"]
+        versions = spec["versions"]
         self.versions: Mapping[str, CustomVersion] = {
-            one["name"]: CustomVersion(self, one) for one in heads
+            version["name"]: CustomVersion(self, version) for version in versions
         }
-        self.storage_version: str = next(one["name"] for one in heads if one["storage"])
-        self.spec_hash = f"{uid_of(head)}/{generation_of(head)}"
+        self.storage_version: str = next(
+            version["name"] for version in versions if version["storage"]
+        )
+        self.spec_hash = f"{uid_of(summary)}/{generation_of(summary)}"
         self.shape = (self.spec_hash, _names_text(self.names))
-        """What changes with all that its objects' stores depend on."""
+        """Changes when anything changes that the stores of its objects depend on."""
         self.identity = (*self.shape, self.terminating)
-        """What changes with all that matters here."""
+        """Changes when any of these attributes does."""
 
     @functools.cached_property
     def spec(self) -> Tree:
-        """The whole spec; shared."""
+        """The whole spec. Shared: never change it."""
         spec: Tree = self._load()["spec"]
         return spec
 
     @property
     def uses_conversion_webhook(self) -> bool:
-        """Whether there is more to another version of an object than its name, which only a
-        webhook knows."""
+        """Whether only a webhook can convert objects to another version."""
         return self.conversion == "Webhook" and len(self.versions) > 1
 
     @property
     def plural(self) -> str:
-        """Its name in paths."""
+        """The plural name, as in paths."""
         plural: str = self.names["plural"]
         return plural
 
@@ -99,19 +101,19 @@ def _names_text(names: Tree) -> str:
 
 
 class CustomVersion:
-    """One version of a definition; `head` is its part of the definition's."""
+    """One version of a definition; `summary` is its part of the definition's summary."""
 
-    def __init__(self, definition: Definition, head: Tree) -> None:
+    def __init__(self, definition: Definition, summary: Tree) -> None:
         self.definition = definition
-        self.head = head
-        self.name: str = head["name"]
-        self.served: bool = head["served"]
+        self.summary = summary
+        self.name: str = summary["name"]
+        self.served: bool = summary["served"]
         self.is_compiled = False
-        self._like: dict[str, bool] = {}
+        self._same_schemas: dict[str, bool] = {}
 
     @property
     def group_version(self) -> GroupVersion:
-        """Its group and version."""
+        """The group and version."""
         return GroupVersion(self.definition.group, self.name)
 
     is_typed = False
@@ -123,7 +125,7 @@ class CustomVersion:
 
     @functools.cached_property
     def resource(self) -> Resource:
-        """The resource in this version, as everything else is derived from."""
+        """The resource in this version."""
         definition, names = self.definition, self.definition.names
         return Resource(
             group=definition.group,
@@ -146,47 +148,47 @@ class CustomVersion:
         )
 
     def _subresources(self) -> Iterator[Subresource]:
-        declared = self.head.get("subresources") or {}
-        if declared.get("status") is not None:
+        subresources = self.summary.get("subresources") or {}
+        if subresources.get("status") is not None:
             yield Subresource(name="status", verbs=("get", "patch", "update"))
-        if declared.get("scale") is not None:
+        if subresources.get("scale") is not None:
             yield Subresource(name="scale", verbs=("get", "patch", "update"), kind=_SCALE)
 
     def _selectable_fields(self) -> tuple[str, ...]:
-        found = self.head.get("selectableFields") or ()
-        return tuple(one["jsonPath"].removeprefix(".") for one in found)
+        fields = self.summary.get("selectableFields") or ()
+        return tuple(field["jsonPath"].removeprefix(".") for field in fields)
 
     def _deprecations(self) -> Iterator[Deprecation]:
-        if not self.head.get("deprecated"):
+        if not self.summary.get("deprecated"):
             return
-        text = self.head.get("deprecationWarning")
+        text = self.summary.get("deprecationWarning")
         if text is None:
             text = f"{self.group_version} {self.definition.kind} is deprecated"
-            better = [
-                one.name
-                for one in self.definition.versions.values()
-                if one.served and not one.head.get("deprecated")
+            newer = [
+                version.name
+                for version in self.definition.versions.values()
+                if version.served and not version.summary.get("deprecated")
             ]
-            order = sort_versions([*better, self.name])
+            order = sort_versions([*newer, self.name])
             if order[0] != self.name:
                 text += f"; use {self.definition.group}/{order[0]} {self.definition.kind}"
         yield Deprecation(version=self.name, warning=text)
 
     @property
     def scale(self) -> Tree | None:
-        """Where the numbers of its scale are; None where it has no scale."""
-        found: Tree | None = (self.head.get("subresources") or {}).get("scale")
-        return found
+        """The paths of the scale subresource; None without one."""
+        paths: Tree | None = (self.summary.get("subresources") or {}).get("scale")
+        return paths
 
     @property
     def has_status(self) -> bool:
-        """Whether the status is written by itself."""
-        return (self.head.get("subresources") or {}).get("status") is not None
+        """Whether there is a status subresource."""
+        return (self.summary.get("subresources") or {}).get("status") is not None
 
-    # Compiled when first needed.
+    # Compiled on first use.
 
     def compile(self) -> None:
-        """Compile what every request needs: that takes long for a large schema."""
+        """Compile what every request needs; slow for a large schema."""
         from kapiserver.api.apiextensions import structural
 
         structural.has_rules(self.structural)
@@ -195,31 +197,32 @@ class CustomVersion:
 
     @functools.cached_property
     def spec(self) -> Tree:
-        """The version as the definition has it, schema included; shared."""
+        """The version's part of the spec, schema included. Shared: never change it."""
         versions: list[Tree] = self.definition.spec["versions"]
-        return next(one for one in versions if one["name"] == self.name)
+        return next(version for version in versions if version["name"] == self.name)
 
     @functools.cached_property
     def schema(self) -> Tree:
-        """The schema as it was written."""
+        """The schema as the client wrote it."""
         schema: Tree = (self.spec.get("schema") or {}).get("openAPIV3Schema") or {}
         return schema
 
     def has_same_schema(self, other: CustomVersion) -> bool:
-        """Whether another version of the definition has the same schema."""
-        known = self._like.get(other.name)
-        if known is None:
-            known = self._like[other.name] = self.schema == other.schema
-        return known
+        """Report whether another version of the definition has the same schema."""
+        same = self._same_schemas.get(other.name)
+        if same is None:
+            same = self._same_schemas[other.name] = self.schema == other.schema
+        return same
 
     @functools.cached_property
     def preserves_unknown_fields(self) -> bool:
-        """Whether no field is unknown: definitions older than v1 could say so."""
+        """Whether unknown fields are kept everywhere, which only definitions older than v1 can
+        set."""
         return bool(self.definition.spec.get("preserveUnknownFields"))
 
     @functools.cached_property
     def structural(self) -> Structural:
-        """The schema, compiled."""
+        """The compiled schema."""
         from kapiserver.api.apiextensions import structural
 
         return structural.compile(self.schema)
@@ -227,18 +230,18 @@ class CustomVersion:
     @functools.cached_property
     def type(self) -> TypeOfObjects:
         """The kind as a type."""
-        found: TypeOfObjects = _subclass(CustomKind, self.definition.kind, self)
-        return found
+        subclass: TypeOfObjects = _subclass(CustomKind, self.definition.kind, self)
+        return subclass
 
     @functools.cached_property
     def list_type(self) -> TypeOfLists:
-        """The kind of its lists as a type."""
-        found: TypeOfLists = _subclass(CustomList, self.definition.list_kind, self)
-        return found
+        """The list kind as a type."""
+        subclass: TypeOfLists = _subclass(CustomList, self.definition.list_kind, self)
+        return subclass
 
     @functools.cached_property
     def merge_node(self) -> Node:
-        """What server-side apply must know of it."""
+        """The schema of the kind for server-side apply."""
         from kapiserver.api.apiextensions.merge_nodes import object_node
 
         return object_node(self.structural)
@@ -252,7 +255,7 @@ class CustomVersion:
 
     @functools.cached_property
     def fields(self) -> Extractor:
-        """What reads its selectable fields."""
+        """The extractor of its selectable fields."""
         from kapiserver.api.selectable_fields import extractor
 
         return extractor(self.resource, {})
@@ -263,15 +266,15 @@ class CustomVersion:
 
     @functools.cached_property
     def strategies(self) -> Mapping[str, Strategy]:
-        """How writes behave, by subresource."""
+        """The strategies, by subresource."""
         from kapiserver.api.apiextensions.custom_strategies import strategies_of
 
         return strategies_of(self.structural, has_status=self.has_status, scale=self.scale)
 
 
 class CustomKind(Kind):
-    """A custom kind in one version. Its trees hold what the version's schema lets through; the
-    order of their keys means nothing: whoever writes them sorts them."""
+    """A custom kind in one version. Its trees have the fields that the schema allows, in any order:
+    encoders sort them."""
 
     wire = False
     version: ClassVar[CustomVersion]
@@ -284,7 +287,7 @@ class CustomKind(Kind):
 
 
 class CustomList(Kind):
-    """The lists of a custom kind in one version."""
+    """The list kind of a custom kind in one version."""
 
     wire = False
     listed = False
@@ -302,17 +305,17 @@ def _subclass(base: Any, name: str, version: CustomVersion) -> Any:
 
 
 class CustomKinds:
-    """All that are served at one moment."""
+    """All custom kinds that are served at one moment."""
 
     def __init__(self, definitions: Iterable[Definition] = ()) -> None:
-        self._definitions = {one.name: one for one in definitions}
+        self._definitions = {definition.name: definition for definition in definitions}
         self._by_kind: dict[tuple[str, str], Definition] = {}
         self._by_plural: dict[tuple[str, str], Definition] = {}
         self._by_group: dict[str, list[Definition]] = {}
-        for one in self._definitions.values():
-            self._by_kind[(one.group, one.kind)] = one
-            self._by_plural[(one.group, one.plural)] = one
-            self._by_group.setdefault(one.group, []).append(one)
+        for definition in self._definitions.values():
+            self._by_kind[(definition.group, definition.kind)] = definition
+            self._by_plural[(definition.group, definition.plural)] = definition
+            self._by_group.setdefault(definition.group, []).append(definition)
 
     def __iter__(self) -> Iterator[Definition]:
         return iter(self._definitions.values())
@@ -321,17 +324,17 @@ class CustomKinds:
         return len(self._definitions)
 
     def by_name(self, name: str) -> Definition | None:
-        """The definition of that name."""
+        """Return the definition of that name, or None."""
         return self._definitions.get(name)
 
     def with_changes(self, changes: Mapping[str, Definition | None]) -> CustomKinds:
-        """The state in which these definitions, by name, are as given; None: gone."""
+        """Return a snapshot with these definitions, by name, replaced; None removes one."""
         merged = {**self._definitions, **changes}
-        return CustomKinds(one for one in merged.values() if one is not None)
+        return CustomKinds(definition for definition in merged.values() if definition is not None)
 
     @functools.cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The groups in the order in which discovery shows them, versions newest first."""
+        """The groups in the order of discovery, versions newest first."""
         return tuple(
             Group(name=name, package="", versions=versions)
             for name in sorted(self._by_group)
@@ -341,61 +344,63 @@ class CustomKinds:
     def _served_versions(self, group: str) -> tuple[str, ...]:
         served = {
             version.name
-            for one in self._by_group[group]
-            for version in one.versions.values()
+            for definition in self._by_group[group]
+            for version in definition.versions.values()
             if version.served
         }
         return tuple(sort_versions(served))
 
     def has_group(self, name: str) -> bool:
-        """Whether any kind of a group is served."""
+        """Report whether the group serves any kind."""
         return name in self._by_group
 
     def resources(self, group: str) -> tuple[Resource, ...]:
-        """The group's resources, one for each version that is served, by name."""
-        definitions = sorted(self._by_group.get(group, ()), key=lambda one: one.plural)
+        """Return the group's resources, one for each served version, by name."""
+        definitions = sorted(
+            self._by_group.get(group, ()), key=lambda definition: definition.plural
+        )
         return tuple(
             version.resource
-            for one in definitions
-            for version in one.versions.values()
+            for definition in definitions
+            for version in definition.versions.values()
             if version.served
         )
 
     def stored_resources(self) -> Iterator[Resource]:
-        """The resource of each definition in the version in which objects are stored."""
-        return (one.stored_version.resource for one in self._definitions.values())
+        """Yield the resource of each definition in its storage version."""
+        return (definition.stored_version.resource for definition in self._definitions.values())
 
     def by_plural(self, group: str, plural: str) -> Definition | None:
-        """The definition with that name in paths."""
+        """Return the definition with that plural name, or None."""
         return self._by_plural.get((group, plural))
 
     def by_kind(self, group: str, kind: str) -> Definition | None:
-        """The definition of a kind, or of its lists."""
-        found = self._by_kind.get((group, kind))
-        if found is None and kind.endswith("List"):
-            for one in self._by_group.get(group, ()):
-                if one.list_kind == kind:
-                    return one
-        return found
+        """Return the definition of a kind or list kind, or None."""
+        definition = self._by_kind.get((group, kind))
+        if definition is None and kind.endswith("List"):
+            for candidate in self._by_group.get(group, ()):
+                if candidate.list_kind == kind:
+                    return candidate
+        return definition
 
     def version_of(self, kind: GroupVersionKind) -> CustomVersion | None:
-        """The version of a definition that a kind of object is in, served or not."""
-        found = self._by_kind.get((kind.group, kind.kind))
-        return None if found is None else found.versions.get(kind.version)
+        """Return the version, served or not, of a kind of object; None if unknown."""
+        definition = self._by_kind.get((kind.group, kind.kind))
+        return None if definition is None else definition.versions.get(kind.version)
 
     def type_of(self, kind: GroupVersionKind) -> type[Kind] | None:
-        """The type of a kind of object, or of their lists."""
-        found = self.by_kind(kind.group, kind.kind)
-        version = None if found is None else found.versions.get(kind.version)
-        if found is None or version is None:
+        """Return the type of a kind of object or list; None if unknown."""
+        definition = self.by_kind(kind.group, kind.kind)
+        version = None if definition is None else definition.versions.get(kind.version)
+        if definition is None or version is None:
             return None
-        return version.type if found.kind == kind.kind else version.list_type
+        return version.type if definition.kind == kind.kind else version.list_type
 
 
 def version_of_resource(resource: Resource, kinds: CustomKinds) -> CustomVersion | None:
-    """The version that a custom resource is of; None when it is gone."""
-    found = kinds.by_name(resource.definition)
-    return None if found is None else found.versions.get(resource.versions[0])
+    """Return the version of a custom resource; None if its definition no longer exists."""
+    crd = kinds.by_name(resource.definition)
+    return None if crd is None else crd.versions.get(resource.versions[0])
 
 
 NONE = CustomKinds()

@@ -1,10 +1,10 @@
-"""Sets of field paths in the form in which managedFields keeps them, and what is done with them.
+"""Sets of field paths in the format of managedFields, and operations on them.
 
-A set is a nested dict, FieldsV1 itself: a key is one step of a path (`f:name` a field,
-`k:{"name":"x"}` an item of a list by its keys, `v:"x"` one by its value, `i:0` one by its place);
-an empty dict below a key says that the path ends there, `.` that it does although others go on.
-At the root an empty dict is the empty set. Sets are values: nothing here changes one it was given,
-and results may share parts with it. Knows no object. Mirrors the fieldpath package of
+A set is a nested dict, FieldsV1 itself. A key is one step of a path: `f:name` a field,
+`k:{"name":"x"}` a list item by its keys, `v:"x"` an item by its value, `i:0` an item by its index.
+An empty dict below a key ends the path; `.` marks the end of a path that other paths continue. At
+the root, an empty dict is the empty set. Sets are values: no function here changes its arguments,
+and results may share parts with them. Knows no object. Mirrors the fieldpath package of
 sigs.k8s.io/structured-merge-diff.
 """
 
@@ -21,51 +21,52 @@ from kapiserver.api.go_format import plain_text
 from kapiserver.api.types import Value
 
 Fields: TypeAlias = dict[str, Any]
-"""A set of paths, or the part of one below a step."""
+"""A set of paths, or the subset below a step."""
 Step: TypeAlias = str
 
 SELF = "."
 END: Fields = {}
-"""Below a step: the path ends here, and no other goes on. Shared, never changed."""
+"""The node at which a path ends and no other path continues. Shared: never change it."""
 
 
 def field_step(name: str) -> Step:
-    """The step to a field."""
+    """Return the step to a field."""
     return f"f:{name}"
 
 
 @functools.lru_cache(maxsize=16_384, typed=True)
 def name_step(key: str, value: str | int | bool) -> Step:
-    """The step to the item of a list that has this one key."""
+    """Return the step to a list item that has a single key."""
     return key_step({key: value})
 
 
 def key_step(keys: dict[str, Value]) -> Step:
-    """The step to the item of a list that has these keys."""
-    return "k:" + _text(keys)
+    """Return the step to a list item by its keys."""
+    return "k:" + _json(keys)
 
 
 def value_step(value: Value) -> Step:
-    """The step to an item of a set."""
-    return "v:" + _text(value)
+    """Return the step to an item of a set by its value."""
+    return "v:" + _json(value)
 
 
-def _text(value: Value) -> str:
+def _json(value: Value) -> str:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-    except TypeError:  # bytes that are no text, out of CBOR
+    except TypeError:  # strings from CBOR that are not UTF-8
         return plain_text(
             json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         )
 
 
 def is_member(node: Fields) -> bool:
-    """Whether a path ends at this node (one below a step, not a root)."""
+    """Report whether a path ends at this node (a node below a step, not a root)."""
     return not node or SELF in node
 
 
 def node_of(children: Fields, *, member: bool) -> Fields | None:
-    """The node with these children, at which a path ends or not; None when there is nothing."""
+    """Return the node with these children; `member` if a path ends at it. None if it would be
+    empty."""
     if not children:
         return END if member else None
     if member:
@@ -73,76 +74,78 @@ def node_of(children: Fields, *, member: bool) -> Fields | None:
     return children
 
 
-def union(one: Fields, other: Fields) -> Fields:
-    """All paths of both."""
-    if not one or one is other:
-        return other
-    if not other:
-        return one
-    found = dict(one)
-    for step, theirs in other.items():
-        ours = one.get(step)
-        found[step] = theirs if ours is None else _union(ours, theirs)
-    return found
+def union(left: Fields, right: Fields) -> Fields:
+    """Return the paths that are in either set."""
+    if not left or left is right:
+        return right
+    if not right:
+        return left
+    result = dict(left)
+    for step, right_node in right.items():
+        left_node = left.get(step)
+        result[step] = right_node if left_node is None else _union(left_node, right_node)
+    return result
 
 
-def _union(one: Fields, other: Fields) -> Fields:
-    if one == other:
-        return one
-    both = union(_children(one), _children(other))
-    node = node_of(both, member=is_member(one) or is_member(other))
+def _union(left: Fields, right: Fields) -> Fields:
+    if left == right:
+        return left
+    merged = union(_children(left), _children(right))
+    node = node_of(merged, member=is_member(left) or is_member(right))
     assert node is not None
     return node
 
 
-def difference(one: Fields, other: Fields) -> Fields:
-    """The paths of the first that are not in the second."""
-    if not other or not one:
-        return one
-    found = {}
-    for step, ours in one.items():
-        theirs = other.get(step)
-        node = ours if theirs is None else _difference(ours, theirs)
+def difference(left: Fields, right: Fields) -> Fields:
+    """Return the paths of the first set that are not in the second."""
+    if not right or not left:
+        return left
+    result = {}
+    for step, left_node in left.items():
+        right_node = right.get(step)
+        node = left_node if right_node is None else _difference(left_node, right_node)
         if node is not None:
-            found[step] = node
-    return found
+            result[step] = node
+    return result
 
 
-def _difference(one: Fields, other: Fields) -> Fields | None:
-    member = is_member(one) and not is_member(other)
-    return node_of(difference(_children(one), _children(other)), member=member)
+def _difference(left: Fields, right: Fields) -> Fields | None:
+    member = is_member(left) and not is_member(right)
+    return node_of(difference(_children(left), _children(right)), member=member)
 
 
-def without(one: Fields, other: Fields) -> Fields:
-    """The paths of the first that neither are in the second nor lie below one that is."""
-    if not other or not one:
-        return one
-    found = {}
-    for step, ours in one.items():
-        theirs = other.get(step)
-        if theirs is None:
-            found[step] = ours
-        elif not is_member(theirs):
-            node = node_of(without(_children(ours), _children(theirs)), member=is_member(ours))
+def without(left: Fields, right: Fields) -> Fields:
+    """Return the paths of the first set that are neither in the second nor below a path of it."""
+    if not right or not left:
+        return left
+    result = {}
+    for step, left_node in left.items():
+        right_node = right.get(step)
+        if right_node is None:
+            result[step] = left_node
+        elif not is_member(right_node):
+            node = node_of(
+                without(_children(left_node), _children(right_node)), member=is_member(left_node)
+            )
             if node is not None:
-                found[step] = node
-    return found
+                result[step] = node
+    return result
 
 
-def intersection(one: Fields, other: Fields) -> Fields:
-    """The paths that both have."""
-    found = {}
-    for step, ours in one.items():
-        theirs = other.get(step)
-        if theirs is None or step == SELF:
+def intersection(left: Fields, right: Fields) -> Fields:
+    """Return the paths that are in both sets."""
+    result = {}
+    for step, left_node in left.items():
+        right_node = right.get(step)
+        if right_node is None or step == SELF:
             continue
         node = node_of(
-            intersection(_children(ours), _children(theirs)),
-            member=is_member(ours) and is_member(theirs),
+            intersection(_children(left_node), _children(right_node)),
+            member=is_member(left_node) and is_member(right_node),
         )
         if node is not None:
-            found[step] = node
-    return found
+            result[step] = node
+    return result
 
 
 def _children(node: Fields) -> Fields:
@@ -152,36 +155,36 @@ def _children(node: Fields) -> Fields:
 
 
 def children(node: Fields) -> Fields:
-    """What lies below a node, as a set of its own."""
+    """Return the paths below a node as a set."""
     return _children(node)
 
 
 def sort_steps(fields: Fields) -> Fields:
-    """The same set with its steps in the order in which they are written."""
+    """Return the same set with its steps in the order in which they are serialized."""
     if len(fields) > 1:
         steps = sorted(fields)
-        # Fields stand in the order of their names, behind the dot; only values have one of theirs.
+        # Fields are sorted by name, after the dot; only steps with values need a key.
         if not steps[-1].startswith(("f:", SELF)):
-            steps.sort(key=_place)
+            steps.sort(key=_step_rank)
         return {step: sort_steps(below) if (below := fields[step]) else END for step in steps}
     return {step: sort_steps(below) if below else END for step, below in fields.items()}
 
 
-_PLACES = {".": 0, "f": 1, "k": 2, "v": 3, "i": 4}
+_KIND_RANKS = {".": 0, "f": 1, "k": 2, "v": 3, "i": 4}
 
 
-def _place(step: Step) -> tuple[Any, ...]:
-    place = _PLACES.get(step[0], 5)
-    if place < 2:
-        return (place, step)
+def _step_rank(step: Step) -> tuple[Any, ...]:
+    rank = _KIND_RANKS.get(step[0], 5)
+    if rank < 2:
+        return (rank, step)
     value = orjson.loads(step[2:])
     if isinstance(value, dict):
-        return (place, [(name, _rank(one)) for name, one in sorted(value.items())])
-    return (place, _rank(value))
+        return (rank, [(name, _rank(item)) for name, item in sorted(value.items())])
+    return (rank, _rank(value))
 
 
 def _rank(value: Value) -> tuple[int, Any]:
-    """The order of values of several kinds: numbers, strings, booleans, others, null."""
+    """Return the sort key of a value of any type: numbers, strings, booleans, others, null."""
     if isinstance(value, bool):
         return (2, value)
     if isinstance(value, int | float):
@@ -192,8 +195,8 @@ def _rank(value: Value) -> tuple[int, Any]:
 
 
 def format_paths(fields: Fields, before: str = "") -> Iterator[str]:
-    """The paths in order, as messages show them: `.spec.containers[name="x"].image`."""
-    for step, below in sorted(fields.items(), key=lambda pair: _place(pair[0])):
+    """Yield the paths in order, as messages show them: `.spec.containers[name="x"].image`."""
+    for step, below in sorted(fields.items(), key=lambda pair: _step_rank(pair[0])):
         if step == SELF:
             continue
         path = before + format_step(step)
@@ -203,13 +206,17 @@ def format_paths(fields: Fields, before: str = "") -> Iterator[str]:
 
 
 def format_step(step: Step) -> str:
-    """One step as messages show it."""
+    """Format one step as messages show it."""
     kind, content = step[0], step[2:]
     if kind == "f":
         return f".{content}"
     if kind == "k":
         keys = sorted(orjson.loads(content).items())
-        return "[" + ",".join(f"{name}={orjson.dumps(one).decode()}" for name, one in keys) + "]"
+        return (
+            "["
+            + ",".join(f"{name}={orjson.dumps(key_value).decode()}" for name, key_value in keys)
+            + "]"
+        )
     if kind == "v":
         return f"[={content}]"
     return f"[{content}]"

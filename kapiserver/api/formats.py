@@ -1,6 +1,6 @@
-"""The string formats that a schema may name: whether a text is one.
+"""Checks of the string formats that a schema may name.
 
-A format that is not in FORMATS says nothing. Every check is linear in the length of the text.
+A format that is not in FORMATS is not checked. Every check is linear in the length of the text.
 Knows no schema. Mirrors k8s.io/kube-openapi/pkg/validation/strfmt.
 """
 
@@ -49,13 +49,13 @@ _ISBN_WEIGHTS = {10: range(10, 0, -1), 13: (1, 3) * 6 + (1,)}
 
 
 def matches(name: str, text: str) -> bool:
-    """Whether the text is of the format; every text is of one that is unknown."""
+    """Report whether the text has the format; true for unknown formats."""
     check = FORMATS.get(name.replace("-", ""))
     return check is None or check(text)
 
 
 def is_date(text: str) -> bool:
-    """`2006-01-02`."""
+    """Check a date: `2006-01-02`."""
     if not _DATE.fullmatch(text):
         return False
     try:
@@ -66,16 +66,16 @@ def is_date(text: str) -> bool:
 
 
 def is_date_time(text: str) -> bool:
-    """`2006-01-02T15:04:05.000Z` of RFC 3339."""
+    """Check a timestamp of RFC 3339: `2006-01-02T15:04:05.000Z`."""
     day, letter, rest = text.lower().partition("t")
-    found = _TIME.fullmatch(rest)
-    if not letter or found is None or not is_date(day):
+    match = _TIME.fullmatch(rest)
+    if not letter or match is None or not is_date(day):
         return False
-    return int(found[1]) <= 23 and int(found[2]) <= 59 and int(found[3]) <= 59
+    return int(match[1]) <= 23 and int(match[2]) <= 59 and int(match[3]) <= 59
 
 
 def is_duration(text: str) -> bool:
-    """`1h30m` as Go writes it, or `22 ns`, `3 days`."""
+    """Check a duration: `1h30m` as in Go, or `22 ns`, `3 days`."""
     if _GO_DURATION.fullmatch(text):
         return True
     units = _WORD_DURATION.findall(text)
@@ -161,10 +161,10 @@ def _is_ipv6(text: str) -> bool:
 
 def _is_cidr(text: str) -> bool:
     address, _, bits = text.rpartition("/")
-    found = _address(address)
-    if found is None or not bits or not _DIGITS.issuperset(bits) or len(bits) > 3:
+    parsed = _address(address)
+    if parsed is None or not bits or not _DIGITS.issuperset(bits) or len(bits) > 3:
         return False
-    return int(bits) <= found.max_prefixlen
+    return int(bits) <= parsed.max_prefixlen
 
 
 def _is_mac(text: str) -> bool:
@@ -174,7 +174,9 @@ def _is_mac(text: str) -> bool:
     parts = text.split(separator)
     width = 4 if separator == "." else 2
     octets = len(parts) * width // 2
-    return octets in (6, 8, 20) and all(len(one) == width and _HEX.issuperset(one) for one in parts)
+    return octets in (6, 8, 20) and all(
+        len(part) == width and _HEX.issuperset(part) for part in parts
+    )
 
 
 def _isbn(length: int) -> Callable[[str], bool]:
@@ -210,8 +212,8 @@ def _is_card(text: str) -> bool:
 
 
 def _is_rgb(text: str) -> bool:
-    found = _RGB.fullmatch(text)
-    return found is not None and all(int(one) <= 255 for one in found.groups())
+    match = _RGB.fullmatch(text)
+    return match is not None and all(int(component) <= 255 for component in match.groups())
 
 
 def _pattern(name: str) -> Callable[[str], bool]:
@@ -241,4 +243,4 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "k8sshortname": lambda text: not names.dns1123_label(text),
     "k8slongname": lambda text: not names.dns1123_subdomain(text),
 }
-"""The checks, by name without hyphens."""
+"""The checks, by format name without hyphens."""

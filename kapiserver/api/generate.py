@@ -1,10 +1,10 @@
-"""`make generate`: tags for new fields, and the `.proto` files from the declarations.
+"""`make generate`: assigns Protobuf tags to new fields and writes the `.proto` files.
 
-A field declared without a number gets the next free one of its message, written back into the
-source. A tag that changed, or that another field had before, is an error and nothing is written.
-Tags of fields that are gone stay reserved. The functions are pure, text in and text out; only
-`main` reads and writes files, those of this very package: it is a tool for developers and nothing
-imports it but tests.
+A field declared without a number gets the next free number of its message, written back into the
+source. A tag that changed, or that another field had before, is an error, and nothing is written.
+Tags of removed fields stay reserved. The functions are pure, text in and text out; only `main`
+reads and writes files, and only those of this package. A tool for developers; nothing but tests
+imports it.
 """
 
 from __future__ import annotations
@@ -35,44 +35,44 @@ _RESERVED = re.compile(r"^  reserved (\d+); // (\w+)$")
 
 
 class TagError(Exception):
-    """A tag changed or came back; the message lists every one."""
+    """A tag changed or was reused; the message lists every such tag."""
 
 
 @dataclass(slots=True)
 class Tags:
-    """Tags of one message as a `.proto` file has them: field by number."""
+    """The tags of one message in a `.proto` file: field by number."""
 
     live: dict[int, str] = field(default_factory=dict)
     reserved: dict[int, str] = field(default_factory=dict)
 
     @property
     def next_free(self) -> int:
-        """One above all that were ever used."""
+        """The number after the highest ever used."""
         return max((*self.live, *self.reserved), default=0) + 1
 
 
 def read_tags(proto: str) -> dict[str, Tags]:
-    """The tags of all messages of a file that `idl.text` wrote."""
-    found: dict[str, Tags] = {}
+    """Return the tags of all messages of a file that `idl.proto_text` wrote."""
+    tags_by_message: dict[str, Tags] = {}
     tags = Tags()
     for line in proto.splitlines():
-        if message := _MESSAGE.match(line):
-            tags = found[message[1]] = Tags()
-        elif declared := _FIELD.match(line):
-            tags.live[int(declared[2])] = declared[1]
-        elif gone := _RESERVED.match(line):
-            tags.reserved[int(gone[1])] = gone[2]
-    return found
+        if message_match := _MESSAGE.match(line):
+            tags = tags_by_message[message_match[1]] = Tags()
+        elif field_match := _FIELD.match(line):
+            tags.live[int(field_match[2])] = field_match[1]
+        elif reserved_match := _RESERVED.match(line):
+            tags.reserved[int(reserved_match[1])] = reserved_match[2]
+    return tags_by_message
 
 
 # --- new numbers in the source
 
 
 def number_fields(source: str, before: dict[str, Tags]) -> str:
-    """The source of a module with a number for each `field()` that has none.
+    """Return the source of a module with a number for each `field()` that has none.
 
-    `before` are the tags of the module's package, and of other versions that may inherit from it,
-    as last generated.
+    `before` holds the last generated tags of the module's package, and of other versions from which
+    it may inherit.
     """
     edits: list[tuple[int, int, str]] = []
     for node in ast.parse(source).body:
@@ -106,8 +106,8 @@ def _new_numbers(node: ast.ClassDef, before: Tags) -> list[tuple[int, int, str]]
     edits = []
     for call in _calls(node):
         if not call.args:
-            where = (call.func.end_lineno or 0, (call.func.end_col_offset or 0) + 1)
-            edits.append((*where, str(free)))
+            position = (call.func.end_lineno or 0, (call.func.end_col_offset or 0) + 1)
+            edits.append((*position, str(free)))
             free += 1
     return edits
 
@@ -116,46 +116,50 @@ def _new_numbers(node: ast.ClassDef, before: Tags) -> list[tuple[int, int, str]]
 
 
 def generate(file: ProtoFile, before: str) -> str:
-    """The file's text, given what was generated last. Raises TagError."""
+    """Return the new text of a file, given its last generated text. Raises TagError."""
     reserved: dict[str, dict[int, str]] = {}
-    broken: list[str] = []
+    problems: list[str] = []
     old_tags = read_tags(before)
     for message in file.messages:
         name = message.__name__
         old = old_tags.get(name, Tags())
         numbers = {f.proto: f.number or 0 for f in wire_fields(message)}
-        broken += [f"{name}.{problem}" for problem in _broken(numbers, old)]
-        gone = {number: one for number, one in old.live.items() if one not in numbers}
-        reserved[name] = {**old.reserved, **gone}
-    if broken:
-        raise TagError("\n".join(f"{file.package}: {problem}" for problem in broken))
+        problems += [f"{name}.{problem}" for problem in _tag_problems(numbers, old)]
+        removed = {
+            number: field_name
+            for number, field_name in old.live.items()
+            if field_name not in numbers
+        }
+        reserved[name] = {**old.reserved, **removed}
+    if problems:
+        raise TagError("\n".join(f"{file.package}: {problem}" for problem in problems))
     return proto_text(file, reserved)
 
 
-def _broken(numbers: dict[str, int], old: Tags) -> Iterator[str]:
-    was = {name: number for number, name in old.live.items()}
+def _tag_problems(numbers: dict[str, int], old: Tags) -> Iterator[str]:
+    old_numbers = {name: number for number, name in old.live.items()}
     used: dict[int, str] = {}
     for name, number in numbers.items():
         if not number:
             yield f"{name} has no tag"
         elif number in used:
             yield f"{name} has the tag of {used[number]}: {number}"
-        elif name in was and was[name] != number:
-            yield f"{name} had the tag {was[name]}, not {number}"
-        elif name not in was and number in {**old.live, **old.reserved}:
-            before = {**old.live, **old.reserved}[number]
-            yield f"{name} takes the tag {number}, which {before} had"
+        elif name in old_numbers and old_numbers[name] != number:
+            yield f"{name} had the tag {old_numbers[name]}, not {number}"
+        elif name not in old_numbers and number in {**old.live, **old.reserved}:
+            old_field = {**old.live, **old.reserved}[number]
+            yield f"{name} takes the tag {number}, which {old_field} had"
         used[number] = name
 
 
 def generated() -> dict[Path, str]:
-    """All files as they should be, by path below `proto/`. Raises TagError."""
-    found = {}
+    """Return the texts of all files, by path. Raises TagError."""
+    texts = {}
     for file in proto_files(Scheme()):
         path = PROTO / file.path
         before = path.read_text() if path.exists() else ""
-        found[path] = generate(file, before)
-    return found
+        texts[path] = generate(file, before)
+    return texts
 
 
 def _number_sources() -> list[Path]:
@@ -171,19 +175,19 @@ def _number_sources() -> list[Path]:
 
 
 def _tags_of_group(package: str) -> dict[str, Tags]:
-    """The tags that any version of the package's group has, by message."""
-    found: dict[str, Tags] = {}
+    """Return the tags of all versions of the package's group, by message."""
+    tags_by_message: dict[str, Tags] = {}
     for path in (PROTO / directory(package)).parent.glob("*/generated.proto"):
         for name, tags in read_tags(path.read_text()).items():
-            both = found.setdefault(name, Tags())
-            both.live |= tags.live
-            both.reserved |= tags.reserved
-    return found
+            merged = tags_by_message.setdefault(name, Tags())
+            merged.live |= tags.live
+            merged.reserved |= tags.reserved
+    return tags_by_message
 
 
 def main() -> int:
-    """Number new fields, then write all files; 1 when a tag is broken."""
-    # Before any of those modules is imported: what is read below has the new numbers.
+    """Number new fields, then write all files. Returns 1 if a tag is broken."""
+    # Must come first: the imports below read the new numbers.
     for path in _number_sources():
         print(f"numbered {path.relative_to(ROOT)}")  # noqa: T201
     try:

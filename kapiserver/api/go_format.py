@@ -1,4 +1,4 @@
-"""How Go prints JSON-shaped values with `%v`, which kube-apiserver's messages show.
+"""Formatting of JSON-shaped values as Go's `%v` prints them in kube-apiserver's messages.
 
 Knows no type and no kind. Mirrors package fmt.
 """
@@ -11,7 +11,7 @@ _LITERALS = {None: "<nil>", True: "true", False: "false"}
 
 
 def go_value(value: Value) -> str:
-    """The text of `fmt.Sprintf("%v", value)`: `map[a:1 b:[x y]]`."""
+    """Format a value as `fmt.Sprintf("%v", value)` does: `map[a:1 b:[x y]]`."""
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, bool):
@@ -26,15 +26,16 @@ def go_value(value: Value) -> str:
 
 
 def plain_text(text: str) -> str:
-    """The text with U+FFFD for each byte that is none, out of CBOR, as Go's JSON shows it."""
-    return text if text.isascii() else text.translate(_NO_TEXT)
+    """Replace each byte that is not UTF-8 (possible in CBOR) by U+FFFD, as Go's JSON encoder
+    does."""
+    return text if text.isascii() else text.translate(_SURROGATES)
 
 
-_NO_TEXT = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+_SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 
 
 def go_type(value: Value) -> str:
-    """The name Go's reflection gives the type of a decoded JSON value."""
+    """Return the name that Go's reflection gives to the type of a decoded JSON value."""
     if isinstance(value, bool):
         return "bool"
     for kind, name in _TYPES:
@@ -44,7 +45,7 @@ def go_type(value: Value) -> str:
 
 
 def json_type(value: Value) -> str:
-    """What Go's JSON decoder calls a value in "cannot unmarshal ... into"."""
+    """Return the name that Go's JSON decoder gives to a value in "cannot unmarshal ... into"."""
     if isinstance(value, bool):
         return "bool"
     for kind, name in _JSON_TYPES:

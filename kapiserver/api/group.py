@@ -1,8 +1,8 @@
-"""What a group and a resource are, as data: names, versions, scope, verbs, subresources.
+"""Groups and resources as data: names, versions, scope, verbs, subresources.
 
-Routes, discovery, OpenAPI, tables and authorization attributes are derived from these. Nothing
-here imports a type: discovery and start-up read resources without loading a single declaration.
-Mirrors APIGroup and APIResource of meta/v1.
+Routes, discovery, OpenAPI, tables and authorization attributes derive from them. This module
+imports no type: discovery and startup read resources without loading any type declaration. Mirrors
+APIGroup and APIResource of meta/v1.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ class GroupVersion(NamedTuple):
 
     @classmethod
     def parse(cls, api_version: str) -> GroupVersion:
-        """Read an `apiVersion`. Raises ValueError on more than one slash."""
+        """Parse an `apiVersion`. Raises ValueError if it has more than one slash."""
         group, slash, version = api_version.rpartition("/")
         if "/" in group or (slash and not group):
             raise ValueError(f"unexpected GroupVersion string: {api_version}")
         return cls(group, version)
 
     def with_kind(self, kind: str) -> GroupVersionKind:
-        """The kind of that name in this group and version."""
+        """Return the kind of that name in this group and version."""
         return GroupVersionKind(self.group, self.version, kind)
 
 
 class GroupVersionKind(NamedTuple):
-    """What an object says it is."""
+    """The group, version and kind of an object."""
 
     group: str
     version: str
@@ -57,50 +57,50 @@ CORE = GroupVersion("", "v1")
 """The core group's only version: pods, services, namespaces."""
 
 HUB = "__internal"
-"""The version name of a hub that is none of the group's versions, never seen by a client."""
+"""The version name of a hub type that no version of the group has; clients never see it."""
 
-_STABLE = re.compile(r"v[0-9]+")
+_STABLE_VERSION = re.compile(r"v[0-9]+")
 
 
 def is_stable(version: str) -> bool:
-    """Whether it is a version without `alpha` or `beta`."""
-    return _STABLE.fullmatch(version) is not None
+    """Report whether a version is neither alpha nor beta."""
+    return _STABLE_VERSION.fullmatch(version) is not None
 
 
-_USUAL = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+_KUBE_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
 
 def sort_versions(versions: Iterable[str]) -> list[str]:
-    """Version names in the order in which clients prefer them: v10, v2, v1, v2beta1, v1beta2,
-    v1alpha1, then names of other forms by the alphabet."""
+    """Sort version names by preference: v10, v2, v1, v2beta1, v1beta2, v1alpha1, then other names
+    alphabetically."""
     return sorted(versions, key=_preference)
 
 
 def _preference(version: str) -> tuple[int, int, int, str]:
-    found = _USUAL.fullmatch(version)
-    if found is None:
+    match = _KUBE_VERSION.fullmatch(version)
+    if match is None:
         return (3, 0, 0, version)
-    major, stage, minor = found.groups()
+    major, stage, minor = match.groups()
     return ((None, "beta", "alpha").index(stage), -int(major), -int(minor or 0), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subresource:
-    """A path below one object: `status`, `scale`, `finalize`."""
+    """A path below an object: `status`, `scale`, `finalize`."""
 
     name: str
     verbs: tuple[str, ...] = ("get", "patch", "update")
     kind: GroupVersionKind | None = None
-    """The kind of its body where that is not the resource's own."""
+    """The kind of its body; None if that is the resource's kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deprecation:
-    """A version of a resource that clients should leave; releases are the minors of 1.x.
+    """A deprecated version of a resource; releases are the minors of 1.x.
 
-    removed   0: nobody said when
-    use       what to use instead, where that is known
-    warning   the whole text, where it is not made from these
+    removed_in   0 if not announced
+    replacement  the kind to use instead, if there is one
+    warning      the whole warning, if it is not made from the others
     """
 
     version: str
@@ -119,38 +119,38 @@ class Resource:
     kind: str
     namespaced: bool
     versions: tuple[str, ...]
-    """Served versions, the preferred one first."""
+    """The served versions, the preferred one first."""
     storage_version: str
     storage_prefix: str = ""
-    """Below the root of all keys; the name where empty."""
+    """The key prefix below the root of all keys; empty for the resource's name."""
     stored_in_group: str | None = None
-    """The group whose resource of that name keeps the objects; None: this one."""
+    """The group whose resource of the same name stores the objects; None for this group."""
     singular: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
     subresources: tuple[Subresource, ...] = ()
     selectable_fields: tuple[str, ...] = ()
-    """Beside metadata.name and metadata.namespace."""
+    """Fields for field selectors, besides metadata.name and metadata.namespace."""
     field_aliases: tuple[tuple[str, str], ...] = ()
-    """Other names of selectable fields: (alias, field of the resource that keeps the objects)."""
+    """Aliases of selectable fields: (alias, field of the resource that stores the objects)."""
     unsupported_field_message: str = "field label not supported: {}"
-    """What is said of other fields, where there are selectable ones."""
+    """The error for other fields, if there are selectable ones."""
     returns_deleted_object: bool = False
-    """A delete answers with the object that is gone, where others answer with a Status."""
+    """A delete returns the deleted object instead of a Status."""
     deprecations: tuple[Deprecation, ...] = ()
     legacy_marker: bytes = b""
-    """What lies in the Protobuf of every object that is stored today. One without it an old server
-    wrote: the kind's strategy completes it as it is read."""
+    """Bytes that are in the Protobuf of every object written by current servers. The strategy of
+    the kind fills in the missing fields of an object without them when it is read."""
     stored: bool = True
-    """False for kinds that are only answered: reviews, bindings."""
+    """False for kinds that exist only in requests and responses: reviews, bindings."""
     list_kind: str = ""
-    """The kind of its lists; the kind and "List" where empty."""
+    """The kind of its lists; empty for the kind followed by "List"."""
     definition: str = ""
-    """The CustomResourceDefinition it comes from. There is such a resource for each version, and
-    its objects are handled in that version, whatever version they are stored in."""
+    """The name of the CustomResourceDefinition it comes from. Each version of a definition has a
+    resource of its own, whose objects are handled in that version, whatever the storage version."""
     spec_hash: str = ""
-    """Differs when the definition does."""
+    """Identifies the definition's spec: changes when the spec does."""
 
     @property
     def list_kind_name(self) -> str:
@@ -159,12 +159,12 @@ class Resource:
 
     @property
     def prefix(self) -> str:
-        """Key segment(s) under which the objects are stored."""
+        """The key prefix under which the objects are stored."""
         return self.storage_prefix or self.name
 
     @property
     def singular_name(self) -> str:
-        """What discovery calls one of them."""
+        """The singular name in discovery."""
         return self.singular or self.kind.lower()
 
     @property
@@ -174,44 +174,42 @@ class Resource:
 
 
 def deprecation_of(resource: Resource, version: GroupVersion) -> str:
-    """What clients of a deprecated version are told; "" where it is not."""
-    for one in resource.deprecations:
-        if one.version == version.version:
-            if one.warning is not None:
-                return one.warning
-            text = f"{version} {resource.kind} is deprecated in v1.{one.since}+"
-            if one.removed_in:
-                text += f", unavailable in v1.{one.removed_in}+"
-            return (
-                f"{text}; use {one.replacement.group_version} {one.replacement.kind}"
-                if one.replacement
-                else text
-            )
+    """Return the warning for clients of a deprecated version; empty if it is not deprecated."""
+    for deprecation in resource.deprecations:
+        if deprecation.version == version.version:
+            if deprecation.warning is not None:
+                return deprecation.warning
+            text = f"{version} {resource.kind} is deprecated in v1.{deprecation.since}+"
+            if deprecation.removed_in:
+                text += f", unavailable in v1.{deprecation.removed_in}+"
+            kind = deprecation.replacement
+            return f"{text}; use {kind.group_version} {kind.kind}" if kind else text
     return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """One API group: the package that declares it, and the versions it serves, preferred first.
+    """One API group: the package that declares it, and its served versions, the preferred one
+    first.
 
-    The package has one module a version (`v1`), `resources` (RESOURCES), and where there is
-    something to say `internal` (hub types that no version has), `conversion` (CONVERSIONS),
-    `defaults` (DEFAULTS), `validation` (VALIDATIONS), `strategies` (STRATEGIES) and `columns`
-    (COLUMNS): one literal table each, loaded at first use.
+    The package has one module per version (`v1`), `resources` (RESOURCES), and, if needed,
+    `internal` (hub types that no version has), `conversion` (CONVERSIONS), `defaults` (DEFAULTS),
+    `validation` (VALIDATIONS), `strategies` (STRATEGIES) and `columns` (COLUMNS): one literal table
+    each, loaded at first use.
     """
 
     name: str
     package: str
     versions: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
-    """Versions that are declared as well: objects of them are read and written, never served."""
+    """Versions with types whose objects are read and written, but never served."""
 
     @property
     def group_versions(self) -> tuple[GroupVersion, ...]:
-        """All served versions, preferred first."""
+        """All served versions, the preferred one first."""
         return tuple(GroupVersion(self.name, version) for version in self.versions)
 
     @property
     def declared_versions(self) -> tuple[str, ...]:
-        """All versions that have types: served ones, then the others."""
+        """All versions that have types: the served ones, then the others."""
         return (*self.versions, *self.unserved)

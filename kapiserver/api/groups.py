@@ -1,6 +1,6 @@
-"""The API groups this server knows, in the order discovery shows them.
+"""The API groups of this server, in the order of discovery.
 
-To add a group or a version: a module under `api/<group>/` and one line here.
+To add a group or a version, add a module under `api/<group>/` and a line here.
 """
 
 from kapiserver.api.group import Group
@@ -87,15 +87,15 @@ GROUPS = (
     Group(name="storagemigration.k8s.io", package="storagemigration", versions=("v1", "v1beta1")),
     Group(name="lifecycle.k8s.io", package="lifecycle", versions=("v1alpha1",)),
 )
-"""Groups that are served, where the settings do not turn a version off."""
+"""The groups that are served, unless the configuration disables a version."""
 
 META = Group(name="meta.k8s.io", package="meta", versions=("v1",), unserved=("v1beta1",))
-"""Kinds that every group shares: Status, DeleteOptions, Table, ... Spoken, never stored."""
+"""Kinds that every group shares: Status, DeleteOptions, Table, ... Never stored."""
 
 DISCOVERY = Group(
     name="apidiscovery.k8s.io", package="apidiscovery", versions=("v2",), unserved=("v2beta1",)
 )
-"""Kinds of aggregated discovery. Spoken, never stored, and no group that discovery shows."""
+"""Kinds of aggregated discovery. Never stored, and not a group in discovery."""
 
 UNSERVED_GROUPS = (
     Group(name="admission.k8s.io", package="admission", unserved=("v1", "v1beta1")),
@@ -103,8 +103,8 @@ UNSERVED_GROUPS = (
     Group(name="extensions", package="extensions", unserved=("v1beta1",)),
     Group(name="imagepolicy.k8s.io", package="imagepolicy", unserved=("v1alpha1",)),
 )
-"""Groups whose objects are read and written, never served: webhooks and logs speak them, or they
-are gone from Kubernetes."""
+"""Groups whose objects are read and written but never served: those of webhooks and logs, and
+groups that Kubernetes has removed."""
 
 DECLARED_GROUPS = (*GROUPS, META, DISCOVERY, *UNSERVED_GROUPS)
 """All groups that have types."""

@@ -1,8 +1,9 @@
-"""The Protobuf IDL of the declared types: one `.proto` a group-version, text and descriptor.
+"""The Protobuf IDL of the declared types: one `.proto` file per group and version, as text or as a
+descriptor.
 
 Packages, paths and names are Kubernetes' own, so that clients compiled from either read the same
-bytes. Derived from the declarations alone: knows no tag that they do not say, and writes no file
-(`generate` does). Mirrors go-to-protobuf of k8s.io/code-generator.
+bytes. Derived from the declarations only; `generate` writes the files. Mirrors go-to-protobuf of
+k8s.io/code-generator.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ _PACKAGES = {
     "audit": "k8s.io.apiserver.pkg.apis.audit",
     "meta": "k8s.io.apimachinery.pkg.apis.meta",
 }
-"""Where the package is not `k8s.io.api.<group package>`."""
+"""Packages that are not `k8s.io.api.<group package>`."""
 _SHARED_MODULES = (scalar_types, quantity, runtime)
 """Modules whose types declare their own IDL package; a type without one is a base class."""
 _SCALARS = ("string", "bool", "bytes", "int32", "int64", "double")
 
 Reserved = Mapping[str, Mapping[int, str]]
-"""Tags that must not come back, by message: the number and the field that had it."""
+"""Tags that must not be reused, by message: the number and the field that had it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,51 +56,56 @@ class ProtoFile:
 
     @property
     def path(self) -> str:
-        """The name by which other files import it."""
+        """The path by which other files import it."""
         return f"{directory(self.package)}/generated.proto"
 
     @property
     def imports(self) -> tuple[str, ...]:
         """Paths of the other files whose messages it uses."""
         used = {
-            package_of(found)
+            package_of(used_type)
             for message in self.messages
             for field in message.fields()
             if field.number is not None
-            for found in _messages_in(field.shape)
+            for used_type in _messages_in(field.shape)
         }
-        return tuple(sorted(f"{directory(one)}/generated.proto" for one in used - {self.package}))
+        return tuple(
+            sorted(
+                f"{directory(used_package)}/generated.proto"
+                for used_package in used - {self.package}
+            )
+        )
 
 
 def directory(package: str) -> str:
-    """`k8s.io/api/core/v1` of `k8s.io.api.core.v1`."""
+    """Return `k8s.io/api/core/v1` for `k8s.io.api.core.v1`."""
     return "k8s.io/" + package.removeprefix("k8s.io.").replace(".", "/").replace("_", "-")
 
 
 def package_of_module(module: str) -> str:
-    """`k8s.io.api.core.v1`, for `kapiserver.api.core.v1` and all modules in it."""
+    """Return `k8s.io.api.core.v1` for `kapiserver.api.core.v1` and all modules in it."""
     group, version = module.split(".")[2:4]
     return f"{_PACKAGES.get(group, f'k8s.io.api.{group}')}.{version}"
 
 
 def package_of(type_: type[Type]) -> str:
-    """The IDL package of a type."""
+    """Return the IDL package of a type."""
     return type_.package or package_of_module(type_.__module__)
 
 
 def proto_files(scheme: Scheme) -> tuple[ProtoFile, ...]:
-    """All files of a scheme's groups and of the types they share, by package."""
-    found: dict[str, dict[str, type[Type]]] = {}
-    for type_ in _declared(scheme):
+    """Return all files of a scheme's groups and of the types they share, by package."""
+    by_package: dict[str, dict[str, type[Type]]] = {}
+    for type_ in _declared_types(scheme):
         if type_.wire:
-            found.setdefault(package_of(type_), {})[type_.__name__] = type_
+            by_package.setdefault(package_of(type_), {})[type_.__name__] = type_
     return tuple(
         ProtoFile(package=package, messages=tuple(messages[name] for name in sorted(messages)))
-        for package, messages in sorted(found.items())
+        for package, messages in sorted(by_package.items())
     )
 
 
-def _declared(scheme: Scheme) -> Iterable[type[Type]]:
+def _declared_types(scheme: Scheme) -> Iterable[type[Type]]:
     modules = [
         group_module(group, version)
         for group in scheme.declared_groups
@@ -139,7 +145,7 @@ def _messages_in(shape: Shape) -> Iterable[type[Type]]:
 
 
 def proto_text(file: ProtoFile, reserved: Reserved | None = None) -> str:
-    """The file's source."""
+    """Return the source of a file."""
     lines = [
         "// Written by `make generate` from the declarations of kapiserver. Do not edit.",
         "",
@@ -178,7 +184,7 @@ def _comment(doc: str, indent: str = "") -> list[str]:
 
 
 def wire_fields(message: type[Type]) -> list[Field]:
-    """The fields of a message, by number."""
+    """Return the fields of a message, by number."""
     fields = [field for field in message.fields() if field.number is not None]
     return sorted(fields, key=lambda field: field.number or 0)
 
@@ -208,48 +214,48 @@ def _name(file: ProtoFile, shape: Any) -> str:
 
 
 def file_descriptor(file: ProtoFile) -> FileDescriptorProto:
-    """The file as protoc would describe it, without comments."""
-    # Late: only tools and tests need the Protobuf runtime.
+    """Return the file's descriptor as protoc builds it, without comments."""
+    # Imported late: only tools and tests need the Protobuf runtime.
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-    found = FileDescriptorProto(name=file.path, package=file.package, dependency=file.imports)
-    found.options.go_package = directory(file.package)
+    descriptor = FileDescriptorProto(name=file.path, package=file.package, dependency=file.imports)
+    descriptor.options.go_package = directory(file.package)
     for message in file.messages:
-        _describe(found.message_type.add(name=message.__name__), file, message)
-    return found
+        _add_fields(descriptor.message_type.add(name=message.__name__), file, message)
+    return descriptor
 
 
-def _describe(into: DescriptorProto, file: ProtoFile, message: type[Type]) -> None:
+def _add_fields(descriptor: DescriptorProto, file: ProtoFile, message: type[Type]) -> None:
     for field in wire_fields(message):
         shape = field.shape
-        added = into.field.add(name=field.proto, number=field.number)
-        added.json_name = _json_name(field.proto)
+        field_descriptor = descriptor.field.add(name=field.proto, number=field.number)
+        field_descriptor.json_name = _json_name(field.proto)
         if isinstance(shape, MapOf):
-            entry = into.nested_type.add(name=f"{_json_name(field.proto, upper=True)}Entry")
+            entry = descriptor.nested_type.add(name=f"{_json_name(field.proto, upper=True)}Entry")
             entry.options.map_entry = True
-            added.label = added.LABEL_REPEATED
-            added.type = added.TYPE_MESSAGE
-            added.type_name = f".{file.package}.{message.__name__}.{entry.name}"
-            _type_of(entry.field.add(name="key", number=1, json_name="key"), Scalar("string"))
-            _type_of(entry.field.add(name="value", number=2, json_name="value"), shape.value)
+            field_descriptor.label = field_descriptor.LABEL_REPEATED
+            field_descriptor.type = field_descriptor.TYPE_MESSAGE
+            field_descriptor.type_name = f".{file.package}.{message.__name__}.{entry.name}"
+            _set_type(entry.field.add(name="key", number=1, json_name="key"), Scalar("string"))
+            _set_type(entry.field.add(name="value", number=2, json_name="value"), shape.value)
         elif isinstance(shape, ListOf):
-            _type_of(added, shape.item)
-            added.label = added.LABEL_REPEATED
+            _set_type(field_descriptor, shape.item)
+            field_descriptor.label = field_descriptor.LABEL_REPEATED
         else:
-            _type_of(added, shape)
+            _set_type(field_descriptor, shape)
 
 
-def _type_of(into: Any, shape: Any) -> None:
-    into.label = into.LABEL_OPTIONAL
+def _set_type(descriptor: Any, shape: Any) -> None:
+    descriptor.label = descriptor.LABEL_OPTIONAL
     if isinstance(shape, Scalar):
-        into.type = getattr(into, f"TYPE_{shape.name.upper()}")
+        descriptor.type = getattr(descriptor, f"TYPE_{shape.name.upper()}")
     else:
-        into.type = into.TYPE_MESSAGE
-        into.type_name = f".{package_of(shape.type)}.{shape.type.__name__}"
+        descriptor.type = descriptor.TYPE_MESSAGE
+        descriptor.type_name = f".{package_of(shape.type)}.{shape.type.__name__}"
 
 
 def _json_name(name: str, *, upper: bool = False) -> str:
-    # As protoc forms it: underscores go, the letter after each is upper case.
+    # As protoc does: underscores are removed, and the letter after each becomes upper case.
     head, *rest = name.split("_")
     joined = head + "".join(part[:1].upper() + part[1:] for part in rest)
     return joined[:1].upper() + joined[1:] if upper else joined

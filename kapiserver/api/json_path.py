@@ -1,8 +1,8 @@
-"""JSONPath as printer columns have it: `.spec.x`, `['a.b']`, `[0]`, `[*]`, `[1:3]`,
+"""JSONPath of printer columns: `.spec.x`, `['a.b']`, `[0]`, `[*]`, `[1:3]`,
 `[?(@.type=="Ready")].status`, `..name`.
 
-A path is compiled to steps once and finds all values in an object. Knows no kind. Mirrors
-k8s.io/client-go/util/jsonpath, less templates.
+A path is compiled to steps once and returns all matching values of an object. Knows no kind.
+Mirrors k8s.io/client-go/util/jsonpath, without templates.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import orjson
 from kapiserver.api.types import Value
 
 Step: TypeAlias = Callable[[Value], Iterator[Value]]
-"""From one value to those it leads to."""
+"""Yields the values that one step reaches from a value."""
 
-MOST_STEPS = 100
-"""A path of more is refused."""
+MAX_STEPS = 100
+"""A path with more steps is refused."""
 
 _TOKEN = re.compile(
     r"""
@@ -48,14 +48,15 @@ _OPERATORS: dict[str, Callable[[Value, Value], bool]] = {
 
 
 def compile_path(text: str) -> Callable[[Value], list[Value]]:
-    """What finds the values at a path; absent ones are found nowhere. Raises ValueError."""
+    """Return a function that returns all values at a path. Raises ValueError for a malformed
+    path."""
     steps = _steps(text)
 
     def find(value: Value) -> list[Value]:
-        found = [value]
+        values = [value]
         for step in steps:
-            found = [below for one in found for below in step(one)]
-        return found
+            values = [reached for current in values for reached in step(current)]
+        return values
 
     return find
 
@@ -63,39 +64,39 @@ def compile_path(text: str) -> Callable[[Value], list[Value]]:
 def _steps(text: str) -> list[Step]:
     text = text.strip().removeprefix("$")
     steps: list[Step] = []
-    at = 0
-    while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None or len(steps) >= MOST_STEPS:
-            raise ValueError(f"unrecognized path at {text[at : at + 30]!r}")
-        at = found.end()
-        if not found["dot"]:
-            steps.append(_step(found))
+    position = 0
+    while position < len(text):
+        token = _TOKEN.match(text, position)
+        if token is None or len(steps) >= MAX_STEPS:
+            raise ValueError(f"unrecognized path at {text[position : position + 30]!r}")
+        position = token.end()
+        if not token["dot"]:
+            steps.append(_step(token))
     return steps
 
 
-def _step(found: re.Match[str]) -> Step:
-    kind = found.lastgroup
+def _step(match: re.Match[str]) -> Step:
+    kind = match.lastgroup
     if kind in ("every", "star"):
-        return _every
+        return _wildcard
     if kind == "anywhere":
-        return _anywhere(_plain(found["anywhere"]))
+        return _recursive(_unescape(match["anywhere"]))
     if kind == "index":
-        return _at(int(found["index"]))
+        return _index(int(match["index"]))
     if kind == "slice":
-        part = slice(*(int(one) if one else None for one in found["slice"].split(":")))
-        return lambda value: iter(_items(value)[part])
-    if found["left"] is not None:
-        return _filter(found["left"], found["operator"], found["right"])
-    name = found["name"]
-    return _named(_plain(name) if name is not None else found["single"] or found["double"] or "")
+        bounds = slice(*(int(bound) if bound else None for bound in match["slice"].split(":")))
+        return lambda value: iter(_items(value)[bounds])
+    if match["left"] is not None:
+        return _filter(match["left"], match["operator"], match["right"])
+    name = match["name"]
+    return _field(_unescape(name) if name is not None else match["single"] or match["double"] or "")
 
 
-def _plain(name: str) -> str:
+def _unescape(name: str) -> str:
     return re.sub(r"\\(.)", r"\1", name)
 
 
-def _named(name: str) -> Step:
+def _field(name: str) -> Step:
     def step(value: Value) -> Iterator[Value]:
         if isinstance(value, dict) and name in value:
             yield value[name]
@@ -103,28 +104,28 @@ def _named(name: str) -> Step:
     return step
 
 
-def _every(value: Value) -> Iterator[Value]:
+def _wildcard(value: Value) -> Iterator[Value]:
     if isinstance(value, dict):
         yield from value.values()
     elif isinstance(value, list):
         yield from value
 
 
-def _anywhere(name: str) -> Step:
+def _recursive(name: str) -> Step:
     def step(value: Value) -> Iterator[Value]:
         if isinstance(value, dict):
             if name in value:
                 yield value[name]
-            for one in value.values():
-                yield from step(one)
+            for child in value.values():
+                yield from step(child)
         elif isinstance(value, list):
-            for one in value:
-                yield from step(one)
+            for child in value:
+                yield from step(child)
 
     return step
 
 
-def _at(index: int) -> Step:
+def _index(index: int) -> Step:
     def step(value: Value) -> Iterator[Value]:
         if isinstance(value, list) and -len(value) <= index < len(value):
             yield value[index]
@@ -135,17 +136,17 @@ def _at(index: int) -> Step:
 def _filter(left: str, compare: str | None, right: str | None) -> Step:
     find = compile_path(left)
     if compare is None:
-        return lambda value: (one for one in _items(value) if find(one))
+        return lambda value: (item for item in _items(value) if find(item))
     holds = _OPERATORS[compare]
-    wanted = _literal(right or "")
+    literal = _literal(right or "")
 
     def step(value: Value) -> Iterator[Value]:
-        for one in _items(value):
-            found = find(one)
+        for item in _items(value):
+            matches = find(item)
             try:
-                if found and holds(found[0], wanted):
-                    yield one
-            except TypeError:  # of different types: Go refuses, here nothing is found
+                if matches and holds(matches[0], literal):
+                    yield item
+            except TypeError:  # of different types: an error in Go, no match here
                 continue
 
     return step

@@ -1,7 +1,7 @@
-"""Keeping an object's keys in the order in which its type declares them.
+"""Key order: keeps the keys of an object in the order in which its type declares them.
 
-Whatever adds a key to a canonical tree settles it afterwards, so that encoding stays a plain dump.
-Knows no kind.
+Code that adds a key to a canonical tree reorders the keys afterwards, so that encoding is a plain
+dump. Knows no kind.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from kapiserver.api.types import Tree, Type
 
 
 def reorder_keys(tree: Tree, type_: type[Type]) -> None:
-    """Put the keys of one object (not of those below it) in declared order, in place.
+    """Put the keys of one object, not of nested ones, in declared order, in place.
 
-    Keys that the type does not know stay behind the others.
+    Keys that the type does not declare come last.
     """
     key: Any = type_
     order = _order(key, tuple(tree))
@@ -27,7 +27,7 @@ def reorder_keys(tree: Tree, type_: type[Type]) -> None:
 
 @functools.lru_cache(maxsize=4096)  # objects of a kind mostly have the same keys
 def _order(type_: Any, names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The names in declared order; None where they are."""
+    """Return the names in declared order; None if they are in order already."""
     rank = _ranks(type_)
     order = tuple(sorted(names, key=lambda name: rank.get(name, len(rank))))
     return None if order == names else order

@@ -1,7 +1,7 @@
-"""The annotation in which `kubectl apply` keeps what it applied last, met by server-side apply.
+"""The last-applied-configuration annotation of `kubectl apply`, for server-side apply.
 
-An object that kubectl managed from the client's side moves to the server's side without conflicts:
-what the annotation says and the object still is, is the user's own. Pure. Mirrors
+An object that kubectl managed on the client's side moves to server-side apply without conflicts:
+kubectl owns the fields whose values are still those of the annotation. Pure. Mirrors
 lastappliedmanager.go and lastappliedupdater.go of k8s.io/apimachinery/pkg/util/managedfields.
 """
 
@@ -20,26 +20,28 @@ from kapiserver.api.types import Tree
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 MANAGER = "kubectl"
-"""The manager of `kubectl apply --server-side`, and the only one this is done for."""
+"""The manager of `kubectl apply --server-side`; no other manager gets this treatment."""
 MAX_BYTES = 256 * 1024
-"""Of all annotations; a longer configuration is not kept."""
+"""The limit for all annotations; a configuration that exceeds it is not stored."""
 
 
 def unchanged_fields(node: Node, live: Tree) -> Fields:
-    """The fields that the annotation of `live` sets to what they are."""
+    """Return the fields of the annotation of `live` whose values are unchanged."""
     text = annotations_of(live).get(ANNOTATION)
     if not text:
         return {}
     try:
-        last = orjson.loads(text)
+        last_applied = orjson.loads(text)
     except orjson.JSONDecodeError:
         return {}
-    if not isinstance(last, dict) or last.get("apiVersion") != live.get("apiVersion"):
+    if not isinstance(last_applied, dict) or last_applied.get("apiVersion") != live.get(
+        "apiVersion"
+    ):
         return {}
     try:
-        typed_values.check(node, last)
-        diff = structured_merge.compare(node, last, live)
-        fields = typed_values.fields_of(node, last)
+        typed_values.check(node, last_applied)
+        diff = structured_merge.compare(node, last_applied, live)
+        fields = typed_values.fields_of(node, last_applied)
     except SchemaMismatch:
         return {}
     for changed in (diff.modified, diff.added, diff.removed):
@@ -48,14 +50,14 @@ def unchanged_fields(node: Node, live: Tree) -> Fields:
 
 
 def update_annotation(obj: Tree, config: Tree) -> None:
-    """Bring the annotation of `obj`, where it has one, up to the configuration just applied."""
+    """Set the annotation of `obj`, if it has one, to the configuration just applied."""
     annotations = annotations_of(obj)
     if ANNOTATION not in annotations:
         return
     bare = copy.deepcopy(config)
-    kept = (bare.get("metadata") or {}).get("annotations")
-    if kept:
-        kept.pop(ANNOTATION, None)
+    config_annotations = (bare.get("metadata") or {}).get("annotations")
+    if config_annotations:
+        config_annotations.pop(ANNOTATION, None)
     text = orjson.dumps(bare, option=orjson.OPT_SORT_KEYS).decode() + "\n"
     others = {name: value for name, value in annotations.items() if name != ANNOTATION}
     size = sum(len(name.encode()) + len(value.encode()) for name, value in others.items())

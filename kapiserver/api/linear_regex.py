@@ -1,7 +1,7 @@
-"""Regular expressions in time linear in the text, whatever the pattern.
+"""Regular expressions that match in time linear in the text, whatever the pattern.
 
-The only importer of RE2, which is loaded at the first pattern. Mirrors the syntax of Go's package
-regexp. Patterns are kept by their text, a bounded number of them.
+The only module that imports RE2, at the first pattern. Mirrors the syntax of Go's package regexp. A
+bounded number of compiled patterns is cached.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 from kapiserver.api.go_format import plain_text
 
 _MAX_MEMORY = 1 << 20
-"""What one compiled pattern and its automaton may take, in bytes."""
-_MATCHERS_KEPT = 4096
-_ANSWERS_KEPT = 4096
+"""The memory limit of one compiled pattern and its automaton, in bytes."""
+_CACHED_MATCHERS = 4096
+_CACHED_RESULTS = 4096
 _SHORT = 64
 
 
 class InvalidPattern(ValueError):
-    """A text that is no pattern; says why in RE2's words."""
+    """A pattern is malformed; the message is RE2's in Go's words."""
 
 
 class Matcher:
-    """Looks for a pattern in texts. Bytes that are no text, out of CBOR, are U+FFFD to it."""
+    """Searches texts for a pattern. Bytes that are not UTF-8 (possible in CBOR) count as U+FFFD."""
 
     __slots__ = ("_pattern",)
 
@@ -32,21 +32,21 @@ class Matcher:
         self._pattern = pattern
 
     def search(self, text: str) -> Any:
-        """The first match; None without any."""
+        """Return the first match, or None."""
         try:
             return self._pattern.search(text)
         except UnicodeError:
             return self._pattern.search(plain_text(text))
 
     def finditer(self, text: str) -> Iterator[Any]:
-        """All matches."""
-        found: Iterator[Any] = self._pattern.finditer(plain_text(text))
-        return found
+        """Yield all matches."""
+        matches: Iterator[Any] = self._pattern.finditer(plain_text(text))
+        return matches
 
 
-@functools.lru_cache(_MATCHERS_KEPT)
+@functools.lru_cache(_CACHED_MATCHERS)
 def compile_pattern(pattern: str) -> Matcher:
-    """The matcher of a pattern. Raises WrongPattern."""
+    """Return the matcher of a pattern. Raises InvalidPattern."""
     import re2
 
     options = re2.Options()
@@ -55,24 +55,24 @@ def compile_pattern(pattern: str) -> Matcher:
     try:
         return Matcher(re2.compile(pattern, options))
     except (re2.error, UnicodeError) as error:
-        raise InvalidPattern(_told(error)) from None
+        raise InvalidPattern(_go_message(error)) from None
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the pattern is anywhere in the text; a wrong pattern is nowhere."""
-    # Short texts come again and again: with every update of what they are part of.
-    return _found_before(pattern, text) if len(text) <= _SHORT else _found(pattern, text)
+    """Report whether the pattern occurs in the text; an invalid pattern never does."""
+    # Short texts repeat with every update of their object.
+    return _search_cached(pattern, text) if len(text) <= _SHORT else _search(pattern, text)
 
 
-def _found(pattern: str, text: str) -> bool:
+def _search(pattern: str, text: str) -> bool:
     try:
         return compile_pattern(pattern).search(text) is not None
     except InvalidPattern:
         return False
 
 
-_found_before = functools.lru_cache(_ANSWERS_KEPT)(_found)
-_GO_WORDS = {
+_search_cached = functools.lru_cache(_CACHED_RESULTS)(_search)
+_GO_REASONS = {
     "missing )": "missing closing )",
     "missing ]": "missing closing ]",
     "bad repetition operator": "invalid nested repetition operator",
@@ -82,11 +82,13 @@ _GO_WORDS = {
 }
 
 
-def _told(error: Exception) -> str:
-    told = error.args[0] if error.args else "wrong"
-    text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+def _go_message(error: Exception) -> str:
+    message = error.args[0] if error.args else "wrong"
+    text = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
     if text == "trailing \\":
         return "error parsing regexp: trailing backslash at end of expression: ``"
-    words, colon, part = text.partition(": ")
-    words = _GO_WORDS.get(words, words)
-    return f"error parsing regexp: {words}: `{part}`" if colon else f"error parsing regexp: {words}"
+    reason, colon, part = text.partition(": ")
+    reason = _GO_REASONS.get(reason, reason)
+    return (
+        f"error parsing regexp: {reason}: `{part}`" if colon else f"error parsing regexp: {reason}"
+    )

@@ -48,6 +48,7 @@ $(VENV)/bin/pip:
 $(VENV)/.installed: $(VENV)/bin/pip pyproject.toml
 	@echo "Installing kapiserver into $(VENV) ..."
 	@$(BIN)/pip install -q --disable-pip-version-check --no-warn-script-location -e .
+	@$(BIN)/python -m compileall -q kapiserver
 	@touch $@
 
 $(VENV)/.tests-installed: $(VENV)/.installed tests/e2e/binaries.py

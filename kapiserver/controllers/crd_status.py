@@ -25,18 +25,16 @@ from kapiserver.api.errors import Path
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue
-from kapiserver.storage.entry import Entry, ObjectKey
+from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
-from kapiserver.storage.kv import Revision
+from kapiserver.storage.informer import ObjectChange, Subscription
 from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import (
     Change,
     DeleteQuery,
-    EventType,
     ListQuery,
     Preconditions,
-    WatchQuery,
 )
 
 NAME = "customresourcedefinitions"
@@ -57,6 +55,9 @@ class CRDStatusController:
             self._finalize, server.clock, workers=FINALIZER_WORKERS, name=NAME
         )
 
+        self._deletion_watches: dict[str, Subscription] = {}
+        """By definition, subscriptions to its objects."""
+
     async def start(self) -> None:
         """Queue the definitions there are, and those that change from now on."""
         self._custom.followers.append(self._on_definitions_changed)
@@ -65,6 +66,8 @@ class CRDStatusController:
     async def stop(self) -> None:
         """End, cancelling reconciles in progress."""
         self._custom.followers.remove(self._on_definitions_changed)
+        for name in list(self._deletion_watches):
+            self._stop_watching_deletions(name)
         await self._naming_queue.stop()
         await self._finalizing_queue.stop()
 
@@ -106,6 +109,7 @@ class CRDStatusController:
     async def _finalize(self, name: str) -> None:
         head = self._custom.heads.get(name)
         if head is None or not is_terminating(head) or not _has_finalizer(head):
+            self._stop_watching_deletions(name)
             return
         definition = self._server.scheme.custom.by_name(name)
         if definition is None:
@@ -126,6 +130,7 @@ class CRDStatusController:
             await self._set_terminating(
                 name, "False", "InstanceDeletionCompleted", "removed all instances"
             )
+        self._stop_watching_deletions(name)
         await self._remove_finalizer(name, head["metadata"]["uid"])
 
     async def _set_terminating(self, name: str, value: str, reason: str, message: str) -> None:
@@ -141,18 +146,31 @@ class CRDStatusController:
         await self._write(name, change)
 
     async def _delete_objects(self, objects: ResourceStore, name: str) -> bool:
-        """Delete all objects of the definition. Return whether none is left; if some are, a watch
-        queues the definition at the next deletion."""
+        """Delete all objects of the definition. Return whether none is left; if some are, the next
+        deletion queues the definition again."""
+        self._watch_deletions(objects, name)
         everything = ListQuery()
         if (await objects.list(ListQuery(limit=1))).entries:
             await objects.delete_collection(everything, DeleteQuery())
-        left = await objects.list(everything)
-        if not left.entries:
-            return True
-        departures = _DeletionWatch(self._finalizing_queue, name)
-        query = WatchQuery(framer=departures, resource_version=str(left.revision))
-        await objects.watch(query, departures)
-        return False
+        return not (await objects.list(ListQuery(limit=1))).entries
+
+    def _watch_deletions(self, objects: ResourceStore, name: str) -> None:
+        """Queue the definition again whenever one of its objects is deleted."""
+
+        def on_change(change: ObjectChange) -> None:
+            if change.new is None:
+                self._finalizing_queue.add(name)
+
+        watched = self._deletion_watches.get(name)
+        if watched is None or watched.informer is not objects.informer:
+            self._stop_watching_deletions(name)
+            subscription = objects.informer.subscribe(on_change)
+            self._deletion_watches[name] = subscription
+
+    def _stop_watching_deletions(self, name: str) -> None:
+        subscription = self._deletion_watches.pop(name, None)
+        if subscription is not None:
+            subscription.cancel()
 
     async def _remove_finalizer(self, name: str, uid: str) -> None:
         def change(current: Tree | None) -> Tree:
@@ -177,42 +195,6 @@ FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 def _has_finalizer(head: Tree) -> bool:
     return FINALIZER in finalizers_of(head)
-
-
-class _DeletionWatch:
-    """A watch of a definition's objects that queues the definition when one is deleted."""
-
-    identity = "departures"
-
-    def __init__(self, work: WorkQueue[str], name: str) -> None:
-        self._queue = work
-        self._reconcile_names = name
-
-    # As a framer.
-
-    def event(self, kind: EventType, entry: Entry) -> bytes:
-        return b"." if kind == "DELETED" else b""
-
-    def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
-        return b""
-
-    def error(self, error: Exception) -> bytes:
-        return b"."
-
-    # As a sink.
-
-    def write(self, frames: bytes) -> None:
-        if frames:
-            self._queue.add(self._reconcile_names)
-
-    def backlog(self) -> int:
-        return 0
-
-    async def drained(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self._queue.add_after(self._reconcile_names, 1.0)
 
 
 # What the status says: pure.

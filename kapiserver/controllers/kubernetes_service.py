@@ -22,9 +22,10 @@ from kapiserver.apiserver.context import Server
 from kapiserver.controllers.apiserver_endpoints import Place, endpoints, leased, slices
 from kapiserver.controllers.bootstrap import decoded
 from kapiserver.controllers.priority_classes import create_priority_classes
-from kapiserver.controllers.resync import ResyncTrigger
+from kapiserver.controllers.subscriptions import Subscriptions
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, Conflict, KeyExists, NotFound, StorageError
+from kapiserver.storage.informer import ObjectChange
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery, ListQuery
 
@@ -51,24 +52,22 @@ class KubernetesService:
         self._port = port
         self._leases = f"{server.config.key_root}/masterleases/"
         self._shared = server.stores.kv.shared
-        self._resync = ResyncTrigger(
-            server,
-            (
-                (CORE, "services", f"metadata.name={NAME},metadata.namespace={NAMESPACE}"),
-                (CORE, "endpoints", f"metadata.name={NAME},metadata.namespace={NAMESPACE}"),
-            ),
-        )
+        self._subscriptions = Subscriptions(server)
+        self._changed = asyncio.Event()
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin; nobody waits for it."""
+        """Subscribe to services and endpoints, and begin in a task."""
+        for resource in ("services", "endpoints"):
+            self._subscriptions.add(CORE, resource, self._on_change)
         self._task = asyncio.create_task(self._run(), name="kubernetes-service")
 
     async def stop(self) -> None:
         """End; of several servers this one leaves the endpoints."""
         self._stopping = True
-        self._resync.stop()
+        self._subscriptions.cancel()
+        self._changed.set()
         if self._task is not None:
             await self._task
         if self._shared and self._place is not None:
@@ -81,7 +80,6 @@ class KubernetesService:
         while not self._stopping:
             again = RENEW_SECONDS if self._shared else None
             try:
-                await self._resync.watch()
                 await self._keep()
                 await create_priority_classes(self._server)
             except Exception as error:
@@ -89,10 +87,18 @@ class KubernetesService:
                 again = _RETRY_SECONDS
             timer = None
             if again is not None:
-                timer = self._server.clock.call_later(again, self._resync.wake)
-            await self._resync.wait()
+                timer = self._server.clock.call_later(again, self._resync)
+            await self._changed.wait()
+            self._changed.clear()
             if timer is not None:  # or there would be one more for each turn, for ever
                 timer.cancel()
+
+    def _on_change(self, change: ObjectChange) -> None:
+        if change.last.key == (NAMESPACE, NAME):
+            self._resync()
+
+    def _resync(self) -> None:
+        self._changed.set()
 
     async def _keep(self) -> None:
         await self._keep_range()

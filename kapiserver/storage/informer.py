@@ -92,6 +92,11 @@ class Informer:
         time. Raises Unavailable."""
         return await self._cache.reach(revision)
 
+    async def fresh(self) -> None:
+        """Wait until the lister shows every write that was acknowledged before the call. Raises
+        Unavailable."""
+        await self._cache.fresh()
+
     def _call(self, handler: Callable[[Argument], None], argument: Argument) -> None:
         try:
             handler(argument)
@@ -188,10 +193,10 @@ class Subscription:
     queue up behind it; then it is live, and delivers changes as they come.
     """
 
-    __slots__ = ("_deliver", "_in_slices", "_informer", "_pending", "_synced", "_task", "_view")
+    __slots__ = ("_deliver", "_in_slices", "_pending", "_synced", "_task", "_view", "informer")
 
     def __init__(self, informer: Informer, deliver: OnChanges, *, in_slices: bool) -> None:
-        self._informer = informer
+        self.informer = informer
         self._deliver = deliver
         self._in_slices = in_slices
         self._view: dict[str, Entry] | None = {}
@@ -202,19 +207,20 @@ class Subscription:
 
     @property
     def synced(self) -> bool:
-        """Whether the handler has seen all objects that were present at the start."""
+        """Whether the handler has seen what the cache holds. False until it has seen all present
+        objects, and after a break until it has seen what changed meanwhile."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
         """Wait until `synced`. Raises StorageError when the store cannot be read now; the informer
         keeps trying."""
         if not self.synced:
-            await self._informer.filled()
+            await self.informer.filled()
             await self._synced.wait()
 
     def cancel(self) -> None:
         """Deliver nothing more. Idempotent."""
-        self._informer.unsubscribe(self)
+        self.informer.unsubscribe(self)
         self._deliver = _deliver_nothing
         self._stop_task()
 
@@ -242,6 +248,7 @@ class Subscription:
     def pause(self, view: dict[str, Entry]) -> None:
         """Wait for the next `begin`; `view` is what the cache held. Called by the informer."""
         self._stop_task()
+        self._synced.clear()
         if self._view is None:
             self._view = view
 

@@ -12,7 +12,7 @@ from kapiserver.apiserver.allocation.addresses import candidates, has_address, s
 from kapiserver.apiserver.allocation.repair import Leaked, Repair
 from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
-from kapiserver.controllers.resync import ResyncTrigger
+from kapiserver.controllers.kubernetes_service import KubernetesService
 from tests.clock import ManualClock
 from tests.storage.etcd_server import Member
 
@@ -370,7 +370,7 @@ def test_a_store_that_is_away(caplog):
                     await asyncio.sleep(0.01)
                 waiting = [one.callback for one in clock.timers if not one.cancelled]
                 owners = [getattr(one, "__self__", None) for one in waiting]
-                assert sum(isinstance(one, ResyncTrigger) for one in owners) == 1
+                assert sum(isinstance(one, KubernetesService) for one in owners) == 1
 
     member = Member()
     try:

@@ -84,6 +84,7 @@ class Handler:
     def __init__(self) -> None:
         self.state: State = {}
         self.errors: list[str] = []
+        self.has_synced = False
         self.subscription: Subscription | None = None
 
     def on_change(self, change: ObjectChange) -> None:
@@ -256,7 +257,9 @@ class Model(RuleBasedStateMachine):
     @invariant()
     def lister_is_whole(self) -> None:
         """What a synced informer lists is a state that the store had."""
-        if any(one.subscription and one.subscription.synced for one in self.handlers):
+        for handler in self.handlers:
+            handler.has_synced |= handler.subscription is not None and handler.subscription.synced
+        if any(handler.has_synced for handler in self.handlers):
             listed = self.store.informer.lister.list()
             assert {entry.path: int(entry.revision) for entry in listed} in self.states
 

@@ -223,7 +223,7 @@ def test_failures_stay():
 
 def test_certificates_of_no_version():
     """A certificate in a version that does not exist is no anchor, and no failure either."""
-    (block,) = pem.blocks(AUTHORITY)
+    (block,) = pem.parse_blocks(AUTHORITY)
     content = block.content.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x09", 1)
     lines = base64.encodebytes(content).decode()
     text = f"-----BEGIN CERTIFICATE-----\n{lines}-----END CERTIFICATE-----\n"

@@ -20,14 +20,14 @@ _WEBHOOK: dict[str, Any] = {
     "objectSelector": {},
     "timeoutSeconds": 10,
 }
-_MATCH: dict[str, Any] = {
+_MATCH_RESOURCES: dict[str, Any] = {
     "namespaceSelector": {},
     "objectSelector": {},
     "matchPolicy": "Equivalent",
 }
 
 
-def _missing(type_: type[Type], **values: Any) -> DefaultFunction:
+def _missing_defaults(type_: type[Type], **values: Any) -> DefaultFunction:
     def fill(obj: Tree) -> None:
         for name, value in values.items():
             if obj.get(name) is None:
@@ -38,22 +38,24 @@ def _missing(type_: type[Type], **values: Any) -> DefaultFunction:
 
 
 def _default_scope(rule: Tree) -> None:
-    # In place among the fields of the rule that it stands in; the walk settles those.
+    # The walk reorders the keys of the rule that embeds this one.
     if rule.get("scope") is None:
         rule["scope"] = "*"
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {
-    v1.MutatingWebhook: _missing(v1.MutatingWebhook, **_WEBHOOK, reinvocationPolicy="Never"),
+    v1.MutatingWebhook: _missing_defaults(
+        v1.MutatingWebhook, **_WEBHOOK, reinvocationPolicy="Never"
+    ),
     v1.Rule: _default_scope,
-    v1.ServiceReference: _missing(v1.ServiceReference, port=443),
-    v1.ValidatingAdmissionPolicySpec: _missing(
+    v1.ServiceReference: _missing_defaults(v1.ServiceReference, port=443),
+    v1.ValidatingAdmissionPolicySpec: _missing_defaults(
         v1.ValidatingAdmissionPolicySpec, failurePolicy="Fail"
     ),
-    v1.ValidatingWebhook: _missing(v1.ValidatingWebhook, **_WEBHOOK),
-    v1alpha1.ParamRef: _missing(v1alpha1.ParamRef, parameterNotFoundAction="Deny"),
+    v1.ValidatingWebhook: _missing_defaults(v1.ValidatingWebhook, **_WEBHOOK),
+    v1alpha1.ParamRef: _missing_defaults(v1alpha1.ParamRef, parameterNotFoundAction="Deny"),
 }
 for _version in (v1, v1alpha1, v1beta1):
     _match, _policy = _version.MatchResources, _version.MutatingAdmissionPolicySpec
-    DEFAULTS[_match] = _missing(_match, **_MATCH)
-    DEFAULTS[_policy] = _missing(_policy, failurePolicy="Fail")
+    DEFAULTS[_match] = _missing_defaults(_match, **_MATCH_RESOURCES)
+    DEFAULTS[_policy] = _missing_defaults(_policy, failurePolicy="Fail")

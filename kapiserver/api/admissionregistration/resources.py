@@ -11,7 +11,7 @@ _admissionregistration = partial(
 )
 
 
-def _left_behind(kind: str) -> tuple[Deprecation, ...]:
+def _old_version_deprecations(kind: str) -> tuple[Deprecation, ...]:
     use = GroupVersionKind("admissionregistration.k8s.io", "v1", kind)
     return (
         Deprecation(version="v1beta1", since=37, removed_in=40, replacement=use),
@@ -25,7 +25,7 @@ RESOURCES = (
         kind="MutatingAdmissionPolicy",
         namespaced=False,
         versions=("v1", "v1beta1", "v1alpha1"),
-        deprecations=_left_behind("MutatingAdmissionPolicy"),
+        deprecations=_old_version_deprecations("MutatingAdmissionPolicy"),
         categories=("api-extensions",),
     ),
     _admissionregistration(
@@ -33,7 +33,7 @@ RESOURCES = (
         kind="MutatingAdmissionPolicyBinding",
         namespaced=False,
         versions=("v1", "v1beta1", "v1alpha1"),
-        deprecations=_left_behind("MutatingAdmissionPolicyBinding"),
+        deprecations=_old_version_deprecations("MutatingAdmissionPolicyBinding"),
         categories=("api-extensions",),
     ),
     _admissionregistration(

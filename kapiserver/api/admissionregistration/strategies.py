@@ -26,13 +26,13 @@ from kapiserver.api.types import Tree
 
 
 class _ConditionalStrategy(GenerationStrategy):
-    """Whoever overwrites says what version."""
+    """The base of strategies without unconditional update."""
 
     allow_unconditional_update = False
 
 
 class WebhookConfigurationStrategy(_ConditionalStrategy):
-    """Webhooks of either kind."""
+    """The strategy of webhook configurations of both kinds."""
 
     content = "webhooks"
 
@@ -44,7 +44,7 @@ class WebhookConfigurationStrategy(_ConditionalStrategy):
 
 
 class ValidatingPolicyStrategy(SpecStrategy):
-    """Expressions that refuse writes."""
+    """The strategy of validating admission policies."""
 
     allow_unconditional_update = False
 
@@ -56,7 +56,7 @@ class ValidatingPolicyStrategy(SpecStrategy):
 
 
 class MutatingPolicyStrategy(_ConditionalStrategy):
-    """Expressions that change writes."""
+    """The strategy of mutating admission policies."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_mutating_policy(obj))
@@ -66,7 +66,7 @@ class MutatingPolicyStrategy(_ConditionalStrategy):
 
 
 class ValidatingBindingStrategy(_ConditionalStrategy):
-    """Puts a validating policy to work."""
+    """The strategy of bindings of validating policies."""
 
     declarative_rules = VALIDATING_BINDING
 
@@ -78,7 +78,7 @@ class ValidatingBindingStrategy(_ConditionalStrategy):
 
 
 class MutatingBindingStrategy(_ConditionalStrategy):
-    """Puts a mutating policy to work."""
+    """The strategy of bindings of mutating policies."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_mutating_binding(obj))

@@ -27,9 +27,9 @@ def _duration(request: Tree, _: datetime) -> str:
 
 
 def _condition(request: Tree, _: datetime) -> str:
-    found = {condition.get("type") for condition in value_at(request, "status", "conditions") or ()}
-    state = "Denied" if "Denied" in found else "Approved" if "Approved" in found else "Pending"
-    if "Failed" in found:
+    types = {condition.get("type") for condition in value_at(request, "status", "conditions") or ()}
+    state = "Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"
+    if "Failed" in types:
         state += ",Failed"
     return f"{state},Issued" if value_at(request, "status", "certificate") else state
 

@@ -1,4 +1,4 @@
-"""The hub version of PodCertificateRequest, with the fields of v1beta1. Never on the wire."""
+"""The hub version of PodCertificateRequest, with the fields of v1beta1. Never encoded."""
 
 from __future__ import annotations
 

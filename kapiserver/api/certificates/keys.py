@@ -1,6 +1,6 @@
-"""Public keys that certificates of pods may have, and what shows that somebody holds one.
+"""Public keys of pod certificates, and proofs of possession.
 
-The parts that parse are loaded when first needed. Knows no kind. Mirrors the checks of keys in
+The cryptography package is loaded when first needed. Knows no kind. Mirrors the checks of keys in
 pkg/apis/certificates/validation.
 """
 
@@ -19,25 +19,25 @@ _ALLOWED_CURVES = frozenset(("P-256", "P-384", "P-521"))
 _RSA_BITS = (3072, 4096)
 
 
-def public_key(content: bytes) -> PublicKey | None:
-    """A key (DER), or None where it is none that Go knows."""
+def parse_public_key(content: bytes) -> PublicKey | None:
+    """Return the public key of a DER encoding, or None if Go does not know the key type."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric import ec, ed448, x448
     from cryptography.hazmat.primitives.serialization import load_der_public_key
 
     try:
-        found = load_der_public_key(content)
+        key = load_der_public_key(content)
     except (ValueError, UnsupportedAlgorithm):
         return None
-    if isinstance(found, ed448.Ed448PublicKey | x448.X448PublicKey):
+    if isinstance(key, ed448.Ed448PublicKey | x448.X448PublicKey):
         return None
-    if isinstance(found, ec.EllipticCurvePublicKey) and found.curve.name not in _CURVES:
+    if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name not in _CURVES:
         return None
-    return found
+    return key
 
 
-def request(content: bytes) -> CertificateSigningRequest | None:
-    """A signing request (DER), or None where it is none."""
+def parse_request(content: bytes) -> CertificateSigningRequest | None:
+    """Return the signing request of a DER encoding, or None if it is invalid."""
     from cryptography import x509
 
     try:
@@ -46,43 +46,48 @@ def request(content: bytes) -> CertificateSigningRequest | None:
         return None
 
 
-def key_of(key_of: Certificate | CertificateSigningRequest) -> bytes:
-    """The key of a certificate or a request (DER); b"" where it is unknown."""
+def public_key_of(certificate: Certificate | CertificateSigningRequest) -> bytes:
+    """Return the DER encoding of the public key of a certificate or of a signing request, or b"" if
+    its type is unknown."""
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
-        return encoded(key_of.public_key())
+        return encode_key(certificate.public_key())
     except (ValueError, UnsupportedAlgorithm):
         return b""
 
 
-def encoded(key: PublicKey) -> bytes:
-    """A key (DER), the same for the same key."""
+def encode_key(key: PublicKey) -> bytes:
+    """Return the DER encoding of a key. Equal keys have equal encodings."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
-def wrong_with_key(key: PublicKey) -> tuple[str | None, str]:
-    """Why a key is not allowed: what of it is wrong (None: the key as such), and the message."""
+def key_problem(key: PublicKey) -> tuple[str | None, str]:
+    """Return the rejected value (None: the key itself) and the message if a key is not allowed. The
+    message is "" if it is."""
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
     if isinstance(key, ed25519.Ed25519PublicKey):
         return None, ""
     if isinstance(key, ec.EllipticCurvePublicKey):
         curve = _CURVES[key.curve.name]
-        wrong = curve not in _ALLOWED_CURVES
-        return f"curve {curve}", "elliptic public keys must use curve P256 or P384" if wrong else ""
+        is_wrong = curve not in _ALLOWED_CURVES
+        return (
+            f"curve {curve}",
+            "elliptic public keys must use curve P256 or P384" if is_wrong else "",
+        )
     if isinstance(key, rsa.RSAPublicKey):
         bits = -(-key.key_size // 8) * 8
-        wrong = bits not in _RSA_BITS
+        is_wrong = bits not in _RSA_BITS
         detail = "RSA keys must have modulus size 3072 or 4096"
-        return f"{bits}-bit modulus", detail if wrong else ""
+        return f"{bits}-bit modulus", detail if is_wrong else ""
     return None, "unknown public key type; supported types are Ed25519, ECDSA, and RSA"
 
 
-def is_signed(key: PublicKey, signature: bytes, content: bytes) -> bool:
-    """Whether the holder of an allowed key has signed the content."""
+def verify_signature(key: PublicKey, signature: bytes, content: bytes) -> bool:
+    """Return whether `signature` is a signature of the content by an allowed key."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
     from cryptography.hazmat.primitives.hashes import SHA256
@@ -93,8 +98,8 @@ def is_signed(key: PublicKey, signature: bytes, content: bytes) -> bool:
         elif isinstance(key, ec.EllipticCurvePublicKey):
             key.verify(signature, content, ec.ECDSA(SHA256()))
         elif isinstance(key, rsa.RSAPublicKey):
-            salted = padding.PSS(padding.MGF1(SHA256()), padding.PSS.AUTO)
-            key.verify(signature, content, salted, SHA256())
+            pss_padding = padding.PSS(padding.MGF1(SHA256()), padding.PSS.AUTO)
+            key.verify(signature, content, pss_padding, SHA256())
         else:
             return False
     except InvalidSignature:
@@ -102,11 +107,11 @@ def is_signed(key: PublicKey, signature: bytes, content: bytes) -> bool:
     return True
 
 
-def signs_itself(signs_itself: CertificateSigningRequest) -> bool:
-    """Whether a request is signed with the key it asks a certificate for."""
+def is_self_signed(request: CertificateSigningRequest) -> bool:
+    """Return whether a signing request is signed by its own key."""
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
     try:
-        return signs_itself.is_signature_valid
+        return request.is_signature_valid
     except (InvalidSignature, ValueError, UnsupportedAlgorithm):
         return False

@@ -1,7 +1,7 @@
-"""Reading PEM: the blocks of a text, and what their certificates and requests say.
+"""PEM: blocks, certificates and signing requests.
 
-The parts that parse are loaded when first needed. Knows no kind. Mirrors Go's encoding/pem as far
-as API objects use it.
+The cryptography package is loaded when first needed. Knows no kind. Mirrors the parts of Go's
+encoding/pem that API objects need.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block: its type, whether it has headers, and its content (DER)."""
+    """A PEM block: its type, whether it has headers, and its content (DER)."""
 
     type: str
     has_headers: bool
     content: bytes
 
 
-def blocks(text: str) -> Iterator[Block]:
-    """The blocks of a text; what lies between them, and what does not decode, is passed over."""
-    for found in _BLOCK.finditer(f"{text}\n"):
-        lines = [line.strip() for line in found[2].splitlines()]
+def parse_blocks(text: str) -> Iterator[Block]:
+    """Yield the blocks of a text. Text between blocks and invalid blocks are skipped."""
+    for match in _BLOCK.finditer(f"{text}\n"):
+        lines = [line.strip() for line in match[2].splitlines()]
         headers = [line for line in lines if ":" in line]
         body = "".join(line for line in lines if ":" not in line)
         try:
             content = base64.b64decode(body, validate=True)
         except binascii.Error:
             continue
-        yield Block(found[1], bool(headers), content)
+        yield Block(match[1], bool(headers), content)
 
 
-def certificate(block: Block) -> Certificate | None:
-    """The certificate of a block, or None where it is none."""
-    from cryptography import x509  # slow to load, and rarely needed
+def parse_certificate(block: Block) -> Certificate | None:
+    """Return the certificate of a block, or None if it is invalid."""
+    from cryptography import x509  # imported late: slow to load, and rarely needed
 
     try:
         return x509.load_der_x509_certificate(block.content)
@@ -54,12 +54,12 @@ def certificate(block: Block) -> Certificate | None:
         return None
 
 
-def is_authority(is_authority: Certificate) -> bool:
-    """Whether a certificate may sign others."""
+def is_authority(certificate: Certificate) -> bool:
+    """Return whether a certificate is a CA certificate."""
     from cryptography import x509
 
     try:
-        return is_authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except (
         x509.DuplicateExtension,
         x509.ExtensionNotFound,
@@ -69,13 +69,13 @@ def is_authority(is_authority: Certificate) -> bool:
         return False
 
 
-def alternative_names(alternative_names: Certificate) -> tuple[list[str], list[str]]:
-    """The DNS names and the addresses of mail that a certificate is for."""
+def alternative_names(certificate: Certificate) -> tuple[list[str], list[str]]:
+    """Return the DNS names and the mail addresses of a certificate."""
     from cryptography import x509
 
     try:
         kind = x509.SubjectAlternativeName
-        names = alternative_names.extensions.get_extension_for_class(kind).value
+        names = certificate.extensions.get_extension_for_class(kind).value
     except (
         x509.DuplicateExtension,
         x509.ExtensionNotFound,
@@ -83,20 +83,20 @@ def alternative_names(alternative_names: Certificate) -> tuple[list[str], list[s
         ValueError,
     ):
         return [], []
-    mail = names.get_values_for_type(x509.RFC822Name)
-    return list(names.get_values_for_type(x509.DNSName)), list(mail)
+    mail_addresses = names.get_values_for_type(x509.RFC822Name)
+    return list(names.get_values_for_type(x509.DNSName)), list(mail_addresses)
 
 
-def wrong_with_request(text: str) -> str:
-    """What is wrong with a signing request in PEM; "" when it is fine."""
+def request_problem(text: str) -> str:
+    """Return why a PEM text is not a valid signing request, or "" if it is."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
-    first = next(blocks(text), None)
-    if first is None or first.type != "CERTIFICATE REQUEST":
+    block = next(parse_blocks(text), None)
+    if block is None or block.type != "CERTIFICATE REQUEST":
         return "PEM block type must be CERTIFICATE REQUEST"
     try:
-        if not x509.load_der_x509_csr(first.content).is_signature_valid:
+        if not x509.load_der_x509_csr(block.content).is_signature_valid:
             raise InvalidSignature
     except InvalidSignature:
         return "x509: certificate signature verification failed"

@@ -12,7 +12,7 @@ _certificates = partial(
 _STATUS = Subresource(name="status")
 
 
-def _left_behind(kind: str) -> tuple[Deprecation, ...]:
+def _beta_deprecations(kind: str) -> tuple[Deprecation, ...]:
     use = GroupVersionKind("certificates.k8s.io", "v1", kind)
     return (Deprecation(version="v1beta1", since=37, removed_in=40, replacement=use),)
 
@@ -31,14 +31,14 @@ RESOURCES = (
     _certificates(
         name="clustertrustbundles",
         kind="ClusterTrustBundle",
-        deprecations=_left_behind("ClusterTrustBundle"),
+        deprecations=_beta_deprecations("ClusterTrustBundle"),
         namespaced=False,
         selectable_fields=("spec.signerName",),
     ),
     _certificates(
         name="podcertificaterequests",
         kind="PodCertificateRequest",
-        deprecations=_left_behind("PodCertificateRequest"),
+        deprecations=_beta_deprecations("PodCertificateRequest"),
         namespaced=True,
         subresources=(_STATUS,),
         selectable_fields=("spec.signerName", "spec.podName", "spec.nodeName"),

@@ -37,7 +37,8 @@ from kapiserver.api.types import Tree
 
 
 class SigningRequestStrategy(SpecStrategy):
-    """What was asked for does not change; who asked is filled in where the request is known."""
+    """The strategy of signing requests, whose spec is immutable. Admission fills in the requesting
+    user."""
 
     tracks_generation = False
     declarative_rules = SIGNING_REQUEST
@@ -57,38 +58,42 @@ class SigningRequestStrategy(SpecStrategy):
 
 
 class SigningStatusStrategy(StatusStrategy):
-    """The signer's reports; decisions stay as they were made, and must not be left out."""
+    """Status updates of the signer. Decisions keep their old content and must not be removed."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
         old_conditions = value_at(old, "status", "conditions") or ()
         conditions = value_at(new, "status", "conditions") or []
         for type_ in DECISIONS:
-            decided = [one for one in old_conditions if one.get("type") == type_]
-            places = [
-                at for at, condition in enumerate(conditions) if condition.get("type") == type_
+            old_decisions = [
+                decision for decision in old_conditions if decision.get("type") == type_
             ]
-            if len(decided) == len(places):
-                for at, one in zip(places, decided, strict=True):
-                    conditions[at] = copy.deepcopy(one)
+            indexes = [
+                index
+                for index, condition in enumerate(conditions)
+                if condition.get("type") == type_
+            ]
+            if len(old_decisions) == len(indexes):
+                for index, decision in zip(indexes, old_decisions, strict=True):
+                    conditions[index] = copy.deepcopy(decision)
 
 
 class ApprovalStrategy(StatusStrategy):
-    """Writes of `/approval`: conditions, and nothing else of the status."""
+    """Updates of `/approval`, which change the conditions only."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
-        wanted = value_at(new, "status", "conditions")
+        conditions = value_at(new, "status", "conditions")
         status = copy.deepcopy(old.get("status") or {})
         status.pop("conditions", None)
-        if wanted:
-            status["conditions"] = wanted
+        if conditions:
+            status["conditions"] = conditions
         new["status"] = status
         reorder_keys(status, v1.CertificateSigningRequestStatus)
 
 
 class ClusterTrustBundleStrategy(Strategy):
-    """Its name begins with its signer's, which the rules see to."""
+    """The strategy of trust bundles. Validation checks that the name matches the signer."""
 
     allow_unconditional_update = False
 
@@ -103,7 +108,7 @@ class ClusterTrustBundleStrategy(Strategy):
 
 
 class PodCertificateRequestStrategy(SpecStrategy):
-    """What a pod asked for does not change."""
+    """The strategy of pod certificate requests, whose spec is immutable."""
 
     allow_unconditional_update = False
     tracks_generation = False
@@ -115,20 +120,22 @@ class PodCertificateRequestStrategy(SpecStrategy):
         return list(validate_pod_request_update(new, old))
 
 
-_SIGNING = SigningRequestStrategy()
-_POD = PodCertificateRequestStrategy()
+_SIGNING_REQUEST = SigningRequestStrategy()
+_POD_REQUEST = PodCertificateRequestStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
-    "certificatesigningrequests": _SIGNING,
+    "certificatesigningrequests": _SIGNING_REQUEST,
     "certificatesigningrequests/approval": ApprovalStrategy(
-        _SIGNING, validate_status=validate_approval_update
+        _SIGNING_REQUEST, validate_status=validate_approval_update
     ),
     "certificatesigningrequests/status": SigningStatusStrategy(
-        _SIGNING, validate_status=validate_signing_status_update
+        _SIGNING_REQUEST, validate_status=validate_signing_status_update
     ),
     "clustertrustbundles": ClusterTrustBundleStrategy(),
-    "podcertificaterequests": _POD,
+    "podcertificaterequests": _POD_REQUEST,
     "podcertificaterequests/status": StatusStrategy(
-        _POD, preserved_metadata=STATUS_METADATA, validate_status=validate_pod_request_status_update
+        _POD_REQUEST,
+        preserved_metadata=STATUS_METADATA,
+        validate_status=validate_pod_request_status_update,
     ),
 }

@@ -1,4 +1,4 @@
-"""Validation of webhooks and policies.
+"""Validation of webhook configurations, admission policies and their bindings.
 
 Mirrors pkg/apis/admissionregistration/validation.
 """

@@ -1,8 +1,8 @@
-"""The expressions of policies and of match conditions: whether they compile, and to what.
+"""Compilation of the CEL expressions of admission policies and match conditions.
 
-What they are given is dynamic here (kube-apiserver knows the types of requests and namespaces), and
-a value whose type cannot be told may be any. Not looked into: expressions that ask the authorizer,
-and mutations. The language is loaded at the first expression. Mirrors
+Variables are dynamically typed here, while kube-apiserver knows the types of requests and
+namespaces; a value of unknown type is accepted as any type. Not compiled: expressions with the
+authorizer, and mutations. The CEL modules are loaded with the first expression. Mirrors
 apiserver/pkg/admission/plugin/cel of k8s.io/apiserver.
 """
 
@@ -18,65 +18,66 @@ if TYPE_CHECKING:
     from kapiserver.api.cel.cel_types import CelType
 
 ANY = ()
-"""Of whatever type."""
-_GIVEN = ("object", "oldObject", "request", "namespaceObject")
+"""No restriction of the type."""
+_VARIABLES = ("object", "oldObject", "request", "namespaceObject")
 _AUTHORIZER = re.compile(r"\bauthorizer\b")
-_LENGTHS_MAX = 128 * 1024
-"""Characters of an object's expressions that are looked into: to compile them takes half a second.
-kube-apiserver compiles as much as fits into a request."""
-_SHOWN = {"null": "null_type"}
+_TOTAL_LENGTH_MAX = 128 * 1024
+"""The maximum number of characters of an object's expressions that are compiled, which takes half a
+second. kube-apiserver has no such limit: it compiles until the request times out."""
+_TYPE_NAMES = {"null": "null_type"}
 
 
 class Expressions:
-    """The expressions of one object, and what they may name.
+    """The expressions of one object, and the variables that they may use.
 
-    with_params     the object names a kind of parameters
-    with_variables  expressions may use those declared before them
+    with_params     the object has a parameter kind
+    with_variables  expressions may use variables declared before them
     """
 
     def __init__(self, *, with_params: bool = False, with_variables: bool = False) -> None:
-        self._names = (*_GIVEN, "params") if with_params else _GIVEN
+        self._names = (*_VARIABLES, "params") if with_params else _VARIABLES
         self._variables: dict[str, CelType] | None = {} if with_variables else None
-        self._left = _LENGTHS_MAX
+        self._length_left = _TOTAL_LENGTH_MAX
 
-    def check(
-        self, text: str, path: Path, wanted: tuple[str, ...] = ("bool",)
+    def validate(
+        self, text: str, path: Path, allowed: tuple[str, ...] = ("bool",)
     ) -> Iterator[FieldError]:
-        """What is wrong with one, which has to make a value of a type wanted."""
+        """Validate an expression, whose value must have one of the types `allowed`."""
         try:
-            kind = self._compiled(text)
+            kind = self._compile(text)
         except ValueError as error:
             yield invalid(path, text, f"compilation failed: {error}")
             return
-        if wanted and kind is not None and kind.name not in (*wanted, "dyn"):
-            names = [_SHOWN.get(name, name) for name in wanted]
+        if allowed and kind is not None and kind.name not in (*allowed, "dyn"):
+            names = [_TYPE_NAMES.get(name, name) for name in allowed]
             types = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
-            got = _SHOWN.get(kind.name, kind)
-            yield invalid(path, text, f"must evaluate to {types} but got {got}")
+            type_name = _TYPE_NAMES.get(kind.name, kind)
+            yield invalid(path, text, f"must evaluate to {types} but got {type_name}")
 
     def declare(self, name: str, text: str, path: Path) -> Iterator[FieldError]:
-        """What is wrong with that of a variable, which later ones may use."""
+        """Validate the expression of a variable, and declare the variable for later expressions."""
         from kapiserver.api.cel.cel_types import DYN
 
-        problems = list(self.check(text, path, ANY))
-        yield from problems
+        errors = list(self.validate(text, path, ANY))
+        yield from errors
         if self._variables is not None:
-            found = None if problems else self._compiled(text)
-            self._variables[name] = found or DYN
+            cel_type = None if errors else self._compile(text)
+            self._variables[name] = cel_type or DYN
 
-    def _compiled(self, text: str) -> CelType | None:
-        """The type of its value; None where it is not looked into. Raises ValueError."""
+    def _compile(self, text: str) -> CelType | None:
+        """Return the type of an expression's value, or None if the expression is not compiled.
+        Raises ValueError if it is invalid."""
         from kapiserver.api.cel.cel_types import DYN
         from kapiserver.api.cel.cel_types import CelType as CELKind
         from kapiserver.api.cel.program import compile_expression
 
-        self._left -= len(text)
-        if self._left < 0 or _AUTHORIZER.search(text):
+        self._length_left -= len(text)
+        if self._length_left < 0 or _AUTHORIZER.search(text):
             return None
-        given = dict.fromkeys(self._names, DYN)
+        variables = dict.fromkeys(self._names, DYN)
         if self._variables is not None:
             fields = dict(self._variables)
-            given["variables"] = CELKind(
+            variables["variables"] = CELKind(
                 "object", fields=fields, names={name: name for name in fields}
             )
-        return compile_expression(text, given).kind
+        return compile_expression(text, variables).kind

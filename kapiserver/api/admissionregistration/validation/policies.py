@@ -1,4 +1,4 @@
-"""Validation of policies and their bindings."""
+"""Validation of admission policies and their bindings."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from kapiserver.api.types import Tree
 _SPEC = Path("spec")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _ACTIONS = ("Audit", "Deny", "Warn")
-_NOT_FOUND = ("Deny", "Allow")
-_CHANGING = ("*", "CONNECT", "CREATE", "UPDATE")
+_NOT_FOUND_ACTIONS = ("Deny", "Allow")
+_MUTATING_OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
 _ANNOTATIONS_MAX = 20
 _EXPRESSION_MAX = 5 * 1024
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
@@ -44,19 +44,19 @@ _RESERVED = frozenset(
         "void", "while",
     )
 )  # fmt: skip
-_NEITHER = "validations or auditAnnotations must contain at least one item"
+_NO_VALIDATION = "validations or auditAnnotations must contain at least one item"
 
 
 def validate_validating_policy(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
-    """A policy that refuses writes, new or changed."""
+    """Validate a new or updated validating admission policy."""
     spec = obj.get("spec") or {}
     has_params, variables = spec.get("paramKind") is not None, bool(spec.get("variables"))
     expressions = Expressions(with_params=has_params, with_variables=variables)
     yield from _validate_policy(spec, old, expressions)
     validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
     if not validations and not annotations:
-        yield required(_SPEC / "validations", _NEITHER)
-        yield required(_SPEC / "auditAnnotations", _NEITHER)
+        yield required(_SPEC / "validations", _NO_VALIDATION)
+        yield required(_SPEC / "auditAnnotations", _NO_VALIDATION)
     for index, validation in enumerate(validations):
         yield from _validate_validation(validation, expressions, (_SPEC / "validations")[index])
     audit_annotations_path = _SPEC / "auditAnnotations"
@@ -64,32 +64,32 @@ def validate_validating_policy(obj: Tree, old: Tree | None = None) -> Iterator[F
 
 
 def validate_mutating_policy(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
-    """A policy that changes writes, new or changed."""
+    """Validate a new or updated mutating admission policy."""
     spec = obj.get("spec") or {}
     has_params = spec.get("paramKind") is not None
     expressions = Expressions(with_params=has_params, with_variables=True)
-    yield from _validate_policy(spec, old, expressions, changes=True)
-    mutations, again = spec.get("mutations") or (), spec.get("reinvocationPolicy") or ""
+    yield from _validate_policy(spec, old, expressions, mutating=True)
+    mutations, reinvocation = spec.get("mutations") or (), spec.get("reinvocationPolicy") or ""
     if not mutations:
         yield required(_SPEC / "mutations", "mutations must contain at least one item")
     for index, mutation in enumerate(mutations):
         yield from _validate_mutation(mutation, (_SPEC / "mutations")[index])
-    if not again:
+    if not reinvocation:
         yield required(_SPEC / "reinvocationPolicy")
-    elif again not in REINVOCATION_POLICIES:
-        yield not_supported(_SPEC / "reinvocationPolicy", again, REINVOCATION_POLICIES)
+    elif reinvocation not in REINVOCATION_POLICIES:
+        yield not_supported(_SPEC / "reinvocationPolicy", reinvocation, REINVOCATION_POLICIES)
 
 
 def _validate_policy(
-    spec: Tree, old: Tree | None, expressions: Expressions, *, changes: bool = False
+    spec: Tree, old: Tree | None, expressions: Expressions, *, mutating: bool = False
 ) -> Iterator[FieldError]:
-    """What both kinds of policy have; `changes` where it changes what is written. Match conditions
-    that stay are trusted."""
-    failure, match = spec.get("failurePolicy"), spec.get("matchConstraints")
-    if failure is None:
+    """Validate the fields that both kinds of policies have. `mutating` tells which kind it is.
+    Unchanged match conditions are not validated again."""
+    failure_policy, match = spec.get("failurePolicy"), spec.get("matchConstraints")
+    if failure_policy is None:
         yield required(_SPEC / "failurePolicy")
-    elif failure not in FAILURE_POLICIES:
-        yield not_supported(_SPEC / "failurePolicy", failure, FAILURE_POLICIES)
+    elif failure_policy not in FAILURE_POLICIES:
+        yield not_supported(_SPEC / "failurePolicy", failure_policy, FAILURE_POLICIES)
     if spec.get("paramKind") is not None:
         yield from _validate_param_kind(spec["paramKind"], _SPEC / "paramKind")
     if match is None:
@@ -98,25 +98,29 @@ def _validate_policy(
         yield from validate_match_resources(match, _SPEC / "matchConstraints")
         if not match.get("resourceRules"):
             yield required(_SPEC / "matchConstraints" / "resourceRules")
-        if changes:
-            yield from _changed_by(match, _SPEC / "matchConstraints")
+        if mutating:
+            yield from _validate_mutating_operations(match, _SPEC / "matchConstraints")
     old_spec = (old or {}).get("spec") or {}
     if old is None or any(
         spec.get(name) != old_spec.get(name) for name in ("paramKind", "matchConditions")
     ):
-        given, match_conditions_path = spec.get("matchConditions"), _SPEC / "matchConditions"
-        only = Expressions(with_params=spec.get("paramKind") is not None)
-        yield from validate_match_conditions(given, only, match_conditions_path)
+        conditions, match_conditions_path = spec.get("matchConditions"), _SPEC / "matchConditions"
+        condition_expressions = Expressions(with_params=spec.get("paramKind") is not None)
+        yield from validate_match_conditions(
+            conditions, condition_expressions, match_conditions_path
+        )
     for index, variable in enumerate(spec.get("variables") or ()):
         yield from _validate_variable(variable, expressions, (_SPEC / "variables")[index])
 
 
-def _changed_by(match: Tree, path: Path) -> Iterator[FieldError]:
-    # What is deleted cannot be changed.
+def _validate_mutating_operations(match: Tree, path: Path) -> Iterator[FieldError]:
+    # Deletions cannot be mutated.
     for rule in match.get("resourceRules") or ():
         for operation in rule.get("operations") or ():
-            if operation not in _CHANGING:
-                yield not_supported(path / "resourceRules" / "operations", operation, _CHANGING)
+            if operation not in _MUTATING_OPERATIONS:
+                yield not_supported(
+                    path / "resourceRules" / "operations", operation, _MUTATING_OPERATIONS
+                )
 
 
 def _validate_param_kind(kind: Tree, path: Path) -> Iterator[FieldError]:
@@ -161,14 +165,17 @@ def _validate_validation(
 ) -> Iterator[FieldError]:
     expression = validation.get("expression") or ""
     if expression.strip():
-        yield from expressions.check(expression, path / "expression")
+        yield from expressions.validate(expression, path / "expression")
     else:
         yield required(path / "expression", "expression is not specified")
-    computed, message = validation.get("messageExpression") or "", validation.get("message") or ""
-    if computed and not computed.strip():
-        yield invalid(path / "messageExpression", computed, "must be non-empty if specified")
-    elif computed:
-        yield from expressions.check(computed, path / "messageExpression", ("string",))
+    message_expression = validation.get("messageExpression") or ""
+    message = validation.get("message") or ""
+    if message_expression and not message_expression.strip():
+        yield invalid(
+            path / "messageExpression", message_expression, "must be non-empty if specified"
+        )
+    elif message_expression:
+        yield from expressions.validate(message_expression, path / "messageExpression", ("string",))
     if message and not message.strip():
         yield invalid(path / "message", message, "must be non-empty if specified")
     elif "\n" in message.strip() or "\r" in message.strip():
@@ -200,7 +207,7 @@ def _validate_annotations(
             detail = f"must not exceed {_EXPRESSION_MAX} bytes in length"
             yield required(annotation_path / "valueExpression", detail)
         else:
-            yield from expressions.check(
+            yield from expressions.validate(
                 expression, annotation_path / "valueExpression", ("string", "null")
             )
         if key in seen:
@@ -208,7 +215,7 @@ def _validate_annotations(
         seen.add(key)
 
 
-_PATCHES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+_PATCH_TYPES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 
 
 def _validate_mutation(mutation: Tree, path: Path) -> Iterator[FieldError]:
@@ -216,24 +223,24 @@ def _validate_mutation(mutation: Tree, path: Path) -> Iterator[FieldError]:
     if not type_:
         yield required(path / "patchType")
         return
-    if type_ not in _PATCHES:
-        yield not_supported(path / "patchType", type_, tuple(_PATCHES))
+    if type_ not in _PATCH_TYPES:
+        yield not_supported(path / "patchType", type_, tuple(_PATCH_TYPES))
         return
-    for kind, name in _PATCHES.items():
-        found = mutation.get(name)
+    for kind, name in _PATCH_TYPES.items():
+        patch = mutation.get(name)
         if kind == type_:
-            if found is None:
+            if patch is None:
                 yield required(path / name, f"must be specified when patchType is {type_}")
             else:
-                if not (found.get("expression") or "").strip():
+                if not (patch.get("expression") or "").strip():
                     yield required(path / name / "expression")
-        elif found is not None:
+        elif patch is not None:
             detail = f"must not be specified when patchType is {type_}"
             yield invalid(path / name, f"{{{name}}}", detail)
 
 
 def validate_policy_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
-    """What checking a policy's expressions found."""
+    """Validate the status of a validating admission policy."""
     warnings = value_at(new, "status", "typeChecking", "expressionWarnings") or ()
     path = Path("status") / "typeChecking" / "expressionWarnings"
     for index, warning in enumerate(warnings):
@@ -250,7 +257,7 @@ def validate_policy_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
 
 
 def validate_validating_binding(obj: Tree) -> Iterator[FieldError]:
-    """Where a policy that refuses writes works, and how."""
+    """Validate the binding of a validating policy."""
     yield from _validate_binding(obj)
     actions = value_at(obj, "spec", "validationActions") or []
     validation_actions_path = _SPEC / "validationActions"
@@ -270,13 +277,15 @@ def validate_validating_binding(obj: Tree) -> Iterator[FieldError]:
 
 
 def validate_mutating_binding(obj: Tree) -> Iterator[FieldError]:
-    """Where a policy that changes writes works."""
+    """Validate the binding of a mutating policy."""
     yield from _validate_binding(obj)
-    yield from _changed_by(value_at(obj, "spec", "matchResources") or {}, _SPEC / "matchResources")
+    yield from _validate_mutating_operations(
+        value_at(obj, "spec", "matchResources") or {}, _SPEC / "matchResources"
+    )
 
 
 def _validate_binding(obj: Tree) -> Iterator[FieldError]:
-    """Where a policy works, and with which parameters."""
+    """Validate the policy name, the parameters and the match resources of a binding."""
     spec = obj.get("spec") or {}
     yield from validate_required_format(
         names.dns1123_subdomain, spec.get("policyName"), _SPEC / "policyName"
@@ -288,19 +297,19 @@ def _validate_binding(obj: Tree) -> Iterator[FieldError]:
 
 def _validate_param_ref(reference: Tree, path: Path) -> Iterator[FieldError]:
     name, selector = reference.get("name") or "", reference.get("selector")
-    both = "name and selector are mutually exclusive"
+    exclusive = "name and selector are mutually exclusive"
     if name:
         yield from validate_format(names.path_segment, name, path / "name")
         if selector is not None:
-            yield forbidden(path / "name", both)
+            yield forbidden(path / "name", exclusive)
     if selector is not None:
         yield from validate_label_selector(selector, path / "selector")
         if name:
-            yield forbidden(path / "selector", both)
+            yield forbidden(path / "selector", exclusive)
     if not name and selector is None:
         yield required(path, "one of name or selector must be specified")
     action = reference.get("parameterNotFoundAction")
     if not action:
         yield required(path / "parameterNotFoundAction")
-    elif action not in _NOT_FOUND:
-        yield not_supported_in_order(path / "parameterNotFoundAction", action, _NOT_FOUND)
+    elif action not in _NOT_FOUND_ACTIONS:
+        yield not_supported_in_order(path / "parameterNotFoundAction", action, _NOT_FOUND_ACTIONS)

@@ -1,4 +1,4 @@
-"""Validation of which requests a webhook or a policy is for."""
+"""Validation of the rules, selectors and match conditions of webhooks and policies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CONDITIONS_MAX = 64
 
 
 def validate_rule_with_operations(rule: Tree, path: Path) -> Iterator[FieldError]:
-    """Operations on resources."""
+    """Validate a rule: operations, groups, versions, resources, scope."""
     operations = rule.get("operations") or []
     yield from _validate_values(operations, "operations", path / "operations")
     for index, operation in enumerate(operations):
@@ -45,47 +45,47 @@ def validate_rule_with_operations(rule: Tree, path: Path) -> Iterator[FieldError
         yield not_supported(path / "scope", scope, _SCOPES)
 
 
-def _validate_values(values: Sequence[str], what: str, path: Path) -> Iterator[FieldError]:
+def _validate_values(values: Sequence[str], noun: str, path: Path) -> Iterator[FieldError]:
     if not values:
         yield required(path)
     if len(values) > 1 and "*" in values:
-        yield invalid(path, list(values), f"if '*' is present, must not specify other {what}")
+        yield invalid(path, list(values), f"if '*' is present, must not specify other {noun}")
 
 
 def _validate_resources(resources: Sequence[str], path: Path) -> Iterator[FieldError]:
     if not resources:
         yield required(path)
-    every_part, every_kind = set(), set()
+    wildcard_resources, wildcard_subresources = set(), set()
     for index, resource in enumerate(resources):
         if not resource:
             yield required(path[index])
             continue
-        kind, slash, part = resource.partition("/")
+        resource_name, slash, subresource = resource.partition("/")
         if not slash:
             continue
-        if kind in every_part:
-            detail = f"if '{kind}/*' is present, must not specify {resource}"
+        if resource_name in wildcard_resources:
+            detail = f"if '{resource_name}/*' is present, must not specify {resource}"
             yield invalid(path[index], resource, detail)
-        if part in every_kind:
-            detail = f"if '*/{part}' is present, must not specify {resource}"
+        if subresource in wildcard_subresources:
+            detail = f"if '*/{subresource}' is present, must not specify {resource}"
             yield invalid(path[index], resource, detail)
-        if part == "*":
-            every_part.add(kind)
-        if kind == "*":
-            every_kind.add(part)
+        if subresource == "*":
+            wildcard_resources.add(resource_name)
+        if resource_name == "*":
+            wildcard_subresources.add(subresource)
     if len(resources) > 1 and "*/*" in resources:
         yield invalid(
             path, list(resources), "if '*/*' is present, must not specify other resources"
         )
-    # Of those without a part only the last one is looked at.
-    bare = [resource for resource in resources if resource and "/" not in resource]
-    if "*" in bare and bare[-1] != "*":
+    # As in kube-apiserver, only the last resource without a subresource counts.
+    main_resources = [resource for resource in resources if resource and "/" not in resource]
+    if "*" in main_resources and main_resources[-1] != "*":
         detail = "if '*' is present, must not specify other resources without subresources"
         yield invalid(path, list(resources), detail)
 
 
 def validate_match_resources(match: Tree | None, path: Path) -> Iterator[FieldError]:
-    """Which requests a policy is for."""
+    """Validate the match resources of a policy or of a binding."""
     if match is None:
         return
     policy = match.get("matchPolicy")
@@ -116,19 +116,19 @@ def _validate_named_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
 def validate_match_conditions(
     conditions: Sequence[Tree] | None, expressions: Expressions, path: Path
 ) -> Iterator[FieldError]:
-    """Expressions that must be true for a request to be looked at."""
-    found = conditions or ()
-    if len(found) > _CONDITIONS_MAX:
-        yield too_many(path, len(found), _CONDITIONS_MAX)
+    """Validate the match conditions of a webhook or of a policy."""
+    conditions_ = conditions or ()
+    if len(conditions_) > _CONDITIONS_MAX:
+        yield too_many(path, len(conditions_), _CONDITIONS_MAX)
     seen: set[str] = set()
-    for index, one in enumerate(found):
-        item_path, name = path[index], one.get("name") or ""
-        expression = (one.get("expression") or "").strip()
+    for index, condition in enumerate(conditions_):
+        condition_path, name = path[index], condition.get("name") or ""
+        expression = (condition.get("expression") or "").strip()
         if not expression:
-            yield required(item_path / "expression")
+            yield required(condition_path / "expression")
         else:
-            yield from expressions.check(expression, item_path / "expression")
-        yield from validate_required_format(names.qualified_name, name, item_path / "name")
+            yield from expressions.validate(expression, condition_path / "expression")
+        yield from validate_required_format(names.qualified_name, name, condition_path / "name")
         if name and name in seen:
-            yield duplicate(item_path / "name", name)
+            yield duplicate(condition_path / "name", name)
         seen.add(name)

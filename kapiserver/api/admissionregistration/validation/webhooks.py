@@ -1,4 +1,4 @@
-"""Validation of webhooks."""
+"""Validation of webhook configurations."""
 
 from __future__ import annotations
 
@@ -19,94 +19,103 @@ from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.types import Tree
 from kapiserver.api.webhooks import client_config
 
-_HARMLESS = ("None", "NoneOnDryRun")
-_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
-_REVIEWS = ("v1", "v1beta1")
+_NO_SIDE_EFFECTS = ("None", "NoneOnDryRun")
+_SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
+_REVIEW_VERSIONS = ("v1", "v1beta1")
 REINVOCATION_POLICIES = ("IfNeeded", "Never")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rules:
-    """What webhooks are held to: all of it, or less where those before kept to less.
+class _WebhookRules:
+    """The rules for webhooks. An update may break rules that the stored webhooks break.
 
-    conditions   whether match conditions are looked at
+    match_conditions  whether match conditions are validated
     """
 
-    effects: Sequence[str] = _HARMLESS
-    known_reviews: bool = True
+    side_effects: Sequence[str] = _NO_SIDE_EFFECTS
+    known_review_version: bool = True
     unique_names: bool = True
-    conditions: bool = True
+    match_conditions: bool = True
 
 
 def validate_webhooks(obj: Tree) -> Iterator[FieldError]:
-    """The webhooks of a new configuration."""
-    return _validate_webhooks(obj, _Rules())
+    """Validate a new webhook configuration."""
+    return _validate_webhooks(obj, _WebhookRules())
 
 
 def validate_webhooks_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """Those of a changed one: what was wrong with webhooks before is borne."""
+    """Validate an updated webhook configuration. Rules that the old webhooks break are relaxed."""
     old_webhooks = old.get("webhooks") or ()
-    reviews = [one.get("admissionReviewVersions") or () for one in old_webhooks]
-    names_ = [one.get("name") for one in old_webhooks]
-    harmless = all(one.get("sideEffects") in _HARMLESS for one in old_webhooks)
-    rules = _Rules(
-        effects=_HARMLESS if harmless else _EFFECTS,
-        known_reviews=all(not review or set(_REVIEWS) & set(review) for review in reviews),
-        unique_names=len(names_) == len(set(names_)),
-        conditions=_conditions(new) != _conditions(old),
+    version_lists = [webhook.get("admissionReviewVersions") or () for webhook in old_webhooks]
+    webhook_names = [webhook.get("name") for webhook in old_webhooks]
+    has_no_side_effects = all(
+        webhook.get("sideEffects") in _NO_SIDE_EFFECTS for webhook in old_webhooks
+    )
+    rules = _WebhookRules(
+        side_effects=_NO_SIDE_EFFECTS if has_no_side_effects else _SIDE_EFFECTS,
+        known_review_version=all(
+            not versions or set(_REVIEW_VERSIONS) & set(versions) for versions in version_lists
+        ),
+        unique_names=len(webhook_names) == len(set(webhook_names)),
+        match_conditions=_match_conditions(new) != _match_conditions(old),
     )
     return _validate_webhooks(new, rules)
 
 
-def _conditions(obj: Tree) -> list[list[Tree]]:
+def _match_conditions(obj: Tree) -> list[list[Tree]]:
     return [webhook.get("matchConditions") or [] for webhook in obj.get("webhooks") or ()]
 
 
-def _validate_webhooks(obj: Tree, rules: _Rules) -> Iterator[FieldError]:
+def _validate_webhooks(obj: Tree, rules: _WebhookRules) -> Iterator[FieldError]:
     seen: set[str] = set()
     expressions = Expressions()
     for index, webhook in enumerate(obj.get("webhooks") or ()):
         webhook_path, name = Path("webhooks")[index], webhook.get("name") or ""
-        yield from _validate_webhook(webhook, rules.effects, webhook_path)
-        if rules.conditions:
-            given, field_path = webhook.get("matchConditions"), webhook_path / "matchConditions"
-            yield from validate_match_conditions(given, expressions, field_path)
-        reviews = webhook.get("admissionReviewVersions") or []
+        yield from _validate_webhook(webhook, rules.side_effects, webhook_path)
+        if rules.match_conditions:
+            conditions = webhook.get("matchConditions")
+            field_path = webhook_path / "matchConditions"
+            yield from validate_match_conditions(conditions, expressions, field_path)
+        review_versions = webhook.get("admissionReviewVersions") or []
         field_path = webhook_path / "admissionReviewVersions"
-        yield from _validate_review_versions(reviews, field_path)
-        if reviews and rules.known_reviews and not set(_REVIEWS) & set(reviews):
-            detail = f"must include at least one of {', '.join(_REVIEWS)}"
-            yield invalid(field_path, list(reviews), detail)
+        yield from _validate_review_versions(review_versions, field_path)
+        if (
+            review_versions
+            and rules.known_review_version
+            and not set(_REVIEW_VERSIONS) & set(review_versions)
+        ):
+            detail = f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"
+            yield invalid(field_path, list(review_versions), detail)
         if rules.unique_names and name and name in seen:
             yield duplicate(webhook_path / "name", name)
         seen.add(name)
 
 
 def _validate_webhook(webhook: Tree, effects: Sequence[str], path: Path) -> Iterator[FieldError]:
-    yield from _qualified(webhook.get("name") or "", path / "name")
+    yield from _validate_qualified_name(webhook.get("name") or "", path / "name")
     for index, rule in enumerate(webhook.get("rules") or ()):
         yield from validate_rule_with_operations(rule, (path / "rules")[index])
     for name, allowed in (("failurePolicy", FAILURE_POLICIES), ("matchPolicy", MATCH_POLICIES)):
         if webhook.get(name) is not None and webhook[name] not in allowed:
             yield not_supported(path / name, webhook[name], allowed)
-    given = webhook.get("sideEffects")
-    if given is None:
+    side_effects = webhook.get("sideEffects")
+    if side_effects is None:
         yield required(path / "sideEffects", f"must specify one of {', '.join(effects)}")
-    elif given not in effects:
-        yield not_supported(path / "sideEffects", given, effects)
+    elif side_effects not in effects:
+        yield not_supported(path / "sideEffects", side_effects, effects)
     seconds = webhook.get("timeoutSeconds")
     if seconds is not None and not 1 <= seconds <= 30:
         detail = "the timeout value must be between 1 and 30 seconds"
         yield invalid(path / "timeoutSeconds", seconds, detail)
     for name in ("namespaceSelector", "objectSelector"):
         yield from validate_label_selector(webhook.get(name), path / name)
-    again = webhook.get("reinvocationPolicy")
-    if again is not None and again not in REINVOCATION_POLICIES:
-        yield not_supported(path / "reinvocationPolicy", again, REINVOCATION_POLICIES)
+    reinvocation = webhook.get("reinvocationPolicy")
+    if reinvocation is not None and reinvocation not in REINVOCATION_POLICIES:
+        yield not_supported(path / "reinvocationPolicy", reinvocation, REINVOCATION_POLICIES)
     yield from client_config(webhook.get("clientConfig") or {}, path / "clientConfig")
 
 
-def _qualified(name: str, path: Path) -> Iterator[FieldError]:
+def _validate_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
     if not name:
         yield required(path)
     elif messages := names.dns1123_subdomain(name):
@@ -118,7 +127,7 @@ def _qualified(name: str, path: Path) -> Iterator[FieldError]:
 
 def _validate_review_versions(versions: Sequence[str], path: Path) -> Iterator[FieldError]:
     if not versions:
-        yield required(path, f"must specify one of {', '.join(_REVIEWS)}")
+        yield required(path, f"must specify one of {', '.join(_REVIEW_VERSIONS)}")
     seen: set[str] = set()
     for index, version in enumerate(versions):
         if version in seen:

@@ -1,4 +1,4 @@
-"""Validation of requests for certificates and for bundles of trusted ones, on the hub version.
+"""Validation of the certificates group, on the hub version.
 
 Mirrors pkg/apis/certificates/validation.
 """

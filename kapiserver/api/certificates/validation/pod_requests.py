@@ -1,6 +1,7 @@
-"""Validation of requests of pods: who asks, with which key, and how it ends.
+"""Validation of pod certificate requests and of their certificates.
 
-The one rule with a clock in it (a certificate begins within five minutes of now) is not here.
+The rule that a certificate starts within five minutes of the current time is not here, because it
+needs a clock.
 """
 
 from __future__ import annotations
@@ -40,21 +41,21 @@ _KEY_MAX = 10 * 1024
 _CHAIN_MAX = 100 * 1024
 _HOUR = 3600
 _DAY = 24 * _HOUR
-_EARLY = timedelta(minutes=10)
+_REFRESH_MARGIN = timedelta(minutes=10)
 _NANOSECOND = 1_000_000_000
 _KUBERNETES = "kubernetes.io"
 _NOT_A_KEY = "must be a valid PKIX-serialized public key"
-_UNSIGNED = "could not verify proof-of-possession signature"
+_INVALID_PROOF = "could not verify proof-of-possession signature"
 _MAIL = re.compile(r"[^\s@<>()\[\]\\,;:\"]+@[^\s@<>()\\,;:\"]+")
 
 
 def validate_pod_request(obj: Tree) -> Iterator[FieldError]:
-    """Validate a new request of a pod."""
+    """Validate a new pod certificate request."""
     spec = obj.get("spec") or {}
     signer = spec.get("signerName") or ""
     yield from validate_signer_name(signer, _SPEC / "signerName")
-    told = spec.get("unverifiedUserAnnotations") or {}
-    yield from validate_user_annotations(told, _SPEC / "unverifiedUserAnnotations")
+    annotations = spec.get("unverifiedUserAnnotations") or {}
+    yield from validate_user_annotations(annotations, _SPEC / "unverifiedUserAnnotations")
     for kind in ("pod", "serviceAccount", "node"):
         name, uid = spec.get(f"{kind}Name") or "", spec.get(f"{kind}UID") or ""
         yield from validate_format(names.dns1123_subdomain, name, _SPEC / f"{kind}Name")
@@ -67,8 +68,8 @@ def validate_pod_request(obj: Tree) -> Iterator[FieldError]:
         yield required(seconds_path, "must be set")
         return
     domain = signer.partition("/")[0]
-    own = domain == _KUBERNETES or domain.endswith(f".{_KUBERNETES}")
-    maximum = _DAY if own else 91 * _DAY
+    is_kubernetes_signer = domain == _KUBERNETES or domain.endswith(f".{_KUBERNETES}")
+    maximum = _DAY if is_kubernetes_signer else 91 * _DAY
     if not _HOUR <= seconds <= maximum:
         yield invalid(seconds_path, seconds, f"must be in the range [{_HOUR}, {maximum}]")
     yield from _validate_key(spec)
@@ -76,130 +77,137 @@ def validate_pod_request(obj: Tree) -> Iterator[FieldError]:
 
 def _validate_key(spec: Tree) -> Iterator[FieldError]:
     fields = ("pkixPublicKey", "proofOfPossession", "stubPKCS10Request")
-    given = {name: base64.b64decode(spec.get(name) or "") for name in fields}
-    for name, content in given.items():
+    contents = {name: base64.b64decode(spec.get(name) or "") for name in fields}
+    for name, content in contents.items():
         if len(content) > _KEY_MAX:
             yield too_long(_SPEC / name, _KEY_MAX)
             return
-    pkix, proof, stub = given.values()
+    pkix, proof, stub = contents.values()
     if bool(stub) == bool(pkix or proof) or bool(pkix) != bool(proof):
         detail = (
             "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set"
         )
         yield invalid(_SPEC, OMITTED, detail)
     elif stub:
-        yield from _stub(stub)
+        yield from _validate_stub_request(stub)
     else:
-        yield from _pair(pkix, proof, (spec.get("podUID") or "").encode("utf-8", "replace"))
+        yield from _validate_key_and_proof(
+            pkix, proof, (spec.get("podUID") or "").encode("utf-8", "replace")
+        )
 
 
-def _stub(stub: bytes) -> Iterator[FieldError]:
-    path, request = _SPEC / "stubPKCS10Request", keys.request(stub)
+def _validate_stub_request(stub: bytes) -> Iterator[FieldError]:
+    path, request = _SPEC / "stubPKCS10Request", keys.parse_request(stub)
     if request is None:
         yield invalid(path, OMITTED, "must be a valid PKCS#10 CSR")
         return
-    key = keys.public_key(keys.key_of(request))
-    what, wrong = keys.wrong_with_key(key) if key else (None, _NOT_A_KEY)
-    if not wrong and not keys.signs_itself(request):
-        what, wrong = None, _UNSIGNED
-    if wrong:
-        yield invalid(path, OMITTED if what is None else what, wrong)
+    key = keys.parse_public_key(keys.public_key_of(request))
+    value, detail = keys.key_problem(key) if key else (None, _NOT_A_KEY)
+    if not detail and not keys.is_self_signed(request):
+        value, detail = None, _INVALID_PROOF
+    if detail:
+        yield invalid(path, OMITTED if value is None else value, detail)
 
 
-def _pair(pkix: bytes, proof: bytes, uid: bytes) -> Iterator[FieldError]:
-    path, key = _SPEC / "pkixPublicKey", keys.public_key(pkix)
-    what, wrong = keys.wrong_with_key(key) if key else (None, _NOT_A_KEY)
-    if wrong:
-        yield invalid(path, base64.b64encode(pkix).decode() if what is None else what, wrong)
-    elif key and not keys.is_signed(key, proof, uid):
-        yield invalid(_SPEC / "proofOfPossession", OMITTED, _UNSIGNED)
+def _validate_key_and_proof(pkix: bytes, proof: bytes, uid: bytes) -> Iterator[FieldError]:
+    path, key = _SPEC / "pkixPublicKey", keys.parse_public_key(pkix)
+    value, detail = keys.key_problem(key) if key else (None, _NOT_A_KEY)
+    if detail:
+        yield invalid(path, base64.b64encode(pkix).decode() if value is None else value, detail)
+    elif key and not keys.verify_signature(key, proof, uid):
+        yield invalid(_SPEC / "proofOfPossession", OMITTED, _INVALID_PROOF)
 
 
 def validate_pod_request_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """Metadata alone changes."""
+    """Validate that the spec does not change."""
     yield from immutable(new.get("spec"), old.get("spec"), _SPEC)
 
 
 def validate_pod_request_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """What the signer reports: one state, for good."""
-    listed = value_at(new, "status", "conditions")
-    errors = [*_states(new), *validate_conditions(listed, _STATUS / "conditions")]
+    """Validate an updated status. A request reaches one final state, which is immutable."""
+    conditions = value_at(new, "status", "conditions")
+    errors = [
+        *_validate_state_conditions(new),
+        *validate_conditions(conditions, _STATUS / "conditions"),
+    ]
     yield from errors
     if errors:
         return
-    status, before = _given(new), _given(old)
-    types = {one.get("type") for one in listed or ()}
-    wrong = ""
-    if before.get("conditions"):
-        if status != before:
-            wrong = "immutable after PodCertificateRequest is issued, denied, or failed"
+    status, old_status = _set_status_fields(new), _set_status_fields(old)
+    types = {condition.get("type") for condition in conditions or ()}
+    detail = ""
+    if old_status.get("conditions"):
+        if status != old_status:
+            detail = "immutable after PodCertificateRequest is issued, denied, or failed"
     elif types.intersection(("Denied", "Failed")):
         if len(status) > 1:
-            wrong = (
+            detail = (
                 "non-condition status fields must be empty when denying or failing the "
                 "PodCertificateRequest"
             )
     elif "Issued" in types:
-        yield from _issued(status, old.get("spec") or {})
-    elif status != before:
-        wrong = 'status is immutable unless transitioning to "Issued", "Denied", or "Failed"'
-    if wrong:
-        yield invalid(_STATUS, OMITTED, wrong)
+        yield from _validate_issued_certificate(status, old.get("spec") or {})
+    elif status != old_status:
+        detail = 'status is immutable unless transitioning to "Issued", "Denied", or "Failed"'
+    if detail:
+        yield invalid(_STATUS, OMITTED, detail)
 
 
-def _given(obj: Tree) -> Tree:
+def _set_status_fields(obj: Tree) -> Tree:
     return {name: value for name, value in (obj.get("status") or {}).items() if value}
 
 
-def _states(obj: Tree) -> Iterator[FieldError]:
-    known = 0
+def _validate_state_conditions(obj: Tree) -> Iterator[FieldError]:
+    state_count = 0
     for index, condition in enumerate(value_at(obj, "status", "conditions") or ()):
-        # Upstream spells these paths with a dot before the index.
-        at, type_ = _STATUS / "conditions" / f"[{index}]", condition.get("type") or ""
+        # As in kube-apiserver, these paths have a dot before the index.
+        condition_path, type_ = _STATUS / "conditions" / f"[{index}]", condition.get("type") or ""
         if type_ not in _STATES:
-            yield not_supported_in_order(at / "type", type_, _STATES)
+            yield not_supported_in_order(condition_path / "type", type_, _STATES)
             continue
-        known += 1
-        if known > 1:
+        state_count += 1
+        if state_count > 1:
             detail = 'There may be at most one condition with type "Issued", "Denied", or "Failed"'
-            yield invalid(at / "type", type_, detail)
+            yield invalid(condition_path / "type", type_, detail)
         if condition.get("status") != "True":
-            yield not_supported_in_order(at / "status", condition.get("status") or "", ("True",))
+            yield not_supported_in_order(
+                condition_path / "status", condition.get("status") or "", ("True",)
+            )
 
 
-def _issued(status: Tree, spec: Tree) -> Iterator[FieldError]:
+def _validate_issued_certificate(status: Tree, spec: Tree) -> Iterator[FieldError]:
     chain = status.get("certificateChain") or ""
     if len(chain.encode("utf-8", "replace")) > _CHAIN_MAX:
         yield too_long(_CHAIN, _CHAIN_MAX)
         return
-    blocks = list(pem.blocks(chain))
-    leaf = pem.certificate(blocks[0]) if blocks else None
+    blocks = list(pem.parse_blocks(chain))
+    leaf = pem.parse_certificate(blocks[0]) if blocks else None
     if leaf is None or blocks[0].type != "CERTIFICATE":
-        yield invalid(_CHAIN, chain, _no_leaf(blocks))
+        yield invalid(_CHAIN, chain, _leaf_problem(blocks))
         return
     errors = list(_validate_names(leaf))
     yield from errors
-    wanted = _wanted_key(spec)
-    if not wanted:
+    requested_key = _requested_key(spec)
+    if not requested_key:
         pkix = spec.get("pkixPublicKey") or ""
         yield invalid(_SPEC / "pkixPublicKey", pkix, _NOT_A_KEY)
         return
-    if wanted != keys.key_of(leaf):
+    if requested_key != keys.public_key_of(leaf):
         yield invalid(_CHAIN, chain, "leaf certificate was not issued to the requested public key")
         return
-    missing = list(_missing_times(status))
-    yield from missing
-    if errors or missing:
+    time_errors = list(_validate_times_present(status))
+    yield from time_errors
+    if errors or time_errors:
         return
-    wrong = next(_validate_times(status, leaf, spec.get("maxExpirationSeconds") or 0), None)
-    detail = _wrong_below(blocks[1:])
-    if wrong is not None:
-        yield wrong
+    time_error = next(_validate_times(status, leaf, spec.get("maxExpirationSeconds") or 0), None)
+    detail = _intermediate_problem(blocks[1:])
+    if time_error is not None:
+        yield time_error
     elif detail:
         yield invalid(_CHAIN, chain, detail)
 
 
-def _no_leaf(blocks: list[pem.Block]) -> str:
+def _leaf_problem(blocks: list[pem.Block]) -> str:
     if not blocks:
         return "issued certificate chain must contain at least one certificate"
     if blocks[0].type != "CERTIFICATE":
@@ -207,12 +215,12 @@ def _no_leaf(blocks: list[pem.Block]) -> str:
     return "leaf certificate does not parse as valid X.509"
 
 
-def _wrong_below(blocks: list[pem.Block]) -> str:
+def _intermediate_problem(blocks: list[pem.Block]) -> str:
     for block in blocks:
         if block.type != "CERTIFICATE":
-            # The spelling is upstream's.
+            # The spelling is kube-apiserver's.
             return "issued certificate chain must consist entirely of CERTFICATE PEM blocks"
-        if pem.certificate(block) is None:
+        if pem.parse_certificate(block) is None:
             return "intermediate certificate does not parse as valid X.509"
     return ""
 
@@ -234,16 +242,16 @@ def _validate_names(leaf: Certificate) -> Iterator[FieldError]:
             yield invalid(_CHAIN, address, detail)
 
 
-def _wanted_key(spec: Tree) -> bytes:
+def _requested_key(spec: Tree) -> bytes:
     pkix = base64.b64decode(spec.get("pkixPublicKey") or "")
     if pkix:
-        key = keys.public_key(pkix)
-        return keys.encoded(key) if key else b""
-    request = keys.request(base64.b64decode(spec.get("stubPKCS10Request") or ""))
-    return keys.key_of(request) if request else b""
+        key = keys.parse_public_key(pkix)
+        return keys.encode_key(key) if key else b""
+    request = keys.parse_request(base64.b64decode(spec.get("stubPKCS10Request") or ""))
+    return keys.public_key_of(request) if request else b""
 
 
-def _missing_times(status: Tree) -> Iterator[FieldError]:
+def _validate_times_present(status: Tree) -> Iterator[FieldError]:
     for name in ("notBefore", "notAfter"):
         if not status.get(name):
             detail = "must be present and consistent with the issued certificate"
@@ -257,13 +265,13 @@ def _validate_times(status: Tree, leaf: Certificate, maximum: int) -> Iterator[F
     begin, refresh, end = (
         datetime.fromisoformat(status[name]) for name in ("notBefore", "beginRefreshAt", "notAfter")
     )
-    known = (
+    time_fields = (
         ("notBefore", begin, leaf.not_valid_before_utc, "NotBefore"),
         ("notAfter", end, leaf.not_valid_after_utc, "NotAfter"),
     )
-    for name, told, encoded, word in known:
-        if told != encoded:
-            detail = f"must be set to the {word} time encoded in the leaf certificate"
+    for name, time, certificate_time, name_ in time_fields:
+        if time != certificate_time:
+            detail = f"must be set to the {name_} time encoded in the leaf certificate"
             yield invalid(_STATUS / name, status[name], detail)
     lifetime = int((end - begin).total_seconds())
     if lifetime < _HOUR:
@@ -272,8 +280,8 @@ def _validate_times(status: Tree, leaf: Certificate, maximum: int) -> Iterator[F
     if lifetime > maximum:
         detail = f"leaf certificate lifetime must be <= spec.maxExpirationSeconds ({maximum})"
         yield invalid(_CHAIN, lifetime * _NANOSECOND, detail)
-    at_path, told = _STATUS / "beginRefreshAt", status["beginRefreshAt"]
-    if refresh - begin < _EARLY:
-        yield invalid(at_path, told, "must be at least 10 minutes after status.notBefore")
-    if end - refresh < _EARLY:
-        yield invalid(at_path, told, "must be at least 10 minutes before status.notAfter")
+    refresh_path, time = _STATUS / "beginRefreshAt", status["beginRefreshAt"]
+    if refresh - begin < _REFRESH_MARGIN:
+        yield invalid(refresh_path, time, "must be at least 10 minutes after status.notBefore")
+    if end - refresh < _REFRESH_MARGIN:
+        yield invalid(refresh_path, time, "must be at least 10 minutes before status.notAfter")

@@ -1,6 +1,6 @@
-"""Validation of signing requests: what is asked for, and what becomes of it.
+"""Validation of certificate signing requests, approvals and certificates.
 
-A rule that stored data already breaks is not held against its update, as upstream has it.
+As in kube-apiserver, an update may break a rule that the stored object breaks already.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kapiserver.api.types import Tree
 
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
 DECISIONS = ("Approved", "Denied")
-_FINAL = ("Approved", "Denied", "Failed")
+_FINAL_CONDITIONS = ("Approved", "Denied", "Failed")
 _SPEC = Path("spec")
 _CONDITIONS = Path("status") / "conditions"
 _CERTIFICATE = Path("status") / "certificate"
@@ -44,7 +44,7 @@ _USAGES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Allowed:
+class _Exemptions:
     """The rules that the stored object breaks already."""
 
     legacy_signer: bool = False
@@ -55,20 +55,21 @@ class _Allowed:
     unknown_usages: bool = False
 
 
-def _allowed(new: Tree, old: Tree) -> _Allowed:
-    types, usages = _types(old), value_at(old, "spec", "usages") or []
-    given, before = _certificate(new), _certificate(old)
-    return _Allowed(
+def _exemptions(new: Tree, old: Tree) -> _Exemptions:
+    types, usages = _condition_types(old), value_at(old, "spec", "usages") or []
+    certificate, old_certificate = _certificate(new), _certificate(old)
+    return _Exemptions(
         legacy_signer=value_at(old, "spec", "signerName") == LEGACY_SIGNER,
         repeated_types=len(set(types)) < len(types),
         nameless_types="" in types,
-        any_certificate=given == before or bool(_wrong_with_certificate(before)),
+        any_certificate=certificate == old_certificate
+        or bool(_certificate_problem(old_certificate)),
         repeated_usages=len(set(usages)) < len(usages),
         unknown_usages=not _USAGES.issuperset(usages),
     )
 
 
-def _types(obj: Tree) -> list[str]:
+def _condition_types(obj: Tree) -> list[str]:
     return [
         condition.get("type") or "" for condition in value_at(obj, "status", "conditions") or ()
     ]
@@ -80,38 +81,38 @@ def _certificate(obj: Tree) -> str:
 
 def validate_signing_request(obj: Tree) -> Iterator[FieldError]:
     """Validate a new request."""
-    yield from _whole(obj, _Allowed())
+    yield from _validate_request(obj, _Exemptions())
 
 
 def validate_signing_request_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """Metadata alone changes: spec and status are kept."""
-    yield from _whole(new, _allowed(new, old))
-    yield from _unremoved(new, old)
-    yield from _kept_decisions(new, old)
+    """Validate an updated request. Spec and status are immutable."""
+    yield from _validate_request(new, _exemptions(new, old))
+    yield from _validate_conditions_not_removed(new, old)
+    yield from _validate_decisions_not_added(new, old)
 
 
 def validate_signing_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """What the signer reports: a certificate once, and no decision."""
+    """Validate an updated status. A certificate is immutable, and decisions cannot be added."""
     yield from validate_signing_request_update(new, old)
-    before = _certificate(old)
-    if before and _certificate(new) != before:
+    old_certificate = _certificate(old)
+    if old_certificate and _certificate(new) != old_certificate:
         yield forbidden(_CERTIFICATE, "updates may not modify existing certificate content")
 
 
 def validate_approval_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A decision: it is made once."""
-    yield from _whole(new, _allowed(new, old))
-    yield from _unremoved(new, old)
+    """Validate an updated approval. Decisions cannot be removed."""
+    yield from _validate_request(new, _exemptions(new, old))
+    yield from _validate_conditions_not_removed(new, old)
 
 
-def _whole(obj: Tree, allowed: _Allowed) -> Iterator[FieldError]:
+def _validate_request(obj: Tree, exemptions: _Exemptions) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
     request, signer = spec.get("request") or "", spec.get("signerName") or ""
-    wrong = pem.wrong_with_request(_text(request))
-    if wrong:
-        yield invalid(_SPEC / "request", request, wrong)
-    yield from _validate_usages(spec.get("usages") or [], allowed)
-    if signer == LEGACY_SIGNER and not allowed.legacy_signer:
+    problem = pem.request_problem(_decode(request))
+    if problem:
+        yield invalid(_SPEC / "request", request, problem)
+    yield from _validate_usages(spec.get("usages") or [], exemptions)
+    if signer == LEGACY_SIGNER and not exemptions.legacy_signer:
         detail = "the legacy signerName is not allowed via this API version"
         yield invalid(_SPEC / "signerName", signer, detail)
     else:
@@ -120,72 +121,74 @@ def _whole(obj: Tree, allowed: _Allowed) -> Iterator[FieldError]:
     if seconds is not None and seconds < _SECONDS_MIN:
         detail = "may not specify a duration less than 600 seconds (10 minutes)"
         yield invalid(_SPEC / "expirationSeconds", seconds, detail)
-    yield from _validate_conditions(value_at(obj, "status", "conditions") or (), allowed)
-    wrong = "" if allowed.any_certificate else _wrong_with_certificate(_certificate(obj))
-    if wrong:
-        yield invalid(_CERTIFICATE, "<certificate data>", wrong)
+    yield from _validate_conditions(value_at(obj, "status", "conditions") or (), exemptions)
+    problem = "" if exemptions.any_certificate else _certificate_problem(_certificate(obj))
+    if problem:
+        yield invalid(_CERTIFICATE, "<certificate data>", problem)
 
 
-def _text(encoded: str) -> str:
+def _decode(encoded: str) -> str:
     try:
         return base64.b64decode(encoded).decode("latin-1")
     except binascii.Error:
         return ""
 
 
-def _validate_usages(usages: Sequence[str], allowed: _Allowed) -> Iterator[FieldError]:
+def _validate_usages(usages: Sequence[str], exemptions: _Exemptions) -> Iterator[FieldError]:
     path = _SPEC / "usages"
     if not usages:
         yield required(path)
     for index, usage in enumerate(usages):
-        if usage not in _USAGES and not allowed.unknown_usages:
+        if usage not in _USAGES and not exemptions.unknown_usages:
             yield not_supported(path[index], usage, sorted(_USAGES))
     seen: set[str] = set()
     for index, usage in enumerate(usages):
-        if usage in seen and not allowed.repeated_usages:
+        if usage in seen and not exemptions.repeated_usages:
             yield duplicate(path[index], usage)
         seen.add(usage)
 
 
-def _validate_conditions(conditions: Sequence[Tree], allowed: _Allowed) -> Iterator[FieldError]:
+def _validate_conditions(
+    conditions: Sequence[Tree], exemptions: _Exemptions
+) -> Iterator[FieldError]:
     seen: set[str] = set()
-    for index, one in enumerate(conditions):
-        item_path = _CONDITIONS[index]
-        type_ = one.get("type") or ""
-        status = one.get("status") or ""
-        if not (type_ or allowed.nameless_types):
-            yield required(item_path / "type")
-        statuses = ("True",) if type_ in _FINAL else _STATUSES
+    for index, condition in enumerate(conditions):
+        condition_path = _CONDITIONS[index]
+        type_ = condition.get("type") or ""
+        status = condition.get("status") or ""
+        if not (type_ or exemptions.nameless_types):
+            yield required(condition_path / "type")
+        statuses = ("True",) if type_ in _FINAL_CONDITIONS else _STATUSES
         if not status:
-            yield required(item_path / "status")
+            yield required(condition_path / "status")
         elif status not in statuses:
-            yield not_supported(item_path / "status", status, statuses)
-        if type_ in seen and not allowed.repeated_types:
-            yield duplicate(item_path / "type", type_)
+            yield not_supported(condition_path / "status", status, statuses)
+        if type_ in seen and not exemptions.repeated_types:
+            yield duplicate(condition_path / "type", type_)
         seen.add(type_)
 
 
-def _wrong_with_certificate(encoded: str) -> str:
+def _certificate_problem(encoded: str) -> str:
     if not encoded:
         return ""
-    found = list(pem.blocks(_text(encoded)))
-    for block in found:
+    blocks = list(pem.parse_blocks(_decode(encoded)))
+    for block in blocks:
         if block.type != "CERTIFICATE":
             return f'only CERTIFICATE PEM blocks are allowed, found "{block.type}"'
         if block.has_headers:
             return "no PEM block headers are permitted"
-        if pem.certificate(block) is None:
+        if pem.parse_certificate(block) is None:
             return "x509: malformed certificate"
-    return "" if found else "must contain at least one CERTIFICATE PEM block"
+    return "" if blocks else "must contain at least one CERTIFICATE PEM block"
 
 
-def _unremoved(new: Tree, old: Tree) -> Iterator[FieldError]:
-    for type_ in _FINAL:
-        if _types(new).count(type_) < _types(old).count(type_):
+def _validate_conditions_not_removed(new: Tree, old: Tree) -> Iterator[FieldError]:
+    for type_ in _FINAL_CONDITIONS:
+        if _condition_types(new).count(type_) < _condition_types(old).count(type_):
             yield forbidden(_CONDITIONS, f'updates may not remove a condition of type "{type_}"')
 
 
-def _kept_decisions(new: Tree, old: Tree) -> Iterator[FieldError]:
+def _validate_decisions_not_added(new: Tree, old: Tree) -> Iterator[FieldError]:
     for type_ in DECISIONS:
-        if _types(new).count(type_) > _types(old).count(type_):
+        if _condition_types(new).count(type_) > _condition_types(old).count(type_):
             yield forbidden(_CONDITIONS, f'updates may not add a condition of type "{type_}"')

@@ -1,4 +1,4 @@
-"""Validation of bundles of trusted certificates."""
+"""Validation of cluster trust bundles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
 _BUNDLE_MAX = 1 << 20
-_SHOWN = "<value omitted>"  # a value like any other: messages quote it
+_OMITTED_VALUE = "<value omitted>"  # messages quote it like any value
 
 
 def validate_trust_bundle(obj: Tree) -> Iterator[FieldError]:
@@ -25,13 +25,13 @@ def validate_trust_bundle(obj: Tree) -> Iterator[FieldError]:
 
 
 def validate_trust_bundle_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A bundle that is to be changed: it stays its signer's."""
+    """Validate an updated bundle. Its signer is immutable."""
     yield from _validate_bundle_names(new)
-    bundle, before = (value_at(one, "spec", "trustBundle") or "" for one in (new, old))
-    if bundle != before:
+    bundle, old_bundle = (value_at(obj, "spec", "trustBundle") or "" for obj in (new, old))
+    if bundle != old_bundle:
         yield from _validate_trust_anchors(bundle, _SPEC / "trustBundle")
-    signer, kept = (value_at(one, "spec", "signerName") or "" for one in (new, old))
-    yield from immutable(signer, kept, _SPEC / "signerName")
+    signer, old_signer = (value_at(obj, "spec", "signerName") or "" for obj in (new, old))
+    yield from immutable(signer, old_signer, _SPEC / "signerName")
 
 
 def _validate_bundle_names(obj: Tree) -> Iterator[FieldError]:
@@ -46,23 +46,23 @@ def _validate_trust_anchors(text: str, path: Path) -> Iterator[FieldError]:
     if len(text.encode("utf-8", "replace")) > _BUNDLE_MAX:
         yield too_long(path, _BUNDLE_MAX)
         return
-    places: dict[bytes, list[int]] = {}
+    indexes: dict[bytes, list[int]] = {}
     errors = []
-    for index, block in enumerate(pem.blocks(text)):
+    for index, block in enumerate(pem.parse_blocks(text)):
         detail = _trust_anchor_problem(block)
         if detail:
             errors.append(f"entry {index} {detail}")
-        places.setdefault(block.content, []).append(index)
-    if not errors and not places:
+        indexes.setdefault(block.content, []).append(index)
+    if not errors and not indexes:
         errors.append("at least one trust anchor must be provided")
     elif not errors:
         errors.extend(
-            f"duplicate trust anchor (indices [{' '.join(map(str, found))}])"
-            for found in places.values()
-            if len(found) > 1
+            f"duplicate trust anchor (indices [{' '.join(map(str, positions))}])"
+            for positions in indexes.values()
+            if len(positions) > 1
         )
     for detail in errors:
-        yield invalid(path, _SHOWN, detail)
+        yield invalid(path, _OMITTED_VALUE, detail)
 
 
 def _trust_anchor_problem(block: pem.Block) -> str:
@@ -70,7 +70,7 @@ def _trust_anchor_problem(block: pem.Block) -> str:
         return f"has bad block type: {block.type}"
     if block.has_headers:
         return "has PEM block headers"
-    found = pem.certificate(block)
-    if found is None:
+    certificate = pem.parse_certificate(block)
+    if certificate is None:
         return "does not parse as X.509"
-    return "" if pem.is_authority(found) else "does not have the CA bit set"
+    return "" if pem.is_authority(certificate) else "does not have the CA bit set"

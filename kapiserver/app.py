@@ -41,7 +41,7 @@ from kapiserver.apiserver.runtime_config import parse_runtime_config, served
 from kapiserver.apiserver.serving.kubeconfig import write_kubeconfig
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, credentials
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
 from kapiserver.controllers.apiserver_endpoints import Place
 from kapiserver.controllers.kubernetes_service import KubernetesService, reached_at

@@ -215,7 +215,7 @@ def _greeting(running: RunningServer) -> str:
 
 def _recode(options: argparse.Namespace) -> int:
     from kapiserver.api.scheme import Scheme
-    from kapiserver.codecs.factory import CodecFactory
+    from kapiserver.codecs.codec_factory import CodecFactory
     from kapiserver.codecs.recode import recode
 
     data = sys.stdin.buffer.read()

@@ -30,8 +30,8 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import MERGE_PATCH, Event, ResourceClient, StatusError
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import CodecError, Malformed, NotEncodable
-from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, MediaType
 from kapiserver.codecs.protobuf import read_watch_event
 
@@ -221,7 +221,7 @@ class Client:
                 self._answer(answer, await answer.read())
             media = _STREAMS.get(answer.content_type, JSON)
             assert media.framing is not None
-            reader = media.framing.reader()
+            reader = media.framing.make_reader()
             async for chunk in answer.content.iter_any():
                 for frame in reader.feed(chunk):
                     event = self._event(media, frame)
@@ -240,9 +240,9 @@ class Client:
 
 def _read_cbor(data: bytes) -> Tree:
     # An object of any kind: CBOR says what it is without a schema.
-    from kapiserver.codecs.cbor import read_document  # loaded for who speaks it
+    from kapiserver.codecs.cbor import decode_value  # loaded for who speaks it
 
-    found: Tree = read_document(data)
+    found: Tree = decode_value(data)
     return found
 
 

@@ -206,7 +206,7 @@ class _ValueCheck:
 
     def __init__(self) -> None:
         from kapiserver.api.scheme import Scheme
-        from kapiserver.codecs.factory import CodecFactory
+        from kapiserver.codecs.codec_factory import CodecFactory
         from kapiserver.storage.continue_token import SECRET
         from kapiserver.storage.encryption import SEALED
 
@@ -215,13 +215,13 @@ class _ValueCheck:
         self._token_secret = SECRET
 
     def __call__(self, key: str, value: bytes) -> str:
-        from kapiserver.codecs.at_rest import decode_at_rest
         from kapiserver.codecs.errors import CodecError, UnknownKind
+        from kapiserver.codecs.storage_codec import decode_from_storage
 
         if value.startswith(self._encrypted_prefix) or key.endswith(self._token_secret):
             return ""
         try:
-            decode_at_rest(self._codecs, value)
+            decode_from_storage(self._codecs, value)
         except UnknownKind:
             return "" if value.startswith(b"{") else "the kind is unknown"
         except CodecError as error:

@@ -13,7 +13,7 @@ from kapiserver.api.managed_fields import FieldManager
 from kapiserver.api.merge_schema import Node
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.codecs.trees import read_tree
+from kapiserver.codecs.tree_decoder import decode_tree
 
 SCHEME = Scheme()
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
@@ -46,7 +46,7 @@ class KindSchemas:
 
 def canonical(obj: Tree) -> Tree:
     kind = GroupVersion.parse(obj["apiVersion"]).with_kind(obj["kind"])
-    return read_tree(SCHEME.type_of(kind), copy.deepcopy(obj), [])
+    return decode_tree(SCHEME.type_of(kind), copy.deepcopy(obj), [])
 
 
 def follower(api_version: str, kind: str, **options: Any) -> FieldManager:

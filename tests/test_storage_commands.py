@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from kapiserver.cli import main
-from kapiserver.codecs.at_rest import encode_at_rest
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.codecs.storage_codec import encode_for_storage
 from kapiserver.storage.embedded_store import open_local
 from kapiserver.storage_commands import DAMAGED
 from tests.storage.objectkit import SCHEME
 
 VALUES = {
-    "/registry/configmaps/default/a": encode_at_rest(
+    "/registry/configmaps/default/a": encode_for_storage(
         CodecFactory(SCHEME),
         {
             "kind": "ConfigMap",

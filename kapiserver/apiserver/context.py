@@ -28,7 +28,7 @@ from kapiserver.storage.clock import Clock
 if TYPE_CHECKING:
     from kapiserver.apiserver.admission.configuration import AdmissionSettings
     from kapiserver.apiserver.faults import Faults
-    from kapiserver.codecs.factory import CodecFactory
+    from kapiserver.codecs.codec_factory import CodecFactory
     from kapiserver.storage.store_registry import Stores
 
 

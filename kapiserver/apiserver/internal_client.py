@@ -31,7 +31,7 @@ from kapiserver.apiserver.errors import MethodNotAllowed, status_of
 from kapiserver.apiserver.request_info import RequestInfo, name_selected
 from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.target_resolver import resolve_target
-from kapiserver.codecs.document import build
+from kapiserver.codecs.object_decoder import decode_object
 from kapiserver.codecs.serializer import Decoded
 from kapiserver.storage.entry import Entry
 from kapiserver.storage.query import Listing
@@ -75,7 +75,7 @@ class TreeBody:
 
     def decode(self, server: Server, defaults: GroupVersionKind) -> Decoded:
         """Read a copy of the tree by its kind. Raises CodecError."""
-        return build(server.scheme, copy_tree(self._obj), defaults=defaults, source=b"")
+        return decode_object(server.scheme, copy_tree(self._obj), defaults=defaults, source=b"")
 
 
 class InternalResource(ResourceClient):

@@ -25,27 +25,27 @@ from kapiserver.api.custom_kinds import CustomKind
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
-from kapiserver.codecs.bounds import MAX_DEPTH, UNBOUNDED
-from kapiserver.codecs.cbor_bytes import with_bytes, with_free_values
-from kapiserver.codecs.cbor_items import ItemEnd
-from kapiserver.codecs.document import build, complete, kind_of_document
+from kapiserver.codecs.cbor_fields import map_untyped_values, with_decoded_bytes
+from kapiserver.codecs.cbor_scanner import ItemScanner
 from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
-from kapiserver.codecs.go_text import valid_text
+from kapiserver.codecs.go_json import replace_surrogates
+from kapiserver.codecs.limits import MAX_DEPTH, UNLIMITED
+from kapiserver.codecs.object_decoder import complete_kind, decode_object, kind_of_document
 from kapiserver.codecs.serializer import Decoded
-from kapiserver.codecs.trees import holds_itself
+from kapiserver.codecs.tree_decoder import is_recursive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-SELF_DESCRIBED = b"\xd9\xd9\xf7"
+SELF_DESCRIBED_TAG = b"\xd9\xd9\xf7"
 """Tag 55799: says "CBOR" and nothing else."""
 
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _FALSE, _TRUE, _NULL = b"\xf4", b"\xf5", b"\xf6"
 _BYTES, _ARRAY, _MAP = 0x40, 0x80, 0xA0
-_LATER_BASE64 = b"\xd6"
+_EXPECTED_BASE64_TAG = b"\xd6"
 """Tag 22: bytes that JSON shows in base64."""
-_NESTED = frozenset((dict, list))
+_CONTAINERS = frozenset((dict, list))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -54,7 +54,7 @@ class CBORSerializer:
 
     identifier = "cbor"
 
-    def __init__(self, scheme: Scheme, *, max_values: int = UNBOUNDED) -> None:
+    def __init__(self, scheme: Scheme, *, max_values: int = UNLIMITED) -> None:
         self._scheme = scheme
         self._max_values = max_values
 
@@ -62,111 +62,115 @@ class CBORSerializer:
         """Read one object. Raises CodecError."""
         if len(data) > self._max_values:
             # Each item has a byte at least; names count too.
-            ItemEnd(self._max_values).find(data)
-        item = _read_item(data)
+            ItemScanner(self._max_values).find_end(data)
+        item = _decode_item(data)
         try:
-            document = _plain(item)
+            document = _to_json_value(item)
         except UnicodeDecodeError:
-            document = _plain(_escaped(item))
-            kind = complete(kind_of_document(document), defaults)
+            document = _to_json_value(_with_surrogates(item))
+            kind = complete_kind(kind_of_document(document), defaults)
             if self._scheme.custom.version_of(kind) is None:
-                error = WrongValue(_no_text(document))
+                error = WrongValue(_invalid_text_message(document))
                 error.kind = kind
                 raise error from None
-        found = build(self._scheme, document, defaults=defaults, source=data)
+        found = decode_object(self._scheme, document, defaults=defaults, source=data)
         type_ = self._scheme.type_of(found.kind)
         if issubclass(type_, CustomKind):
             return found  # whose names have no order
-        if holds_itself(type_):
-            return build(self._scheme, _by_name(document), defaults=defaults, source=data)
-        return replace(found, object=with_free_values(type_, found.object, _by_name))
+        if is_recursive(type_):
+            return decode_object(self._scheme, _sort_keys(document), defaults=defaults, source=data)
+        return replace(found, object=map_untyped_values(type_, found.object, _sort_keys))
 
     def encode(self, obj: Tree) -> bytes:
         """Write one object for a client, its keys in any order. Raises NotEncodable."""
-        return SELF_DESCRIBED + write_quickly(with_bytes(self._scheme, obj))
+        return SELF_DESCRIBED_TAG + encode_value_unsorted(with_decoded_bytes(self._scheme, obj))
 
-    def pieces(self, head: Tree, member: str, items: Iterable[Tree], count: int) -> Iterator[bytes]:
+    def stream_list(
+        self, head: Tree, member: str, items: Iterable[Tree], count: int
+    ) -> Iterator[bytes]:
         """An object one of whose members is an empty list, with these items; a piece an item.
         Raises NotEncodable."""
-        mark = _text(member) + array_head(0)
+        mark = _encode_text(member) + array_head(0)
         before, empty, after = self.encode(head).partition(mark)  # which no text holds
         assert empty, "a list has an empty array of items"
-        yield before + _text(member) + array_head(count)
+        yield before + _encode_text(member) + array_head(count)
         for item in items:
-            yield write_quickly(with_bytes(self._scheme, {**head, member: [item]})[member][0])
+            yield encode_value_unsorted(
+                with_decoded_bytes(self._scheme, {**head, member: [item]})[member][0]
+            )
         yield after
 
     def recognizes(self, data: bytes) -> bool:
         """Whether the data describes itself as CBOR."""
-        return data.startswith(SELF_DESCRIBED)
+        return data.startswith(SELF_DESCRIBED_TAG)
 
 
-def read_document(data: bytes) -> Value:
+def decode_value(data: bytes) -> Value:
     """Read exactly one data item as a JSON-shaped value. Raises Malformed, WrongValue."""
-    return _by_name(read_quickly(data))
+    return _sort_keys(decode_value_unsorted(data))
 
 
-def read_quickly(data: bytes) -> Value:
+def decode_value_unsorted(data: bytes) -> Value:
     """The same, names in the order they came in."""
-    item = _read_item(data)
+    item = _decode_item(data)
     try:
-        return _plain(item)
+        return _to_json_value(item)
     except UnicodeDecodeError:
-        return _plain(_escaped(item))
+        return _to_json_value(_with_surrogates(item))
 
 
-def _escaped(value: Any) -> Any:
+def _with_surrogates(value: Any) -> Any:
     """What the library read with text in place of byte strings, lone surrogates in it for what is
     not UTF-8."""
     if type(value) is bytes:
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, list | tuple):
-        return [_escaped(one) for one in value]
+        return [_with_surrogates(one) for one in value]
     if hasattr(value, "items"):
-        found = {_escaped(name): _escaped(one) for name, one in value.items()}
+        found = {_with_surrogates(name): _with_surrogates(one) for name, one in value.items()}
         if len(found) != len(value):
             raise Malformed("cbor: found duplicate map key")
         return found
     return value
 
 
-def _by_name(value: Value) -> Value:
+def _sort_keys(value: Value) -> Value:
     """The value with its keys sorted: free values keep the order they are read in, and Go reads
     them into maps."""
     if type(value) is dict:
         return {
-            name: _by_name(item) if (item := value[name]).__class__ in _NESTED else item
+            name: _sort_keys(item) if (item := value[name]).__class__ in _CONTAINERS else item
             for name in sorted(value)
         }
     if type(value) is list:
-        return [_by_name(item) if item.__class__ in _NESTED else item for item in value]
+        return [_sort_keys(item) if item.__class__ in _CONTAINERS else item for item in value]
     return value
 
 
-def _no_text(document: Value) -> str:
+def _invalid_text_message(document: Value) -> str:
     """The error about the first text of a document that is not UTF-8."""
     open_: list[tuple[str, Value]] = [("", document)]
     while open_:
         path, value = open_.pop()
-        if isinstance(value, str) and not value.isascii() and valid_text(value) != value:
+        if isinstance(value, str) and not value.isascii() and replace_surrogates(value) != value:
             return f"cbor: {path or 'the data'}: a byte string for text must be valid UTF-8"
         if isinstance(value, list):
             open_.extend((f"{path}[{i}]", one) for i, one in reversed([*enumerate(value)]))
         if isinstance(value, dict):
             for name, one in reversed(value.items()):
-                shown = valid_text(name)
+                shown = replace_surrogates(name)
                 open_.append((f"{path}.{shown}".removeprefix("."), one))
                 open_.append((f"a name in {path or 'the object'}", name))
     return "cbor: a byte string for text must be valid UTF-8"
 
 
-def _read_item(data: bytes) -> Any:
+def _decode_item(data: bytes) -> Any:
     import cbor2  # at first use: start-up is short without it
 
-    stream = io.BytesIO(data.removeprefix(SELF_DESCRIBED))
+    stream = io.BytesIO(data.removeprefix(SELF_DESCRIBED_TAG))
     decoder = cbor2.CBORDecoder(
         stream,
-        semantic_decoders=_tags(),
+        semantic_decoders=_semantic_decoders(),
         tag_hook=_unknown_tag,
         max_depth=MAX_DEPTH,
         read_size=len(data) or 1,
@@ -176,7 +180,7 @@ def _read_item(data: bytes) -> Any:
     try:
         item = decoder.decode()
     except (cbor2.CBORError, ValueError, OverflowError, RecursionError, MemoryError) as error:
-        raise _reading_error(error) from None
+        raise _decode_error(error) from None
     if stream.tell() != len(stream.getbuffer()):
         raise Malformed("cbor: there is data after the first data item")
     return item
@@ -184,23 +188,23 @@ def _read_item(data: bytes) -> Any:
 
 def array_head(length: int) -> bytes:
     """What an array of so many items begins with."""
-    return _head(_ARRAY, length)
+    return _encode_head(_ARRAY, length)
 
 
-def write_document(value: Value) -> bytes:
+def encode_value(value: Value) -> bytes:
     """Write one JSON-shaped value, without the prefix; equal values give equal bytes.
 
     Raises NotEncodable.
     """
-    return _written(value, _write_sorted)
+    return _join_encoded(value, _encode_sorted)
 
 
-def write_quickly(value: Value) -> bytes:
+def encode_value_unsorted(value: Value) -> bytes:
     """The same with keys in the order in which the value has them; it may hold bytes."""
-    return _written(value, _write)
+    return _join_encoded(value, _encode)
 
 
-def _written(value: Value, write: Callable[[Value, Callable[[bytes], None]], None]) -> bytes:
+def _join_encoded(value: Value, write: Callable[[Value, Callable[[bytes], None]], None]) -> bytes:
     parts: list[bytes] = []
     try:
         write(value, parts.append)
@@ -209,7 +213,7 @@ def _written(value: Value, write: Callable[[Value, Callable[[bytes], None]], Non
     return b"".join(parts)
 
 
-def _reading_error(error: BaseException) -> Malformed | WrongValue:
+def _decode_error(error: BaseException) -> Malformed | WrongValue:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, Malformed | WrongValue):
@@ -218,7 +222,7 @@ def _reading_error(error: BaseException) -> Malformed | WrongValue:
     return Malformed(f"cbor: {error}")
 
 
-def _plain(value: Any) -> Value:
+def _to_json_value(value: Any) -> Value:
     """The JSON-shaped form of what the library read. Raises UnicodeDecodeError."""
     kind = type(value)
     if kind is bytes:
@@ -232,7 +236,7 @@ def _plain(value: Any) -> Value:
                 if type(item) is str
                 else item.decode()
                 if type(item) is bytes
-                else _plain(item)
+                else _to_json_value(item)
             )
             for key, item in value.items()
         }
@@ -240,31 +244,31 @@ def _plain(value: Any) -> Value:
             raise Malformed("cbor: found duplicate map key")
         return plain
     if kind is list:
-        return [_plain(item) for item in value]
+        return [_to_json_value(item) for item in value]
     if kind is int:
         if not _MIN_INT64 <= value <= _MAX_INT64:
             raise WrongValue(f"cbor: cannot unmarshal {value} into int64: integer overflow")
         return value
-    return _plain_rare(value)
+    return _to_uncommon_json_value(value)
 
 
-def _plain_rare(value: Any) -> Value:
+def _to_uncommon_json_value(value: Any) -> Value:
     if type(value) is float:
         if not math.isfinite(value):
             raise WrongValue(f"cbor: {value} is not allowed: JSON has no such number")
         return value
     # Inside tags the library hands out what cannot be changed.
     if isinstance(value, tuple) and type(value) is tuple:
-        return [_plain(item) for item in value]
+        return [_to_json_value(item) for item in value]
     if hasattr(value, "items"):
-        return _plain(dict(value.items()))
+        return _to_json_value(dict(value.items()))
     raise WrongValue(f"cbor: cannot unmarshal {type(value).__name__}: JSON has no such value")
 
 
 # Tags ---------------------------------------------------------------------------------------------
 
 
-def _content(value: Any, _immutable: bool) -> Any:
+def _tag_content(value: Any, _immutable: bool) -> Any:
     return value
 
 
@@ -272,7 +276,7 @@ def _unknown_tag(tag: Any, _immutable: bool) -> Any:
     return tag.value
 
 
-def _time_text(value: Any, _immutable: bool) -> Any:
+def _standard_time(value: Any, _immutable: bool) -> Any:
     if not isinstance(value, str | bytes):
         raise WrongValue("cbor: tag 0 must enclose a text string")
     return value
@@ -290,7 +294,7 @@ def _epoch_time(value: Any, _immutable: bool) -> Any:
     return f"{text}{fraction}Z".rjust(len("0000-00-00T00:00:00Z") + len(fraction), "0")
 
 
-def _big_number(_value: Any, _immutable: bool) -> Any:
+def _reject_bignum(_value: Any, _immutable: bool) -> Any:
     raise WrongValue("cbor: bignums are not allowed: JSON has no such number")
 
 
@@ -309,28 +313,48 @@ def _as_base16(value: Any, _immutable: bool) -> Any:
     return value.hex() if isinstance(value, bytes) else value
 
 
-_READ_TAGS: dict[int, Callable[[Any, bool], Any]] = {
-    0: _time_text,
+_TAG_DECODERS: dict[int, Callable[[Any, bool], Any]] = {
+    0: _standard_time,
     1: _epoch_time,
-    2: _big_number,
-    3: _big_number,
+    2: _reject_bignum,
+    3: _reject_bignum,
     21: _as_base64url,
     22: _as_base64,
     23: _as_base16,
 }
 # The library would make rich, shared or compiled values of these.
-_RICH_TAGS = (4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100, 256, 258, 260, 261, 1004, 43000, 55799)
+_IGNORED_TAGS = (
+    4,
+    5,
+    25,
+    28,
+    29,
+    30,
+    35,
+    36,
+    37,
+    52,
+    54,
+    100,
+    256,
+    258,
+    260,
+    261,
+    1004,
+    43000,
+    55799,
+)
 
 
 @functools.cache
-def _tags() -> Mapping[int, Callable[[Any, bool], Any]]:
-    return dict.fromkeys(_RICH_TAGS, _content) | _READ_TAGS
+def _semantic_decoders() -> Mapping[int, Callable[[Any, bool], Any]]:
+    return dict.fromkeys(_IGNORED_TAGS, _tag_content) | _TAG_DECODERS
 
 
 # Writing ------------------------------------------------------------------------------------------
 
 
-def _head(major: int, argument: int) -> bytes:
+def _encode_head(major: int, argument: int) -> bytes:
     if argument < 24:
         return bytes((major | argument,))
     if argument < 0x100:
@@ -342,83 +366,83 @@ def _head(major: int, argument: int) -> bytes:
     return struct.pack(">BQ", major | 27, argument)
 
 
-_TEXT_HEADS = [_head(_BYTES, length) for length in range(256)]
+_TEXT_HEADS = [_encode_head(_BYTES, length) for length in range(256)]
 
 
-def _text(value: str) -> bytes:
+def _encode_text(value: str) -> bytes:
     try:
         data = value.encode()
     except UnicodeEncodeError:
-        data = _odd_text(value)
+        data = _encode_surrogates(value)
     length = len(data)
-    return (_TEXT_HEADS[length] if length < 256 else _head(_BYTES, length)) + data
+    return (_TEXT_HEADS[length] if length < 256 else _encode_head(_BYTES, length)) + data
 
 
-def _odd_text(value: str) -> bytes:
+def _encode_surrogates(value: str) -> bytes:
     try:
         return value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        return valid_text(value).encode()
+        return replace_surrogates(value).encode()
 
 
-_NAMES: dict[str, bytes] = {}
+_ENCODED_KEYS: dict[str, bytes] = {}
 """Names as they are written, but for long ones; forgotten when there are too many."""
-_MAX_NAMES, _LONG_NAME = 4096, 64
+_MAX_CACHED_KEYS, _MAX_CACHED_KEY_LENGTH = 4096, 64
 
 
-def _write(value: Value, put: Callable[[bytes], None]) -> None:
+def _encode(value: Value, put: Callable[[bytes], None]) -> None:
     kind = type(value)
     if kind is str:
-        put(_text(value))
+        put(_encode_text(value))
     elif kind is dict:
-        put(_head(_MAP, len(value)))
+        put(_encode_head(_MAP, len(value)))
         for name, item in value.items():
-            put(_NAMES.get(name) or _key(name))
+            put(_ENCODED_KEYS.get(name) or _encode_key(name))
             if type(item) is str:
-                put(_text(item))
+                put(_encode_text(item))
             else:
-                _write(item, put)
+                _encode(item, put)
     elif kind is list:
-        put(_head(_ARRAY, len(value)))
+        put(_encode_head(_ARRAY, len(value)))
         for item in value:
-            _write(item, put)
+            _encode(item, put)
     else:
-        put(_scalar(value))
+        put(_encode_scalar(value))
 
 
-def _write_sorted(value: Value, put: Callable[[bytes], None]) -> None:
+def _encode_sorted(value: Value, put: Callable[[bytes], None]) -> None:
     kind = type(value)
     if kind is dict:
-        put(_head(_MAP, len(value)))
+        put(_encode_head(_MAP, len(value)))
         # Names are unique, so that values are never compared.
         for name, item in sorted(
-            [(_NAMES.get(key) or _key(key), item) for key, item in value.items()]
+            [(_ENCODED_KEYS.get(key) or _encode_key(key), item) for key, item in value.items()]
         ):
             put(name)
             if type(item) is str:
-                put(_text(item))
+                put(_encode_text(item))
             else:
-                _write_sorted(item, put)
+                _encode_sorted(item, put)
     elif kind is list:
-        put(_head(_ARRAY, len(value)))
+        put(_encode_head(_ARRAY, len(value)))
         for item in value:
-            _write_sorted(item, put)
+            _encode_sorted(item, put)
     else:
-        _write(value, put)
+        _encode(value, put)
 
 
-def _key(key: Any) -> bytes:
+def _encode_key(key: Any) -> bytes:
     if type(key) is not str:
         raise NotEncodable(f"cbor: map key {key!r} is no string")
-    found = _text(key)
-    if len(key) < _LONG_NAME:
-        if len(_NAMES) >= _MAX_NAMES:
-            _NAMES.clear()
-        _NAMES[key] = found
+    found = _encode_text(key)
+    if len(key) < _MAX_CACHED_KEY_LENGTH:
+        if len(_ENCODED_KEYS) >= _MAX_CACHED_KEYS:
+            _ENCODED_KEYS.clear()
+        _ENCODED_KEYS[key] = found
     return found
 
 
-def _scalar(value: Value) -> bytes:
+def _encode_scalar(value: Value) -> bytes:
     if value is None:
         return _NULL
     if isinstance(value, bool):
@@ -426,15 +450,15 @@ def _scalar(value: Value) -> bytes:
     if isinstance(value, int):
         if not _MIN_INT64 <= value <= _MAX_INT64:
             raise NotEncodable(f"cbor: {value} overflows int64")
-        return _head(0x00, value) if value >= 0 else _head(0x20, -1 - value)
+        return _encode_head(0x00, value) if value >= 0 else _encode_head(0x20, -1 - value)
     if isinstance(value, float):
-        return _float(value)
+        return _encode_float(value)
     if isinstance(value, bytes):
-        return _LATER_BASE64 + _head(_BYTES, len(value)) + value
+        return _EXPECTED_BASE64_TAG + _encode_head(_BYTES, len(value)) + value
     raise NotEncodable(f"cbor: unsupported value: {type(value).__name__}")
 
 
-def _float(value: float) -> bytes:
+def _encode_float(value: float) -> bytes:
     if not math.isfinite(value):
         raise NotEncodable(f"cbor: unsupported value: {value}")
     for head, form in ((b"\xf9", ">e"), (b"\xfa", ">f")):

@@ -57,13 +57,13 @@ class VersioningCodec:
         """
         decoded = self._serializer.decode(data, defaults=defaults)
         try:
-            return replace(decoded, object=self._handed_out(decoded))
+            return replace(decoded, object=self._convert_decoded(decoded))
         except CodecError as error:
             error.kind = decoded.kind
             raise
 
-    def _handed_out(self, decoded: Decoded) -> Tree:
-        if is_shared_kind(self._scheme, decoded.kind):
+    def _convert_decoded(self, decoded: Decoded) -> Tree:
+        if is_unversioned_kind(self._scheme, decoded.kind):
             return decoded.object
         self._scheme.default(decoded.object)
         try:
@@ -79,7 +79,7 @@ class VersioningCodec:
         """Convert and write one object. Raises NotEncodable."""
         version = self._encode_version
         try:
-            if version is not None and not is_shared_kind(self._scheme, kind_of(obj)):
+            if version is not None and not is_unversioned_kind(self._scheme, kind_of(obj)):
                 obj = convert(self._scheme, obj, version)
         except (ConversionFailed, NotRegistered) as error:
             raise NotEncodable(str(error)) from None
@@ -101,7 +101,7 @@ class PlainCodec:
         return self._serializer.encode(obj)
 
 
-def is_shared_kind(scheme: Scheme, kind: GroupVersionKind) -> bool:
+def is_unversioned_kind(scheme: Scheme, kind: GroupVersionKind) -> bool:
     """Whether it is one of meta/v1 (Status, DeleteOptions, Table): the same in every version."""
     return scheme.type_of(kind).__module__ == _META_MODULE
 

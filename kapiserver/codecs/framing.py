@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from kapiserver.codecs.cbor_items import ItemEnd
+from kapiserver.codecs.cbor_scanner import ItemScanner
 from kapiserver.codecs.errors import Malformed, TooLarge
 
 MAX_FRAME = 16 << 20
@@ -39,93 +39,93 @@ class Framing:
 
     name: str
     frame: Callable[[bytes], bytes]
-    reader: Callable[[], FrameReader]
+    make_reader: Callable[[], FrameReader]
 
 
-class _Reader:
+class _BufferedReader:
     """Keeps what is not complete yet; `_end` says where the first body ends, if it does."""
 
     def __init__(self) -> None:
-        self._rest = bytearray()
+        self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        self._rest += data
+        self._buffer += data
         bodies = []
-        while (end := self._end()) is not None:
+        while (end := self._find_end()) is not None:
             bodies.append(self._body(end))
-            del self._rest[:end]
-        if len(self._rest) > MAX_FRAME + _PREFIX:
+            del self._buffer[:end]
+        if len(self._buffer) > MAX_FRAME + _PREFIX:
             raise TooLarge("object to decode was longer than maximum allowed size")
         return bodies
 
     def close(self) -> None:
-        if self._rest.strip():
+        if self._buffer.strip():
             raise Malformed("unexpected EOF")
 
-    def _end(self) -> int | None:
+    def _find_end(self) -> int | None:
         raise NotImplementedError
 
     def _body(self, end: int) -> bytes:
-        return bytes(self._rest[:end])
+        return bytes(self._buffer[:end])
 
 
-class _LineReader(_Reader):
+class _LineReader(_BufferedReader):
     def __init__(self) -> None:
         super().__init__()
-        self._searched = 0
+        self._scanned = 0
 
-    def _end(self) -> int | None:
-        found = self._rest.find(b"\n", self._searched)
-        self._searched = 0 if found >= 0 else len(self._rest)
-        return found + 1 if found >= 0 else None
+    def _find_end(self) -> int | None:
+        newline = self._buffer.find(b"\n", self._scanned)
+        self._scanned = 0 if newline >= 0 else len(self._buffer)
+        return newline + 1 if newline >= 0 else None
 
 
-class _LengthReader(_Reader):
-    def _end(self) -> int | None:
-        if len(self._rest) < _PREFIX:
+class _LengthPrefixReader(_BufferedReader):
+    def _find_end(self) -> int | None:
+        if len(self._buffer) < _PREFIX:
             return None
-        length = int.from_bytes(self._rest[:_PREFIX], "big")
+        length = int.from_bytes(self._buffer[:_PREFIX], "big")
         if length > MAX_FRAME:
             raise TooLarge("object to decode was longer than maximum allowed size")
-        return _PREFIX + length if len(self._rest) >= _PREFIX + length else None
+        return _PREFIX + length if len(self._buffer) >= _PREFIX + length else None
 
     def _body(self, end: int) -> bytes:
-        return bytes(self._rest[_PREFIX:end])
+        return bytes(self._buffer[_PREFIX:end])
 
     def close(self) -> None:
-        if self._rest:
+        if self._buffer:
             raise Malformed("unexpected EOF")
 
 
-class _SequenceReader(_Reader):
+class _SequenceReader(_BufferedReader):
     def __init__(self) -> None:
         super().__init__()
-        self._item = ItemEnd()
+        self._scanner = ItemScanner()
 
-    def _end(self) -> int | None:
-        return self._item.find(self._rest)
+    def _find_end(self) -> int | None:
+        return self._scanner.find_end(self._buffer)
 
     def _body(self, end: int) -> bytes:
-        self._item = ItemEnd()
-        return bytes(self._rest[:end])
+        self._scanner = ItemScanner()
+        return bytes(self._buffer[:end])
 
     def close(self) -> None:
-        if self._rest:
+        if self._buffer:
             raise Malformed("unexpected EOF")
 
 
-def _line(body: bytes) -> bytes:
+def _frame_line(body: bytes) -> bytes:
     return body if body.endswith(b"\n") else body + b"\n"
 
 
-def _with_length(body: bytes) -> bytes:
+def _frame_with_length(body: bytes) -> bytes:
     return len(body).to_bytes(_PREFIX, "big") + body
 
 
-def _bare(body: bytes) -> bytes:
+def _frame_unchanged(body: bytes) -> bytes:
     return body
 
 
-JSON_LINES = Framing("json-lines", _line, _LineReader)
-LENGTH_PREFIXED = Framing("length-prefixed", _with_length, _LengthReader)
-CBOR_SEQUENCE = Framing("cbor-sequence", _bare, _SequenceReader)
+JSON_LINES = Framing("json-lines", _frame_line, _LineReader)
+LENGTH_PREFIXED = Framing("length-prefixed", _frame_with_length, _LengthPrefixReader)
+CBOR_SEQUENCE = Framing("cbor-sequence", _frame_unchanged, _SequenceReader)

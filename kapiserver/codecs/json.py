@@ -18,20 +18,20 @@ import orjson
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
-from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED, TOO_MANY_VALUES, UNBOUNDED
-from kapiserver.codecs.document import build, plain_strict_errors
 from kapiserver.codecs.errors import Malformed, NotEncodable, TooLarge, WrongValue
-from kapiserver.codecs.go_text import float_text, valid_text
+from kapiserver.codecs.go_json import format_float, replace_surrogates
+from kapiserver.codecs.limits import MAX_DEPTH, MAX_STRICT_ERRORS, TOO_MANY_VALUES, UNLIMITED
+from kapiserver.codecs.object_decoder import decode_object, unknown_field_errors
 from kapiserver.codecs.serializer import Decoded
 
 _INT64 = range(-(1 << 63), 1 << 63)
-_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
-_UNREADABLE = "couldn't get version/kind; json parse error: "
+_PARSE_ERROR_PREFIX = "couldn't get version/kind; json parse error: "
 # A float after a key, or in a list: text may look like one, and then the slow way does no harm.
 # Three patterns, because a pattern that begins with a fixed byte is found much faster.
-_FLOATS = tuple(re.compile(mark + rb"\s*-?[0-9]+[.e]") for mark in (rb'":', rb",", rb"\["))
-_ESCAPED = (
+_FLOAT_PATTERNS = tuple(re.compile(mark + rb"\s*-?[0-9]+[.e]") for mark in (rb'":', rb",", rb"\["))
+_HTML_ESCAPES = (
     (b"<", b"\\u003c"),
     (b">", b"\\u003e"),
     (b"&", b"\\u0026"),
@@ -40,7 +40,7 @@ _ESCAPED = (
 )
 
 
-SORTED = orjson.OPT_SORT_KEYS
+SORT_KEYS = orjson.OPT_SORT_KEYS
 """Every object's keys in order, however they stand in the tree."""
 
 
@@ -49,32 +49,36 @@ class JSONSerializer:
 
     identifier = "json"
 
-    def __init__(self, scheme: Scheme, *, max_values: int = UNBOUNDED) -> None:
+    def __init__(self, scheme: Scheme, *, max_values: int = UNLIMITED) -> None:
         self._scheme = scheme
         self._max_values = max_values
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
         """Read one object. Raises CodecError."""
-        check_values(data, self._max_values)
+        check_value_count(data, self._max_values)
         try:
-            document = read_document(data)
+            document = decode_value(data)
         except (Malformed, WrongValue) as error:
-            raise type(error)(_UNREADABLE + str(error)) from None
+            raise type(error)(_PARSE_ERROR_PREFIX + str(error)) from None
 
-        repeats = _may_repeat(data, document)  # before anything is dropped from it
+        may_have_duplicates = _may_have_duplicates(
+            data, document
+        )  # before anything is dropped from it
 
-        def order(unknown: list[str]) -> tuple[str, ...]:
-            return _strict_errors(data, unknown, repeats=repeats)
+        def strict_errors(unknown: list[str]) -> tuple[str, ...]:
+            return _strict_errors(data, unknown, may_have_duplicates=may_have_duplicates)
 
-        return build(self._scheme, document, defaults=defaults, source=data, strict=order)
+        return decode_object(
+            self._scheme, document, defaults=defaults, source=data, make_strict_errors=strict_errors
+        )
 
     def encode(self, obj: Tree) -> bytes:
         """Write one object, with a newline after it. Raises NotEncodable."""
-        return write_document(obj, option=self._order(obj)) + b"\n"
+        return encode_value(obj, option=self._sort_option(obj)) + b"\n"
 
-    def _order(self, obj: Tree) -> int:
+    def _sort_option(self, obj: Tree) -> int:
         # Go writes what has no type of its own with sorted keys.
-        return SORTED if self._scheme.is_custom(obj) else 0
+        return SORT_KEYS if self._scheme.is_custom(obj) else 0
 
     def recognizes(self, data: bytes) -> bool:
         """Whether the first byte that is no space opens an object."""
@@ -88,29 +92,33 @@ class PrettyJSONSerializer(JSONSerializer):
 
     def encode(self, obj: Tree) -> bytes:
         """Write one object, indented, without a newline after it. Raises NotEncodable."""
-        return write_document(obj, option=orjson.OPT_INDENT_2 | self._order(obj))
+        return encode_value(obj, option=orjson.OPT_INDENT_2 | self._sort_option(obj))
 
 
-def check_values(data: bytes, most: int) -> None:
+def check_value_count(data: bytes, limit: int) -> None:
     """See that a text has at most that many values, before any is made. Raises TooLarge.
 
     Each has a comma or an opening bracket before it; text that holds some is looked away from
     only where there are so many that it matters.
     """
-    if len(data) > most and _marks(data) > most and _marks(_outside_text(data)) > most:
-        raise TooLarge(TOO_MANY_VALUES.format(most))
+    if (
+        len(data) > limit
+        and _estimate_values(data) > limit
+        and _estimate_values(_without_strings(data)) > limit
+    ):
+        raise TooLarge(TOO_MANY_VALUES.format(limit))
 
 
-def _marks(data: bytes) -> int:
+def _estimate_values(data: bytes) -> int:
     return data.count(b",") + data.count(b"[") + data.count(b"{")
 
 
-def _outside_text(data: bytes) -> bytes:
+def _without_strings(data: bytes) -> bytes:
     without_escapes = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b"".join(without_escapes.split(b'"')[::2])
 
 
-def read_document(data: bytes) -> Value:
+def decode_value(data: bytes) -> Value:
     """Read any JSON text; of a key that repeats the last value counts, as in Go.
 
     Raises Malformed in the words of Go, WrongValue for a number beyond a float.
@@ -118,26 +126,28 @@ def read_document(data: bytes) -> Value:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
-        return _read_again(data)
+        return _decode_slowly(data)
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
-        _refuse_depth(value)
+        _check_depth(value)
     # As many digits as an int64 may have: the library also reads those that only a uint64 has.
-    if _LONG_NUMBER in data.translate(_ZEROS):
-        value = _with_int64(value)
+    if _LONG_NUMBER in data.translate(_DIGITS_TO_ZERO):
+        value = _large_integers_to_floats(value)
     return value
 
 
-def _read_again(data: bytes) -> Value:
+def _decode_slowly(data: bytes) -> Value:
     # Late, because hardly any body needs them.
     import json
 
-    from kapiserver.codecs import json_text
+    from kapiserver.codecs import json_scanner
 
-    json_text.check(data)
+    json_scanner.check_syntax(data)
     # Well-formed for Go: invalid UTF-8, lone surrogates or numbers out of range.
     text = data.decode("utf-8", "replace")
     try:
-        value = json.loads(text, parse_float=_float, parse_int=_int, parse_constant=_constant)
+        value = json.loads(
+            text, parse_float=_parse_float, parse_int=_parse_int, parse_constant=_reject_constant
+        )
         return _without_surrogates(value)
     except json.JSONDecodeError as error:
         # Only in texts of very many values, which `check` does not look through.
@@ -147,40 +157,40 @@ def _read_again(data: bytes) -> Value:
         raise Malformed("exceeded max depth") from None
 
 
-def _constant(name: str) -> Value:
+def _reject_constant(name: str) -> Value:
     raise Malformed(f"invalid character '{name[0]}' looking for beginning of value")
 
 
-def write_document(value: Value, *, option: int = 0) -> bytes:
+def encode_value(value: Value, *, option: int = 0) -> bytes:
     """Write any JSON value as Go does. Raises NotEncodable."""
-    text = _dump(value, option)
-    if any(pattern.search(text) for pattern in _FLOATS):
-        text = _dump(_with_go_floats(value), option)
-    return escaped(text)
+    text = _dumps(value, option)
+    if any(pattern.search(text) for pattern in _FLOAT_PATTERNS):
+        text = _dumps(_with_go_floats(value), option)
+    return escape_html(text)
 
 
-def exact(text: bytes) -> bytes:
+def trimmed_copy(text: bytes) -> bytes:
     """The same text, to be kept: orjson writes into 4 KiB and more and hands all of that out, of
     which the text is but the beginning."""
     return bytes(memoryview(text))
 
 
-def escaped(text: bytes) -> bytes:
+def escape_html(text: bytes) -> bytes:
     """JSON with what Go escapes in it spelled as Go does; it stands in strings alone."""
-    for plain, spelled in _ESCAPED:
+    for plain, escape in _HTML_ESCAPES:
         if plain in text:
-            text = text.replace(plain, spelled)
+            text = text.replace(plain, escape)
     return text
 
 
-def _dump(value: Value, option: int) -> bytes:
+def _dumps(value: Value, option: int) -> bytes:
     try:
         return orjson.dumps(value, option=option)
     except orjson.JSONEncodeError as error:
         if "Recursion" in str(error):
             raise Malformed("exceeded max depth") from None
         if "surrogates" in str(error):
-            return _dump(_without_surrogates(value), option)
+            return _dumps(_without_surrogates(value), option)
         raise NotEncodable(f"json: unsupported value: {error}") from None
 
 
@@ -192,39 +202,39 @@ def _with_go_floats(value: Value) -> Value:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise NotEncodable(f"json: unsupported value: {value}")
-        return orjson.Fragment(float_text(value).encode())
+        return orjson.Fragment(format_float(value).encode())
     return value
 
 
-def _with_int64(value: Value) -> Value:
+def _large_integers_to_floats(value: Value) -> Value:
     # Go's free JSON takes a larger integer for a float.
     if isinstance(value, dict):
-        return {name: _with_int64(item) for name, item in value.items()}
+        return {name: _large_integers_to_floats(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_with_int64(item) for item in value]
+        return [_large_integers_to_floats(item) for item in value]
     if type(value) is int and value not in _INT64:
         return float(value)
     return value
 
 
-def _float(text: str) -> float:
+def _parse_float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
         raise WrongValue(f"json: cannot unmarshal number {text} into Go value of type float64")
     return value
 
 
-def _int(text: str) -> int | float:
+def _parse_int(text: str) -> int | float:
     # More digits than an int64 has: Go's free JSON takes it for a float.
     if len(text) > 20:
-        return _float(text)
+        return _parse_float(text)
     value = int(text)
     return value if value in _INT64 else float(text)
 
 
 def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
-        return valid_text(value)
+        return replace_surrogates(value)
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):
@@ -232,33 +242,38 @@ def _without_surrogates(value: Any) -> Any:
     return value
 
 
-def duplicate_fields(data: bytes, document: Value) -> tuple[str, ...]:
+def duplicate_field_errors(data: bytes, document: Value) -> tuple[str, ...]:
     """Strict errors: the keys that repeat within an object of the text that the document was read
     from."""
-    return _strict_errors(data, [], repeats=_may_repeat(data, document))
+    return _strict_errors(data, [], may_have_duplicates=_may_have_duplicates(data, document))
 
 
-def _strict_errors(data: bytes, unknown: list[str], *, repeats: bool) -> tuple[str, ...]:
+def _strict_errors(
+    data: bytes, unknown: list[str], *, may_have_duplicates: bool
+) -> tuple[str, ...]:
     """The unknown and duplicate fields in the order of the text."""
-    if len(unknown) <= 1 and not repeats:
-        return plain_strict_errors(unknown)
-    from kapiserver.codecs.json_text import find_keys  # late: hardly any body needs it
+    if len(unknown) <= 1 and not may_have_duplicates:
+        return unknown_field_errors(unknown)
+    from kapiserver.codecs.json_scanner import find_keys  # late: hardly any body needs it
 
-    findings = find_keys(data, unknown)
-    known = dict.fromkeys(unknown)
-    ordered = [*findings.ordered, *(path for path in known if path not in findings.ordered)]
+    keys = find_keys(data, unknown)
+    unknown_paths = dict.fromkeys(unknown)
+    ordered = [*keys.ordered, *(path for path in unknown_paths if path not in keys.ordered)]
     texts = []
     for path in ordered:
-        if path in known:
+        if path in unknown_paths:
             texts.append(f'unknown field "{path}"')
-        elif not any(path.startswith((f"{one}.", f"{one}[")) for one in known):
+        elif not any(
+            path.startswith((f"{unknown_path}.", f"{unknown_path}["))
+            for unknown_path in unknown_paths
+        ):
             texts.append(f'duplicate field "{path}"')
-    if not findings.complete:
+    if not keys.complete:
         texts.append("duplicate fields may stand further on: the body has very many values")
-    return tuple(texts[:MAX_REPORTED])
+    return tuple(texts[:MAX_STRICT_ERRORS])
 
 
-def _may_repeat(data: bytes, document: Value) -> bool:
+def _may_have_duplicates(data: bytes, document: Value) -> bool:
     """Whether a key may repeat somewhere; certain when it says no.
 
     The parser dropped what repeats, colon and all: every key has one, and a colon within text
@@ -269,7 +284,7 @@ def _may_repeat(data: bytes, document: Value) -> bool:
     return data.count(b":") != orjson.dumps(document).count(b":")
 
 
-def _refuse_depth(value: Value) -> None:
+def _check_depth(value: Value) -> None:
     # The library reads deeper than it writes, and about as deep as all formats here go.
     try:
         orjson.dumps(value)

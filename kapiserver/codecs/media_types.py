@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.codecs.bounds import UNBOUNDED
 from kapiserver.codecs.framing import CBOR_SEQUENCE, JSON_LINES, LENGTH_PREFIXED, Framing
+from kapiserver.codecs.limits import UNLIMITED
 from kapiserver.codecs.serializer import Serializer
 
 
@@ -57,7 +57,7 @@ class MediaType:
     stream_type: str = ""
     pretty: bool = False
 
-    def make_serializer(self, scheme: Scheme, *, max_values: int = UNBOUNDED) -> Serializer:
+    def make_serializer(self, scheme: Scheme, *, max_values: int = UNLIMITED) -> Serializer:
         """Return a new serializer that decodes at most `max_values` values per body."""
         return self.load()(scheme, max_values=max_values)
 

@@ -19,14 +19,14 @@ from kapiserver.codecs.media_types import MEDIA_TYPES, MediaType
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*+)"')
 _SPACE = re.compile(r"[ \t]*+")
-_HUMANS = ("curl", "Wget", "Mozilla/5.0")
-_REMEMBERED_LENGTH = 256
+_HUMAN_USER_AGENTS = ("curl", "Wget", "Mozilla/5.0")
+_MAX_CACHED_LENGTH = 256
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_MAX_CLAUSES = 100
+_MAX_MEDIA_RANGES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
+class MediaTypeOptions:
     """What the answer shall be.
 
     media       the media type
@@ -44,7 +44,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clause:
+class MediaRange:
     """One element of a header such as Accept."""
 
     type: str
@@ -58,7 +58,7 @@ class Clause:
         return f"{self.type}/{self.subtype}"
 
 
-Allows = Callable[[MediaType, GroupVersionKind | None], bool]
+AllowsConversion = Callable[[MediaType, GroupVersionKind | None], bool]
 """Whether an endpoint can answer in a media type with that conversion (None: as it is)."""
 
 
@@ -67,37 +67,47 @@ def no_conversion(_media: MediaType, convert: GroupVersionKind | None) -> bool:
     return convert is None
 
 
-def negotiate(
-    accept: str, offered: Sequence[MediaType] = MEDIA_TYPES, *, allows: Allows = no_conversion
-) -> Accepted:
+def negotiate_output(
+    accept: str,
+    offered: Sequence[MediaType] = MEDIA_TYPES,
+    *,
+    allows: AllowsConversion = no_conversion,
+) -> MediaTypeOptions:
     """The answer's encoding for an Accept header; "" when it is missing.
 
     Raises NotAcceptable naming the media types on offer.
     """
     if not accept.strip():
-        return Accepted(media=offered[0])
-    found = _first_match(accept, offered, allows)
-    if found is None:
+        return MediaTypeOptions(media=offered[0])
+    options = _first_match(accept, offered, allows)
+    if options is None:
         raise NotAcceptable([media.name for media in offered])
-    return found
+    return options
 
 
-def negotiate_stream(
-    accept: str, offered: Sequence[MediaType] = MEDIA_TYPES, *, allows: Allows = no_conversion
-) -> Accepted:
+def negotiate_output_stream(
+    accept: str,
+    offered: Sequence[MediaType] = MEDIA_TYPES,
+    *,
+    allows: AllowsConversion = no_conversion,
+) -> MediaTypeOptions:
     """The encoding of a watch. Raises NotAcceptable naming the streams on offer.
 
     Like kube-apiserver, a client that prefers an encoding without streams is refused rather than
     given its second choice.
     """
     streams = [media for media in offered if media.framing is not None]
-    found = _first_match(accept, offered, allows) if accept.strip() else Accepted(media=streams[0])
-    if found is None or found.media.framing is None:
+    options = (
+        _first_match(accept, offered, allows)
+        if accept.strip()
+        else MediaTypeOptions(media=streams[0])
+    )
+    if options is None or options.media.framing is None:
         raise NotAcceptable([media.stream_name for media in streams])
-    return found
+    return options
 
 
-def content_type(header: str, offered: Sequence[MediaType] = MEDIA_TYPES) -> MediaType:
+def negotiate_input(header: str, offered: Sequence[MediaType] = MEDIA_TYPES) -> MediaType:
     """The media type of a body by its Content-Type; the first on offer when that is missing.
 
     Raises UnsupportedMediaType.
@@ -105,8 +115,8 @@ def content_type(header: str, offered: Sequence[MediaType] = MEDIA_TYPES) -> Med
     if not header.strip():
         return offered[0]
     # Clients send the same few headers over and over.
-    known = len(header) <= _REMEMBERED_LENGTH
-    name = (_media_type_name if known else media_type_name)(header)
+    cacheable = len(header) <= _MAX_CACHED_LENGTH
+    name = (_cached_media_type_name if cacheable else media_type_name)(header)
     for media in offered:
         if media.name == name:
             return media
@@ -116,142 +126,153 @@ def content_type(header: str, offered: Sequence[MediaType] = MEDIA_TYPES) -> Med
 def media_type_name(header: str) -> str:
     """`type/subtype` of a Content-Type in lower case, without parameters; "" when malformed."""
     try:
-        clause = _read_clause(_Cursor(header))
+        media_range = _parse_media_range(_Cursor(header))
     except ValueError:
         return ""
-    return clause.name
+    return media_range.name
 
 
-_media_type_name = functools.lru_cache(maxsize=64)(media_type_name)
+_cached_media_type_name = functools.lru_cache(maxsize=64)(media_type_name)
 
 
 def wants_pretty(query_value: str, user_agent: str) -> bool:
     """Whether to indent, by `?pretty=` ("" when missing) or else by who seems to read it."""
     if query_value:
         return query_value in _TRUE
-    return user_agent.startswith(_HUMANS)
+    return user_agent.startswith(_HUMAN_USER_AGENTS)
 
 
-def parse_accept(header: str) -> list[Clause]:
+def parse_accept(header: str) -> list[MediaRange]:
     """The clauses of an Accept header, most preferred first; what makes no sense is dropped."""
-    clauses = []
-    for text in _split(header)[:_MAX_CLAUSES]:
+    media_ranges = []
+    for text in _split_elements(header)[:_MAX_MEDIA_RANGES]:
         try:
-            clauses.append(_read_clause(_Cursor(text)))
+            media_ranges.append(_parse_media_range(_Cursor(text)))
         except ValueError:
             continue
-    return sorted(clauses, key=lambda one: (-one.quality, one.type == "*", one.subtype == "*"))
+    return sorted(
+        media_ranges,
+        key=lambda media_range: (
+            -media_range.quality,
+            media_range.type == "*",
+            media_range.subtype == "*",
+        ),
+    )
 
 
-def _first_match(accept: str, offered: Sequence[MediaType], allows: Allows) -> Accepted | None:
-    clauses = parse_accept(accept)
-    refused = {one.name for one in clauses if one.quality <= 0}
-    for clause in clauses:
-        if clause.quality <= 0:
+def _first_match(
+    accept: str, offered: Sequence[MediaType], allows: AllowsConversion
+) -> MediaTypeOptions | None:
+    media_ranges = parse_accept(accept)
+    refused = {media_range.name for media_range in media_ranges if media_range.quality <= 0}
+    for media_range in media_ranges:
+        if media_range.quality <= 0:
             break
         for media in offered:
-            if media.name in refused or not _matches(clause, media):
+            if media.name in refused or not _matches(media_range, media):
                 continue
-            accepted = _with_parameters(clause, media)
-            if accepted is not None and allows(media, accepted.convert):
-                return accepted
+            options = _media_type_options(media_range, media)
+            if options is not None and allows(media, options.convert):
+                return options
     return None
 
 
-def _matches(clause: Clause, media: MediaType) -> bool:
-    if clause.type == "*":
-        return clause.subtype == "*"
-    kind, _, _ = media.name.partition("/")
-    if clause.subtype == "*":
-        return clause.type == kind
-    return clause.name in (media.name, media.stream_name)
+def _matches(media_range: MediaRange, media: MediaType) -> bool:
+    if media_range.type == "*":
+        return media_range.subtype == "*"
+    type_, _, _ = media.name.partition("/")
+    if media_range.subtype == "*":
+        return media_range.type == type_
+    return media_range.name in (media.name, media.stream_name)
 
 
-def _with_parameters(clause: Clause, media: MediaType) -> Accepted | None:
-    given = dict(clause.parameters)
-    stream = given.get("stream", "")
+def _media_type_options(media_range: MediaRange, media: MediaType) -> MediaTypeOptions | None:
+    parameters = dict(media_range.parameters)
+    stream = parameters.get("stream", "")
     if stream and (stream != "watch" or media.framing is None):
         return None
-    if given.get("sv"):
+    if parameters.get("sv"):
         return None
     convert = None
-    if any(given.get(name) for name in ("as", "g", "v")):
-        convert = GroupVersionKind(given.get("g", ""), given.get("v", ""), given.get("as", ""))
-    return Accepted(
+    if any(parameters.get(name) for name in ("as", "g", "v")):
+        convert = GroupVersionKind(
+            parameters.get("g", ""), parameters.get("v", ""), parameters.get("as", "")
+        )
+    return MediaTypeOptions(
         media=media,
         stream=stream,
         convert=convert,
-        pretty=given.get("pretty") == "1",
-        parameters=clause.parameters,
+        pretty=parameters.get("pretty") == "1",
+        parameters=media_range.parameters,
     )
 
 
 @dataclass(slots=True)
 class _Cursor:
     text: str
-    at: int = field(default=0)
+    position: int = field(default=0)
 
-    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        found = pattern.match(self.text, self.at)
-        if found:
-            self.at = found.end()
-        return found
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        match = pattern.match(self.text, self.position)
+        if match:
+            self.position = match.end()
+        return match
 
     def token(self) -> str:
-        found = self.take(_TOKEN)
-        if not found:
-            raise ValueError(f"no token at {self.at}")
-        return found.group().lower()
+        match = self.match(_TOKEN)
+        if not match:
+            raise ValueError(f"no token at {self.position}")
+        return match.group().lower()
 
-    def takes(self, mark: str) -> bool:
-        self.take(_SPACE)
-        if not self.text.startswith(mark, self.at):
+    def skip(self, mark: str) -> bool:
+        self.match(_SPACE)
+        if not self.text.startswith(mark, self.position):
             return False
-        self.at += len(mark)
-        self.take(_SPACE)
+        self.position += len(mark)
+        self.match(_SPACE)
         return True
 
     @property
-    def done(self) -> bool:
-        return self.at >= len(self.text)
+    def at_end(self) -> bool:
+        return self.position >= len(self.text)
 
 
-def _read_clause(cursor: _Cursor) -> Clause:
-    cursor.take(_SPACE)
-    kind = cursor.token()
+def _parse_media_range(cursor: _Cursor) -> MediaRange:
+    cursor.match(_SPACE)
+    type_ = cursor.token()
     # A lone "*" is how java.net.URL spells "*/*".
-    subtype = cursor.token() if cursor.takes("/") else kind
-    if subtype == kind and kind != "*" and "/" not in cursor.text:
+    subtype = cursor.token() if cursor.skip("/") else type_
+    if subtype == type_ and type_ != "*" and "/" not in cursor.text:
         raise ValueError("no subtype")
     parameters: dict[str, str] = {}
-    while cursor.takes(";"):
-        if cursor.done:
+    while cursor.skip(";"):
+        if cursor.at_end:
             break
         name = cursor.token()
-        if not cursor.takes("="):
+        if not cursor.skip("="):
             raise ValueError("a parameter without a value")
         parameters.setdefault(name, _parameter_value(cursor))
-    cursor.take(_SPACE)
-    if not cursor.done:
+    cursor.match(_SPACE)
+    if not cursor.at_end:
         raise ValueError("more than a clause")
-    return Clause(
-        type=kind,
+    return MediaRange(
+        type=type_,
         subtype=subtype,
-        quality=_quality(parameters.pop("q", "1")),
+        quality=_parse_quality(parameters.pop("q", "1")),
         parameters=tuple(parameters.items()),
     )
 
 
 def _parameter_value(cursor: _Cursor) -> str:
-    if quoted := cursor.take(_QUOTED):
+    if quoted := cursor.match(_QUOTED):
         return re.sub(r"\\(.)", r"\1", quoted.group(1))
-    found = cursor.take(_TOKEN)
-    if not found:
+    token = cursor.match(_TOKEN)
+    if not token:
         raise ValueError("a parameter without a value")
-    return found.group()
+    return token.group()
 
 
-def _quality(text: str) -> float:
+def _parse_quality(text: str) -> float:
     try:
         quality = float(text)
     except ValueError:
@@ -259,7 +280,7 @@ def _quality(text: str) -> float:
     return min(quality, 1.0) if quality == quality else 1.0
 
 
-def _split(header: str) -> list[str]:
+def _split_elements(header: str) -> list[str]:
     # Commas inside quoted parameters do not end a clause.
     if '"' not in header:
         return header.split(",")

@@ -9,20 +9,20 @@ from collections.abc import Callable
 
 from kapiserver.api.types import Value
 from kapiserver.codecs import cbor, json, yaml
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import UnknownKind, UnsupportedMediaType
-from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, YAML, MediaType
 from kapiserver.codecs.negotiation import media_type_name
 
-_READERS: dict[str, Callable[[bytes], Value]] = {
-    JSON.name: json.read_document,
-    YAML.name: yaml.read_document,
-    CBOR.name: cbor.read_document,
+_DECODERS: dict[str, Callable[[bytes], Value]] = {
+    JSON.name: json.decode_value,
+    YAML.name: yaml.decode_value,
+    CBOR.name: cbor.decode_value,
 }
-_WRITERS: dict[str, Callable[[Value], bytes]] = {
-    JSON.name: lambda value: json.write_document(value) + b"\n",
-    YAML.name: yaml.write_document,
-    CBOR.name: lambda value: cbor.SELF_DESCRIBED + cbor.write_document(value),
+_ENCODERS: dict[str, Callable[[Value], bytes]] = {
+    JSON.name: lambda value: json.encode_value(value) + b"\n",
+    YAML.name: yaml.encode_value,
+    CBOR.name: lambda value: cbor.SELF_DESCRIBED_TAG + cbor.encode_value(value),
 }
 
 
@@ -33,9 +33,9 @@ def recode(data: bytes, from_: str | None, to: str, *, codecs: CodecFactory) -> 
     `from_` the first bytes decide. Many YAML documents become many objects, each after the other
     in the way the target's streams have them. Raises CodecError.
     """
-    source = media_named(from_) if from_ else codecs.recognize(data)
-    target = media_named(to)
-    bodies = [_recode_one(body, source, target, codecs) for body in _split(data, source)]
+    source = media_type_by_name(from_) if from_ else codecs.recognize_media_type(data)
+    target = media_type_by_name(to)
+    bodies = [_recode_body(body, source, target, codecs) for body in _split_documents(data, source)]
     if len(bodies) == 1:
         return bodies[0]
     if target.framing is None:
@@ -43,7 +43,7 @@ def recode(data: bytes, from_: str | None, to: str, *, codecs: CodecFactory) -> 
     return b"".join(target.framing.frame(body) for body in bodies)
 
 
-def media_named(name: str) -> MediaType:
+def media_type_by_name(name: str) -> MediaType:
     """The media type of a short or full name. Raises UnsupportedMediaType."""
     for media in MEDIA_TYPES:
         if name.lower() == media.extension or media_type_name(name) == media.name:
@@ -51,21 +51,21 @@ def media_named(name: str) -> MediaType:
     raise UnsupportedMediaType([media.extension for media in MEDIA_TYPES])
 
 
-def _split(data: bytes, source: MediaType) -> list[bytes]:
+def _split_documents(data: bytes, source: MediaType) -> list[bytes]:
     if source is not YAML:
         return [data]
-    documents = yaml.read_documents(data)
+    documents = yaml.decode_values(data)
     if len(documents) <= 1:
         return [data]
-    return [yaml.write_document(document) for document in documents]
+    return [yaml.encode_value(document) for document in documents]
 
 
-def _recode_one(data: bytes, source: MediaType, target: MediaType, codecs: CodecFactory) -> bytes:
+def _recode_body(data: bytes, source: MediaType, target: MediaType, codecs: CodecFactory) -> bytes:
     try:
         decoded = codecs.serializer_for(source).decode(data)
     except UnknownKind:
         # Custom resources need no type between encodings that describe themselves.
-        if source.name not in _READERS or target.name not in _WRITERS:
+        if source.name not in _DECODERS or target.name not in _ENCODERS:
             raise
-        return _WRITERS[target.name](_READERS[source.name](data))
+        return _ENCODERS[target.name](_DECODERS[source.name](data))
     return codecs.serializer_for(target).encode(decoded.object)

@@ -17,12 +17,12 @@ from typing import Any
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
-from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED, MAX_VALUES, TOO_MANY_VALUES
-from kapiserver.codecs.document import build, plain_strict_errors
 from kapiserver.codecs.errors import Malformed, NotEncodable, TooLarge
-from kapiserver.codecs.go_text import float_text, valid_text
+from kapiserver.codecs.go_json import format_float, replace_surrogates
+from kapiserver.codecs.limits import MAX_DEPTH, MAX_STRICT_ERRORS, MAX_VALUES, TOO_MANY_VALUES
+from kapiserver.codecs.object_decoder import decode_object, unknown_field_errors
 from kapiserver.codecs.serializer import Decoded
-from kapiserver.codecs.yaml_scalars import MERGE, needs_quotes, resolve, resolve_tagged
+from kapiserver.codecs.yaml_scalars import MERGE_KEY, needs_quotes, resolve, resolve_tagged
 
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _FREE_ALIASES = 100
@@ -45,18 +45,20 @@ class YAMLSerializer:
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
         """Read the first document; what follows it is not looked at. Raises CodecError."""
-        document = next(_documents(data, self._max_values), _EMPTY)
+        document = next(_read_documents(data, self._max_values), _EMPTY)
 
         def strict(unknown: list[str]) -> tuple[str, ...]:
             repeated = document.duplicates
             texts = ("yaml: unmarshal errors:\n" + "\n".join(repeated),) if repeated else ()
-            return texts + plain_strict_errors(unknown)
+            return texts + unknown_field_errors(unknown)
 
-        return build(self._scheme, document.value, defaults=defaults, source=data, strict=strict)
+        return decode_object(
+            self._scheme, document.value, defaults=defaults, source=data, make_strict_errors=strict
+        )
 
     def encode(self, obj: Tree) -> bytes:
         """Write one object, its keys sorted. Raises NotEncodable."""
-        return write_document(obj)
+        return encode_value(obj)
 
     def recognizes(self, data: bytes) -> bool:
         """Whether it may be text at all: nearly any text is YAML."""
@@ -64,30 +66,30 @@ class YAMLSerializer:
 
 
 @dataclass(slots=True)
-class Document:
+class YAMLDocument:
     """One document. `duplicates` are lines for a message, such as `  line 3: key "a" ...`."""
 
     value: Value = None
     duplicates: list[str] = field(default_factory=list)
 
 
-_EMPTY = Document()
+_EMPTY = YAMLDocument()
 
 
-def read_document(data: bytes) -> Value:
+def decode_value(data: bytes) -> Value:
     """The first document as a JSON-shaped value; None when there is none. Raises Malformed."""
-    return read_first(data).value
+    return decode_first_document(data).value
 
 
-def read_first(data: bytes) -> Document:
+def decode_first_document(data: bytes) -> YAMLDocument:
     """The first document, with what it says twice. Raises Malformed."""
-    return next(_documents(data), _EMPTY)
+    return next(_read_documents(data), _EMPTY)
 
 
-def read_documents(data: bytes) -> list[Value]:
+def decode_values(data: bytes) -> list[Value]:
     """All documents that are not empty. Raises Malformed."""
     found = []
-    for document in _documents(data):
+    for document in _read_documents(data):
         if document.value is not None:
             found.append(document.value)
         if len(found) > _MAX_DOCUMENTS:
@@ -95,13 +97,13 @@ def read_documents(data: bytes) -> list[Value]:
     return found
 
 
-def write_document(value: Value) -> bytes:
+def encode_value(value: Value) -> bytes:
     """Write one JSON-shaped value. Raises NotEncodable."""
     yaml = _library()
     events = [
         yaml.StreamStartEvent(encoding="utf-8"),
         yaml.DocumentStartEvent(explicit=False),
-        *_written(value, yaml, 0),
+        *_value_events(value, yaml, 0),
         yaml.DocumentEndEvent(explicit=False),
         yaml.StreamEndEvent(),
     ]
@@ -137,7 +139,7 @@ class _Node:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenCollection:
     """A collection whose end has not come yet."""
 
     anchor: str | None
@@ -151,26 +153,26 @@ class _Open:
     height: int = 0
 
 
-def _documents(data: bytes, max_values: int = MAX_VALUES) -> Iterator[Document]:
+def _read_documents(data: bytes, max_values: int = MAX_VALUES) -> Iterator[YAMLDocument]:
     yaml = _library()
     try:
-        reader: _Reader | None = None
+        reader: _DocumentBuilder | None = None
         for event in yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             name = type(event).__name__
             if name == "DocumentStartEvent":
-                reader = _Reader(max_values)
+                reader = _DocumentBuilder(max_values)
             elif name == "DocumentEndEvent" and reader is not None:
                 yield reader.document
                 reader = None
             elif reader is not None:
-                reader.take(name, event)
+                reader.handle_event(name, event)
     except yaml.YAMLError as error:
-        raise Malformed(_go_text(error)) from None
+        raise Malformed(_go_error_message(error)) from None
     except UnicodeError:
         raise Malformed("yaml: invalid UTF-8 text") from None
 
 
-def _go_text(error: Any) -> str:
+def _go_error_message(error: Any) -> str:
     """A parser's error in the words of Go's yaml, which is the same parser."""
     problem = getattr(error, "problem", None) or getattr(error, "reason", None)
     mark, context = (getattr(error, name, None) for name in ("problem_mark", "context_mark"))
@@ -183,18 +185,18 @@ def _go_text(error: Any) -> str:
     return f"yaml: {where}{problem or 'unknown problem parsing YAML content'}"
 
 
-class _Reader:
+class _DocumentBuilder:
     """Builds one document from its events."""
 
     def __init__(self, max_values: int) -> None:
         self._max_values = max_values
-        self.document = Document()
-        self._open: list[_Open] = []
+        self.document = YAMLDocument()
+        self._open: list[_OpenCollection] = []
         self._anchors: dict[str, _Node] = {}
         self._nodes = 0
         self._aliased = 0
 
-    def take(self, name: str, event: Any) -> None:
+    def handle_event(self, name: str, event: Any) -> None:
         """Take the next event. Raises Malformed."""
         self._nodes += 1
         if self._nodes - self._aliased > self._max_values:
@@ -202,36 +204,36 @@ class _Reader:
         if name == "ScalarEvent":
             self._scalar(event)
         elif name == "AliasEvent":
-            self._put(self._alias(event.anchor), event)
+            self._add_node(self._alias(event.anchor), event)
         elif name in ("MappingStartEvent", "SequenceStartEvent"):
             if len(self._open) >= MAX_DEPTH:
                 raise Malformed(f"yaml: exceeded max depth of {MAX_DEPTH}")
             items: list[_Node] | None = [] if name == "SequenceStartEvent" else None
-            self._open.append(_Open(event.anchor, items))
+            self._open.append(_OpenCollection(event.anchor, items))
         elif name in ("MappingEndEvent", "SequenceEndEvent"):
             done = self._open.pop()
-            node = _Node(_collected(done), done.nodes, done.height + 1)
-            self._keep(done.anchor, node)
-            self._put(node, event)
+            node = _Node(_finish_collection(done), done.nodes, done.height + 1)
+            self._set_anchor(done.anchor, node)
+            self._add_node(node, event)
 
     def _scalar(self, event: Any) -> None:
-        merging = event.value == MERGE and event.implicit[0] and self._awaits_key()
+        merging = event.value == MERGE_KEY and event.implicit[0] and self._expects_key()
         if event.tag is not None and event.tag != "!":
             value = resolve_tagged(event.tag, event.value)
         else:
             value = resolve(event.value) if event.implicit[0] and not event.style else event.value
         if merging:
             self._open[-1].merging = True
-            self._open[-1].key = MERGE
+            self._open[-1].key = MERGE_KEY
             return
-        node = _Node(_as_json(value))
-        self._keep(event.anchor, node)
-        self._put(node, event)
+        node = _Node(_to_json_scalar(value))
+        self._set_anchor(event.anchor, node)
+        self._add_node(node, event)
 
-    def _awaits_key(self) -> bool:
+    def _expects_key(self) -> bool:
         return bool(self._open) and self._open[-1].items is None and self._open[-1].key is None
 
-    def _keep(self, anchor: str | None, node: _Node) -> None:
+    def _set_anchor(self, anchor: str | None, node: _Node) -> None:
         if anchor is not None:
             self._anchors[anchor] = node
 
@@ -253,7 +255,7 @@ class _Reader:
             raise Malformed(f"yaml: exceeded max depth of {MAX_DEPTH}")
         return _Node(_copy(node.value), node.nodes, node.height)
 
-    def _put(self, node: _Node, event: Any) -> None:
+    def _add_node(self, node: _Node, event: Any) -> None:
         if not self._open:
             self.document.value = node.value
             return
@@ -263,40 +265,40 @@ class _Reader:
         if parent.items is not None:
             parent.items.append(node)
         elif parent.key is None:
-            parent.key = _key_text(node.value)
+            parent.key = _key_string(node.value)
         elif parent.merging:
-            parent.merges.extend(_merged(node.value))
+            parent.merges.extend(_merge_sources(node.value))
             parent.key, parent.merging = None, False
         else:
-            self._set(parent, parent.key, node, event)
+            self._set_entry(parent, parent.key, node, event)
             parent.key = None
 
-    def _set(self, parent: _Open, key: str, node: _Node, event: Any) -> None:
+    def _set_entry(self, parent: _OpenCollection, key: str, node: _Node, event: Any) -> None:
         duplicates = self.document.duplicates
-        if key in parent.entries and len(duplicates) < MAX_REPORTED:
+        if key in parent.entries and len(duplicates) < MAX_STRICT_ERRORS:
             line = event.start_mark.line + 1
             duplicates.append(f'  line {line}: key "{key}" already set in map')
         parent.entries[key] = node.value
 
 
-def _collected(done: _Open) -> Value:
+def _finish_collection(done: _OpenCollection) -> Value:
     if done.items is not None:
         return [node.value for node in done.items]
     if not done.merges:
-        return _as_map(done.entries)
+        return _sorted_map(done.entries)
     # The mapping's own entries win over what it merges, earlier merges over later ones.
     merged: Tree = {}
     for source in reversed(done.merges):
         merged.update(source)
-    return _as_map({**merged, **done.entries})
+    return _sorted_map({**merged, **done.entries})
 
 
-def _as_map(entries: Tree) -> Tree:
+def _sorted_map(entries: Tree) -> Tree:
     # Free values keep the order they are read in, and Go's JSON of a map is sorted.
     return dict(sorted(entries.items()))
 
 
-def _merged(value: Value) -> list[Value]:
+def _merge_sources(value: Value) -> list[Value]:
     sources = value if isinstance(value, list) else [value]
     if not all(isinstance(source, dict) for source in sources):
         raise Malformed("yaml: map merge requires map or sequence of maps as the value")
@@ -320,7 +322,7 @@ def _copy(value: Value) -> Value:
     return value
 
 
-def _as_json(value: Value) -> Value:
+def _to_json_scalar(value: Value) -> Value:
     """A scalar after its way through Go's JSON: whole floats come back as integers."""
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -333,7 +335,7 @@ def _as_json(value: Value) -> Value:
     return value
 
 
-def _key_text(value: Value) -> str:
+def _key_string(value: Value) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -341,7 +343,7 @@ def _key_text(value: Value) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        return float_text(value)
+        return format_float(value)
     kind = "[]interface {}" if isinstance(value, list) else "map[interface {}]interface {}"
     if value is None:
         kind = "nil"
@@ -351,43 +353,43 @@ def _key_text(value: Value) -> str:
 # Writing ------------------------------------------------------------------------------------------
 
 
-def _written(value: Value, yaml: Any, depth: int) -> Iterator[Any]:
+def _value_events(value: Value, yaml: Any, depth: int) -> Iterator[Any]:
     if depth > MAX_DEPTH:
         raise NotEncodable("yaml: exceeded max depth")
     if isinstance(value, dict):
         yield yaml.MappingStartEvent(None, None, True, flow_style=False)
         for key in sorted(value, key=functools.cmp_to_key(_compare_keys)):
-            yield _text_event(key, yaml)
-            yield from _written(value[key], yaml, depth + 1)
+            yield _string_event(key, yaml)
+            yield from _value_events(value[key], yaml, depth + 1)
         yield yaml.MappingEndEvent()
     elif isinstance(value, list):
         yield yaml.SequenceStartEvent(None, None, True, flow_style=False)
         for item in value:
-            yield from _written(item, yaml, depth + 1)
+            yield from _value_events(item, yaml, depth + 1)
         yield yaml.SequenceEndEvent()
     elif isinstance(value, str):
-        yield _text_event(value, yaml)
+        yield _string_event(value, yaml)
     else:
-        yield yaml.ScalarEvent(None, None, (True, False), _scalar_text(value))
+        yield yaml.ScalarEvent(None, None, (True, False), _format_scalar(value))
 
 
-def _text_event(text: str, yaml: Any) -> Any:
-    text = text if text.isascii() else valid_text(text)
+def _string_event(text: str, yaml: Any) -> Any:
+    text = text if text.isascii() else replace_surrogates(text)
     style = "|" if "\n" in text else '"' if needs_quotes(text) else None
     return yaml.ScalarEvent(None, None, (True, True), text, style=style)
 
 
-def _scalar_text(value: Value) -> str:
+def _format_scalar(value: Value) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return _float_text(value)
+        return _format_float(value)
     return str(value)
 
 
-def _float_text(value: float) -> str:
+def _format_float(value: float) -> str:
     """A float after its way through JSON into YAML: whole ones as integers, others as Go's %g."""
     if not math.isfinite(value):
         raise NotEncodable(f"json: unsupported value: {value}")
@@ -419,7 +421,7 @@ def _compare_digits(left: str, right: str, at: int) -> int:
         while before > 0 and left[before - 1] in _DIGITS:
             before -= 1
         lead = "1" if left[before:at].strip("0") else ""
-    digits = [_digits(text, at) for text in (left, right)]
+    digits = [_digit_run(text, at) for text in (left, right)]
     numbers = [int(lead + one or "0") for one in digits]
     for first, second in (numbers, [len(one) for one in digits]):
         if first != second:
@@ -431,7 +433,7 @@ _DIGITS = "0123456789"
 _LONGEST_NUMBER = 400
 
 
-def _digits(text: str, at: int) -> str:
+def _digit_run(text: str, at: int) -> str:
     end = at
     while end < len(text) and text[end] in _DIGITS and end - at < _LONGEST_NUMBER:
         end += 1

@@ -12,9 +12,9 @@ import re
 
 from kapiserver.codecs.errors import Malformed
 
-Scalar = str | int | float | bool | None
+ScalarValue = str | int | float | bool | None
 
-_WORDS: dict[str, Scalar] = {
+_KEYWORDS: dict[str, ScalarValue] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
@@ -24,7 +24,7 @@ _WORDS: dict[str, Scalar] = {
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
 }
-MERGE = "<<"
+MERGE_KEY = "<<"
 _INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
@@ -33,20 +33,20 @@ _TIMESTAMP = re.compile(
     r"(?:(?:[Tt]| )[0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
 _MAX_DIGITS = 400
-_CORE = "tag:yaml.org,2002:"
+_CORE_TAG_PREFIX = "tag:yaml.org,2002:"
 
 
-def resolve(text: str) -> Scalar:
+def resolve(text: str) -> ScalarValue:
     """The value of an unquoted scalar without a tag. Dates and what is nothing else are text."""
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in _KEYWORDS:
+        return _KEYWORDS[text]
     if not text or text[0] not in "+-.0123456789" or _TIMESTAMP.fullmatch(text):
         return text
     plain = text.replace("_", "") if text[0] != "." else text
     if len(plain) > _MAX_DIGITS:
         return text
     if _INT.fullmatch(plain):
-        value = _integer(plain)
+        value = _parse_integer(plain)
         if -(1 << 63) <= value < (1 << 64):
             return value
     if _FLOAT.fullmatch(plain):
@@ -55,9 +55,9 @@ def resolve(text: str) -> Scalar:
     return text
 
 
-def resolve_tagged(tag: str, text: str) -> Scalar:
+def resolve_tagged(tag: str, text: str) -> ScalarValue:
     """The value of a scalar with a tag. Raises Malformed when it is not of it."""
-    short = tag.removeprefix(_CORE)
+    short = tag.removeprefix(_CORE_TAG_PREFIX)
     if short == "binary":
         try:
             return base64.b64decode(text).decode("utf-8", "surrogateescape")
@@ -68,14 +68,14 @@ def resolve_tagged(tag: str, text: str) -> Scalar:
     value = resolve(text)
     if short == "float" and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    if _TAGS.get(type(value)) != short:
-        raise Malformed(f"yaml: cannot decode !!{_tag_of(value)} `{text}` as a !!{short}")
+    if _TAG_NAMES.get(type(value)) != short:
+        raise Malformed(f"yaml: cannot decode !!{_tag_name(value)} `{text}` as a !!{short}")
     return value
 
 
 def needs_quotes(text: str) -> bool:
     """Whether a string would be read as something else without quotes."""
-    if text == MERGE or text in _WORDS:
+    if text == MERGE_KEY or text in _KEYWORDS:
         return True
     if not text or text[0] not in "+-.0123456789":
         return False
@@ -84,14 +84,20 @@ def needs_quotes(text: str) -> bool:
     return not isinstance(resolve(text), str)
 
 
-_TAGS: dict[type, str] = {int: "int", float: "float", bool: "bool", type(None): "null", str: "str"}
+_TAG_NAMES: dict[type, str] = {
+    int: "int",
+    float: "float",
+    bool: "bool",
+    type(None): "null",
+    str: "str",
+}
 
 
-def _tag_of(value: Scalar) -> str:
-    return _TAGS[type(value)]
+def _tag_name(value: ScalarValue) -> str:
+    return _TAG_NAMES[type(value)]
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     sign = -1 if text[0] == "-" else 1
     digits = text.lstrip("+-").lower()
     if digits[:2] in ("0x", "0b", "0o"):

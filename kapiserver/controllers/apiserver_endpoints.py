@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import CodecError
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_storage
 
 _DISCOVERY = GroupVersion("discovery.k8s.io", "v1")
 _METADATA = {"name": "kubernetes", "namespace": "default"}
@@ -40,13 +40,13 @@ class Place:
             "metadata": {},
             "subsets": [subset],
         }
-        return encode_at_rest(codecs, tree)
+        return encode_for_storage(codecs, tree)
 
 
 def leased(codecs: CodecFactory, value: bytes) -> Place | None:
     """The place that a lease says; kube-apiserver's own say no port, which then is 6443."""
     try:
-        subset = (decode_at_rest(codecs, value).get("subsets") or [{}])[0]
+        subset = (decode_from_storage(codecs, value).get("subsets") or [{}])[0]
     except CodecError:
         return None
     address = ((subset.get("addresses") or [{}])[0]).get("ip")

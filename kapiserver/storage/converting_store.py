@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import CodecError
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_storage
 from kapiserver.storage.encryption import SEALED
 from kapiserver.storage.errors import ConversionRefused, StorageError, Unavailable
 from kapiserver.storage.kv import KV, Event, KeyValue, Page, Read, Revision, Sink, Watch
@@ -109,7 +109,7 @@ class ConvertingStore(KV):
             trees = await self._convert(list(other.values()), version)
             try:
                 for index, tree in zip(other, trees, strict=True):
-                    found[index] = encode_at_rest(self._codecs, tree)
+                    found[index] = encode_for_storage(self._codecs, tree)
             except CodecError as error:
                 raise ConversionRefused(f"the converted object cannot be stored: {error}") from None
         return found
@@ -139,7 +139,7 @@ class ConvertingStore(KV):
         if value.startswith(SEALED):
             return None
         try:
-            found = decode_at_rest(self._codecs, value)
+            found = decode_from_storage(self._codecs, value)
         except CodecError:
             return None
         self._codecs.scheme.default(found)

@@ -14,11 +14,11 @@ from contextlib import suppress
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.codecs import protobuf
-from kapiserver.codecs.cbor import SELF_DESCRIBED, array_head
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.cbor import SELF_DESCRIBED_TAG, array_head
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.framing import LENGTH_PREFIXED
-from kapiserver.codecs.json import SORTED, write_document
-from kapiserver.codecs.trees import read_tree
+from kapiserver.codecs.json import SORT_KEYS, encode_value
+from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.entry import Entry, Form
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.kv import Revision
@@ -90,7 +90,7 @@ class Documents:
         if media == "protobuf":
             return protobuf.write_envelope(self._codec.kind_in(version), body)
         if media == "cbor":
-            return SELF_DESCRIBED + body
+            return SELF_DESCRIBED_TAG + body
         return body
 
     def list(self, listing: Listing, form: Form) -> Iterator[bytes]:
@@ -111,7 +111,7 @@ class Documents:
         names = {"kind": kind.kind, "apiVersion": str(version)}
         if self._is_custom:
             return {**names, "metadata": metadata}
-        tree = read_tree(self._scheme.type_of(kind), {**names, "metadata": metadata}, [])
+        tree = decode_tree(self._scheme.type_of(kind), {**names, "metadata": metadata}, [])
         return {**names, **tree}
 
     def _list_meta(self, listing: Listing) -> Tree:
@@ -123,14 +123,14 @@ class Documents:
         return meta
 
     def _json_list(self, listing: Listing, form: Form) -> Iterator[bytes]:
-        head = write_document(
+        head = encode_value(
             {
                 "kind": self._list_kind,
                 "apiVersion": str(form.version),
                 "metadata": self._list_meta(listing),
                 "items": [],
             },
-            option=SORTED if self._is_custom else 0,
+            option=SORT_KEYS if self._is_custom else 0,
         )
         before, _, after = head.partition(b'"items":[]')
         # Every item begins with its metadata: what is kept of it lacks only the brace. Custom
@@ -248,11 +248,11 @@ def _json_frame(kind: str, body: bytes) -> bytes:
 
 
 def _protobuf_frame(kind: str, body: bytes) -> bytes:
-    return LENGTH_PREFIXED.frame(protobuf.watch_event(kind, body))
+    return LENGTH_PREFIXED.frame(protobuf.write_watch_event(kind, body))
 
 
 def _cbor_head(kind: str) -> bytes:
-    return b"%b\xa2\x44type%c%b\x46object" % (SELF_DESCRIBED, 0x40 | len(kind), kind.encode())
+    return b"%b\xa2\x44type%c%b\x46object" % (SELF_DESCRIBED_TAG, 0x40 | len(kind), kind.encode())
 
 
 _CBOR_HEADS = {kind: _cbor_head(kind) for kind in _EVENTS}

@@ -19,12 +19,11 @@ from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.selectable_fields import Extractor
 from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Kind, Tree
-from kapiserver.codecs.at_rest import decode_at_rest, document_at_rest, encode_at_rest
-from kapiserver.codecs.cbor import SELF_DESCRIBED
+from kapiserver.codecs.cbor import SELF_DESCRIBED_TAG
 from kapiserver.codecs.codec import convert
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import CodecError, UnknownKind
-from kapiserver.codecs.factory import CodecFactory
-from kapiserver.codecs.json import SORTED, exact, write_document
+from kapiserver.codecs.json import SORT_KEYS, encode_value, trimmed_copy
 from kapiserver.codecs.protobuf import (
     ENVELOPE_TAIL,
     envelope_head,
@@ -32,9 +31,14 @@ from kapiserver.codecs.protobuf import (
     read_envelope,
     with_resource_version,
 )
-from kapiserver.codecs.varint import varint
-from kapiserver.codecs.wire import decoder
-from kapiserver.codecs.wire_json import NOT_WHOLE, transcoder
+from kapiserver.codecs.protobuf_messages import message_decoder
+from kapiserver.codecs.protobuf_to_json import TRANSCODE_ERRORS, transcoder
+from kapiserver.codecs.protobuf_wire import encode_varint
+from kapiserver.codecs.storage_codec import (
+    decode_from_storage,
+    encode_for_storage,
+    parse_from_storage,
+)
 from kapiserver.storage.encoding_cache import TREE_COST, Budget
 from kapiserver.storage.encryption import IDENTITY, SEALED, CannotOpen, Transformer
 from kapiserver.storage.entry import Entry, Form, ObjectKey, Selectable, Splice, stamped
@@ -95,7 +99,7 @@ class ObjectCodec:
         if not self._as_stored:
             return None
         type_ = self._scheme.type_of(self._stored_kind)
-        return decoder(projection(type_, (*SELECTED, *self.resource.selectable_fields)))
+        return message_decoder(projection(type_, (*SELECTED, *self.resource.selectable_fields)))
 
     @functools.cached_property
     def _transcode(self) -> Callable[[bytes], bytes] | None:
@@ -129,7 +133,7 @@ class ObjectCodec:
         meta = obj["metadata"]
         if "resourceVersion" in meta or "selfLink" in meta:
             obj = stamped(obj, 0)
-        return encode_at_rest(self._codecs, convert(self._scheme, obj, self.stored_version))
+        return encode_for_storage(self._codecs, convert(self._scheme, obj, self.stored_version))
 
     def tree(self, entry: Entry) -> Tree:
         """Decode an entry. A value in another form than is stored today was written by another
@@ -137,7 +141,7 @@ class ObjectCodec:
         if entry.value.startswith(SEALED):
             self.open(entry)
         try:
-            found = decode_at_rest(self._codecs, entry.value)
+            found = decode_from_storage(self._codecs, entry.value)
             if found.get("kind") != self.resource.kind:
                 raise UnknownKind(f"a {found.get('kind')} is no {self.resource.kind}")
             is_old = not self._message_length(entry.value)
@@ -189,7 +193,7 @@ class ObjectCodec:
         if entry.value.startswith(SEALED):
             self.open(entry)
         try:
-            return document_at_rest(self._codecs, entry.value)
+            return parse_from_storage(self._codecs, entry.value)
         except CodecError as error:
             raise Unreadable(error, key=entry.path) from error
 
@@ -207,10 +211,10 @@ class ObjectCodec:
             if value.startswith(SEALED):
                 value = self._transformer.open(value, path).value
             if self.is_custom:
-                return metadata_of(document_at_rest(self._codecs, value))
+                return metadata_of(parse_from_storage(self._codecs, value))
             message = self._message(value)
             if message is None:
-                return metadata_of(decode_at_rest(self._codecs, value))
+                return metadata_of(decode_from_storage(self._codecs, value))
             return metadata_of(self._metadata(message))
         except CannotOpen as error:
             raise Undecryptable(str(error), key=path) from error
@@ -230,7 +234,7 @@ class ObjectCodec:
 
     @functools.cached_property
     def _metadata(self) -> Callable[[bytes], Tree]:
-        return decoder(projection(self._scheme.type_of(self._stored_kind), _OWNERSHIP))
+        return message_decoder(projection(self._scheme.type_of(self._stored_kind), _OWNERSHIP))
 
     # Encodings.
 
@@ -262,7 +266,7 @@ class ObjectCodec:
         found = self._prefixes.get(version)
         if found is None:
             names = {"kind": self.resource.kind, "apiVersion": str(version)}
-            found = self._prefixes[version] = write_document(names)[:-1] + b","
+            found = self._prefixes[version] = encode_value(names)[:-1] + b","
         return found
 
     def splice(self, entry: Entry, form: Form) -> bytes | None:
@@ -283,15 +287,15 @@ class ObjectCodec:
             if found is not None:
                 return found[1:]
             tree = convert(self._scheme, self._read(entry), version)
-            text = write_document(tree, option=SORTED if self.is_custom else 0)
-            return text[len(prefix) :] if prefix else exact(text)
+            text = encode_value(tree, option=SORT_KEYS if self.is_custom else 0)
+            return text[len(prefix) :] if prefix else trimmed_copy(text)
         tree = convert(self._scheme, self._read(entry), version)
         if media == "protobuf":
             return read_envelope(self._serialize("protobuf", tree)).raw
         if media == CBOR_ITEM:
             return self._item_cbor(tree)
         if media == "cbor":
-            return self._serialize("cbor", tree).removeprefix(SELF_DESCRIBED)
+            return self._serialize("cbor", tree).removeprefix(SELF_DESCRIBED_TAG)
         return self._serialize(media, tree)
 
     def _read(self, entry: Entry) -> Tree:
@@ -308,7 +312,7 @@ class ObjectCodec:
             message = with_resource_version(message, entry.revision)
         try:
             return self._transcode(message)
-        except NOT_WHOLE:
+        except TRANSCODE_ERRORS:
             return None  # reading it says what is wrong
 
     def list_splice(self, entry: Entry) -> Splice | None:
@@ -345,18 +349,18 @@ class ObjectCodec:
             length > 0
             and value.startswith(self._head)
             and value.endswith(ENVELOPE_TAIL)
-            and value.startswith(varint(length), head)
+            and value.startswith(encode_varint(length), head)
         ):
             return length
         return 0
 
     def _item_cbor(self, tree: Tree) -> bytes:
-        from kapiserver.codecs import cbor, cbor_bytes  # only for CBOR's clients
+        from kapiserver.codecs import cbor, cbor_fields  # only for CBOR's clients
 
         if self.is_custom:
-            return cbor.write_quickly(tree)
-        item = cbor_bytes.with_bytes(self._scheme, tree)
-        return cbor.write_quickly(
+            return cbor.encode_value_unsorted(tree)
+        item = cbor_fields.with_decoded_bytes(self._scheme, tree)
+        return cbor.encode_value_unsorted(
             {name: value for name, value in item.items() if name not in ("kind", "apiVersion")}
         )
 

@@ -17,7 +17,7 @@ from kapiserver.api.custom_kinds import CustomVersion, Definition, version_of_re
 from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.continue_token import Tokens, load_tokens
 from kapiserver.storage.converting_store import ConvertingStore

@@ -38,7 +38,7 @@ def apply(api, core):
     """Apply a tree to the config map `a`, or to another path."""
 
     def call(tree, manager="me", *, path=f"{core}/configmaps/a", type=YAML, options=""):
-        body = cbor.write_document(tree) if type == CBOR else yaml.safe_dump(tree).encode()
+        body = cbor.encode_value(tree) if type == CBOR else yaml.safe_dump(tree).encode()
         return api.patch(f"{path}?fieldManager={manager}{options}", body, type)
 
     return call

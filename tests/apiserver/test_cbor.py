@@ -23,13 +23,13 @@ TEMPLATE = {
 
 
 def written(tree: Any) -> bytes:
-    return cbor.SELF_DESCRIBED + cbor.write_document(tree)
+    return cbor.SELF_DESCRIBED_TAG + cbor.encode_value(tree)
 
 
 def read(answer: Answer) -> Any:
     assert answer.headers["Content-Type"] == CBOR, answer.body
-    assert answer.body.startswith(cbor.SELF_DESCRIBED)
-    return cbor.read_document(answer.body)
+    assert answer.body.startswith(cbor.SELF_DESCRIBED_TAG)
+    return cbor.decode_value(answer.body)
 
 
 @pytest.fixture(params=["deployments", "widgets"])
@@ -58,12 +58,12 @@ def test_every_verb(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
     assert listed["items"] == api.get(path).json["items"]
     with api.watch(f"{path}?watch=1&timeoutSeconds=30", accept="application/cbor-seq") as stream:
         assert stream.response.getheader("Content-Type") == "application/cbor-seq"
-        frames = framing.CBOR_SEQUENCE.reader()
+        frames = framing.CBOR_SEQUENCE.make_reader()
 
         def event() -> Any:
             while True:
                 for body in frames.feed(stream.response.read1(65536)):
-                    return cbor.read_document(body)
+                    return cbor.decode_value(body)
 
         assert event() == {"type": "ADDED", "object": tree}
         tree["spec"][field] = 2
@@ -99,7 +99,7 @@ def test_tables(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
     for form in ("Table;v=v1", "PartialObjectMetadataList;v=v1"):
         told = api.get(path, accept=f"{CBOR};g=meta.k8s.io;as={form}")
         plain = api.get(path, accept=f"{JSON};g=meta.k8s.io;as={form}").json
-        found = cbor.read_document(told.body)
+        found = cbor.decode_value(told.body)
         assert found["kind"] == form.partition(";")[0]
         for one in (found, plain):
             for row in one.get("rows", ()):
@@ -122,7 +122,7 @@ def test_patches_that_are_json(api: Api, case: tuple[str, dict[str, Any], str]) 
 def test_bytes(api: Api, core: str) -> None:
     """Fields of bytes are bytes, behind tag 22, wherever an object is; both forms are taken."""
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}
-    as_bytes = cbor.write_quickly({**secret, "data": {"key": b"\x00\x01\xff"}})
+    as_bytes = cbor.encode_value_unsorted({**secret, "data": {"key": b"\x00\x01\xff"}})
     tagged = b"\x43key\xd6\x43\x00\x01\xff"
     assert tagged in as_bytes
     path = f"{core}/secrets"
@@ -381,7 +381,7 @@ def test_order_of_names(api: Api, case: tuple[str, dict[str, Any], str]) -> None
     first = api.post(path, written(obj), type=CBOR, accept=CBOR)
     assert first.body != written(read(first))
     tree = api.get(f"{path}/x").json
-    turned = cbor.SELF_DESCRIBED + cbor.write_quickly(_reversed(tree))
+    turned = cbor.SELF_DESCRIBED_TAG + cbor.encode_value_unsorted(_reversed(tree))
     assert turned != written(tree)
     again = read(api.put(f"{path}/x", turned, type=CBOR, accept=CBOR))
     assert again["metadata"]["resourceVersion"] == tree["metadata"]["resourceVersion"]

@@ -390,11 +390,11 @@ def test_tokens_in_every_form(api: Api, core: str, accept: str) -> None:
         meta = answer.json["metadata"]
     elif "protobuf" in accept:
         from kapiserver.api.scheme import Scheme
-        from kapiserver.codecs.factory import CodecFactory
+        from kapiserver.codecs.codec_factory import CodecFactory
 
         meta = CodecFactory(Scheme()).universal_deserializer.decode(answer.body).object["metadata"]
     else:
-        meta = (yaml if "yaml" in accept else cbor).read_document(answer.body)["metadata"]
+        meta = (yaml if "yaml" in accept else cbor).decode_value(answer.body)["metadata"]
     assert meta["remainingItemCount"] == 1
     rest = api.get(f"{core}/secrets?limit=2&continue={meta['continue']}")
     assert names(rest) == ["c"]

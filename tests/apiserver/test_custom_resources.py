@@ -101,7 +101,7 @@ def test_long_lists_come_in_slices(api: Api, form: str, query: str) -> None:
     accept = f"application/{'json' if pretty else form}"
     listed = api.get(f"{path}?{query}{pretty}", accept=accept)
     assert listed.headers["Content-Length"] is None
-    read = {"yaml": yaml.read_document, "cbor": cbor.read_document}.get(form, json.loads)
+    read = {"yaml": yaml.decode_value, "cbor": cbor.decode_value}.get(form, json.loads)
     found: Any = read(listed.body)
     assert (found["metadata"].pop("continue") == "") == (not query)
     for metadata in (plain["metadata"], found["metadata"]):
@@ -330,12 +330,12 @@ def test_bodies_and_answers_have_the_media_types_of_custom_objects(api: Api) -> 
     assert either.headers["Content-Type"] == "application/json"
     metadata = f"{PROTOBUF};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     assert api.get(path, accept=metadata).status == 200
-    body = b"\xd9\xd9\xf7" + cbor.write_document(widget(crd, "a", spec={"replicas": 4}))
+    body = b"\xd9\xd9\xf7" + cbor.encode_value(widget(crd, "a", spec={"replicas": 4}))
     created = api.post(path, body, type="application/cbor", accept="application/cbor")
     assert created.status == 201, created.body
-    tree = cbor.read_document(created.body)
+    tree = cbor.decode_value(created.body)
     assert tree["spec"] == {"replicas": 4}
-    listed = cbor.read_document(api.get(path, accept="application/cbor").body)
+    listed = cbor.decode_value(api.get(path, accept="application/cbor").body)
     assert listed["items"] == [tree]
     assert listed["metadata"]["continue"] == ""
     assert listed["kind"] == "WidgetList"

@@ -124,7 +124,7 @@ def test_large_objects_and_definitions(api: Api) -> None:
     large["metadata"] |= labels
     assert api.post(path, large).status == 201
     assert api.patch(f"{path}/a", {"spec": {"field0": "0"}}).status == 200
-    found = yaml.read_document(api.get(f"{path}/a", accept="application/yaml").body)
+    found = yaml.decode_value(api.get(f"{path}/a", accept="application/yaml").body)
     assert found == api.get(f"{path}/a").json
     for change, message in (
         ({"field0": "1"}, "twins"),

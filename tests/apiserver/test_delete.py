@@ -89,7 +89,7 @@ MEDIA = ["application/json", "application/yaml", "application/vnd.kubernetes.pro
 def test_options(api, path, media, version):
     """DeleteOptions come in every encoding, in the core version or in meta's."""
     from kapiserver.api.scheme import Scheme
-    from kapiserver.codecs.factory import CodecFactory
+    from kapiserver.codecs.codec_factory import CodecFactory
 
     codecs = CodecFactory(Scheme())
     (found,) = [one for one in codecs.media_types if one.name == media]

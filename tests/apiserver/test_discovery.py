@@ -5,7 +5,7 @@ import pytest
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.discovery.discovery import storage_version_hash
 from kapiserver.apiserver.feature_gates import parse_feature_gates
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 KUBECTL = (

@@ -21,7 +21,7 @@ from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.request import Outcome, Request, parse_query
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
 from kapiserver.apiserver.response import AnyResponse, Response, text
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.clock import SystemClock
 
 Inner = Callable[[Request], Awaitable[AnyResponse]]

@@ -10,7 +10,7 @@ import cbor2
 import pytest
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, PROTOBUF, YAML, MediaType
 from kapiserver.codecs.negotiation import parse_accept
 
@@ -115,7 +115,7 @@ def test_events(api, objects: str, media: MediaType, kind: str, include: str) ->
         connection.close()
         return
     assert media.framing is not None
-    reader, bodies = media.framing.reader(), []
+    reader, bodies = media.framing.make_reader(), []
     while not bodies:
         bodies = reader.feed(response.read1(65536))
     connection.close()

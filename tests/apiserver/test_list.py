@@ -88,7 +88,7 @@ def test_other_encodings(api, maps, media):
     """A list in another encoding holds the same."""
     from kapiserver.codecs import cbor, yaml
 
-    read = {"application/yaml": yaml.read_document, "application/cbor": cbor.read_document}
+    read = {"application/yaml": yaml.decode_value, "application/cbor": cbor.decode_value}
     answer = api.get(maps, accept=media)
     assert answer.headers["Content-Type"] == media
     assert read[media](answer.body) == api.get(maps).json
@@ -97,7 +97,7 @@ def test_other_encodings(api, maps, media):
 def test_protobuf(api, maps):
     """A protobuf list decodes to the same tree."""
     from kapiserver.api.scheme import Scheme
-    from kapiserver.codecs.factory import CodecFactory
+    from kapiserver.codecs.codec_factory import CodecFactory
     from kapiserver.codecs.media_types import PROTOBUF
 
     answer = api.get(maps, accept=PROTOBUF.name)

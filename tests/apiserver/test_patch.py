@@ -69,10 +69,10 @@ def test_strategic_in_cbor(api, deployment):
     container = {"name": "one", "image": "j", "$retainKeys": ["name", "image"]}
     body = {"spec": {"template": {"spec": {"containers": [container]}}}}
     type_ = "application/strategic-merge-patch+cbor"
-    answer = api.patch(deployment, cbor.write_document(body), type_)
+    answer = api.patch(deployment, cbor.encode_value(body), type_)
     assert answer.status == 200, answer.body
     assert answer.json["spec"]["template"]["spec"]["containers"][0]["image"] == "j"
-    for wrong in (b"", b"{}", cbor.write_document([]), b"\xa2\x41a\x01\x41a\x01"):
+    for wrong in (b"", b"{}", cbor.encode_value([]), b"\xa2\x41a\x01\x41a\x01"):
         assert api.patch(deployment, wrong, type_).status == 400
 
 

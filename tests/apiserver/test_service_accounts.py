@@ -12,7 +12,7 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.authentication.service_accounts import ServiceAccountTokens
 from kapiserver.apiserver.config import Config
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.embedded_store import open_local
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.query import DeleteQuery

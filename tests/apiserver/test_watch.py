@@ -110,7 +110,7 @@ def test_encodings(api, maps, accept):
     }
     api.post(maps, config_map("a"))
     with api.watch(f"{maps}?{TIMEOUT}", accept=accept) as stream:
-        reader = readers[stream.response.getheader("Content-Type")].reader()
+        reader = readers[stream.response.getheader("Content-Type")].make_reader()
         bodies = []
         while not bodies:
             bodies = reader.feed(stream.response.read1(65536))

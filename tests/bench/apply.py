@@ -119,7 +119,7 @@ def ways(stored: dict[str, Any]) -> dict[str, Way]:
     stored["metadata"].pop("resourceVersion")
     config = pod()
     same, same_config = orjson.dumps(stored), orjson.dumps(config)
-    as_yaml, as_cbor = yaml.safe_dump(config).encode(), cbor.write_document(config)
+    as_yaml, as_cbor = yaml.safe_dump(config).encode(), cbor.encode_value(config)
     turns = [orjson.dumps(changed(stored, turn)) for turn in range(BATCHES * SIZE)]
     applied = [orjson.dumps(changed(config, turn)) for turn in range(BATCHES * SIZE)]
     apply = "application/apply-patch+yaml"

@@ -15,9 +15,9 @@ import orjson
 from kapiserver.api.custom_kinds import CustomKinds, Definition
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.codecs.at_rest import encode_at_rest
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON
+from kapiserver.codecs.storage_codec import encode_for_storage
 from tests.bench.apply import pod
 
 BATCHES, SIZE = 7, 100
@@ -70,7 +70,7 @@ def main() -> None:
         _print(f"{name}, decode", [cost(partial(form.decode, data)) for form, data in pairs])
         _print(f"{name}, bytes", [float(len(data)) for data in encoded])
     without_cbor = CodecFactory(codecs.scheme, [JSON])
-    costs = [cost(partial(encode_at_rest, each, tree)) for each in (without_cbor, codecs)]
+    costs = [cost(partial(encode_for_storage, each, tree)) for each in (without_cbor, codecs)]
     _print("custom object, stored", costs)
 
 

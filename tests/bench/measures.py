@@ -18,8 +18,8 @@ import orjson
 
 from kapiserver.api.meta.v1 import ListMeta
 from kapiserver.codecs import protobuf
-from kapiserver.codecs.varint import read_varint
-from kapiserver.codecs.wire import decoder
+from kapiserver.codecs.protobuf_messages import message_decoder
+from kapiserver.codecs.protobuf_wire import read_varint
 from tests.bench.client import JSON, Answer, Connection, Target, connections, spread
 from tests.bench.objects import configmap, create_pod, ensure_namespace, path
 from tests.bench.processes import Window, resident_mib
@@ -134,7 +134,7 @@ def continue_token(answer: Answer, accept: str) -> str:
     # A list's metadata stands first in it, behind a tag of one byte.
     raw = protobuf.read_envelope(answer.body).raw
     length, at = read_varint(raw, 1)
-    return decoder(ListMeta)(raw[at : at + length]).get("continue", "")
+    return message_decoder(ListMeta)(raw[at : at + length]).get("continue", "")
 
 
 async def list_pods(target: Target, _: float, *, accept: str, query: str) -> Figures:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.codecs import json
-from kapiserver.codecs.cbor import SELF_DESCRIBED, read_document, write_document
+from kapiserver.codecs.cbor import SELF_DESCRIBED_TAG, decode_value, encode_value
 from kapiserver.codecs.errors import CodecError, Malformed, NotEncodable, WrongValue
 
 READ = [
@@ -48,7 +48,7 @@ READ = [
 @pytest.mark.parametrize(("data", "value"), READ)
 def test_read(data, value):
     """Text or byte strings alike; a tag never makes more than a JSON-shaped value."""
-    found = read_document(bytes.fromhex(data))
+    found = decode_value(bytes.fromhex(data))
     assert found == value
     assert type(found) is type(value)
 
@@ -97,7 +97,7 @@ REFUSED = [
 def test_refused(data, error):
     """What JSON has no form for, what is ambiguous and what has no end is an error."""
     with pytest.raises(error):
-        read_document(bytes.fromhex(data))
+        decode_value(bytes.fromhex(data))
 
 
 WRITTEN = [
@@ -120,20 +120,20 @@ WRITTEN = [
 @pytest.mark.parametrize(("value", "data"), WRITTEN)
 def test_written(value, data):
     """Byte strings for text, shortest numbers, names in the order of their encoded bytes."""
-    assert write_document(value).hex() == data
-    assert read_document(bytes.fromhex(data)) == value
+    assert encode_value(value).hex() == data
+    assert decode_value(bytes.fromhex(data)) == value
 
 
 def test_text_that_is_none():
     """Half a surrogate pair has no bytes: it becomes U+FFFD, as in every other format."""
-    assert read_document(write_document("\ud800a")) == "\ufffda"
+    assert decode_value(encode_value("\ud800a")) == "\ufffda"
 
 
 @pytest.mark.parametrize("value", [1 << 63, -(1 << 63) - 1, math.nan, math.inf, {1: 2}, object()])
 def test_not_encodable(value):
     """What would not be read back is not written."""
     with pytest.raises(NotEncodable):
-        write_document({"a": [value]})
+        encode_value({"a": [value]})
 
 
 VALUES = st.recursive(
@@ -162,12 +162,12 @@ def _types(value):
 def test_round_trip(value):
     """Integers stay integers, floats floats, empty stays apart from absent; the order of names
     does not show in the bytes."""
-    data = write_document(value)
-    found = read_document(data)
+    data = encode_value(value)
+    found = decode_value(data)
     assert found == value
     assert _types(found) == _types(value)
     if isinstance(value, dict):
-        assert write_document(dict(reversed(value.items()))) == data
+        assert encode_value(dict(reversed(value.items()))) == data
 
 
 def _as_text(value):
@@ -182,11 +182,9 @@ def _as_text(value):
 @given(VALUES)
 def test_another_implementation(value):
     """Another implementation reads what we write, and we what it writes."""
-    assert _as_text(cbor2.loads(write_document(value))) == value
-    assert read_document(cbor2.dumps(value)) == value
-    assert write_document(read_document(cbor2.dumps(value, canonical=True))) == write_document(
-        value
-    )
+    assert _as_text(cbor2.loads(encode_value(value))) == value
+    assert decode_value(cbor2.dumps(value)) == value
+    assert encode_value(decode_value(cbor2.dumps(value, canonical=True))) == encode_value(value)
 
 
 WHOLE = st.recursive(
@@ -202,17 +200,17 @@ WHOLE = st.recursive(
 @given(WHOLE)
 def test_json_and_back(value):
     """JSON to CBOR to JSON, and CBOR to JSON to CBOR, change nothing."""
-    text = json.write_document(value)
-    back = read_document(write_document(json.read_document(text)))
-    assert json.read_document(json.write_document(back)) == json.read_document(text) == value
-    data = write_document(value)
-    assert write_document(json.read_document(json.write_document(read_document(data)))) == data
+    text = json.encode_value(value)
+    back = decode_value(encode_value(json.decode_value(text)))
+    assert json.decode_value(json.encode_value(back)) == json.decode_value(text) == value
+    data = encode_value(value)
+    assert encode_value(json.decode_value(json.encode_value(decode_value(data)))) == data
 
 
 @settings(max_examples=200)
 @given(st.one_of(st.binary(max_size=60), st.binary(max_size=40).map(lambda b: b"\xa1\x41a" + b)))
 def test_any_bytes(data):
     """Any bytes are a value that can be written again, or a CodecError."""
-    for prefix in (b"", SELF_DESCRIBED):
+    for prefix in (b"", SELF_DESCRIBED_TAG):
         with contextlib.suppress(CodecError):
-            assert read_document(write_document(read_document(prefix + data))) is not Ellipsis
+            assert decode_value(encode_value(decode_value(prefix + data))) is not Ellipsis

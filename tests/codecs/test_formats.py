@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, PROTOBUF, YAML
 from kapiserver.codecs.protobuf import write_envelope
 from tests.trees import filled, kinds, objects

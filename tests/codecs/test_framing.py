@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapiserver.codecs.cbor_items import ItemEnd
+from kapiserver.codecs.cbor_scanner import ItemScanner
 from kapiserver.codecs.errors import CodecError, Malformed, TooLarge
 from kapiserver.codecs.framing import CBOR_SEQUENCE, JSON_LINES, LENGTH_PREFIXED, MAX_FRAME
 
@@ -28,7 +28,7 @@ IDS = [framing.name for framing, _ in CASES]
 def test_round_trip(framing, bodies, size):
     """A stream cut anywhere gives the bodies back."""
     stream = b"".join(map(framing.frame, bodies))
-    reader = framing.reader()
+    reader = framing.make_reader()
     found = []
     for start in range(0, len(stream), size):
         found += reader.feed(stream[start : start + size])
@@ -41,7 +41,7 @@ def test_truncated(framing, bodies):
     """A stream that ends inside a body is an error, one that ends after it is not."""
     frame = framing.frame(bodies[-1])
     for length in range(1, len(frame)):
-        reader = framing.reader()
+        reader = framing.make_reader()
         assert reader.feed(frame[:length]) == []
         with pytest.raises(Malformed):
             reader.close()
@@ -55,15 +55,15 @@ def test_a_line_gets_its_end():
 def test_bounds():
     """A frame longer than the bound is refused before it is kept."""
     with pytest.raises(TooLarge):
-        LENGTH_PREFIXED.reader().feed((MAX_FRAME + 1).to_bytes(4, "big"))
-    reader = JSON_LINES.reader()
+        LENGTH_PREFIXED.make_reader().feed((MAX_FRAME + 1).to_bytes(4, "big"))
+    reader = JSON_LINES.make_reader()
     assert reader.feed(b"x" * MAX_FRAME) == []
     with pytest.raises(TooLarge):
         reader.feed(b"x" * 10)
     with pytest.raises(Malformed):
-        CBOR_SEQUENCE.reader().feed(b"\x81" * 10_000)
+        CBOR_SEQUENCE.make_reader().feed(b"\x81" * 10_000)
     with pytest.raises(Malformed):
-        CBOR_SEQUENCE.reader().feed(b"\xff")
+        CBOR_SEQUENCE.make_reader().feed(b"\xff")
 
 
 @settings(max_examples=150)
@@ -72,9 +72,9 @@ def test_any_bytes(data):
     """The walk over an item ends where the library ends, or refuses."""
     for framing, _ in CASES:
         with contextlib.suppress(CodecError):
-            framing.reader().feed(data)
+            framing.make_reader().feed(data)
     try:
-        end = ItemEnd().find(data)
+        end = ItemScanner().find_end(data)
     except Malformed:
         return
     try:

@@ -10,10 +10,10 @@ from kapiserver.api.group import GroupVersionKind
 from kapiserver.codecs.errors import NotAcceptable, UnsupportedMediaType
 from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, PROTOBUF, YAML
 from kapiserver.codecs.negotiation import (
-    content_type,
     media_type_name,
-    negotiate,
-    negotiate_stream,
+    negotiate_input,
+    negotiate_output,
+    negotiate_output_stream,
     wants_pretty,
 )
 
@@ -52,7 +52,7 @@ ACCEPT = [
 @pytest.mark.parametrize(("header", "media"), ACCEPT)
 def test_accept(header, media):
     """The most preferred clause that is possible wins; a missing header means JSON."""
-    assert negotiate(header).media is media
+    assert negotiate_output(header).media is media
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_accept(header, media):
 def test_not_acceptable(header):
     """What is not on offer is refused in kube-apiserver's words."""
     with pytest.raises(NotAcceptable) as caught:
-        negotiate(header)
+        negotiate_output(header)
     assert str(caught.value) == f"only the following media types are accepted: {ALL}"
 
 
@@ -72,10 +72,10 @@ def test_conversion_is_asked_of_the_endpoint():
         "application/json;as=Table;v=v1;g=meta.k8s.io,"
         "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
     )
-    accepted = negotiate(header, allows=lambda media, convert: convert in (None, table))
+    accepted = negotiate_output(header, allows=lambda media, convert: convert in (None, table))
     assert accepted.convert == table
     assert dict(accepted.parameters) == {"as": "Table", "v": "v1", "g": "meta.k8s.io"}
-    assert negotiate(header).convert is None
+    assert negotiate_output(header).convert is None
 
 
 STREAMS = [
@@ -100,7 +100,7 @@ STREAMS = [
 @pytest.mark.parametrize(("header", "media", "stream_type"), STREAMS)
 def test_streams(header, media, stream_type):
     """A watch has the encoding asked for, and its own Content-Type."""
-    accepted = negotiate_stream(header)
+    accepted = negotiate_output_stream(header)
     assert accepted.media is media
     assert accepted.media.stream_type == stream_type
 
@@ -108,7 +108,7 @@ def test_streams(header, media, stream_type):
 def test_a_format_without_streams_is_refused_for_a_watch():
     """YAML has no frames; the message lists the streams."""
     with pytest.raises(NotAcceptable) as caught:
-        negotiate_stream("application/yaml")
+        negotiate_output_stream("application/yaml")
     assert str(caught.value) == (
         "only the following media types are accepted: application/json;stream=watch, "
         "application/vnd.kubernetes.protobuf;stream=watch, application/cbor-seq"
@@ -129,14 +129,14 @@ CONTENT_TYPES = [
 @pytest.mark.parametrize(("header", "media"), CONTENT_TYPES)
 def test_content_type(header, media):
     """A body is what its header says, JSON when it says nothing."""
-    assert content_type(header) is media
+    assert negotiate_input(header) is media
 
 
 @pytest.mark.parametrize("header", ["text/plain", "json", "application/json; charset", "*/*", ";"])
 def test_unsupported_content_type(header):
     """Other bodies are refused in kube-apiserver's words."""
     with pytest.raises(UnsupportedMediaType) as caught:
-        content_type(header)
+        negotiate_input(header)
     assert str(caught.value) == (
         "the body of the request was in an unknown format - accepted media types include: " + ALL
     )
@@ -167,6 +167,6 @@ def test_pretty(query, agent, wanted):
 def test_any_header_is_answered(header):
     """No header breaks negotiation: a media type or NotAcceptable, and a name or none."""
     with contextlib.suppress(NotAcceptable):
-        assert negotiate(header).media in MEDIA_TYPES
+        assert negotiate_output(header).media in MEDIA_TYPES
     name = media_type_name(header)
     assert name == name.lower()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.scheme import Scheme
-from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import (
     CodecError,
     Malformed,
@@ -18,9 +18,9 @@ from kapiserver.codecs.errors import (
     UnsupportedMediaType,
     WrongValue,
 )
-from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, PROTOBUF, YAML
 from kapiserver.codecs.recode import recode
+from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_storage
 
 SCHEME = Scheme()
 CODECS = CodecFactory(SCHEME)
@@ -41,7 +41,7 @@ def test_round_trip(media):
     """One object reads back from every encoding, recognised or not, and keeps its key order."""
     serializer = CODECS.serializer_for(media)
     data = serializer.encode(POD)
-    assert CODECS.recognize(data) is media
+    assert CODECS.recognize_media_type(data) is media
     for reader in (serializer, CODECS.universal_deserializer):
         decoded = reader.decode(data)
         assert decoded.object == POD
@@ -227,14 +227,14 @@ def test_no_such_version():
 @pytest.mark.parametrize("media", [PROTOBUF, CBOR, JSON], ids=["protobuf", "cbor", "json"])
 def test_at_rest(media):
     """A store may mix encodings; each is read by its first bytes."""
-    assert decode_at_rest(CODECS, CODECS.serializer_for(media).encode(POD)) == POD
+    assert decode_from_storage(CODECS, CODECS.serializer_for(media).encode(POD)) == POD
 
 
 def test_at_rest_is_protobuf():
     """Declared kinds are stored as Protobuf; other bytes are no stored value."""
-    assert encode_at_rest(CODECS, POD).startswith(b"k8s\0")
+    assert encode_for_storage(CODECS, POD).startswith(b"k8s\0")
     with pytest.raises(Malformed):
-        decode_at_rest(CODECS, b"kind: Pod")
+        decode_from_storage(CODECS, b"kind: Pod")
 
 
 @pytest.mark.parametrize("source", MEDIA_TYPES, ids=MEDIA)

@@ -29,12 +29,12 @@ from kapiserver.codecs.protobuf import (
     list_item_length,
     read_envelope,
     read_watch_event,
-    watch_event,
     with_resource_version,
     write_envelope,
+    write_watch_event,
 )
-from kapiserver.codecs.varint import delimited, tag
-from kapiserver.codecs.wire import encoder
+from kapiserver.codecs.protobuf_messages import message_encoder
+from kapiserver.codecs.protobuf_wire import encode_delimited, encode_tag
 from tests import trees
 
 SCHEME = Scheme()
@@ -84,8 +84,9 @@ def test_head_and_tail() -> None:
 def test_partial_envelope() -> None:
     """Fields may be missing, in any order, or unknown; type metas are merged."""
     data = (
-        b"k8s\0" + delimited(2, b"raw") + delimited(1, delimited(1, b"v1")) + tag(9, 0) + b"\x01"
-        + delimited(1, delimited(2, b"ConfigMap"))
+        b"k8s\0" + encode_delimited(2, b"raw")
+        + encode_delimited(1, encode_delimited(1, b"v1")) + encode_tag(9, 0) + b"\x01"
+        + encode_delimited(1, encode_delimited(2, b"ConfigMap"))
     )  # fmt: skip
     assert read_envelope(data) == Envelope(CONFIG_MAP, b"raw")
 
@@ -99,10 +100,14 @@ def test_partial_envelope() -> None:
         (b"k8s\0\x0a", Malformed, "unexpected EOF"),
         (b"k8s\0\x0a\x05a", Malformed, "unexpected EOF"),
         (b"k8s\0\x08\x01", Malformed, "proto: wrong wireType = 0 for field TypeMeta"),
-        (b"k8s\0" + delimited(1, b"\x0a\x09"), Malformed, "unexpected EOF"),
-        (b"k8s\0" + delimited(1, delimited(1, b"\xff")), Malformed, "utf-8"),
-        (b"k8s\0" + delimited(4, b"\xff"), Malformed, "utf-8"),
-        (b"k8s\0" + delimited(1, delimited(1, b"a/b/c")), WrongValue, "unexpected GroupVersion"),
+        (b"k8s\0" + encode_delimited(1, b"\x0a\x09"), Malformed, "unexpected EOF"),
+        (b"k8s\0" + encode_delimited(1, encode_delimited(1, b"\xff")), Malformed, "utf-8"),
+        (b"k8s\0" + encode_delimited(4, b"\xff"), Malformed, "utf-8"),
+        (
+            b"k8s\0" + encode_delimited(1, encode_delimited(1, b"a/b/c")),
+            WrongValue,
+            "unexpected GroupVersion",
+        ),
     ],
 )
 def test_no_envelope(data: bytes, error: type[CodecError], message: str) -> None:
@@ -206,7 +211,7 @@ def test_list_of_items(items: list[dict[str, Any]]) -> None:
     meta = {"resourceVersion": "9", "continue": "c", "remainingItemCount": 0}
     whole = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": meta, "items": items or None}
     first = read_envelope(SERIALIZER.encode({**whole, "items": []})).raw
-    messages = [encoder(SCHEME.type_of(CONFIG_MAP))(item) for item in items]
+    messages = [message_encoder(SCHEME.type_of(CONFIG_MAP))(item) for item in items]
     length = len(first) + sum(list_item_length(len(one)) for one in messages)
     parts = [list_item_head(len(one)) + one for one in messages]
     data = envelope_head(kind, length) + first + b"".join(parts) + ENVELOPE_TAIL
@@ -228,12 +233,16 @@ def test_spliced_items_of_a_list() -> None:
 def test_watch_event() -> None:
     """An event holds the object in its envelope, inside a RawExtension."""
     envelope = SERIALIZER.encode(config_map("a"))
-    data = watch_event("ADDED", envelope)
-    assert data == delimited(1, b"ADDED") + delimited(2, delimited(1, envelope))
+    data = write_watch_event("ADDED", envelope)
+    assert data == encode_delimited(1, b"ADDED") + encode_delimited(
+        2, encode_delimited(1, envelope)
+    )
     assert read_watch_event(data) == WatchEvent("ADDED", envelope)
 
 
-@pytest.mark.parametrize("data", [b"\x0a", delimited(1, b"\xff"), delimited(2, b"\x0a\x05")])
+@pytest.mark.parametrize(
+    "data", [b"\x0a", encode_delimited(1, b"\xff"), encode_delimited(2, b"\x0a\x05")]
+)
 def test_bad_watch_event(data: bytes) -> None:
     """An event that is cut off or no UTF-8 is refused."""
     with pytest.raises(Malformed):

@@ -11,8 +11,8 @@ from kapiserver.api.authentication.v1 import ExtraValue
 from kapiserver.api.runtime import Unknown
 from kapiserver.api.types import Type, field
 from kapiserver.codecs.errors import WrongValue
-from kapiserver.codecs.trees import read_tree
-from kapiserver.codecs.wire import decoder, encoder
+from kapiserver.codecs.protobuf_messages import message_decoder, message_encoder
+from kapiserver.codecs.tree_decoder import decode_tree
 
 
 class Sample(Type):
@@ -50,17 +50,17 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 @pytest.mark.parametrize(("said", "tree", "expected"), CASES)
 def test_forms(said: dict[str, Any], tree: dict[str, Any], expected: str) -> None:
     """Each form reads into its canonical one, and goes through Protobuf unchanged."""
-    assert read_tree(Sample, said, []) == tree
-    written = encoder(Sample)(tree)
-    assert decoder(Sample)(written) == tree
+    assert decode_tree(Sample, said, []) == tree
+    written = message_encoder(Sample)(tree)
+    assert message_decoder(Sample)(written) == tree
     if expected:
         assert written.hex() == expected
 
 
 def test_other_shapes() -> None:
     """Where Go takes whatever it gets, a shape that does not fit is nothing."""
-    assert read_tree(Sample, {"some": "text"}, []) == {"some": None}
-    assert read_tree(Sample, {"needs": {"a": 1}}, []) == {"needs": {"a": None}}
+    assert decode_tree(Sample, {"some": "text"}, []) == {"some": None}
+    assert decode_tree(Sample, {"needs": {"a": 1}}, []) == {"needs": {"a": None}}
 
 
 WRONG = [
@@ -77,13 +77,13 @@ WRONG = [
 def test_wrong_values(said: dict[str, Any], words: str) -> None:
     """What does not fit is told as Go's own decoders of these types tell it."""
     with pytest.raises(WrongValue) as raised:
-        read_tree(Sample, said, [])
+        decode_tree(Sample, said, [])
     assert str(raised.value) == words
 
 
 def test_unknown_fields_inside_are_dropped() -> None:
     """Nobody reports unknown fields below a value that decodes itself."""
     unknown: list[str] = []
-    tree = read_tree(Sample, {"some": {"type": "x", "color": "red"}, "size": 1}, unknown)
+    tree = decode_tree(Sample, {"some": {"type": "x", "color": "red"}, "size": 1}, unknown)
     assert tree == {"some": {"type": "x"}}
     assert unknown == ["size"]

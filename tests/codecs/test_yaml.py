@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapiserver.codecs.bounds import MAX_VALUES
 from kapiserver.codecs.errors import CodecError, Malformed, TooLarge
-from kapiserver.codecs.yaml import read_document, read_documents, write_document
+from kapiserver.codecs.limits import MAX_VALUES
+from kapiserver.codecs.yaml import decode_value, decode_values, encode_value
 from kapiserver.codecs.yaml_scalars import needs_quotes, resolve
 
 SCALARS = [
@@ -54,7 +54,7 @@ READ = [
 @pytest.mark.parametrize(("text", "value"), READ)
 def test_read(text, value):
     """Values come out as YAML to JSON makes them; only the first document is looked at."""
-    assert read_document(text.encode()) == value
+    assert decode_value(text.encode()) == value
 
 
 MALFORMED = [
@@ -78,7 +78,7 @@ MALFORMED = [
 def test_malformed(text, message):
     """Errors are worded as Go's yaml words them."""
     with pytest.raises(Malformed) as caught:
-        read_document(text.encode())
+        decode_value(text.encode())
     assert str(caught.value) == message
 
 
@@ -88,30 +88,30 @@ def test_alias_bombs():
     for level in range(1, 12):
         bomb += f"a{level}: &a{level} [{','.join([f'*a{level - 1}'] * 9)}]\n"
     with pytest.raises(Malformed, match="excessive aliasing"):
-        read_document(bomb.encode())
+        decode_value(bomb.encode())
     deep = "a0: &a0 " + "[" * 200 + "]" * 200 + "\n" + "a1: &a1 " + "[" * 100 + "*a0" + "]" * 100
     with pytest.raises(Malformed, match="max depth"):
-        read_document(deep.encode())
+        decode_value(deep.encode())
     honest = "a: &a []\n" + "".join(f"k{n}: *a\n" for n in range(500))
-    assert len(read_document(honest.encode())) == 501
+    assert len(decode_value(honest.encode())) == 501
 
 
 def test_very_many_values():
     """The parser is slow: a document of very many values is refused before it is done."""
     with pytest.raises(TooLarge):
-        read_document(b"[" + b"1," * (MAX_VALUES + 1) + b"]")
+        decode_value(b"[" + b"1," * (MAX_VALUES + 1) + b"]")
 
 
 def test_aliases_are_copies():
     """Changing what one alias stands for leaves the others alone."""
-    tree = read_document(b"a: &x {b: [1]}\nc: *x\n")
+    tree = decode_value(b"a: &x {b: [1]}\nc: *x\n")
     tree["a"]["b"].append(2)
     assert tree["c"] == {"b": [1]}
 
 
 def test_many_documents():
     """All documents of a stream are read, empty ones passed over."""
-    assert read_documents(b"---\na: 1\n---\n# no\n---\nb: 2\n...\n") == [{"a": 1}, {"b": 2}]
+    assert decode_values(b"---\na: 1\n---\n# no\n---\nb: 2\n...\n") == [{"a": 1}, {"b": 2}]
 
 
 WRITTEN = """\
@@ -151,20 +151,20 @@ spec:
 
 def test_written():
     """Keys sorted as Go's yaml sorts them, lists not indented, quotes where they are needed."""
-    value = read_document(WRITTEN.encode())
-    assert write_document(value).decode() == WRITTEN
+    value = decode_value(WRITTEN.encode())
+    assert encode_value(value).decode() == WRITTEN
     assert value["metadata"]["labels"]["a2"] == "yes"
 
 
 def test_broken_text():
     """What is no valid Unicode becomes U+FFFD."""
-    assert write_document({"a\ud800": "\udcff"}) == "a\ufffd: \ufffd\n".encode()
+    assert encode_value({"a\ud800": "\udcff"}) == "a\ufffd: \ufffd\n".encode()
 
 
 def test_long_lines_stay_whole():
     """Nothing is folded."""
     text = "word " * 100 + "end"
-    assert write_document({"a": text}) == f"a: {text}\n".encode()
+    assert encode_value({"a": text}) == f"a: {text}\n".encode()
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
@@ -184,7 +184,7 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_round_trip(value):
     """What is written reads back as an equal value."""
-    assert read_document(write_document({"a": value})) == {"a": value}
+    assert decode_value(encode_value({"a": value})) == {"a": value}
 
 
 @settings(max_examples=200)
@@ -192,4 +192,4 @@ def test_round_trip(value):
 def test_any_bytes(data):
     """Any bytes are a value or a CodecError."""
     with contextlib.suppress(CodecError):
-        read_documents(data if isinstance(data, bytes) else data.encode())
+        decode_values(data if isinstance(data, bytes) else data.encode())

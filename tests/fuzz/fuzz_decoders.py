@@ -12,8 +12,8 @@ from pathlib import Path
 
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import CodecError
-from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
 
 CODECS = CodecFactory(Scheme())
@@ -33,7 +33,7 @@ def decode_any(data: bytes) -> None:
     media = MEDIA[data[0] % len(MEDIA)]
     kind = KINDS[data[1] % len(KINDS)]
     try:
-        found = CODECS.body_serializer_for(media).decode(data[2:], defaults=kind).object
+        found = CODECS.limited_serializer_for(media).decode(data[2:], defaults=kind).object
     except CodecError:
         return
     for form in (JSON, CBOR, PROTOBUF):

@@ -12,7 +12,7 @@ from typing import Any
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.entry import Form, ObjectKey
 from kapiserver.storage.kv import KV

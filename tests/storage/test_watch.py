@@ -376,7 +376,7 @@ def test_protobuf_and_cbor_streams() -> None:
             client = Client()
             query = {"initial_events": True, "match": "NotOlderThan", "bookmarks": True}
             await watch(store, client, form=form, **query)
-            reader, bodies = framing.reader(), 0
+            reader, bodies = framing.make_reader(), 0
             await client.until(lambda c=client: len(c.frames) >= 2)
             for chunk in client.frames:
                 bodies += len(reader.feed(chunk))

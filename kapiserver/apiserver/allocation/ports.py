@@ -18,8 +18,8 @@ from kapiserver.api.core.validation.services import needs_health_check_node_port
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import Config
-from kapiserver.codecs.at_rest import decode_at_rest, encode_at_rest
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_storage
 from kapiserver.storage.errors import Conflict, KeyExists, Unavailable
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.query import ListQuery
@@ -150,7 +150,7 @@ class NodePorts:
             "range": str(self._allowed),
             "data": base64.b64encode(data).decode(),
         }
-        value, kv = encode_at_rest(self._codecs, tree), self._stores.kv
+        value, kv = encode_for_storage(self._codecs, tree), self._stores.kv
         if expected is None:
             await kv.create(self._key, value)
         else:
@@ -158,7 +158,7 @@ class NodePorts:
 
     def _read(self, value: bytes) -> int | None:
         """The bits; None where they are of another range."""
-        tree = decode_at_rest(self._codecs, value)
+        tree = decode_from_storage(self._codecs, value)
         if tree.get("range") != str(self._allowed):
             return None
         return int.from_bytes(base64.b64decode(tree.get("data") or ""), "big")

@@ -33,7 +33,7 @@ from kapiserver.apiserver.allocation.addresses import Addresses, NotAllocated, s
 from kapiserver.apiserver.allocation.ports import NodePorts, PortNotAllocated, Ports, ports_of
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.errors import InternalError
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.store_registry import Stores
 

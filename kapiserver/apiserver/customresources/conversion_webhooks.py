@@ -20,7 +20,7 @@ from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.metadata_validation import validate_annotations
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.customresources.webhook_client import WebhookFailed, ask
-from kapiserver.codecs.json import write_document
+from kapiserver.codecs.json import encode_value
 from kapiserver.storage.errors import ConversionRefused
 from kapiserver.storage.store_registry import Stores
 
@@ -122,7 +122,7 @@ def _check_kind(before: Tree, after: Any, version: GroupVersion, where: str) -> 
     """Raises ConversionRefused when it is not the same kind in the version asked for."""
     kind = after.get("kind") if isinstance(after, dict) else None
     if not isinstance(kind, str) or not kind:
-        raise ConversionRefused(f"Object 'Kind' is missing in '{write_document(after).decode()}'")
+        raise ConversionRefused(f"Object 'Kind' is missing in '{encode_value(after).decode()}'")
     got = after.get("apiVersion") or ""
     if got != str(version):
         words = f"invalid groupVersion (expected {version}, received {got})"

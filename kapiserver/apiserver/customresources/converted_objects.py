@@ -15,7 +15,7 @@ from collections.abc import Hashable
 from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.codecs.cbor import write_document
+from kapiserver.codecs.cbor import encode_value
 from kapiserver.storage.errors import ConversionRefused
 from kapiserver.storage.query import NotYet
 from kapiserver.storage.store_registry import Stores
@@ -35,7 +35,7 @@ class ConvertedObjects:
     def find(self, definition: Definition, obj: Tree, version: GroupVersion) -> Tree:
         """The object in another version; where the webhook does not convert it, with the fields of
         the same names. Shared. Raises NotYet."""
-        key = (definition.identity, version, write_document(obj))
+        key = (definition.identity, version, encode_value(obj))
         found = self._known.get(key)
         if found is not None:
             self._known.move_to_end(key)

@@ -27,7 +27,7 @@ from kapiserver.storage.store_registry import Stores
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.customresources.converted_objects import ConvertedObjects
-    from kapiserver.codecs.wire import Decode
+    from kapiserver.codecs.protobuf_messages import MessageDecoder
 
 APIEXTENSIONS = GroupVersion("apiextensions.k8s.io", "v1")
 
@@ -153,8 +153,8 @@ class CustomResources:
         return Definition(head, load) if established else None
 
     @functools.cached_property
-    def _decode_head(self) -> Decode:
+    def _decode_head(self) -> MessageDecoder:
         from kapiserver.api.apiextensions.crd_summary import DefinitionSummary
-        from kapiserver.codecs.wire import decoder
+        from kapiserver.codecs.protobuf_messages import message_decoder
 
-        return decoder(DefinitionSummary)
+        return message_decoder(DefinitionSummary)

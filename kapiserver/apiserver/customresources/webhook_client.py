@@ -25,7 +25,7 @@ from kapiserver.api.accessors import value_at
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.codecs.errors import CodecError
-from kapiserver.codecs.json import SORTED, read_document, write_document
+from kapiserver.codecs.json import SORT_KEYS, decode_value, encode_value
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.store_registry import Stores
@@ -61,7 +61,7 @@ async def ask(stores: Stores, config: Tree, question: Tree) -> Any:
     address = await _address(stores, config)
     told = f"{address.url}?timeout={TIMEOUT:g}s"
     context = _context(config.get("caBundle") or "")
-    body = await asyncio.to_thread(write_document, question, option=SORTED)  # perhaps a long list
+    body = await asyncio.to_thread(encode_value, question, option=SORT_KEYS)  # perhaps a long list
     try:
         data = await asyncio.wait_for(_post(told, address, context, body), TIMEOUT)
     except TimeoutError:
@@ -69,7 +69,7 @@ async def ask(stores: Stores, config: Tree, question: Tree) -> Any:
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise WebhookFailed(f'Post "{told}": {_told(error, address)}') from None
     try:
-        return await asyncio.to_thread(read_document, data)
+        return await asyncio.to_thread(decode_value, data)
     except CodecError as error:
         raise WebhookFailed(str(error)) from None
 
@@ -215,7 +215,7 @@ _REFUSALS: Mapping[int, str] = {
 def _refusal(status: int, content_type: str, data: bytes) -> str:
     """What a client of Kubernetes makes of an answer that is none."""
     try:
-        document = read_document(data)
+        document = decode_value(data)
         if document["kind"] == "Status" and isinstance(document["message"], str):
             return str(document["message"])
     except (CodecError, LookupError, TypeError):
@@ -227,6 +227,6 @@ def _refusal(status: int, content_type: str, data: bytes) -> str:
     if status in _REFUSALS:
         return _REFUSALS[status]
     if status >= 500:
-        quoted = write_document(text).decode()
+        quoted = encode_value(text).decode()
         return f"an error on the server ({quoted}) has prevented the request from succeeding"
     return f"the server responded with the status code {status} but did not return more information"

@@ -18,7 +18,7 @@ from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 from kapiserver.codecs.media_types import MediaType
-from kapiserver.codecs.negotiation import Accepted, negotiate
+from kapiserver.codecs.negotiation import MediaTypeOptions, negotiate_output
 
 AGGREGATED = {
     GroupVersionKind("apidiscovery.k8s.io", version, "APIGroupDiscoveryList"): version
@@ -53,7 +53,7 @@ async def answer(server: Server, request: Request) -> AnyResponse:
 def _root(server: Server, request: Request, prefix: str) -> Response:
     """`/api` or `/apis`: all of it where the client asks for that, else the first level."""
     offered = server.codecs.media_types
-    accepted = negotiate(request.header("Accept"), offered, allows=_allows_aggregated)
+    accepted = negotiate_output(request.header("Accept"), offered, allows=_allows_aggregated)
     if accepted.convert is not None:
         return _aggregated(server, request, prefix, accepted)
     tree = _versions(request) if prefix == "api" else group_list(server)
@@ -66,7 +66,9 @@ def _allows_aggregated(_media: MediaType, convert: GroupVersionKind | None) -> b
     return convert is None or convert in AGGREGATED
 
 
-def _aggregated(server: Server, request: Request, prefix: str, accepted: Accepted) -> Response:
+def _aggregated(
+    server: Server, request: Request, prefix: str, accepted: MediaTypeOptions
+) -> Response:
     assert accepted.convert is not None
     tree = group_discovery_list(server, prefix, AGGREGATED[accepted.convert])
     body = server.codecs.serializer_for(accepted.media).encode(tree)

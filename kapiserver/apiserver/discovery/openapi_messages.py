@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from kapiserver.api.types import Tree, Value
-from kapiserver.codecs.varint import varint
+from kapiserver.codecs.protobuf_wire import encode_varint
 
 Write: TypeAlias = Callable[[Value], bytes]
 """A value to the bytes of a message, without tag and length."""
@@ -34,7 +34,7 @@ def encode_v3(document: Tree) -> bytes:
 
 
 def _block(number: int, data: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(data)) + data
+    return encode_varint(number << 3 | 2) + encode_varint(len(data)) + data
 
 
 def _text(number: int, value: str) -> bytes:
@@ -46,15 +46,15 @@ def _texts(number: int, values: Iterable[str]) -> bytes:
 
 
 def _flag(number: int, value: bool) -> bytes:
-    return varint(number << 3) + b"\x01" if value else b""
+    return encode_varint(number << 3) + b"\x01" if value else b""
 
 
 def _count(number: int, value: int) -> bytes:
-    return varint(number << 3) + varint(value & 0xFFFFFFFFFFFFFFFF) if value else b""
+    return encode_varint(number << 3) + encode_varint(value & 0xFFFFFFFFFFFFFFFF) if value else b""
 
 
 def _double(number: int, value: float) -> bytes:
-    return varint(number << 3 | 1) + struct.pack("<d", value) if value else b""
+    return encode_varint(number << 3 | 1) + struct.pack("<d", value) if value else b""
 
 
 def _any(value: Value) -> bytes:
@@ -265,9 +265,9 @@ def _default_v3(number: int, value: Value) -> bytes:
     """Numbers, booleans and strings; there is no room for anything else."""
     if isinstance(value, bool):
         # Inside a choice a zero is written, too.
-        return _block(number, varint(2 << 3) + bytes([value]))
+        return _block(number, encode_varint(2 << 3) + bytes([value]))
     if isinstance(value, int | float):
-        return _block(number, varint(1 << 3 | 1) + struct.pack("<d", value))
+        return _block(number, encode_varint(1 << 3 | 1) + struct.pack("<d", value))
     return _block(number, _block(3, value.encode())) if isinstance(value, str) else b""
 
 

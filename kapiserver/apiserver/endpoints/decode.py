@@ -23,7 +23,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind
 from kapiserver.codecs.media_types import PROTOBUF, MediaType
-from kapiserver.codecs.negotiation import content_type
+from kapiserver.codecs.negotiation import negotiate_input
 from kapiserver.codecs.serializer import Decoded
 
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
@@ -64,7 +64,7 @@ class EncodedBody:
 
     def decode(self, server: Server, defaults: GroupVersionKind) -> Decoded:
         """Decode the bytes. Raises CodecError."""
-        serializer = server.codecs.body_serializer_for(self.media)
+        serializer = server.codecs.limited_serializer_for(self.media)
         return serializer.decode(self.data, defaults=defaults)
 
 
@@ -73,7 +73,7 @@ def media_type_of(server: Server, request: Request, target: Target) -> MediaType
     offered = server.codecs.media_types
     if not target.is_typed:
         offered = tuple(one for one in offered if one is not PROTOBUF)
-    return content_type(request.header("Content-Type"), offered)
+    return negotiate_input(request.header("Content-Type"), offered)
 
 
 async def read_body(server: Server, request: Request, target: Target) -> EncodedBody:

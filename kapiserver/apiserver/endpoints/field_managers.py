@@ -23,7 +23,7 @@ from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.target import Target
-from kapiserver.codecs.trees import read_tree
+from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.lifecycle import timestamp
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class KindSchemas:
         if custom is not None and custom.definition.uses_conversion_webhook:
             return self._by_webhook(custom.definition, obj, kind.group_version)
         try:
-            canonical = read_tree(self.scheme.type_of(here), obj, [])
+            canonical = decode_tree(self.scheme.type_of(here), obj, [])
             return self.scheme.convert(canonical, kind.group_version)
         except ConversionFailed as error:
             raise NotRegistered(str(error)) from None
@@ -88,7 +88,7 @@ class KindSchemas:
 
 @functools.lru_cache(maxsize=512)
 def _empty(type_: type[Kind], kind: str, api_version: str) -> Tree:
-    return read_tree(type_, {"kind": kind, "apiVersion": api_version}, [])
+    return decode_tree(type_, {"kind": kind, "apiVersion": api_version}, [])
 
 
 def field_manager(server: Server, target: Target, *, is_new: bool = False) -> FieldManager:

@@ -16,10 +16,10 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.media_types import PROTOBUF, MediaType
 from kapiserver.codecs.negotiation import (
-    Accepted,
-    Allows,
-    negotiate,
-    negotiate_stream,
+    AllowsConversion,
+    MediaTypeOptions,
+    negotiate_output,
+    negotiate_output_stream,
     wants_pretty,
 )
 
@@ -56,16 +56,18 @@ def wanted_stream(server: Server, request: Request, target: Target) -> Wanted:
     """The form of a watch's events. Raises NotAcceptable."""
     header = request.header("Accept")
     allows = _allows if target.is_typed else _allows_of_custom
-    accepted = negotiate_stream(header, server.codecs.media_types, allows=allows)
+    accepted = negotiate_output_stream(header, server.codecs.media_types, allows=allows)
     return Wanted(media=accepted.media, convert=accepted.convert)
 
 
 @functools.lru_cache(maxsize=256)
-def _negotiated(header: str, offered: tuple[MediaType, ...], allows: Allows) -> Accepted:
-    return negotiate(header, offered, allows=allows)
+def _negotiated(
+    header: str, offered: tuple[MediaType, ...], allows: AllowsConversion
+) -> MediaTypeOptions:
+    return negotiate_output(header, offered, allows=allows)
 
 
-def _wanted(request: Request, accepted: Accepted) -> Wanted:
+def _wanted(request: Request, accepted: MediaTypeOptions) -> Wanted:
     human = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
     pretty = accepted.media.pretty and (accepted.pretty or human)
     return Wanted(media=accepted.media, pretty=pretty, convert=accepted.convert)

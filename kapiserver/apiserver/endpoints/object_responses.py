@@ -22,9 +22,9 @@ from kapiserver.apiserver.errors import NoSuchForm
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response
 from kapiserver.apiserver.target import Target
-from kapiserver.codecs import list_text
+from kapiserver.codecs import streaming_lists
 from kapiserver.codecs.cbor import CBORSerializer
-from kapiserver.codecs.json import SORTED
+from kapiserver.codecs.json import SORT_KEYS
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
 from kapiserver.storage.entry import Entry, form_of
 from kapiserver.storage.query import Listing
@@ -178,14 +178,14 @@ async def _members(
     """A document with one long member, of so many items: in slices, but for Protobuf, which begins
     with its length."""
     if wanted.media is JSON:
-        layout = list_text.INDENTED if wanted.pretty else list_text.COMPACT
-        order = SORTED if server.scheme.is_custom(head) else 0
-        pieces = list_text.json_pieces(head, member, items, layout, order=order)
+        layout = streaming_lists.INDENTED if wanted.pretty else streaming_lists.COMPACT
+        order = SORT_KEYS if server.scheme.is_custom(head) else 0
+        pieces = streaming_lists.stream_json_list(head, member, items, layout, sort_option=order)
         return await _sliced(wanted, _joined(pieces))
     if wanted.media is YAML:
-        return await _sliced(wanted, _joined(list_text.yaml_pieces(head, member, items)))
+        return await _sliced(wanted, _joined(streaming_lists.stream_yaml_list(head, member, items)))
     if wanted.media is CBOR:
-        packed = CBORSerializer(server.scheme).pieces(head, member, items, count)
+        packed = CBORSerializer(server.scheme).stream_list(head, member, items, count)
         return await _sliced(wanted, _joined(packed))
     return await _whole(server, wanted, head, member, items)
 

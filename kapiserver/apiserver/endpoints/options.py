@@ -29,7 +29,7 @@ from kapiserver.apiserver.feature_gates import FeatureGates
 from kapiserver.apiserver.request import Query, Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.target import Target
-from kapiserver.codecs.parameters import ParameterCodec
+from kapiserver.codecs.parameter_codec import ParameterCodec
 from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions
 
 Rules: TypeAlias = Callable[[Tree], list[FieldError]]

@@ -13,7 +13,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response
 from kapiserver.codecs.errors import CodecError, NotAcceptable
 from kapiserver.codecs.media_types import JSON, MediaType
-from kapiserver.codecs.negotiation import Accepted, negotiate, wants_pretty
+from kapiserver.codecs.negotiation import MediaTypeOptions, negotiate_output, wants_pretty
 
 
 def answer_tree(
@@ -27,7 +27,7 @@ def answer_tree(
     """Answer with a tree of a declared kind, in what the server speaks where nothing else is
     offered. Raises NotAcceptable."""
     possible = offered or server.codecs.media_types
-    accepted = negotiate(request.header("Accept"), possible, allows=_anything)
+    accepted = negotiate_output(request.header("Accept"), possible, allows=_anything)
     return _encoded(server, request, tree, accepted, status)
 
 
@@ -35,20 +35,20 @@ def answer_status(server: Server, request: Request, tree: Tree) -> Response:
     """Answer with a Status; in JSON where the client takes nothing that is on offer."""
     try:
         offered = server.codecs.media_types
-        accepted = negotiate(request.header("Accept"), offered, allows=_anything)
+        accepted = negotiate_output(request.header("Accept"), offered, allows=_anything)
     except NotAcceptable:
-        accepted = Accepted(media=JSON)
+        accepted = MediaTypeOptions(media=JSON)
     try:
         answer = _encoded(server, request, tree, accepted, tree["code"])
     except CodecError:
-        answer = _encoded(server, request, tree, Accepted(media=JSON), tree["code"])
+        answer = _encoded(server, request, tree, MediaTypeOptions(media=JSON), tree["code"])
     retry_after = tree.get("details", {}).get("retryAfterSeconds")
     if retry_after:
         answer.headers.append(("Retry-After", str(retry_after)))
     return answer
 
 
-def is_pretty(request: Request, accepted: Accepted) -> bool:
+def is_pretty(request: Request, accepted: MediaTypeOptions) -> bool:
     """Whether the answer is indented: as asked for, else for browsers and command lines."""
     return accepted.pretty or wants_pretty(
         request.parameter("pretty"), request.header("User-Agent")
@@ -60,7 +60,7 @@ def _anything(_media: MediaType, _convert: object) -> bool:
 
 
 def _encoded(
-    server: Server, request: Request, tree: Tree, accepted: Accepted, status: int
+    server: Server, request: Request, tree: Tree, accepted: MediaTypeOptions, status: int
 ) -> Response:
     media = accepted.media
     pretty = media.pretty and is_pretty(request, accepted)

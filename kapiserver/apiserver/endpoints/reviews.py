@@ -36,7 +36,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
-from kapiserver.codecs.negotiation import negotiate, wants_pretty
+from kapiserver.codecs.negotiation import negotiate_output, wants_pretty
 
 ReviewHandler: TypeAlias = Callable[[Server, User, Tree], Awaitable[Tree]]
 """From the question, as the client sent it, to the answer. Raises BadRequest, InvalidObject."""
@@ -49,7 +49,7 @@ _ANY = "*"
 
 async def review(server: Server, request: Request, target: Target) -> AnyResponse:
     """Answer a question. Raises NotAcceptable for a Table: there is nothing to list."""
-    accepted = negotiate(request.header("Accept"), server.codecs.media_types)
+    accepted = negotiate_output(request.header("Accept"), server.codecs.media_types)
     human = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
     form = Wanted(media=accepted.media, pretty=accepted.media.pretty and (accepted.pretty or human))
     body = await read_body(server, request, target)

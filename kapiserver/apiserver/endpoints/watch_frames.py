@@ -12,7 +12,7 @@ from datetime import datetime
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.endpoints.tables import TableOf, metadata_alone
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import MediaType
 from kapiserver.storage.entry import Entry
 from kapiserver.storage.kv import Revision

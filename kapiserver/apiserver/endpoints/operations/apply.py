@@ -38,9 +38,9 @@ from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs import cbor, json, yaml
-from kapiserver.codecs.bounds import MAX_VALUES
 from kapiserver.codecs.errors import CodecError
-from kapiserver.codecs.trees import read_tree
+from kapiserver.codecs.limits import MAX_VALUES
+from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.query import Written
 
@@ -57,20 +57,20 @@ def _read_yaml(data: bytes) -> Configuration:
     """JSON is YAML, and read as such many times faster."""
     if data.lstrip()[:1] == b"{":
         try:
-            json.check_values(data, MAX_VALUES)
-            value = json.read_document(data)
+            json.check_value_count(data, MAX_VALUES)
+            value = json.decode_value(data)
         except CodecError:
             pass
         else:
-            repeated = json.duplicate_fields(data, value)
+            repeated = json.duplicate_field_errors(data, value)
             return _configuration(value, ", ".join(repeated))
-    document = yaml.read_first(data)
+    document = yaml.decode_first_document(data)
     lines = "\n".join(document.duplicates)
     return _configuration(document.value, f"yaml: unmarshal errors:\n{lines}" if lines else "")
 
 
 def _read_cbor(data: bytes) -> Configuration:
-    return _configuration(cbor.read_document(data), "")
+    return _configuration(cbor.decode_value(data), "")
 
 
 def _configuration(value: Value, duplicates: str) -> Configuration:
@@ -203,7 +203,7 @@ def _to_hub(server: Server, target: Target, merged: Tree, entries: list[Tree]) -
     """What came out, canonical, defaulted, in the hub version and in its place."""
     kind = target.version.with_kind(target.resource.kind)
     try:
-        tree = read_tree(server.scheme.type_of(kind), merged, [])
+        tree = decode_tree(server.scheme.type_of(kind), merged, [])
     except CodecError as error:
         raise BadRequest(str(error)) from None
     obj = to_hub(server.scheme, target, tree)

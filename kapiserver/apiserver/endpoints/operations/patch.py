@@ -34,9 +34,9 @@ from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs import cbor, json
-from kapiserver.codecs.bounds import MAX_VALUES
 from kapiserver.codecs.errors import CodecError, UnsupportedMediaType
-from kapiserver.codecs.trees import read_tree
+from kapiserver.codecs.limits import MAX_VALUES
+from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.query import Written
 
 
@@ -49,13 +49,13 @@ class Document:
 
 
 def _document(data: bytes) -> Document:
-    json.check_values(data, MAX_VALUES)
-    value = json.read_document(data)
-    return Document(value, json.duplicate_fields(data, value))
+    json.check_value_count(data, MAX_VALUES)
+    value = json.decode_value(data)
+    return Document(value, json.duplicate_field_errors(data, value))
 
 
 def _document_in_cbor(data: bytes) -> Document:
-    return Document(cbor.read_document(data))  # which refuses members that are there twice
+    return Document(cbor.decode_value(data))  # which refuses members that are there twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class PatchType:
 
 
 def _result(_patch: Any, result: Value) -> str:
-    return json.write_document(result).decode()
+    return json.encode_value(result).decode()
 
 
 def _patch(patch: Any, _result: Value) -> str:
@@ -205,7 +205,7 @@ def _patched(server: Server, caller: Caller, target: Target, patch: Patch, curre
         _check_free_kind(target, after)
     try:
         after = _of_kind(server, target, patch, after)
-        tree = read_tree(type_, after, unknown)
+        tree = decode_tree(type_, after, unknown)
         errors = [*patch.strict_errors, *(f'unknown field "{path}"' for path in unknown)]
         check_strict(errors, patch.validation, caller.warnings)
     except (CodecError, BadObject, StrictErrors) as error:

@@ -18,7 +18,7 @@ from kapiserver.apiserver.errors import BadRequest, ServiceUnavailable
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, text
 from kapiserver.apiserver.target import Target
-from kapiserver.codecs.parameters import ParameterCodec
+from kapiserver.codecs.parameter_codec import ParameterCodec
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 

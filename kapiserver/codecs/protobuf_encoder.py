@@ -26,17 +26,24 @@ from kapiserver.api.types import (
     Type,
     Value,
 )
-from kapiserver.codecs.source import Source, once_per_type
-from kapiserver.codecs.varint import BYTES, FIXED64, SMALL, VARINT, tag, varint
+from kapiserver.codecs.codegen import FunctionSource, cached_per_type
+from kapiserver.codecs.protobuf_wire import (
+    BYTES,
+    FIXED64,
+    SMALL_VARINTS,
+    VARINT,
+    encode_tag,
+    encode_varint,
+)
 
 WIRE_TYPES = {"bool": VARINT, "int32": VARINT, "int64": VARINT, "double": FIXED64}
 """Of the scalars; everything else is BYTES."""
 
-_CACHED = 4096
-_SHORT = 64
+_CACHE_SIZE = 4096
+_MAX_CACHED_LENGTH = 64
 
 # The expression that gives the bytes of a scalar `v`, before its length where it has one.
-_SCALARS = {
+_SCALAR_EXPRESSIONS = {
     "string": "v.encode()",
     "bytes": "from_base64(v, strict_mode=True)",
     "bool": 'b"\\1" if v else b"\\0"',
@@ -44,16 +51,16 @@ _SCALARS = {
     "int64": "SMALL[v] if 0 <= v < 2048 else varint(v)",
     "double": "pack_double(v)",
 }
-_SIZED = "SMALL[n] if (n := len(v)) < 2048 else varint(n)"
+_LENGTH_EXPRESSION = "SMALL[n] if (n := len(v)) < 2048 else varint(n)"
 
 
-@once_per_type
-def writer(type_: type[Type]) -> Callable[[Tree], bytes]:
+@cached_per_type
+def compiled_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
     """The compiled function that writes one message; of a Leaf, from its message as a tree.
 
     Raises whatever a tree that is not canonical leads to.
     """
-    source = Source("tree")
+    source = FunctionSource("tree")
     source.add("get = tree.get\nout = bytearray()")
     for field in sorted(type_.fields(), key=lambda one: one.number or 0):
         if field.number is not None:
@@ -62,112 +69,116 @@ def writer(type_: type[Type]) -> Callable[[Tree], bytes]:
     return source.compile(
         f"protobuf writer of {type_.__name__}",
         EMPTY={},
-        SMALL=SMALL,
-        varint=varint,
+        SMALL=SMALL_VARINTS,
+        varint=encode_varint,
         from_base64=binascii.a2b_base64,
         pack_double=struct.Struct("<d").pack,
     )
 
 
-def _add_field(source: Source, field: Field) -> None:
+def _add_field(source: FunctionSource, field: Field) -> None:
     shape, name = field.shape, repr(field.name)
-    mark = _mark(field.number or 0, shape)
+    mark = _field_tag(field.number or 0, shape)
     if isinstance(shape, ListOf):
-        value = _value(source, shape.item)
-        source.add(_append(mark, shape.item, value, under=f"for v in get({name}) or ():"))
+        value = _value_expression(source, shape.item)
+        source.add(_append_lines(mark, shape.item, value, under=f"for v in get({name}) or ():"))
     elif isinstance(shape, MapOf):
         _add_map(source, name, mark, shape)
     elif field.options.inline:
-        names = source.bind(frozenset(one.name for one in _flat(field)))
+        names = source.bind(frozenset(one.name for one in _inlined_fields(field)))
         test = f"if not {names}.isdisjoint(tree):" if field.pointer else ""
-        source.add(_append(mark, shape, f"{_inner(source, shape)}(tree)", under=test))
-    elif field.pointer or _nil_is_absent(shape):
+        source.add(_append_lines(mark, shape, f"{_bind_encoder(source, shape)}(tree)", under=test))
+    elif field.pointer or _omits_nil(shape):
         test = f"if (v := get({name})) is not None:"
-        source.add(_append(mark, shape, _value(source, shape), under=test))
+        source.add(_append_lines(mark, shape, _value_expression(source, shape), under=test))
     elif isinstance(shape, Message):
         source.add(f"v = get({name})")
-        source.add(_append(mark, shape, _value(source, shape)))
+        source.add(_append_lines(mark, shape, _value_expression(source, shape)))
     else:
         zero = mark + (bytes(8) if shape.name == "double" else b"\0")
-        source.add(_append(mark, shape, _value(source, shape), under=f"if v := get({name}):"))
+        source.add(
+            _append_lines(
+                mark, shape, _value_expression(source, shape), under=f"if v := get({name}):"
+            )
+        )
         source.add(f"else: out += {zero!r}")
 
 
-def _add_map(source: Source, name: str, mark: bytes, shape: MapOf) -> None:
+def _add_map(source: FunctionSource, name: str, mark: bytes, shape: MapOf) -> None:
     absent = shape.value == Scalar("bytes")  # nil stays nil
     source.add(f"""
 if w := get({name}):
     for k in sorted(w):
         v = k.encode()
-        e = {_mark(1, Scalar("string"))!r} + ({_SIZED}) + v
+        e = {_field_tag(1, Scalar("string"))!r} + ({_LENGTH_EXPRESSION}) + v
         v = w[k]
         if {"v is not None" if absent else "True"}:
-            v = {_value(source, shape.value)}
-            e += {_mark(2, shape.value)!r}{_sized(shape.value)} + v
+            v = {_value_expression(source, shape.value)}
+            e += {_field_tag(2, shape.value)!r}{_length_operand(shape.value)} + v
         n = len(e)
         out += {mark!r} + (SMALL[n] if n < 2048 else varint(n)) + e
 """)
 
 
-def _mark(number: int, shape: Shape) -> bytes:
+def _field_tag(number: int, shape: Shape) -> bytes:
     wire_type = WIRE_TYPES.get(shape.name, BYTES) if isinstance(shape, Scalar) else BYTES
     if isinstance(shape, ListOf):
-        return _mark(number, shape.item)
-    return tag(number, wire_type)
+        return _field_tag(number, shape.item)
+    return encode_tag(number, wire_type)
 
 
-def _sized(shape: Shape) -> str:
+def _length_operand(shape: Shape) -> str:
     has_size = not isinstance(shape, Scalar) or shape.name not in WIRE_TYPES
-    return f" + ({_SIZED})" if has_size else ""
+    return f" + ({_LENGTH_EXPRESSION})" if has_size else ""
 
 
-def _append(mark: bytes, shape: Shape, value: str, under: str = "") -> str:
-    lines = f"v = {value}\nout += {mark!r}{_sized(shape)} + v"
+def _append_lines(mark: bytes, shape: Shape, value: str, under: str = "") -> str:
+    lines = f"v = {value}\nout += {mark!r}{_length_operand(shape)} + v"
     return f"{under}\n{textwrap.indent(lines, '    ')}" if under else lines
 
 
-def _value(source: Source, shape: Shape) -> str:
+def _value_expression(source: FunctionSource, shape: Shape) -> str:
     # The expression of the bytes of `v`, without their length.
     if isinstance(shape, Scalar):
-        return _SCALARS[shape.name]
+        return _SCALAR_EXPRESSIONS[shape.name]
     if isinstance(shape, Message):
         if issubclass(shape.type, ScalarType):
-            return f"{_inner(source, shape)}(v)"
-        return f"{_inner(source, shape)}(v or EMPTY)"
+            return f"{_bind_encoder(source, shape)}(v)"
+        return f"{_bind_encoder(source, shape)}(v or EMPTY)"
     raise TypeError(f"{shape} has no form in Protobuf")
 
 
-def _inner(source: Source, shape: Shape) -> str:
+def _bind_encoder(source: FunctionSource, shape: Shape) -> str:
     assert isinstance(shape, Message)
     leaf = issubclass(shape.type, ScalarType)
-    return source.bind_later(_leaf_writer if leaf else writer, shape.type)
+    return source.bind_lazy(_leaf_encoder if leaf else compiled_encoder, shape.type)
 
 
-def _flat(field: Field) -> tuple[Field, ...]:
+def _inlined_fields(field: Field) -> tuple[Field, ...]:
     assert isinstance(field.shape, Message)
     return tuple(one.field for one in field.shape.type.flat_fields())
 
 
-def _nil_is_absent(shape: Shape) -> bool:
+def _omits_nil(shape: Shape) -> bool:
     # Slices that Go does not write when they are nil.
     if isinstance(shape, Message):
         return issubclass(shape.type, StringList)
     return shape == Scalar("bytes")
 
 
-@once_per_type
-def _leaf_writer(type_: type[Type]) -> Callable[[Value], bytes]:
+@cached_per_type
+def _leaf_encoder(type_: type[Type]) -> Callable[[Value], bytes]:
     assert issubclass(type_, ScalarType)
-    leaf, write = type_, writer(type_)
+    leaf, write = type_, compiled_encoder(type_)
 
     def write_value(value: Value) -> bytes:
         return bytes(write(leaf.to_message(value)))
 
-    remembered = functools.lru_cache(_CACHED)(write_value)
+    remembered = functools.lru_cache(_CACHE_SIZE)(write_value)
 
     def write_leaf(value: Value) -> bytes:
         # Times and quantities repeat; long values and trees are not worth the memory.
-        if value.__class__ is str and len(value) <= _SHORT:
+        if value.__class__ is str and len(value) <= _MAX_CACHED_LENGTH:
             return remembered(value)
         return write_value(value)
 

@@ -17,7 +17,7 @@ from kapiserver.codecs import json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class ListLayout:
     """How a member that is a list stands in a JSON document.
 
     empty    the member when there are no items
@@ -39,8 +39,8 @@ class Layout:
     end: bytes = b""
 
 
-COMPACT = Layout(empty=b'"%b":[]', open=b'"%b":[', end=b"\n")
-INDENTED = Layout(
+COMPACT = ListLayout(empty=b'"%b":[]', open=b'"%b":[', end=b"\n")
+INDENTED = ListLayout(
     option=orjson.OPT_INDENT_2,
     empty=b'"%b": []',
     open=b'"%b": [',
@@ -50,40 +50,40 @@ INDENTED = Layout(
     newline=b"\n    ",
 )
 
-_LINE = re.compile(rb"\n(?!\n|\Z)")
+_LINE_BREAK = re.compile(rb"\n(?!\n|\Z)")
 
 
-def json_pieces(
-    head: Tree, member: str, items: Iterable[Tree], layout: Layout, *, order: int = 0
+def stream_json_list(
+    head: Tree, member: str, items: Iterable[Tree], layout: ListLayout, *, sort_option: int = 0
 ) -> Iterator[bytes]:
     """The document one of whose members is an empty list, with these items; `order` is 0 or
     `json.SORTED`. Raises NotEncodable."""
-    option = layout.option | order
+    option = layout.option | sort_option
     # Within text there is no such mark: quotes have a backslash there.
     name = member.encode()
-    before, empty, after = json.write_document(head, option=option).partition(layout.empty % name)
+    before, empty, after = json.encode_value(head, option=option).partition(layout.empty % name)
     assert empty, "a list has an empty array of items"
     yield before
     lead, end = layout.open % name + layout.first, empty
     for item in items:
-        text = json.write_document(item, option=option)
+        text = json.encode_value(item, option=option)
         # A new line within text is spelled otherwise.
         yield lead + (text.replace(b"\n", layout.newline) if layout.newline else text)
         lead, end = layout.between, layout.close
     yield end + after + layout.end
 
 
-def yaml_pieces(head: Tree, member: str, items: Iterable[Tree]) -> Iterator[bytes]:
+def stream_yaml_list(head: Tree, member: str, items: Iterable[Tree]) -> Iterator[bytes]:
     """The document one of whose members is an empty list, with these items. Raises NotEncodable."""
     from kapiserver.codecs import yaml  # the library, for those who ask for it
 
-    document = yaml.write_document(head)
+    document = yaml.encode_value(head)
     mark = b"\n%b: []\n" % member.encode()
     before, empty, after = document.partition(mark)
     assert empty, "a list has an empty array of items"
     yield before
     lead = b"\n%b:\n- " % member.encode()
     for item in items:
-        yield lead + _LINE.sub(b"\n  ", yaml.write_document(item))
+        yield lead + _LINE_BREAK.sub(b"\n  ", yaml.encode_value(item))
         lead, mark = b"- ", b""
     yield mark + after

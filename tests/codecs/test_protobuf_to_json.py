@@ -13,13 +13,13 @@ from kapiserver.api.embedded_type_meta import add_type_meta
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Type
-from kapiserver.codecs import wire_json
-from kapiserver.codecs.json import write_document
-from kapiserver.codecs.varint import delimited, tag, varint
-from kapiserver.codecs.wire import decoder, encoder
-from kapiserver.codecs.wire_json import NOT_WHOLE, transcoder
+from kapiserver.codecs import protobuf_to_json
+from kapiserver.codecs.json import encode_value
+from kapiserver.codecs.protobuf_messages import message_decoder, message_encoder
+from kapiserver.codecs.protobuf_to_json import TRANSCODE_ERRORS, transcoder
+from kapiserver.codecs.protobuf_wire import encode_delimited, encode_tag, encode_varint
 from tests import trees
-from tests.codecs.test_wire import CASES, Sample
+from tests.codecs.test_protobuf_messages import CASES, Sample
 
 SCHEME = Scheme()
 KINDS = [one for one in trees.kinds(SCHEME, wire=True) if not one.kind.endswith("List")]
@@ -27,9 +27,9 @@ KINDS = [one for one in trees.kinds(SCHEME, wire=True) if not one.kind.endswith(
 
 def by_tree(type_: type[Type], message: bytes) -> bytes:
     """The slow way."""
-    tree = decoder(type_)(message)
+    tree = message_decoder(type_)(message)
     add_type_meta(type_, tree)
-    return write_document(tree)
+    return encode_value(tree)
 
 
 @settings(max_examples=1)
@@ -39,7 +39,7 @@ def test_every_kind_has_the_text_of_its_tree(kind: GroupVersionKind, data: Any) 
     """Any object of any kind, and one with every field set."""
     type_ = SCHEME.type_of(kind)
     for tree in (data.draw(trees.trees(type_)), trees.filled(type_)):
-        message = encoder(type_)(tree)
+        message = message_encoder(type_)(tree)
         for _ in range(2):  # made, and remembered
             assert transcoder(type_)(message) == by_tree(type_, message)
 
@@ -47,21 +47,33 @@ def test_every_kind_has_the_text_of_its_tree(kind: GroupVersionKind, data: Any) 
 @pytest.mark.parametrize(("tree", "_hex"), CASES)
 def test_every_sort_of_field(tree: Tree, _hex: str) -> None:
     """Absent, zero and set values of each sort of field."""
-    message = encoder(Sample)(tree)
+    message = message_encoder(Sample)(tree)
     assert transcoder(Sample)(message) == by_tree(Sample, message)
 
 
 MESSAGES = {
-    "fields out of order": delimited(17, b"b") + delimited(1, b"a") + delimited(17, b"c"),
-    "a struct in two parts": delimited(8, delimited(1, b"a")) + delimited(8, tag(2, 0) + varint(7)),
-    "unknown fields": delimited(999, b"x") + delimited(1, b"a") + tag(998, 0) + varint(1),
-    "packed numbers": delimited(18, b"\1\2\3"),
-    "packed nothing": delimited(18, b""),
-    "numbers too large for their type": tag(4, 0) + varint((1 << 40) + 5) + tag(5, 0) + varint(-3),
-    "what Go escapes": delimited(1, '<&>\u2028\u2029"\\\n\0é'.encode()),
-    "a key twice in a map": 2 * delimited(20, delimited(1, b"k") + delimited(2, b"v")),
-    "raw JSON with spaces and floats": delimited(27, delimited(1, b'{"a": [1.0, 2e30, "<"]}')),
-    "a whole float": tag(6, 1) + b"\0\0\0\0\0\0\xf0\x3f",
+    "fields out of order": encode_delimited(17, b"b")
+    + encode_delimited(1, b"a")
+    + encode_delimited(17, b"c"),
+    "a struct in two parts": encode_delimited(8, encode_delimited(1, b"a"))
+    + encode_delimited(8, encode_tag(2, 0) + encode_varint(7)),
+    "unknown fields": encode_delimited(999, b"x")
+    + encode_delimited(1, b"a")
+    + encode_tag(998, 0)
+    + encode_varint(1),
+    "packed numbers": encode_delimited(18, b"\1\2\3"),
+    "packed nothing": encode_delimited(18, b""),
+    "numbers too large for their type": encode_tag(4, 0)
+    + encode_varint((1 << 40) + 5)
+    + encode_tag(5, 0)
+    + encode_varint(-3),
+    "what Go escapes": encode_delimited(1, '<&>\u2028\u2029"\\\n\0é'.encode()),
+    "a key twice in a map": 2
+    * encode_delimited(20, encode_delimited(1, b"k") + encode_delimited(2, b"v")),
+    "raw JSON with spaces and floats": encode_delimited(
+        27, encode_delimited(1, b'{"a": [1.0, 2e30, "<"]}')
+    ),
+    "a whole float": encode_tag(6, 1) + b"\0\0\0\0\0\0\xf0\x3f",
 }
 
 
@@ -72,44 +84,53 @@ def test_messages_that_others_wrote(message: bytes) -> None:
 
 
 BROKEN = {
-    "cut off": delimited(1, b"abc")[:-1] + b"",
+    "cut off": encode_delimited(1, b"abc")[:-1] + b"",
     "cut off within a tag": b"\x80",
-    "no UTF-8": delimited(1, b"\xff"),
-    "no JSON": delimited(27, delimited(1, b"{")),
-    "not a number": tag(6, 1) + b"\0\0\0\0\0\0\xf8\x7f",
-    "a wrong wire type": tag(1, 0) + b"\1",
+    "no UTF-8": encode_delimited(1, b"\xff"),
+    "no JSON": encode_delimited(27, encode_delimited(1, b"{")),
+    "not a number": encode_tag(6, 1) + b"\0\0\0\0\0\0\xf8\x7f",
+    "a wrong wire type": encode_tag(1, 0) + b"\1",
 }
 
 
 @pytest.mark.parametrize("message", BROKEN.values(), ids=BROKEN)
 def test_what_is_not_whole_raises(message: bytes) -> None:
     """Broken messages are left to the reader, which words the error."""
-    with pytest.raises(NOT_WHOLE):
+    with pytest.raises(TRANSCODE_ERRORS):
         transcoder(Sample)(message)
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts that were not used for long are forgotten; what is used stays."""
-    memory = wire_json._Memory()
-    monkeypatch.setattr(wire_json, "_memory", memory)
-    monkeypatch.setattr(wire_json, "REMEMBERED", 10_000)
-    often = delimited(1, b"often")
+    memory = protobuf_to_json._TextCache()
+    monkeypatch.setattr(protobuf_to_json, "_memory", memory)
+    monkeypatch.setattr(protobuf_to_json, "REMEMBERED", 10_000)
+    often = encode_delimited(1, b"often")
     for number in range(200):
-        part = delimited(1, b"%d" % number)
-        message = delimited(19, often) + delimited(19, part)
+        part = encode_delimited(1, b"%d" % number)
+        message = encode_delimited(19, often) + encode_delimited(19, part)
         assert transcoder(Sample)(message) == by_tree(Sample, message)
         for held in (memory.young, memory.old):
-            assert sum(len(k[1]) + len(v) + wire_json.COST for k, v in held.items()) <= 10_000
+            assert (
+                sum(
+                    len(k[1]) + len(v) + protobuf_to_json.CACHE_ENTRY_OVERHEAD
+                    for k, v in held.items()
+                )
+                <= 10_000
+            )
     assert memory.old
     assert any(key[1] == often for key in (*memory.young, *memory.old))
 
 
 def test_what_is_remembered_takes_what_it_is_counted_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts of leaves, which another library writes, take no more memory than they are long."""
-    memory = wire_json._Memory()
-    monkeypatch.setattr(wire_json, "_memory", memory)
+    memory = protobuf_to_json._TextCache()
+    monkeypatch.setattr(protobuf_to_json, "_memory", memory)
     write = transcoder(Sample)
-    messages = [delimited(24, tag(1, 0) + varint(number)) for number in range(1000, 2000)]
+    messages = [
+        encode_delimited(24, encode_tag(1, 0) + encode_varint(number))
+        for number in range(1000, 2000)
+    ]
     write(messages[0])
     tracemalloc.start()
     try:

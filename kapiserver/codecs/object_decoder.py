@@ -15,27 +15,27 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Kind, Value
 from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind, WrongValue
 from kapiserver.codecs.serializer import Decoded
-from kapiserver.codecs.trees import read_own_tree
+from kapiserver.codecs.tree_decoder import decode_owned_tree
 
-_HEAD = (
+_TYPE_META_STRUCT = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
     'Kind string "json:\\"kind,omitempty\\"" }'
 )
-_MAX_SHOWN = 1024
+_MAX_EXCERPT = 1024
 
 
-def plain_strict_errors(unknown: list[str]) -> tuple[str, ...]:
+def unknown_field_errors(unknown: list[str]) -> tuple[str, ...]:
     """The strict errors of a format in which nothing else can be wrong."""
     return tuple(f'unknown field "{path}"' for path in unknown)
 
 
-def build(
+def decode_object(
     scheme: Scheme,
     document: Value,
     *,
     defaults: GroupVersionKind | None,
     source: bytes,
-    strict: Callable[[list[str]], tuple[str, ...]] = plain_strict_errors,
+    make_strict_errors: Callable[[list[str]], tuple[str, ...]] = unknown_field_errors,
 ) -> Decoded:
     """Read a document as the kind it names.
 
@@ -46,22 +46,24 @@ def build(
 
     Raises MissingKind, UnknownKind, WrongValue, each with `kind` and `name` as far as known.
     """
-    said = kind_of_document(document)
-    kind = complete(said, defaults)
-    if said != kind and scheme.custom.version_of(kind) is not None:
-        kind = said
+    document_kind = kind_of_document(document)
+    kind = complete_kind(document_kind, defaults)
+    if document_kind != kind and scheme.custom.version_of(kind) is not None:
+        kind = document_kind
     try:
-        require(kind, source)
+        require_kind(kind, source)
         unknown: list[str] = []
-        tree = read_own_tree(type_of(scheme, kind), {} if document is None else document, unknown)
+        tree = decode_owned_tree(
+            registered_type(scheme, kind), {} if document is None else document, unknown
+        )
         tree["kind"], tree["apiVersion"] = kind.kind, str(kind.group_version)
-        return Decoded(object=tree, kind=kind, strict_errors=strict(unknown))
+        return Decoded(object=tree, kind=kind, strict_errors=make_strict_errors(unknown))
     except CodecError as error:
-        error.kind, error.name = kind, _name_of(document)
+        error.kind, error.name = kind, _metadata_name(document)
         raise
 
 
-def _name_of(document: Value) -> str:
+def _metadata_name(document: Value) -> str:
     metadata = document.get("metadata") if isinstance(document, dict) else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return name if isinstance(name, str) else ""
@@ -74,24 +76,24 @@ def kind_of_document(document: Value) -> GroupVersionKind:
     if not isinstance(document, dict):
         raise WrongValue(
             "couldn't get version/kind; json parse error: json: cannot unmarshal "
-            f"{_go_name(document)} into Go value of type {_HEAD}"
+            f"{_go_value_kind(document)} into Go value of type {_TYPE_META_STRUCT}"
         )
     for name in ("apiVersion", "kind"):
         value = document.get(name)
         if value is not None and not isinstance(value, str):
             raise WrongValue(
                 "couldn't get version/kind; json parse error: json: cannot unmarshal "
-                f"{_go_name(value)} into Go struct field .{name} of type string"
+                f"{_go_value_kind(value)} into Go struct field .{name} of type string"
             )
     version = document.get("apiVersion") or ""
     try:
-        found = GroupVersion.parse(version) if version != "/" else GroupVersion("", "")
+        group_version = GroupVersion.parse(version) if version != "/" else GroupVersion("", "")
     except ValueError as error:
         raise WrongValue(str(error)) from None
-    return found.with_kind(document.get("kind") or "")
+    return group_version.with_kind(document.get("kind") or "")
 
 
-def complete(kind: GroupVersionKind, defaults: GroupVersionKind | None) -> GroupVersionKind:
+def complete_kind(kind: GroupVersionKind, defaults: GroupVersionKind | None) -> GroupVersionKind:
     """The kind, with what it leaves out taken from the defaults; never another group."""
     if defaults is None:
         return kind
@@ -102,15 +104,15 @@ def complete(kind: GroupVersionKind, defaults: GroupVersionKind | None) -> Group
     return kind
 
 
-def require(kind: GroupVersionKind, source: bytes) -> None:
+def require_kind(kind: GroupVersionKind, source: bytes) -> None:
     """Raise MissingKind unless both the kind and its version are known."""
     for name, value in (("Kind", kind.kind), ("apiVersion", kind.version)):
         if not value:
-            shown = source[:_MAX_SHOWN].decode("utf-8", "replace")
-            raise MissingKind(f"Object '{name}' is missing in '{shown}'")
+            excerpt = source[:_MAX_EXCERPT].decode("utf-8", "replace")
+            raise MissingKind(f"Object '{name}' is missing in '{excerpt}'")
 
 
-def type_of(scheme: Scheme, kind: GroupVersionKind) -> type[Kind]:
+def registered_type(scheme: Scheme, kind: GroupVersionKind) -> type[Kind]:
     """The type of a kind that a client named. Raises UnknownKind."""
     try:
         if kind.version == "__internal":
@@ -120,7 +122,7 @@ def type_of(scheme: Scheme, kind: GroupVersionKind) -> type[Kind]:
         raise UnknownKind(str(error)) from None
 
 
-def _go_name(value: Value) -> str:
+def _go_value_kind(value: Value) -> str:
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):

@@ -20,107 +20,107 @@ from kapiserver.api.runtime import Unknown
 from kapiserver.api.scalar_types import FieldsV1, RawExtension
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import ListOf, MapOf, Message, Scalar, ScalarType, Shape, Tree, Type
-from kapiserver.codecs.source import once_per_type
+from kapiserver.codecs.codegen import cached_per_type
 
 _BYTES: Final = "bytes"
-_FREE: Final = "free"
+_UNTYPED: Final = "free"
 _OBJECT: Final = "object"
 _EACH: Final = "[]"
-Places: TypeAlias = "Mapping[str, Places] | str"
+FieldPaths: TypeAlias = "Mapping[str, FieldPaths] | str"
 """Where what is looked for is in a value: it is it itself, it is an object of any kind, or by the
 name of a field, `[]` standing for every item and every value. Empty: nowhere."""
 
-_NOWHERE: Mapping[str, Places] = MappingProxyType({})
+_NO_PATHS: Mapping[str, FieldPaths] = MappingProxyType({})
 
 
-def with_bytes(scheme: Scheme, obj: Tree) -> Tree:
+def with_decoded_bytes(scheme: Scheme, obj: Tree) -> Tree:
     """The object with bytes in place of the base64 of its declared fields; itself where it has no
     such field. What is shared with it must not be changed."""
     try:
         kind = GroupVersion.parse(obj.get("apiVersion") or "").with_kind(obj.get("kind") or "")
-        places = _bytes_in(scheme.type_of(kind))
+        places = _byte_paths(scheme.type_of(kind))
     except (NotRegistered, ValueError):
         return obj
 
     def change(value: Any, mark: str) -> Any:
         if mark is _OBJECT:
-            return with_bytes(scheme, value) if isinstance(value, dict) else value
-        return _plain_bytes(value)
+            return with_decoded_bytes(scheme, value) if isinstance(value, dict) else value
+        return _decode_base64(value)
 
-    found: Tree = _changed(obj, places, change) if places else obj
+    found: Tree = _map_values(obj, places, change) if places else obj
     return found
 
 
-def with_free_values(type_: type[Type], tree: Tree, change: Callable[[Any], Any]) -> Tree:
+def map_untyped_values(type_: type[Type], tree: Tree, change: Callable[[Any], Any]) -> Tree:
     """The tree with something else in place of its free values, which are all but in types that
     hold themselves. What is shared with it must not be changed."""
-    found: Tree = _changed(tree, _free_in(type_), lambda value, _: change(value))
+    found: Tree = _map_values(tree, _untyped_paths(type_), lambda value, _: change(value))
     return found
 
 
-def _changed(value: Any, places: Places, change: Callable[[Any, str], Any]) -> Any:
+def _map_values(value: Any, places: FieldPaths, change: Callable[[Any, str], Any]) -> Any:
     if isinstance(places, str):
         return change(value, places)
     if _EACH in places:
         inside = places[_EACH]
         if isinstance(value, list):
-            return [_changed(one, inside, change) for one in value]
+            return [_map_values(one, inside, change) for one in value]
         if isinstance(value, dict):
-            return {name: _changed(one, inside, change) for name, one in value.items()}
+            return {name: _map_values(one, inside, change) for name, one in value.items()}
         return value
     if not isinstance(value, dict):
         return value
     changed = {
-        name: _changed(value[name], inside, change)
+        name: _map_values(value[name], inside, change)
         for name, inside in places.items()
         if value.get(name)
     }
     return {**value, **changed} if changed else value
 
 
-def _plain_bytes(value: Any) -> Any:
+def _decode_base64(value: Any) -> Any:
     try:
         return binascii.a2b_base64(value, strict_mode=True)
     except (binascii.Error, ValueError, TypeError):
         return value  # nobody reads that: it goes out as it is
 
 
-@once_per_type
-def _bytes_in(type_: type[Type]) -> Mapping[str, Places]:
-    return _places(type_, _is_bytes, frozenset())
+@cached_per_type
+def _byte_paths(type_: type[Type]) -> Mapping[str, FieldPaths]:
+    return _find_paths(type_, _byte_marker, frozenset())
 
 
-@once_per_type
-def _free_in(type_: type[Type]) -> Mapping[str, Places]:
-    return _places(type_, _is_free, frozenset())
+@cached_per_type
+def _untyped_paths(type_: type[Type]) -> Mapping[str, FieldPaths]:
+    return _find_paths(type_, _untyped_marker, frozenset())
 
 
-def _is_bytes(shape: Scalar | Message) -> str:
+def _byte_marker(shape: Scalar | Message) -> str:
     return _BYTES if isinstance(shape, Scalar) and shape.name == "bytes" else ""
 
 
-def _is_free(shape: Scalar | Message) -> str:
+def _untyped_marker(shape: Scalar | Message) -> str:
     if isinstance(shape, Scalar):
-        return _FREE if shape.name == "any" else ""
-    return _FREE if issubclass(shape.type, RawExtension | FieldsV1 | Unknown) else ""
+        return _UNTYPED if shape.name == "any" else ""
+    return _UNTYPED if issubclass(shape.type, RawExtension | FieldsV1 | Unknown) else ""
 
 
-def _places(
+def _find_paths(
     type_: type[Type], mark: Callable[[Scalar | Message], str], above: frozenset[type[Type]]
-) -> Mapping[str, Places]:
+) -> Mapping[str, FieldPaths]:
     # No type that holds itself (schemas do) has bytes.
     if type_ in above or issubclass(type_, CustomKind | ScalarType):
-        return _NOWHERE
-    if type_ is Table and mark is _is_bytes:
+        return _NO_PATHS
+    if type_ is Table and mark is _byte_marker:
         return {"rows": {_EACH: {"object": _OBJECT}}}
 
-    def places_of(shape: Shape) -> Places:
+    def places_of(shape: Shape) -> FieldPaths:
         if isinstance(shape, ListOf | MapOf):
             inside = places_of(shape.item if isinstance(shape, ListOf) else shape.value)
-            return {_EACH: inside} if inside else _NOWHERE
+            return {_EACH: inside} if inside else _NO_PATHS
         found = mark(shape)
         if not found and isinstance(shape, Message):
-            return _places(shape.type, mark, above | {type_})
+            return _find_paths(shape.type, mark, above | {type_})
         return found
 
     found = {flat.field.name: places_of(flat.field.shape) for flat in type_.flat_fields()}

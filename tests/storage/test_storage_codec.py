@@ -27,7 +27,7 @@ from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.selectors import parse
 from kapiserver.api.types import Tree
 from kapiserver.codecs.codec import convert
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.entry import Form, ObjectKey
 from kapiserver.storage.errors import Unreadable

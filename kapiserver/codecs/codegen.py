@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 from kapiserver.api.types import Type
 
-_Made = TypeVar("_Made")
+_Result = TypeVar("_Result")
 
 
-def once_per_type(make: Callable[[type[Type]], _Made]) -> Callable[[type[Type]], _Made]:
+def cached_per_type(make: Callable[[type[Type]], _Result]) -> Callable[[type[Type]], _Result]:
     """A function that answers each type once and remembers it."""
-    known: dict[type[Type], _Made] = {}
+    known: dict[type[Type], _Result] = {}
 
-    def answer(type_: type[Type]) -> _Made:
+    def answer(type_: type[Type]) -> _Result:
         if type_ not in known:
             known[type_] = make(type_)
         return known[type_]
@@ -27,7 +27,7 @@ def once_per_type(make: Callable[[type[Type]], _Made]) -> Callable[[type[Type]],
     return answer
 
 
-class Source:
+class FunctionSource:
     """One function in the making: its lines, and the values it refers to by name."""
 
     def __init__(self, signature: str) -> None:
@@ -44,9 +44,7 @@ class Source:
         self._names[name] = value
         return name
 
-    def bind_later(
-        self, make: Callable[[type[Type]], Callable[..., Any]], type_: type[Type]
-    ) -> str:
+    def bind_lazy(self, make: Callable[[type[Type]], Callable[..., Any]], type_: type[Type]) -> str:
         """A name for a function that is made at its first call; types may so hold themselves."""
         name = f"g{len(self._names)}"
         names = self._names

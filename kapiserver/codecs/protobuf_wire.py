@@ -12,13 +12,13 @@ VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 = range(6)
 """The wire types: the low three bits of a tag."""
 
 _UINT64 = (1 << 64) - 1
-_LONGEST = 10
-_MAX_FIELD = (1 << 29) - 1
+_MAX_VARINT_BYTES = 10
+_MAX_FIELD_NUMBER = (1 << 29) - 1
 _MAX_GROUPS = 32
 _MAX_GROUP_FIELDS = 1000
 
 
-def _written(value: int) -> bytes:
+def _encode(value: int) -> bytes:
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -27,23 +27,23 @@ def _written(value: int) -> bytes:
     return bytes(out)
 
 
-SMALL = tuple(_written(value) for value in range(2048))
+SMALL_VARINTS = tuple(_encode(value) for value in range(2048))
 """The varints of small numbers, by number."""
 
 
-def varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """Write a number; a negative one takes ten bytes."""
-    return SMALL[value] if 0 <= value < 2048 else _written(value & _UINT64)
+    return SMALL_VARINTS[value] if 0 <= value < 2048 else _encode(value & _UINT64)
 
 
-def tag(number: int, wire_type: int) -> bytes:
+def encode_tag(number: int, wire_type: int) -> bytes:
     """Write the tag of a field."""
-    return varint(number << 3 | wire_type)
+    return encode_varint(number << 3 | wire_type)
 
 
-def delimited(number: int, data: bytes) -> bytes:
+def encode_delimited(number: int, data: bytes) -> bytes:
     """Write a field of bytes: a string, bytes or a message."""
-    return b"%b%b%b" % (varint(number << 3 | BYTES), varint(len(data)), data)
+    return b"%b%b%b" % (encode_varint(number << 3 | BYTES), encode_varint(len(data)), data)
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
@@ -59,11 +59,11 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 128:
             return value & _UINT64, at
         shift += 7
-        if shift == 7 * _LONGEST:
+        if shift == 7 * _MAX_VARINT_BYTES:
             raise Malformed("proto: integer overflow")
 
 
-def skip(data: bytes, at: int, tag: int, known: dict[int, str]) -> int:
+def skip_field(data: bytes, at: int, tag: int, known: dict[int, str]) -> int:
     """The offset after the field whose tag ends at an offset.
 
     known       names of the fields that would have had another wire type, by number
@@ -71,13 +71,13 @@ def skip(data: bytes, at: int, tag: int, known: dict[int, str]) -> int:
     Raises Malformed; IndexError when an inner tag is cut off. May end beyond the data.
     """
     number, wire_type = tag >> 3, tag & 7
-    if not 0 < number <= _MAX_FIELD:
+    if not 0 < number <= _MAX_FIELD_NUMBER:
         raise Malformed(f"proto: illegal tag {number} (wire type {wire_type})")
     if number in known:
         raise Malformed(f"proto: wrong wireType = {wire_type} for field {known[number]}")
     groups = [number] if wire_type == GROUP else []
-    at = _after(data, at, wire_type)
-    left = _MAX_GROUP_FIELDS
+    at = _skip_value(data, at, wire_type)
+    remaining_fields = _MAX_GROUP_FIELDS
     while groups:
         tag, at = read_varint(data, at)
         number, wire_type = tag >> 3, tag & 7
@@ -85,18 +85,18 @@ def skip(data: bytes, at: int, tag: int, known: dict[int, str]) -> int:
             if groups.pop() != number:
                 raise Malformed("proto: unexpected end of group")
             continue
-        left -= 1
-        if left < 0:
+        remaining_fields -= 1
+        if remaining_fields < 0:
             raise Malformed("proto: a group has too many fields")
         if wire_type == GROUP:
             groups.append(number)
             if len(groups) > _MAX_GROUPS:
                 raise Malformed("proto: groups nested too deep")
-        at = _after(data, at, wire_type)
+        at = _skip_value(data, at, wire_type)
     return at
 
 
-def _after(data: bytes, at: int, wire_type: int) -> int:
+def _skip_value(data: bytes, at: int, wire_type: int) -> int:
     if wire_type == VARINT:
         return read_varint(data, at)[1]
     if wire_type == BYTES:

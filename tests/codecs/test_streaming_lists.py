@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from kapiserver.codecs import json, yaml
-from kapiserver.codecs.list_text import COMPACT, INDENTED, json_pieces, yaml_pieces
+from kapiserver.codecs.streaming_lists import COMPACT, INDENTED, stream_json_list, stream_yaml_list
 
 HEAD = {
     "kind": "ThingList",
@@ -29,17 +29,20 @@ LISTS = [(), *((one,) for one in ITEMS), *itertools.permutations(ITEMS, 2), ITEM
 def test_pieces_make_the_document(items):
     """However a list is written, the bytes are the same."""
     whole = {**HEAD, "items": list(items)}
-    for order in (0, json.SORTED):
-        plain = json.write_document(whole, option=order) + b"\n"
-        assert b"".join(json_pieces(HEAD, "items", items, COMPACT, order=order)) == plain
-        indented = json.write_document(whole, option=orjson.OPT_INDENT_2 | order)
-        assert b"".join(json_pieces(HEAD, "items", items, INDENTED, order=order)) == indented
-    assert b"".join(yaml_pieces(HEAD, "items", items)) == yaml.write_document(whole)
+    for order in (0, json.SORT_KEYS):
+        plain = json.encode_value(whole, option=order) + b"\n"
+        assert b"".join(stream_json_list(HEAD, "items", items, COMPACT, sort_option=order)) == plain
+        indented = json.encode_value(whole, option=orjson.OPT_INDENT_2 | order)
+        assert (
+            b"".join(stream_json_list(HEAD, "items", items, INDENTED, sort_option=order))
+            == indented
+        )
+    assert b"".join(stream_yaml_list(HEAD, "items", items)) == yaml.encode_value(whole)
 
 
 def test_member_may_stand_last_or_between_in_yaml():
     """Where keys are sorted, rows come after what else there is."""
     head = {"kind": "Table", "apiVersion": "v1", "rows": []}
     rows = [{"cells": ["a", 1]}, {"cells": []}]
-    whole = yaml.write_document({**head, "rows": rows})
-    assert b"".join(yaml_pieces(head, "rows", iter(rows))) == whole
+    whole = yaml.encode_value({**head, "rows": rows})
+    assert b"".join(stream_yaml_list(head, "rows", iter(rows))) == whole

@@ -11,13 +11,13 @@ from typing import Any
 from kapiserver.api.accessors import copy_tree
 from kapiserver.api.custom_kinds import CustomKind
 from kapiserver.api.types import Kind, Tree, Type, Value
-from kapiserver.codecs.bounds import MAX_DEPTH
+from kapiserver.codecs.codegen import cached_per_type
 from kapiserver.codecs.errors import Malformed
-from kapiserver.codecs.shape import message_of, reader
-from kapiserver.codecs.source import once_per_type
+from kapiserver.codecs.limits import MAX_DEPTH
+from kapiserver.codecs.struct_decoder import message_type, struct_decoder
 
 
-def read_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
+def decode_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
     """Read a value as a type; the paths of unknown fields (`spec.containers[0].foo`) are appended
     to `unknown`, the first hundred of them. The tree of a kind begins with `kind` and
     `apiVersion`, empty where they are not said.
@@ -28,20 +28,22 @@ def read_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
     """
     if issubclass(type_, CustomKind):
         value = copy_tree(value)
-    return read_own_tree(type_, value, unknown)
+    return decode_owned_tree(type_, value, unknown)
 
 
-def read_own_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
+def decode_owned_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
     """The same of a value that nobody else holds: the tree may be made of its parts."""
     if issubclass(type_, CustomKind):
-        from kapiserver.codecs.custom_objects import read_custom  # most servers have no such kind
+        from kapiserver.codecs.custom_object_decoder import (
+            decode_custom_object,  # most servers have no such kind
+        )
 
-        return read_custom(type_, value, unknown)
+        return decode_custom_object(type_, value, unknown)
     try:
-        tree: Tree = reader(type_)(value, None, unknown)
+        tree: Tree = struct_decoder(type_)(value, None, unknown)
     except RecursionError:
         raise Malformed("exceeded max depth") from None
-    if holds_itself(type_):
+    if is_recursive(type_):
         check_depth(tree)
     if issubclass(type_, Kind) and not ("kind" in tree and "apiVersion" in tree):
         tree = {"kind": tree.pop("kind", ""), "apiVersion": tree.pop("apiVersion", ""), **tree}
@@ -61,14 +63,14 @@ def check_depth(tree: Tree) -> None:
     raise Malformed("exceeded max depth")
 
 
-@once_per_type
-def holds_itself(type_: type[Type]) -> bool:
+@cached_per_type
+def is_recursive(type_: type[Type]) -> bool:
     """Whether trees of the type can be of any depth."""
     open_: list[Any] = [(type_, frozenset())]
     while open_:
         now, above = open_.pop()
         if now in above:
             return True
-        inner = {message_of(field.shape) for field in now.fields()} - {None}
+        inner = {message_type(field.shape) for field in now.fields()} - {None}
         open_.extend((one, above | {now}) for one in inner)
     return False

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Field, ListOf, Message, Scalar, Tree, Value
-from kapiserver.codecs.document import type_of
 from kapiserver.codecs.errors import WrongValue
+from kapiserver.codecs.object_decoder import registered_type
 
 Query = Mapping[str, Sequence[str]]
 """Names to all their values, in order; as urllib.parse.parse_qs gives them with blanks kept."""
@@ -38,11 +38,11 @@ class ParameterCodec:
         Go's words for what is no integer.
         """
         options: Tree = {"kind": kind, "apiVersion": str(version)}
-        for flat in type_of(self._scheme, version.with_kind(kind)).flat_fields():
-            given = query.get(flat.field.name)
-            if given is None or flat.field.number is None:
+        for flat in registered_type(self._scheme, version.with_kind(kind)).flat_fields():
+            values = query.get(flat.field.name)
+            if values is None or flat.field.number is None:
                 continue
-            value = _read(flat.field, given)
+            value = _decode_value(flat.field, values)
             if value is not None and (value or flat.field.pointer):
                 options[flat.field.name] = value
         if kind == "DeleteOptions" and (uids := query.get("uid")) and uids[0]:
@@ -54,12 +54,12 @@ class ParameterCodec:
     ) -> dict[str, list[str]]:
         """The query that spells the options; zero values are left out."""
         query: dict[str, list[str]] = {}
-        for flat in type_of(self._scheme, version.with_kind(kind)).flat_fields():
+        for flat in registered_type(self._scheme, version.with_kind(kind)).flat_fields():
             value = options.get(flat.field.name)
             if flat.field.number is None or value is None:
                 continue
             if value or flat.field.pointer:
-                texts = _write(value)
+                texts = _encode_value(value)
                 if texts:
                     query[flat.field.name] = texts
         uid = (options.get("preconditions") or {}).get("uid")
@@ -68,38 +68,38 @@ class ParameterCodec:
         return query
 
 
-def _read(field: Field, given: Sequence[str]) -> Value:
+def _decode_value(field: Field, values: Sequence[str]) -> Value:
     if isinstance(field.shape, ListOf):
-        return list(given)
-    first = given[0] if given else ""
+        return list(values)
+    text = values[0] if values else ""
     if isinstance(field.shape, Message):
         # A leaf such as Time has a text form; other messages cannot be spelled in a query.
-        return first or None if hasattr(field.shape.type, "canonical") else None
+        return text or None if hasattr(field.shape.type, "canonical") else None
     if not isinstance(field.shape, Scalar):
         return None
     if field.shape.name == "bool":
         # As Go's conversion: a bare `?watch` is true, and so is anything but a plain no.
-        return bool(given) and first.lower() not in ("false", "0")
+        return bool(values) and text.lower() not in ("false", "0")
     if field.shape.name in _BITS:
-        return _integer(first, _BITS[field.shape.name])
-    return first
+        return _parse_integer(text, _BITS[field.shape.name])
+    return text
 
 
-def _integer(text: str, bits: int) -> int:
+def _parse_integer(text: str, bits: int) -> int:
     if not _INTEGER.fullmatch(text):
-        raise WrongValue(f"strconv.ParseInt: parsing {_quoted(text)}: invalid syntax")
+        raise WrongValue(f"strconv.ParseInt: parsing {_quote(text)}: invalid syntax")
     bound = 1 << (bits - 1)
     value = int(text) if len(text.lstrip("+-0")) <= 19 else bound
     if not -bound <= value < bound:
-        raise WrongValue(f"strconv.ParseInt: parsing {_quoted(text)}: value out of range")
+        raise WrongValue(f"strconv.ParseInt: parsing {_quote(text)}: value out of range")
     return value
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _write(value: Value) -> list[str]:
+def _encode_value(value: Value) -> list[str]:
     if isinstance(value, list):
         return [str(item) for item in value]
     if isinstance(value, bool):

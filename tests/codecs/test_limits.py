@@ -9,13 +9,13 @@ import pytest
 
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
-from kapiserver.codecs.bounds import MAX_VALUES
-from kapiserver.codecs.cbor import write_document
+from kapiserver.codecs.cbor import encode_value
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import Malformed, TooLarge, WrongValue
-from kapiserver.codecs.factory import CodecFactory
+from kapiserver.codecs.limits import MAX_VALUES
 from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, PROTOBUF, YAML
 from kapiserver.codecs.protobuf import write_envelope
-from kapiserver.codecs.varint import delimited, tag
+from kapiserver.codecs.protobuf_wire import encode_delimited, encode_tag
 
 CODECS = CodecFactory(Scheme())
 POD = GroupVersionKind("", "v1", "Pod")
@@ -28,12 +28,12 @@ def message(kind: GroupVersionKind, raw: bytes, content_type: str = "") -> bytes
 
 
 def containers(part: bytes) -> bytes:
-    return message(POD, delimited(2, part * (BODY // len(part))))
+    return message(POD, encode_delimited(2, part * (BODY // len(part))))
 
 
 JSON_HEAD = b'{"kind":"Pod","apiVersion":"v1","spec":{"containers":['
 CBOR_HEAD = (
-    write_document({"kind": "Pod"}).replace(b"\xa1", b"\xa2", 1) + b"\x44spec\xa1\x4acontainers"
+    encode_value({"kind": "Pod"}).replace(b"\xa1", b"\xa2", 1) + b"\x44spec\xa1\x4acontainers"
 )
 MANY = {
     "json objects": (JSON, JSON_HEAD + b"{}," * (1 << 20) + b"{}]}}"),
@@ -44,17 +44,23 @@ MANY = {
     "cbor": (CBOR, CBOR_HEAD + b"\x9a" + (BODY).to_bytes(4, "big") + b"\xa0" * BODY),
     "cbor without an end": (CBOR, CBOR_HEAD + b"\x9f" + b"\xa0" * BODY + b"\xff"),
     "yaml": (YAML, b"spec: {containers: [" + b"{}," * (1 << 20) + b"]}"),
-    "protobuf containers": (PROTOBUF, containers(delimited(2, b""))),
-    "protobuf labels": (PROTOBUF, message(POD, delimited(1, delimited(11, b"") * (BODY // 2)))),
+    "protobuf containers": (PROTOBUF, containers(encode_delimited(2, b""))),
+    "protobuf labels": (
+        PROTOBUF,
+        message(POD, encode_delimited(1, encode_delimited(11, b"") * (BODY // 2))),
+    ),
     "protobuf numbers": (
         PROTOBUF,
-        message(POD, delimited(2, delimited(14, delimited(4, b"\0" * BODY)))),
+        message(POD, encode_delimited(2, encode_delimited(14, encode_delimited(4, b"\0" * BODY)))),
     ),
     "protobuf packs": (
         PROTOBUF,
-        message(POD, delimited(2, delimited(14, delimited(4, b"\1") * (1 << 20)))),
+        message(
+            POD,
+            encode_delimited(2, encode_delimited(14, encode_delimited(4, b"\1") * (1 << 20))),
+        ),
     ),
-    "protobuf unknown": (PROTOBUF, message(POD, (tag(1000, 0) + b"\1") * (1 << 20))),
+    "protobuf unknown": (PROTOBUF, message(POD, (encode_tag(1000, 0) + b"\1") * (1 << 20))),
     "protobuf json": (
         PROTOBUF,
         message(POD, JSON_HEAD + b"{}," * (1 << 20) + b"{}]}}", "application/json"),
@@ -67,14 +73,18 @@ def test_too_many_values(media, data):
     """A body of very many small values is refused before it takes memory or time."""
     before = time.process_time()
     with pytest.raises(TooLarge, match=f"too many values: at most {MAX_VALUES} are read"):
-        CODECS.body_serializer_for(media).decode(data, defaults=POD)
+        CODECS.limited_serializer_for(media).decode(data, defaults=POD)
     assert time.process_time() - before < 4
 
 
 QUADRATIC = {
-    "a struct in parts": message(POD, (delimited(1, delimited(1, b""))) * (BODY // 4)),
-    "a group": message(POD, tag(1000, 3) + (tag(1, 0) + b"\1") * (1 << 20) + tag(1000, 4)),
-    "an envelope": b"k8s\0" + delimited(1, delimited(1, b"")) * (BODY // 4),
+    "a struct in parts": message(
+        POD, (encode_delimited(1, encode_delimited(1, b""))) * (BODY // 4)
+    ),
+    "a group": message(
+        POD, encode_tag(1000, 3) + (encode_tag(1, 0) + b"\1") * (1 << 20) + encode_tag(1000, 4)
+    ),
+    "an envelope": b"k8s\0" + encode_delimited(1, encode_delimited(1, b"")) * (BODY // 4),
 }
 
 
@@ -83,7 +93,7 @@ def test_time(data):
     """Messages in very many parts take no more time than others of their length."""
     before = time.process_time()
     with contextlib.suppress(Malformed):
-        CODECS.body_serializer_for(PROTOBUF).decode(data)
+        CODECS.limited_serializer_for(PROTOBUF).decode(data)
     assert time.process_time() - before < 4
 
 
@@ -92,7 +102,7 @@ def test_text_is_not_counted(media):
     """Marks within text are no values."""
     text = '{"a\\\\":[1,2,"x\\\\\\""]},' * 60_000
     tree = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}, "data": {"k\\": text}}
-    serializer = CODECS.body_serializer_for(media)
+    serializer = CODECS.limited_serializer_for(media)
     assert serializer.decode(serializer.encode(tree)).object == tree
 
 
@@ -107,7 +117,7 @@ def test_own_data_is_not_counted(media):
     data = CODECS.serializer_for(media).encode(tree)
     assert len(CODECS.serializer_for(media).decode(data).object["items"]) == 3
     with pytest.raises(TooLarge):
-        CODECS.body_serializer_for(media).decode(data)
+        CODECS.limited_serializer_for(media).decode(data)
 
 
 NOT_TEXT = [
@@ -123,5 +133,5 @@ def test_not_text(part, message):
     """Bytes that are not UTF-8 have no place in a declared object; the error says where."""
     tree = {"kind": "ConfigMap", "apiVersion": "v1", **part}
     with pytest.raises(WrongValue) as caught:
-        CODECS.serializer_for(CBOR).decode(write_document(tree), defaults=CONFIG_MAP)
+        CODECS.serializer_for(CBOR).decode(encode_value(tree), defaults=CONFIG_MAP)
     assert str(caught.value).startswith(message)

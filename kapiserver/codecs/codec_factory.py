@@ -12,10 +12,10 @@ from typing import Protocol
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.codecs.bounds import MAX_VALUES
 from kapiserver.codecs.codec import Codec, PlainCodec, VersioningCodec
 from kapiserver.codecs.errors import Malformed
 from kapiserver.codecs.json import PrettyJSONSerializer
+from kapiserver.codecs.limits import MAX_VALUES
 from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, PROTOBUF, YAML, MediaType
 from kapiserver.codecs.serializer import Decoded, Serializer
 
@@ -39,33 +39,33 @@ class CodecFactory:
         self.scheme = scheme
         self.media_types = tuple(media_types)
         self._serializers: dict[str, Serializer] = {}
-        self._body_serializers: dict[str, Serializer] = {}
+        self._limited_serializers: dict[str, Serializer] = {}
         self._pretty = PrettyJSONSerializer(scheme)
-        self.custom_at_rest = CBOR if CBOR in self.media_types else JSON
+        self.custom_storage_media_type = CBOR if CBOR in self.media_types else JSON
         """The encoding in which custom objects are stored; JSON if CBOR is turned off."""
-        self.universal_deserializer: Serializer = Recognizer(self)
+        self.universal_deserializer: Serializer = RecognizingSerializer(self)
         """Reads any encoding by its first bytes and hands objects out as they are."""
 
     def serializer_for(self, media: MediaType) -> Serializer:
         """The serializer of a media type: no defaulting, no conversion."""
-        found = self._serializers.get(media.name)
-        if found is None:
-            found = self._serializers[media.name] = media.make_serializer(self.scheme)
-        return found
+        serializer = self._serializers.get(media.name)
+        if serializer is None:
+            serializer = self._serializers[media.name] = media.make_serializer(self.scheme)
+        return serializer
 
-    def body_serializer_for(self, media: MediaType) -> Serializer:
+    def limited_serializer_for(self, media: MediaType) -> Serializer:
         """The same for what anyone may send: it reads at most MAX_VALUES values."""
-        found = self._body_serializers.get(media.name)
-        if found is None:
-            found = media.make_serializer(self.scheme, max_values=MAX_VALUES)
-            self._body_serializers[media.name] = found
-        return found
+        serializer = self._limited_serializers.get(media.name)
+        if serializer is None:
+            serializer = media.make_serializer(self.scheme, max_values=MAX_VALUES)
+            self._limited_serializers[media.name] = serializer
+        return serializer
 
     def pretty_serializer_for(self, media: MediaType) -> Serializer:
         """The form for human eyes, where the media type has one."""
         return self._pretty if media is JSON else self.serializer_for(media)
 
-    def recognize(self, data: bytes) -> MediaType:
+    def recognize_media_type(self, data: bytes) -> MediaType:
         """The encoding of one object by its first bytes; YAML when nothing else.
 
         All that this factory can read, whether a client is offered it or not.
@@ -119,7 +119,7 @@ class _WithoutConversion:
         return PlainCodec(self._codecs.serializer_for(media))
 
 
-class Recognizer:
+class RecognizingSerializer:
     """Reads whatever encoding the first bytes speak of; writes JSON."""
 
     identifier = "json"
@@ -131,7 +131,7 @@ class Recognizer:
         """Read one object. Raises CodecError."""
         if not data:
             raise Malformed("no serializers found: the data is empty")
-        media = self._codecs.recognize(data)
+        media = self._codecs.recognize_media_type(data)
         return self._codecs.serializer_for(media).decode(data, defaults=defaults)
 
     def encode(self, obj: Tree) -> bytes:

@@ -4,7 +4,7 @@ import pytest
 
 from kapiserver.api.scheme import Scheme
 from kapiserver.codecs.errors import UnknownKind, WrongValue
-from kapiserver.codecs.parameters import ParameterCodec
+from kapiserver.codecs.parameter_codec import ParameterCodec
 
 CODEC = ParameterCodec(Scheme())
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.codecs.errors import CodecError, Malformed, NotEncodable, WrongValue
-from kapiserver.codecs.go_text import float_text
-from kapiserver.codecs.json import read_document, write_document
-from kapiserver.codecs.json_text import find_keys
+from kapiserver.codecs.go_json import format_float
+from kapiserver.codecs.json import decode_value, encode_value
+from kapiserver.codecs.json_scanner import find_keys
 
 END = "unexpected end of JSON input"
 MALFORMED = [
@@ -57,7 +57,7 @@ MALFORMED = [
 def test_malformed(data, message):
     """The error names the first byte that does not fit, and where it stands."""
     with pytest.raises(Malformed) as caught:
-        read_document(data)
+        decode_value(data)
     assert str(caught.value) == message
 
 
@@ -77,7 +77,7 @@ LENIENT = [
 @pytest.mark.parametrize(("data", "value"), LENIENT)
 def test_what_go_accepts(data, value):
     """Broken text becomes U+FFFD and large integers floats, as in Go."""
-    found = read_document(data)
+    found = decode_value(data)
     assert found == value
     assert type(found) is type(value)
     if isinstance(found, list) and isinstance(found[0], dict):
@@ -87,7 +87,7 @@ def test_what_go_accepts(data, value):
 def test_a_number_beyond_a_float_is_refused():
     """1e400 is no float64."""
     with pytest.raises(WrongValue, match="cannot unmarshal number 1e400 into Go value"):
-        read_document(b'{"a": 1e400}')
+        decode_value(b'{"a": 1e400}')
 
 
 DUPLICATES = [
@@ -120,8 +120,8 @@ def test_texts_of_many_values():
     many = b"[" + b"1," * 400_000
     for end in (b"x]", b"NaN]", b""):
         with pytest.raises(Malformed, match="invalid character"):
-            read_document(many + end)
-    assert read_document(many + b'"\xff"]')[-1] == "\ufffd"
+            decode_value(many + end)
+    assert decode_value(many + b'"\xff"]')[-1] == "\ufffd"
     assert not find_keys(many + b'{"a":1,"a":2}]', []).complete
 
 
@@ -144,8 +144,8 @@ FLOATS = [
 @pytest.mark.parametrize(("value", "text"), FLOATS)
 def test_floats(value, text):
     """Floats are written as Go writes them, wherever they stand."""
-    assert float_text(value) == text
-    assert write_document({"a": value, "b": [value, "x", value]}) == (
+    assert format_float(value) == text
+    assert encode_value({"a": value, "b": [value, "x", value]}) == (
         f'{{"a":{text},"b":[{text},"x",{text}]}}'.encode()
     )
     assert float(text) == value
@@ -162,14 +162,14 @@ WRITTEN = [
 @pytest.mark.parametrize(("value", "text"), WRITTEN)
 def test_written(value, text):
     """Text is escaped as Go escapes it."""
-    assert write_document(value) == text
+    assert encode_value(value) == text
 
 
 @pytest.mark.parametrize("value", [1 << 64, -(1 << 64), object()])
 def test_not_encodable(value):
     """What JSON has no form for is refused."""
     with pytest.raises(NotEncodable):
-        write_document({"a": value})
+        encode_value({"a": value})
 
 
 JSON_VALUES = st.recursive(
@@ -185,8 +185,8 @@ JSON_VALUES = st.recursive(
 @given(JSON_VALUES)
 def test_round_trip(value):
     """What is written reads back as an equal value, here and in Python's own parser."""
-    text = write_document(value)
-    assert read_document(text) == value
+    text = encode_value(value)
+    assert decode_value(text) == value
     assert json.loads(text) == value
 
 
@@ -196,7 +196,7 @@ def test_any_bytes(data):
     """Any bytes are read exactly when Python's parser reads them as strict JSON, or refused."""
     data = data if isinstance(data, bytes) else data.encode()
     try:
-        value = read_document(data)
+        value = decode_value(data)
     except CodecError:
         with pytest.raises((ValueError, RecursionError)):
             json.loads(data.decode("utf-8", "replace"), parse_constant=int)

@@ -12,26 +12,26 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kapiserver.api.types import Tree, Type
-from kapiserver.codecs import wire_reader, wire_writer
-from kapiserver.codecs.bounds import MAX_DEPTH, UNBOUNDED
+from kapiserver.codecs import protobuf_decoder, protobuf_encoder
+from kapiserver.codecs.codegen import cached_per_type
 from kapiserver.codecs.errors import Malformed, NotEncodable
-from kapiserver.codecs.shape import go_type_of
-from kapiserver.codecs.source import once_per_type
-from kapiserver.codecs.trees import check_depth, holds_itself
-from kapiserver.codecs.wire_reader import Budget
+from kapiserver.codecs.limits import MAX_DEPTH, UNLIMITED
+from kapiserver.codecs.protobuf_decoder import ValueBudget
+from kapiserver.codecs.struct_decoder import go_struct_name
+from kapiserver.codecs.tree_decoder import check_depth, is_recursive
 
 _MANY_BRACKETS = MAX_DEPTH - 50
 """Raw JSON with fewer is not too deep, wherever it lies in an object."""
 
 
-class Decode(Protocol):
+class MessageDecoder(Protocol):
     """Reads one message of at most that many list items, map entries and unknown fields."""
 
-    def __call__(self, data: bytes, max_values: int = UNBOUNDED) -> Tree: ...
+    def __call__(self, data: bytes, max_values: int = UNLIMITED) -> Tree: ...
 
 
-@once_per_type
-def encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
+@cached_per_type
+def message_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
     """What writes canonical trees of a type.
 
     Raises NotEncodable if the type has no form in Protobuf; the function, if the tree is none of
@@ -39,10 +39,10 @@ def encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
     """
     if not type_.wire:
         raise NotEncodable(
-            f"object *{go_type_of(type_)} does not implement the protobuf marshalling interface "
-            "and cannot be encoded to a protobuf message"
+            f"object *{go_struct_name(type_)} does not implement the protobuf marshalling "
+            "interface and cannot be encoded to a protobuf message"
         )
-    write = wire_writer.writer(type_)
+    write = protobuf_encoder.compiled_encoder(type_)
 
     def encode(tree: Tree) -> bytes:
         try:
@@ -57,19 +57,19 @@ def encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
     return encode
 
 
-@once_per_type
-def decoder(type_: type[Type]) -> Decode:
+@cached_per_type
+def message_decoder(type_: type[Type]) -> MessageDecoder:
     """What reads the messages of a type into canonical trees, in which a kind does not name
     itself.
 
     The function raises Malformed, TooLarge.
     """
-    read = wire_reader.reader(type_)
-    recursive = holds_itself(type_)
+    read = protobuf_decoder.compiled_decoder(type_)
+    recursive = is_recursive(type_)
 
-    def decode(data: bytes, max_values: int = UNBOUNDED) -> Tree:
+    def decode(data: bytes, max_values: int = UNLIMITED) -> Tree:
         try:
-            tree = read(data, Budget(max_values))
+            tree = read(data, ValueBudget(max_values))
         except (IndexError, struct.error):
             raise Malformed("unexpected EOF") from None
         except (ValueError, OverflowError) as error:

@@ -36,10 +36,10 @@ from kapiserver.api.types import (
     int32,
     int64,
 )
-from kapiserver.codecs.bounds import MAX_DEPTH
 from kapiserver.codecs.errors import CodecError, Malformed, NotEncodable
-from kapiserver.codecs.varint import delimited, tag, varint
-from kapiserver.codecs.wire import decoder, encoder
+from kapiserver.codecs.limits import MAX_DEPTH
+from kapiserver.codecs.protobuf_messages import message_decoder, message_encoder
+from kapiserver.codecs.protobuf_wire import encode_delimited, encode_tag, encode_varint
 from tests import trees
 
 SCHEME = Scheme()
@@ -128,9 +128,9 @@ CASES: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("tree", "expected"), CASES)
 def test_bytes(tree: dict[str, Any], expected: str) -> None:
     """Each sort of field has the bytes that gogo gives it, and reads back as it was."""
-    written = encoder(Sample)(tree)
+    written = message_encoder(Sample)(tree)
     assert written.hex() == "0a00" + expected
-    assert decoder(Sample)(written) == tree
+    assert message_decoder(Sample)(written) == tree
 
 
 # Written by hand from the tables of fields: a string, number or struct that is no pointer is
@@ -184,9 +184,9 @@ def test_objects(name: str) -> None:
     group = "apps" if name == "Deployment" else ""
     type_ = SCHEME.type_of(GroupVersionKind(group, "v1", name))
     tree, expected = OBJECTS[name]
-    written = encoder(type_)(tree)
+    written = message_encoder(type_)(tree)
     assert written.hex() == expected
-    assert decoder(type_)(written) == tree
+    assert message_decoder(type_)(written) == tree
 
 
 # --- every kind
@@ -199,8 +199,8 @@ def test_round_trip(kind: GroupVersionKind, data: st.DataObject) -> None:
     """A canonical tree of any kind comes back as it was, key order included."""
     type_ = SCHEME.type_of(kind)
     tree = data.draw(trees.trees(type_))
-    written = encoder(type_)(tree)
-    assert json.dumps(decoder(type_)(written)) == json.dumps(tree)
+    written = message_encoder(type_)(tree)
+    assert json.dumps(message_decoder(type_)(written)) == json.dumps(tree)
     same_message(proto(type_, written), tree, type_)
 
 
@@ -209,8 +209,8 @@ def test_filled(kind: GroupVersionKind) -> None:
     """So does one with every field set; Google's decoder finds the same and writes the same."""
     type_ = SCHEME.type_of(kind)
     tree = trees.filled(type_)
-    written = encoder(type_)(tree)
-    assert json.dumps(decoder(type_)(written)) == json.dumps(tree)
+    written = message_encoder(type_)(tree)
+    assert json.dumps(message_decoder(type_)(written)) == json.dumps(tree)
     parsed = proto(type_, written)
     same_message(parsed, tree, type_)
     assert parsed.SerializeToString(deterministic=True) == written
@@ -227,9 +227,9 @@ def test_appended_metadata(kind: GroupVersionKind) -> None:
     type_ = SCHEME.type_of(kind)
     tree = trees.filled(type_)
     number = 2 if "continue" in tree["metadata"] else 6
-    revision = delimited(1, delimited(number, b"77"))
+    revision = encode_delimited(1, encode_delimited(number, b"77"))
     tree["metadata"] = {**tree["metadata"], "resourceVersion": "77"}
-    assert decoder(type_)(encoder(type_)(trees.filled(type_)) + revision) == tree
+    assert message_decoder(type_)(message_encoder(type_)(trees.filled(type_)) + revision) == tree
 
 
 @functools.cache
@@ -295,14 +295,29 @@ def same_value(found: Any, value: Any, shape: Any) -> None:
 
 def test_fields_in_any_order() -> None:
     """The order of fields on the wire does not matter, nor do fields that nobody knows."""
-    unknown = tag(900, 0) + varint(1 << 63) + tag(901, 1) + bytes(8) + tag(902, 5) + bytes(4)
-    group = tag(903, 3) + tag(1, 3) + delimited(5, b"x") + tag(1, 4) + tag(903, 4)
+    unknown = (
+        encode_tag(900, 0)
+        + encode_varint(1 << 63)
+        + encode_tag(901, 1)
+        + bytes(8)
+        + encode_tag(902, 5)
+        + bytes(4)
+    )
+    group = (
+        encode_tag(903, 3)
+        + encode_tag(1, 3)
+        + encode_delimited(5, b"x")
+        + encode_tag(1, 4)
+        + encode_tag(903, 4)
+    )
     data = (
-        delimited(19, delimited(1, b"a")) + unknown + delimited(8, b"") + delimited(1, b"first")
-        + delimited(8, tag(2, 0) + b"\x05") + group + delimited(1, b"last")
-        + delimited(19, delimited(1, b"b")) + delimited(8, delimited(1, b"n"))
+        encode_delimited(19, encode_delimited(1, b"a")) + unknown
+        + encode_delimited(8, b"") + encode_delimited(1, b"first")
+        + encode_delimited(8, encode_tag(2, 0) + b"\x05") + group + encode_delimited(1, b"last")
+        + encode_delimited(19, encode_delimited(1, b"b"))
+        + encode_delimited(8, encode_delimited(1, b"n"))
     )  # fmt: skip
-    assert decoder(Sample)(data) == {
+    assert message_decoder(Sample)(data) == {
         "text": "last",
         "part": {"name": "n", "size": 5},
         "parts": [{"name": "a"}, {"name": "b"}],
@@ -311,46 +326,57 @@ def test_fields_in_any_order() -> None:
 
 def test_packed_numbers() -> None:
     """Numbers of a list may be packed."""
-    data = tag(18, 0) + b"\x07" + delimited(18, varint(1) + varint(-1)) + tag(18, 0) + b"\x08"
-    assert decoder(Sample)(data) == {"numbers": [7, 1, -1, 8]}
-    packed = delimited(2048, bytes.fromhex("000000000000e03f"))
-    assert decoder(Sample)(packed) == {"ratios": [0.5]}
+    data = (
+        encode_tag(18, 0)
+        + b"\x07"
+        + encode_delimited(18, encode_varint(1) + encode_varint(-1))
+        + encode_tag(18, 0)
+        + b"\x08"
+    )
+    assert message_decoder(Sample)(data) == {"numbers": [7, 1, -1, 8]}
+    packed = encode_delimited(2048, bytes.fromhex("000000000000e03f"))
+    assert message_decoder(Sample)(packed) == {"ratios": [0.5]}
 
 
 def test_map_entries() -> None:
     """An entry may lack its key or value, have them in any order; the last of a key counts."""
-    entries = [b"", delimited(2, b"v") + delimited(1, b"k"), delimited(1, b"k"), tag(7, 0) + b"\1"]
-    data = b"".join(delimited(20, entry) for entry in entries)
-    assert decoder(Sample)(data) == {"labels": {"": "", "k": ""}}
+    entries = [
+        b"",
+        encode_delimited(2, b"v") + encode_delimited(1, b"k"),
+        encode_delimited(1, b"k"),
+        encode_tag(7, 0) + b"\1",
+    ]
+    data = b"".join(encode_delimited(20, entry) for entry in entries)
+    assert message_decoder(Sample)(data) == {"labels": {"": "", "k": ""}}
 
 
 HOSTILE = {
     "field 0": b"\x00\x01",
     "tag of eleven bytes": b"\x80" * 10 + b"\x01",
-    "value of eleven bytes": tag(4, 0) + b"\xff" * 10 + b"\x01",
-    "length of eleven bytes": tag(1, 2) + b"\xff" * 10 + b"\x01",
-    "length beyond everything": tag(1, 2) + b"\xff" * 9 + b"\x01",
-    "length beyond the end": delimited(1, b"abc")[:-1],
-    "no length": tag(1, 2),
-    "no value": tag(4, 0),
-    "half a double": tag(6, 1) + bytes(7),
-    "not a number": tag(6, 1) + b"\xff" * 8,
-    "not UTF-8": delimited(1, b"\xff"),
-    "surrogate": delimited(1, b"\xed\xa0\x80"),
-    "number for a string": tag(1, 0) + b"\x01",
-    "string for a number": delimited(4, b"x"),
-    "wire type 6": tag(900, 6),
-    "end of no group": tag(900, 4),
-    "end of another group": tag(900, 3) + tag(901, 4),
-    "group without an end": tag(900, 3),
-    "groups in groups": tag(900, 3) * 10_000,
-    "unknown beyond the end": tag(900, 5) + b"\x00",
-    "key of a number": delimited(20, tag(1, 0) + b"\x01"),
-    "entry cut off": delimited(20, b"\x0a\x05a"),
-    "inner message cut off": delimited(8, b"\x0a\x05a"),
-    "raw that is not JSON": delimited(27, delimited(1, b"{")),
-    "time beyond the calendar": delimited(24, tag(1, 0) + varint(1 << 62)),
-    "bad quantity": delimited(22, delimited(2, delimited(1, b"x"))),
+    "value of eleven bytes": encode_tag(4, 0) + b"\xff" * 10 + b"\x01",
+    "length of eleven bytes": encode_tag(1, 2) + b"\xff" * 10 + b"\x01",
+    "length beyond everything": encode_tag(1, 2) + b"\xff" * 9 + b"\x01",
+    "length beyond the end": encode_delimited(1, b"abc")[:-1],
+    "no length": encode_tag(1, 2),
+    "no value": encode_tag(4, 0),
+    "half a double": encode_tag(6, 1) + bytes(7),
+    "not a number": encode_tag(6, 1) + b"\xff" * 8,
+    "not UTF-8": encode_delimited(1, b"\xff"),
+    "surrogate": encode_delimited(1, b"\xed\xa0\x80"),
+    "number for a string": encode_tag(1, 0) + b"\x01",
+    "string for a number": encode_delimited(4, b"x"),
+    "wire type 6": encode_tag(900, 6),
+    "end of no group": encode_tag(900, 4),
+    "end of another group": encode_tag(900, 3) + encode_tag(901, 4),
+    "group without an end": encode_tag(900, 3),
+    "groups in groups": encode_tag(900, 3) * 10_000,
+    "unknown beyond the end": encode_tag(900, 5) + b"\x00",
+    "key of a number": encode_delimited(20, encode_tag(1, 0) + b"\x01"),
+    "entry cut off": encode_delimited(20, b"\x0a\x05a"),
+    "inner message cut off": encode_delimited(8, b"\x0a\x05a"),
+    "raw that is not JSON": encode_delimited(27, encode_delimited(1, b"{")),
+    "time beyond the calendar": encode_delimited(24, encode_tag(1, 0) + encode_varint(1 << 62)),
+    "bad quantity": encode_delimited(22, encode_delimited(2, encode_delimited(1, b"x"))),
 }
 
 
@@ -358,7 +384,7 @@ HOSTILE = {
 def test_hostile(data: bytes) -> None:
     """Bytes that are no message are Malformed."""
     with pytest.raises(Malformed):
-        decoder(Sample)(data)
+        message_decoder(Sample)(data)
 
 
 @pytest.mark.parametrize("depth", [300, 5000])
@@ -366,32 +392,32 @@ def test_depth(depth: int) -> None:
     """A type that holds itself is not followed without end."""
     data = b""
     for _ in range(depth):
-        data = delimited(3, data)
+        data = encode_delimited(3, data)
     with pytest.raises(Malformed):
-        decoder(Part)(data)
+        message_decoder(Part)(data)
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH, 2000])
 def test_raw_depth(depth: int) -> None:
     """Raw JSON in an object is no deeper than JSON itself may be."""
-    data = delimited(27, delimited(1, b"[" * depth + b"]" * depth))
+    data = encode_delimited(27, encode_delimited(1, b"[" * depth + b"]" * depth))
     if depth < MAX_DEPTH:
-        assert encoder(Sample)(decoder(Sample)(data)) == b"\x0a\x00" + data
+        assert message_encoder(Sample)(message_decoder(Sample)(data)) == b"\x0a\x00" + data
         return
     with pytest.raises(Malformed):
-        decoder(Sample)(data)
+        message_decoder(Sample)(data)
 
 
 POD: Any = SCHEME.type_of(GroupVersionKind("", "v1", "Pod"))
-WHOLE = encoder(POD)(trees.filled(POD))
+WHOLE = message_encoder(POD)(trees.filled(POD))
 
 
 def _reads_or_refuses(data: bytes) -> None:
     try:
-        tree = decoder(POD)(data)
+        tree = message_decoder(POD)(data)
     except CodecError:
         return
-    encoder(POD)(tree)
+    message_encoder(POD)(tree)
 
 
 def test_truncated() -> None:
@@ -428,10 +454,10 @@ def test_noise(data: bytes) -> None:
 def test_wrong_trees(tree: dict[str, Any]) -> None:
     """A tree that does not fit its type is NotEncodable."""
     with pytest.raises(NotEncodable):
-        encoder(Sample)(tree)
+        message_encoder(Sample)(tree)
 
 
 def test_no_protobuf() -> None:
     """A type without a Protobuf form says so."""
     with pytest.raises(NotEncodable, match=r"object \*v1.Table does not implement the protobuf"):
-        encoder(Table)
+        message_encoder(Table)

@@ -31,15 +31,15 @@ from kapiserver.api.types import (
     Value,
     Variant,
 )
-from kapiserver.codecs.bounds import MAX_REPORTED
+from kapiserver.codecs.codegen import FunctionSource, cached_per_type
 from kapiserver.codecs.errors import WrongValue
-from kapiserver.codecs.source import Source, once_per_type
+from kapiserver.codecs.limits import MAX_STRICT_ERRORS
 
-Place: TypeAlias = tuple[Any, str, str, int | str | None] | None
+ValuePath: TypeAlias = tuple[Any, str, str, int | str | None] | None
 """Where a value stands: (place of the parent, its Go type, field, index or key); None: the root."""
 
 
-def message_of(shape: Shape) -> type[Type] | None:
+def message_type(shape: Shape) -> type[Type] | None:
     """The Type in a field's shape, if there is one."""
     while not isinstance(shape, Scalar | Message):
         shape = shape.item if isinstance(shape, ListOf) else shape.value
@@ -48,23 +48,23 @@ def message_of(shape: Shape) -> type[Type] | None:
 
 # --- what is compiled for each type
 
-_CHECKS = {
+_TYPE_CHECKS = {
     "string": "v.__class__ is not str",
     "bool": "v.__class__ is not bool",
     "int32": "v.__class__ is not int or not -0x80000000 <= v <= 0x7fffffff",
     "int64": "v.__class__ is not int or not -0x8000000000000000 <= v <= 0x7fffffffffffffff",
 }
-_ZEROS = {"string": '""', "bool": "False", "int32": "0", "int64": "0", "double": "0.0"}
+_ZERO_LITERALS = {"string": '""', "bool": "False", "int32": "0", "int64": "0", "double": "0.0"}
 
 
-@once_per_type
-def reader(type_: type[Type]) -> Callable[[Value, Place, list[str]], Any]:
+@cached_per_type
+def struct_decoder(type_: type[Type]) -> Callable[[Value, ValuePath, list[str]], Any]:
     """The compiled function that reads one message; see read_tree."""
-    source = Source("value, at, unknown")
+    source = FunctionSource("value, at, unknown")
     fields = type_.flat_fields()
     known = source.bind(frozenset(one.field.name for one in fields))
     source.add(f"""
-if value.__class__ is not dict: raise wrong_message(value, at, {go_type_of(type_)!r})
+if value.__class__ is not dict: raise wrong_message(value, at, {go_struct_name(type_)!r})
 if not {known}.issuperset(value): note_unknown(value, {known}, at, unknown)
 get = value.get
 out = {{}}
@@ -75,30 +75,30 @@ out = {{}}
     return source.compile(
         f"shape of {type_.__name__}",
         EMPTY={},
-        wrong=_wrong,
-        wrong_message=_wrong_message,
-        note_unknown=_note_unknown,
-        read_leaf=_read_leaf,
-        read_list=_read_list,
+        wrong=_wrong_type,
+        wrong_message=_wrong_struct_type,
+        note_unknown=_record_unknown,
+        read_leaf=_decode_leaf,
+        read_list=_check_list,
         key_of=operator.itemgetter(0),
     )
 
 
-def _add_field(source: Source, owner: type[Type], flat: FlatField) -> None:
+def _add_field(source: FunctionSource, owner: type[Type], flat: FlatField) -> None:
     field, declared = flat.field, flat.field.options
     name, shape = repr(field.name), field.shape
     pointer = field.pointer or any(one.pointer for one in flat.embedded_in)
-    context = source.bind((owner.__name__, field.name, go_type(shape)))
-    reads = _expression(source, owner, field.name, shape, context)
+    context = source.bind((owner.__name__, field.name, go_type_name(shape)))
+    reads = _decode_expression(source, owner, field.name, shape, context)
     if isinstance(shape, Message) and not issubclass(shape.type, StringList) and not pointer:
         source.add(f"v = get({name})\nr = {reads}")
-        test = f"if r != {source.bind(zero(shape.type))}: " if declared.omit_zero else ""
+        test = f"if r != {source.bind(zero_value(shape.type))}: " if declared.omit_zero else ""
         source.add(f"{test}out[{name}] = r")
         return
     source.add(f"if (v := get({name})) is not None:")
     kept = "True" if field.pointer or declared.always else "v"
-    if isinstance(shape, Scalar) and shape.name in _CHECKS:
-        source.add(f"    if {_CHECKS[shape.name]}: raise wrong(v, at, {context})")
+    if isinstance(shape, Scalar) and shape.name in _TYPE_CHECKS:
+        source.add(f"    if {_TYPE_CHECKS[shape.name]}: raise wrong(v, at, {context})")
     elif isinstance(shape, ListOf | MapOf):
         plain = "list" if isinstance(shape, ListOf) else "dict"
         source.add(f"    if v.__class__ is not {plain}: raise wrong(v, at, {context})")
@@ -109,54 +109,65 @@ def _add_field(source: Source, owner: type[Type], flat: FlatField) -> None:
     if reads:
         source.add(f"    if {kept}: out[{name}] = v" if kept == "v" else f"    out[{name}] = v")
     if declared.always:
-        absent = _ZEROS.get(shape.name, "None") if isinstance(shape, Scalar) else "None"
+        absent = _ZERO_LITERALS.get(shape.name, "None") if isinstance(shape, Scalar) else "None"
         source.add(f"else: out[{name}] = {'None' if field.pointer else absent}")
 
 
-def _expression(
-    source: Source, owner: type[Type], name: str, shape: Shape, context: str, step: str = "None"
+def _decode_expression(
+    source: FunctionSource,
+    owner: type[Type],
+    name: str,
+    shape: Shape,
+    context: str,
+    step: str = "None",
 ) -> str:
     # Reads `v`; `step` is its index in a list or its key in a map.
     if isinstance(shape, Scalar):
         return (
-            "v" if shape.name == "any" else f"{source.bind(_SCALARS[shape.name])}(v, at, {context})"
+            "v"
+            if shape.name == "any"
+            else f"{source.bind(_SCALAR_DECODERS[shape.name])}(v, at, {context})"
         )
     if isinstance(shape, Message):
         if issubclass(shape.type, ScalarType):
             return f"read_leaf({source.bind(shape.type)}, v, at, {context})"
-        inner = source.bind_later(reader, shape.type)
+        inner = source.bind_lazy(struct_decoder, shape.type)
         # What a Variant holds is read as by itself: Go's own decoders of them begin anew.
         named = f"(at, {owner.__name__!r}, {name!r}, {step})"
         place = "None" if issubclass(owner, Variant) else named
         return f"{inner}(EMPTY if v is None else v, {place}, unknown)"
     below = shape.item if isinstance(shape, ListOf) else shape.value
-    inner_context = source.bind((owner.__name__, name, go_type(below)))
+    inner_context = source.bind((owner.__name__, name, go_type_name(below)))
     step = "i" if isinstance(shape, ListOf) else "k"
-    reads = _expression(source, owner, name, below, inner_context, step)
+    reads = _decode_expression(source, owner, name, below, inner_context, step)
     if isinstance(shape, ListOf):
         return f"[{reads} for i, v in enumerate(read_list(v, at, {context}))]"
     return f"{{k: {reads} for k, v in sorted(v.items(), key=key_of)}}"
 
 
-@once_per_type
-def zero(type_: type[Type]) -> Value:
+@cached_per_type
+def zero_value(type_: type[Type]) -> Value:
     """The value of a field of that type that nobody set. Shared: never change it."""
-    return type_.canonical(None) if issubclass(type_, ScalarType) else reader(type_)({}, None, [])
+    return (
+        type_.canonical(None)
+        if issubclass(type_, ScalarType)
+        else struct_decoder(type_)({}, None, [])
+    )
 
 
-def go_type(shape: Shape) -> str:
+def go_type_name(shape: Shape) -> str:
     """The name of the Go type that a shape was declared for, as far as the shape tells it."""
     if isinstance(shape, Scalar):
-        return _GO_SCALARS.get(shape.name, shape.name)
+        return _GO_SCALAR_NAMES.get(shape.name, shape.name)
     if isinstance(shape, ListOf):
-        return f"[]{go_type(shape.item)}"
+        return f"[]{go_type_name(shape.item)}"
     if isinstance(shape, MapOf):
-        value = go_type(shape.value)
+        value = go_type_name(shape.value)
         return "v1.ResourceList" if value == "resource.Quantity" else f"map[string]{value}"
-    return go_type_of(shape.type)
+    return go_struct_name(shape.type)
 
 
-def go_type_of(type_: type[Type]) -> str:
+def go_struct_name(type_: type[Type]) -> str:
     """`v1.Pod`."""
     parts = type_.__module__.split(".")  # kapiserver.api.core.v1.pods
     package = type_.package.rpartition(".")[2] or parts[min(3, len(parts) - 1)]
@@ -166,46 +177,48 @@ def go_type_of(type_: type[Type]) -> str:
 # --- what the compiled functions call
 
 
-def _read_string(value: Value, at: Place, context: tuple[str, str, str]) -> str:
+def _decode_string(value: Value, at: ValuePath, context: tuple[str, str, str]) -> str:
     if value.__class__ is str:
         text: str = value
         return text
     if value is None:
         return ""
-    raise _wrong(value, at, context)
+    raise _wrong_type(value, at, context)
 
 
-def _read_bool(value: Value, at: Place, context: tuple[str, str, str]) -> bool:
+def _decode_bool(value: Value, at: ValuePath, context: tuple[str, str, str]) -> bool:
     if value is None or value.__class__ is bool:
         return bool(value)
-    raise _wrong(value, at, context)
+    raise _wrong_type(value, at, context)
 
 
-def _integers(low: int, high: int) -> Callable[[Value, Place, tuple[str, str, str]], int]:
-    def read_integer(value: Value, at: Place, context: tuple[str, str, str]) -> int:
+def _integer_decoder(
+    low: int, high: int
+) -> Callable[[Value, ValuePath, tuple[str, str, str]], int]:
+    def read_integer(value: Value, at: ValuePath, context: tuple[str, str, str]) -> int:
         if value is None:
             return 0
         if value.__class__ is int and low <= value <= high:
             number: int = value
             return number
-        raise _wrong(value, at, context)
+        raise _wrong_type(value, at, context)
 
     return read_integer
 
 
-def _read_double(value: Value, at: Place, context: tuple[str, str, str]) -> float:
+def _decode_double(value: Value, at: ValuePath, context: tuple[str, str, str]) -> float:
     if value is None:
         return 0.0
     if value.__class__ is not int and value.__class__ is not float:
-        raise _wrong(value, at, context)
+        raise _wrong_type(value, at, context)
     try:
         return float(value)
     except OverflowError:
-        raise _wrong(value, at, context) from None
+        raise _wrong_type(value, at, context) from None
 
 
-def _read_bytes(value: Value, at: Place, context: tuple[str, str, str]) -> str:
-    text = _read_string(value, at, context)
+def _decode_bytes(value: Value, at: ValuePath, context: tuple[str, str, str]) -> str:
+    text = _decode_string(value, at, context)
     try:
         plain = binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError):
@@ -219,13 +232,15 @@ def _decode_base64(text: str) -> bytes:
     try:
         return binascii.a2b_base64(joined, strict_mode=True)
     except (binascii.Error, ValueError):
-        raise WrongValue(f"illegal base64 data at input byte {_bad_byte(text)}") from None
+        raise WrongValue(
+            f"illegal base64 data at input byte {_invalid_base64_offset(text)}"
+        ) from None
 
 
-_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+_BASE64_ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
-def _bad_byte(text: str) -> int:
+def _invalid_base64_offset(text: str) -> int:
     data = text.encode("utf-8", "surrogatepass").decode("latin-1")
     seen = padding = 0
     for position, one in enumerate(data):
@@ -239,7 +254,7 @@ def _bad_byte(text: str) -> int:
             return position
         if one == "=" and seen % 4 >= 2:
             padding = 1
-        elif one not in _BASE64:
+        elif one not in _BASE64_ALPHABET:
             return position
         else:
             seen += 1
@@ -247,32 +262,32 @@ def _bad_byte(text: str) -> int:
     return len(data) if padding else len(data) - seen % 4
 
 
-_SCALARS: dict[str, Callable[[Value, Place, tuple[str, str, str]], Any]] = {
-    "string": _read_string,
-    "bool": _read_bool,
-    "int32": _integers(-(2**31), 2**31 - 1),
-    "int64": _integers(-(2**63), 2**63 - 1),
-    "double": _read_double,
-    "bytes": _read_bytes,
+_SCALAR_DECODERS: dict[str, Callable[[Value, ValuePath, tuple[str, str, str]], Any]] = {
+    "string": _decode_string,
+    "bool": _decode_bool,
+    "int32": _integer_decoder(-(2**31), 2**31 - 1),
+    "int64": _integer_decoder(-(2**63), 2**63 - 1),
+    "double": _decode_double,
+    "bytes": _decode_bytes,
 }
-_GO_SCALARS = {"bytes": "[]uint8", "double": "float64", "any": "interface {}"}
+_GO_SCALAR_NAMES = {"bytes": "[]uint8", "double": "float64", "any": "interface {}"}
 
 
-def _read_list(value: Value, at: Place, context: tuple[str, str, str]) -> list[Value]:
+def _check_list(value: Value, at: ValuePath, context: tuple[str, str, str]) -> list[Value]:
     if value is None:
         return []
     if value.__class__ is not list:
-        raise _wrong(value, at, context)
+        raise _wrong_type(value, at, context)
     items: list[Value] = value
     return items
 
 
-def _read_leaf(
-    leaf: type[ScalarType], value: Value, at: Place, context: tuple[str, str, str]
+def _decode_leaf(
+    leaf: type[ScalarType], value: Value, at: ValuePath, context: tuple[str, str, str]
 ) -> Value:
     try:
         if issubclass(leaf, Variant) and value is not None:
-            return leaf.from_message(reader(leaf)(leaf.to_message(value), None, []))
+            return leaf.from_message(struct_decoder(leaf)(leaf.to_message(value), None, []))
         return leaf.canonical(value)
     except ValueError as error:
         # An error about the type of a value is told where; one about its text is not.
@@ -280,21 +295,21 @@ def _read_leaf(
         if not type_:
             raise WrongValue(text) from None
         raise WrongValue(
-            f"{text} into Go struct field {_field(at, context)} of type {type_}"
+            f"{text} into Go struct field {_go_field_name(at, context)} of type {type_}"
         ) from None
 
 
-def _note_unknown(value: Tree, known: frozenset[str], at: Place, unknown: list[str]) -> None:
-    left = MAX_REPORTED - len(unknown)
+def _record_unknown(value: Tree, known: frozenset[str], at: ValuePath, unknown: list[str]) -> None:
+    left = MAX_STRICT_ERRORS - len(unknown)
     if left <= 0:
         return
-    path = _path(at)
+    path = _format_path(at)
     before = f"{path}." if path else ""
     names = (name for name in value if name not in known)
     unknown.extend(f"{before}{name}" for name in itertools.islice(names, left))
 
 
-def _path(at: Place) -> str:
+def _format_path(at: ValuePath) -> str:
     parts: list[str] = []
     while at is not None:
         at, _, name, step = at
@@ -304,7 +319,7 @@ def _path(at: Place) -> str:
     return "".join(reversed(parts)).removeprefix(".")
 
 
-def _field(at: Place, context: tuple[str, str, str]) -> str:
+def _go_field_name(at: ValuePath, context: tuple[str, str, str]) -> str:
     names = [context[1]]
     while at is not None:
         at, _, name, _ = at
@@ -312,24 +327,26 @@ def _field(at: Place, context: tuple[str, str, str]) -> str:
     return f"{context[0]}.{'.'.join(reversed(names))}"
 
 
-def _wrong(value: Value, at: Place, context: tuple[str, str, str]) -> WrongValue:
-    what = _word(value)
+def _wrong_type(value: Value, at: ValuePath, context: tuple[str, str, str]) -> WrongValue:
+    what = _json_type_name(value)
     if what == "number" and context[2] in ("int32", "int64", "float64"):
         what = f"number {value!r}"
     return WrongValue(
-        f"json: cannot unmarshal {what} into Go struct field {_field(at, context)}"
+        f"json: cannot unmarshal {what} into Go struct field {_go_field_name(at, context)}"
         f" of type {context[2]}"
     )
 
 
-def _wrong_message(value: Value, at: Place, type_: str) -> WrongValue:
+def _wrong_struct_type(value: Value, at: ValuePath, type_: str) -> WrongValue:
     if at is None:
-        return WrongValue(f"json: cannot unmarshal {_word(value)} into Go value of type {type_}")
+        return WrongValue(
+            f"json: cannot unmarshal {_json_type_name(value)} into Go value of type {type_}"
+        )
     above, owner, name, _ = at
-    return _wrong(value, above, (owner, name, type_))
+    return _wrong_type(value, above, (owner, name, type_))
 
 
-def _word(value: Value) -> str:
+def _json_type_name(value: Value) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -12,12 +12,12 @@ from kapiserver.api.apiextensions.structural import Structural, holds_objects
 from kapiserver.api.custom_kinds import CustomKind
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.types import Tree, Value
-from kapiserver.codecs.bounds import MAX_REPORTED
 from kapiserver.codecs.errors import WrongValue
-from kapiserver.codecs.shape import reader
+from kapiserver.codecs.limits import MAX_STRICT_ERRORS
+from kapiserver.codecs.struct_decoder import struct_decoder
 
 
-def read_custom(type_: type[CustomKind], value: Value, unknown: list[str]) -> Tree:
+def decode_custom_object(type_: type[CustomKind], value: Value, unknown: list[str]) -> Tree:
     """Read a value, which nobody else may hold, as a custom kind; the paths of unknown fields are
     appended to `unknown`. Raises WrongValue."""
     if not isinstance(value, dict):
@@ -28,45 +28,47 @@ def read_custom(type_: type[CustomKind], value: Value, unknown: list[str]) -> Tr
     found: list[str] = []
     if not version.preserves_unknown_fields:
         prune(value, version.structural, found)
-    unknown.extend(found[: MAX_REPORTED - len(unknown)])
+    unknown.extend(found[: MAX_STRICT_ERRORS - len(unknown)])
     place = (None, "", "metadata", None)
-    _read_embedded(value, version.structural, "", unknown)
+    _decode_embedded_objects(value, version.structural, "", unknown)
     value["apiVersion"], value["kind"] = value.get("apiVersion") or "", value.get("kind") or ""
     metadata = value.get("metadata")
-    value["metadata"] = reader(ObjectMeta)({} if metadata is None else metadata, place, unknown)
+    value["metadata"] = struct_decoder(ObjectMeta)(
+        {} if metadata is None else metadata, place, unknown
+    )
     return value
 
 
-def well_formed(metadata: Value) -> Tree:
+def valid_metadata_fields(metadata: Value) -> Tree:
     """Of metadata the fields that are what ObjectMeta says."""
     if not isinstance(metadata, dict):
         return {}
-    return {name: value for name, value in metadata.items() if _fits({name: value})}
+    return {name: value for name, value in metadata.items() if _is_valid_metadata({name: value})}
 
 
-def _fits(metadata: Tree) -> bool:
+def _is_valid_metadata(metadata: Tree) -> bool:
     try:
-        reader(ObjectMeta)(metadata, None, [])
+        struct_decoder(ObjectMeta)(metadata, None, [])
     except WrongValue:
         return False
     return True
 
 
-def _read_embedded(value: Value, node: Structural, path: str, unknown: list[str]) -> None:
+def _decode_embedded_objects(value: Value, node: Structural, path: str, unknown: list[str]) -> None:
     """Read the metadata of objects within a value, in place."""
     if not holds_objects(node):
         return
     if isinstance(value, list) and node.items is not None:
         for index, one in enumerate(value):
-            _read_object(one, node.items, f"{path}[{index}]", unknown)
+            _decode_embedded_object(one, node.items, f"{path}[{index}]", unknown)
     if isinstance(value, dict):
         for name, one in value.items():
             child = node.field(name)
             if child is not None:
-                _read_object(one, child, f"{path}.{name}", unknown)
+                _decode_embedded_object(one, child, f"{path}.{name}", unknown)
 
 
-def _read_object(value: Value, node: Structural, path: str, unknown: list[str]) -> None:
+def _decode_embedded_object(value: Value, node: Structural, path: str, unknown: list[str]) -> None:
     if node.embedded and isinstance(value, dict):
         for name in ("apiVersion", "kind"):
             if name in value and not isinstance(value[name], str):
@@ -74,7 +76,7 @@ def _read_object(value: Value, node: Structural, path: str, unknown: list[str]) 
         if "metadata" in value:
             place = (None, "", f"{path.removeprefix('.')}.metadata", None)
             metadata = value["metadata"]
-            value["metadata"] = reader(ObjectMeta)(
+            value["metadata"] = struct_decoder(ObjectMeta)(
                 {} if metadata is None else metadata, place, unknown
             )
-    _read_embedded(value, node, path, unknown)
+    _decode_embedded_objects(value, node, path, unknown)

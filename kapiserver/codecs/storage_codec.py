@@ -11,70 +11,74 @@ from __future__ import annotations
 from kapiserver.api.accessors import kind_of
 from kapiserver.api.types import Tree
 from kapiserver.codecs import cbor, json
-from kapiserver.codecs.custom_objects import well_formed
+from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.codecs.custom_object_decoder import valid_metadata_fields
 from kapiserver.codecs.errors import Malformed, WrongValue
-from kapiserver.codecs.factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, MediaType
 from kapiserver.codecs.serializer import Serializer
-from kapiserver.codecs.trees import read_tree
+from kapiserver.codecs.tree_decoder import decode_tree
 
-AT_REST = (PROTOBUF, CBOR, JSON)
+STORAGE_MEDIA_TYPES = (PROTOBUF, CBOR, JSON)
 """What a stored value may be, by its first bytes."""
 
 
-def media_at_rest(codecs: CodecFactory, data: bytes) -> MediaType:
+def storage_media_type(codecs: CodecFactory, data: bytes) -> MediaType:
     """The encoding of a stored value. Raises Malformed when it is none of those."""
-    for media in AT_REST:
+    for media in STORAGE_MEDIA_TYPES:
         if codecs.serializer_for(media).recognizes(data):
             return media
     raise Malformed("the stored value is in no encoding that is known here")
 
 
-def encode_at_rest(codecs: CodecFactory, obj: Tree) -> bytes:
+def encode_for_storage(codecs: CodecFactory, obj: Tree) -> bytes:
     """The stored value of an object in its storage version; equal objects give equal bytes.
 
     Raises NotEncodable.
     """
     if codecs.scheme.is_custom(obj):
-        if codecs.custom_at_rest is CBOR:
-            return cbor.SELF_DESCRIBED + cbor.write_document(obj)
-        return codecs.serializer_for(codecs.custom_at_rest).encode(obj)
+        if codecs.custom_storage_media_type is CBOR:
+            return cbor.SELF_DESCRIBED_TAG + cbor.encode_value(obj)
+        return codecs.serializer_for(codecs.custom_storage_media_type).encode(obj)
     return codecs.serializer_for(PROTOBUF).encode(obj)
 
 
-def decode_at_rest(codecs: CodecFactory, data: bytes) -> Tree:
+def decode_from_storage(codecs: CodecFactory, data: bytes) -> Tree:
     """The object of a stored value, in the version it was stored in, nothing defaulted.
 
     Raises CodecError.
     """
     try:
-        return _serializer_of(codecs, data).decode(data).object
+        return _storage_serializer(codecs, data).decode(data).object
     except WrongValue:
-        mended = _mended(codecs, data)
+        mended = _decode_invalid_metadata(codecs, data)
         if mended is None:
             raise
         return mended
 
 
-def _mended(codecs: CodecFactory, data: bytes) -> Tree | None:
+def _decode_invalid_metadata(codecs: CodecFactory, data: bytes) -> Tree | None:
     """A custom object of an old server, which did not look at metadata, without what is none."""
-    if media_at_rest(codecs, data) is PROTOBUF:
+    if storage_media_type(codecs, data) is PROTOBUF:
         return None
-    found = document_at_rest(codecs, data)
+    found = parse_from_storage(codecs, data)
     if not codecs.scheme.is_custom(found):
         return None
-    found["metadata"] = well_formed(found.get("metadata"))
-    return read_tree(codecs.scheme.type_of(kind_of(found)), found, [])
+    found["metadata"] = valid_metadata_fields(found.get("metadata"))
+    return decode_tree(codecs.scheme.type_of(kind_of(found)), found, [])
 
 
-def document_at_rest(codecs: CodecFactory, data: bytes) -> Tree:
+def parse_from_storage(codecs: CodecFactory, data: bytes) -> Tree:
     """The same in CBOR or JSON without looking at what its kind is. Raises CodecError."""
-    read = cbor.read_quickly if media_at_rest(codecs, data) is CBOR else json.read_document
+    read = (
+        cbor.decode_value_unsorted
+        if storage_media_type(codecs, data) is CBOR
+        else json.decode_value
+    )
     found = read(data)
     if not isinstance(found, dict):
         raise Malformed("the stored value is no object")
     return found
 
 
-def _serializer_of(codecs: CodecFactory, data: bytes) -> Serializer:
-    return codecs.serializer_for(media_at_rest(codecs, data))
+def _storage_serializer(codecs: CodecFactory, data: bytes) -> Serializer:
+    return codecs.serializer_for(storage_media_type(codecs, data))

@@ -13,9 +13,9 @@ from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scalar_types import IntOrString, Quantity, RawExtension, StringList, Time
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Kind, Type, double, field, int32, int64
-from kapiserver.codecs.bounds import MAX_DEPTH, MAX_REPORTED
 from kapiserver.codecs.errors import CodecError, Malformed, WrongValue
-from kapiserver.codecs.trees import read_tree
+from kapiserver.codecs.limits import MAX_DEPTH, MAX_STRICT_ERRORS
+from kapiserver.codecs.tree_decoder import decode_tree
 from tests import trees
 
 SCHEME = Scheme()
@@ -78,7 +78,7 @@ BARE = {
 
 def read(value: Any) -> dict[str, Any]:
     unknown: list[str] = []
-    tree = read_tree(Sample, value, unknown)
+    tree = decode_tree(Sample, value, unknown)
     assert unknown == []
     return tree
 
@@ -199,7 +199,7 @@ def test_unknown_fields() -> None:
     """Fields that the type does not have are left out, their paths told; names are exact."""
     unknown: list[str] = []
     said = {"Text": "x", "part": {"q": 1}, "parts": [{}, {"q": {"z": 1}, "parts": [{"r": None}]}]}
-    tree = read_tree(Sample, said, unknown)
+    tree = decode_tree(Sample, said, unknown)
     assert tree == {**BARE, "parts": [{"name": ""}, {"name": "", "parts": [{"name": ""}]}]}
     assert unknown == ["Text", "part.q", "parts[1].q", "parts[1].parts[0].r"]
 
@@ -208,9 +208,9 @@ def test_many_unknown_fields() -> None:
     """No more unknown fields are told than anybody reports."""
     unknown: list[str] = []
     part = {f"q{number}": 1 for number in range(60)}
-    read_tree(Sample, {"parts": [part, part, part]}, unknown)
+    decode_tree(Sample, {"parts": [part, part, part]}, unknown)
     assert unknown[-1] == "parts[1].q39"
-    assert len(unknown) == MAX_REPORTED
+    assert len(unknown) == MAX_STRICT_ERRORS
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH, 5000])
@@ -220,7 +220,7 @@ def test_depth(depth: int) -> None:
     for _ in range(depth):
         said = {"parts": [said]}
     with pytest.raises(Malformed, match="exceeded max depth"):
-        read_tree(Sample, said, [])
+        decode_tree(Sample, said, [])
 
 
 def test_input_is_left_alone() -> None:
@@ -243,7 +243,7 @@ def test_canonical_trees_stay(kind: GroupVersionKind, data: st.DataObject) -> No
     """A canonical tree of any kind reads as itself, key order included."""
     tree = data.draw(trees.objects(SCHEME, kind))
     unknown: list[str] = []
-    again = read_tree(SCHEME.type_of(kind), tree, unknown)
+    again = decode_tree(SCHEME.type_of(kind), tree, unknown)
     assert json.dumps(again) == json.dumps(tree)
     assert unknown == []
 
@@ -253,7 +253,7 @@ def test_filled_trees_stay(kind: GroupVersionKind) -> None:
     """So does one in which every field is set."""
     type_ = SCHEME.type_of(kind)
     tree = {"kind": kind.kind, "apiVersion": str(kind.group_version), **trees.filled(type_)}
-    assert json.dumps(read_tree(type_, tree, [])) == json.dumps(tree)
+    assert json.dumps(decode_tree(type_, tree, [])) == json.dumps(tree)
 
 
 _ANY = st.recursive(
@@ -278,7 +278,7 @@ def test_any_value(value: Any) -> None:
     """Whatever is read, it is a tree or a CodecError; and a tree reads as itself."""
     pod = SCHEME.type_of(GroupVersionKind("", "v1", "Pod"))
     try:
-        tree = read_tree(pod, value, [])
+        tree = decode_tree(pod, value, [])
     except CodecError:
         return
-    assert read_tree(pod, tree, []) == tree
+    assert decode_tree(pod, tree, []) == tree

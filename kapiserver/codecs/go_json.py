@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-_BROKEN = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+_SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 
 
-def valid_text(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """The text with U+FFFD for each part that is not valid Unicode."""
-    return text.translate(_BROKEN)
+    return text.translate(_SURROGATES)
 
 
-def float_text(value: float) -> str:
+def format_float(value: float) -> str:
     """A finite float in Go's JSON: no exponent from 1e-6 up to 1e21, no `.0`."""
     if value == 0:
         return "-0" if str(value).startswith("-") else "0"
@@ -30,8 +30,8 @@ def _without_exponent(value: float) -> str:
         return text.removesuffix(".0")
     digits, _, exponent = text.partition("e")
     sign = "-" if digits.startswith("-") else ""
-    whole, _, part = digits.lstrip("-").partition(".")
+    whole, _, fraction = digits.lstrip("-").partition(".")
     shift = int(exponent)
     if shift < 0:
-        return f"{sign}0.{'0' * (-shift - len(whole))}{whole}{part}"
-    return f"{sign}{(whole + part).ljust(len(whole) + shift, '0')}"
+        return f"{sign}0.{'0' * (-shift - len(whole))}{whole}{fraction}"
+    return f"{sign}{(whole + fraction).ljust(len(whole) + shift, '0')}"

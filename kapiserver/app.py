@@ -49,12 +49,12 @@ from kapiserver.controllers.manager import ControllerManager
 from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
-from kapiserver.storage.compaction import Compaction
+from kapiserver.storage.compaction import Compactor
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV
 from kapiserver.storage.metered_store import MeteredStore
-from kapiserver.storage.object_reader import Names
-from kapiserver.storage.store_registry import Converter, StoreHooks, Stores
+from kapiserver.storage.object_reader import IdentifierSource
+from kapiserver.storage.store_registry import Converter, StoreHooks, StoreRegistry
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.admission.configuration import AdmissionSettings
@@ -103,7 +103,7 @@ async def serve(
     config: Config,
     *,
     clock: Clock | None = None,
-    identifiers: Names | None = None,
+    identifiers: IdentifierSource | None = None,
     filters: Sequence[Filter] = FILTERS,
     authorizer: Authorizer | None = None,
     admission_plugins: Sequence[Plugin] = PLUGINS,
@@ -178,7 +178,7 @@ async def serve(
 
 def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:
     server = app.server
-    compaction = Compaction(app.kv, server.clock, server.config.etcd_compaction_interval)
+    compaction = Compactor(app.kv, server.clock, server.config.etcd_compaction_interval)
     compaction.start()
     stack.callback(compaction.stop)
     if app.encryption is not None:
@@ -220,7 +220,7 @@ async def build_app(
     config: Config,
     *,
     clock: Clock | None = None,
-    identifiers: Names | None = None,
+    identifiers: IdentifierSource | None = None,
     filters: Sequence[Filter] = FILTERS,
     authorizer: Authorizer | None = None,
     admission_plugins: Sequence[Plugin] = PLUGINS,
@@ -244,12 +244,12 @@ async def build_app(
         metrics.observe_storage,
         root=root,
     )
-    stores = Stores(
+    stores = StoreRegistry(
         kv,
         scheme,
         codecs,
         clock,
-        names=identifiers,
+        identifiers=identifiers,
         root=root,
         event_ttl=config.event_ttl,
         encryption=encryption.encryption if encryption is not None else None,
@@ -324,7 +324,7 @@ def _health(kv: KV) -> Health:
     return Health(alive={"storage": storage_answers}, ready={"storage-writes": kv.writable})
 
 
-def _accounts(config: Config, stores: Stores, clock: Clock) -> ServiceAccountTokens:
+def _accounts(config: Config, stores: StoreRegistry, clock: Clock) -> ServiceAccountTokens:
     """Read configured keys now, so that a wrong one is reported at start."""
     accounts = ServiceAccountTokens(config, stores, clock)
     if config.service_account_signing_key_file or config.service_account_key_file:
@@ -332,12 +332,12 @@ def _accounts(config: Config, stores: Stores, clock: Clock) -> ServiceAccountTok
     return accounts
 
 
-def _store_hooks(config: Config, codecs: CodecFactory, stores: Stores) -> StoreHooks:
+def _store_hooks(config: Config, codecs: CodecFactory, stores: StoreRegistry) -> StoreHooks:
     allocation = ServiceAllocation(config, codecs, stores)
     return StoreHooks(converter=_converter(stores), reserve={("", "services"): allocation.reserve})
 
 
-def _converter(stores: Stores) -> Converter:
+def _converter(stores: StoreRegistry) -> Converter:
     async def convert(
         definition: Definition, objects: Sequence[Tree], version: GroupVersion
     ) -> Sequence[Tree]:

@@ -208,10 +208,10 @@ class _ValueCheck:
         from kapiserver.api.scheme import Scheme
         from kapiserver.codecs.codec_factory import CodecFactory
         from kapiserver.storage.continue_token import SECRET
-        from kapiserver.storage.encryption import SEALED
+        from kapiserver.storage.encryption import ENCRYPTED_PREFIX
 
         self._codecs = CodecFactory(Scheme())
-        self._encrypted_prefix = SEALED
+        self._encrypted_prefix = ENCRYPTED_PREFIX
         self._token_secret = SECRET
 
     def __call__(self, key: str, value: bytes) -> str:

@@ -12,7 +12,7 @@ import pytest
 from kapiserver.cli import main
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.storage_codec import encode_for_storage
-from kapiserver.storage.embedded_store import open_local
+from kapiserver.storage.embedded_store import open_embedded
 from kapiserver.storage_commands import DAMAGED
 from tests.storage.objectkit import SCHEME
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     """A data directory with a store in it."""
 
     async def fill() -> None:
-        store = await open_local(tmp_path / "kapiserver.db")
+        store = await open_embedded(tmp_path / "kapiserver.db")
         for key, value in VALUES.items():
             await store.create(key, value)
         await store.close()

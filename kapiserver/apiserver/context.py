@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.admission.configuration import AdmissionSettings
     from kapiserver.apiserver.faults import Faults
     from kapiserver.codecs.codec_factory import CodecFactory
-    from kapiserver.storage.store_registry import Stores
+    from kapiserver.storage.store_registry import StoreRegistry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Server:
     config: Config
     scheme: Scheme
     codecs: CodecFactory
-    stores: Stores
+    stores: StoreRegistry
     clock: Clock
     custom_resources: CustomResources
     new_client: Callable[[Server, User, str], Client]

@@ -34,8 +34,8 @@ from kapiserver.apiserver.target_resolver import resolve_target
 from kapiserver.codecs.object_decoder import decode_object
 from kapiserver.codecs.serializer import Decoded
 from kapiserver.storage.entry import Entry
-from kapiserver.storage.query import Listing
-from kapiserver.storage.time_slice import Turn
+from kapiserver.storage.query import ListResult
+from kapiserver.storage.time_slice import TimeSlice
 
 Parameters: TypeAlias = Mapping[str, Any]
 
@@ -116,7 +116,7 @@ class InternalResource(ResourceClient):
             _check_is_object(target)
             version = parameters.get("resourceVersion")
             entry = await target.store.get(target.key, resource_version=str(version or ""))
-            await self._server.stores.aside.tree(entry)
+            await self._server.stores.offloader.tree(entry)
             return self._tree(target, entry)
 
     async def list_page(self, **parameters: str | int) -> Tree:
@@ -296,12 +296,12 @@ class InternalResource(ResourceClient):
             return target.view.read(obj)
         return self._own(in_version(self._server.scheme, obj, target.version))
 
-    async def _list(self, target: Target, listing: Listing) -> Tree:
-        turn = Turn()
+    async def _list(self, target: Target, listing: ListResult) -> Tree:
+        time_slice = TimeSlice()
         items = []
         for entry in listing.entries:
             items.append(self._tree(target, entry))
-            await turn.rest()
+            await time_slice.yield_if_expired()
         return {**list_head(target, listing), "items": items}
 
     async def _pause(self) -> None:

@@ -22,7 +22,7 @@ from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.scale import Scale
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.store_registry import Stores
+from kapiserver.storage.store_registry import StoreRegistry
 
 
 class View(Protocol):
@@ -102,7 +102,7 @@ class Target:
         return deprecation_of(self.resource, self.version)
 
 
-def target_of(kind_info: KindInfo, stores: Stores, info: RequestInfo) -> Target:
+def target_of(kind_info: KindInfo, stores: StoreRegistry, info: RequestInfo) -> Target:
     """Return the target of a request for that kind. Raises UnknownResource if there is no such
     path."""
     resource = kind_info.resource
@@ -121,7 +121,7 @@ def target_of(kind_info: KindInfo, stores: Stores, info: RequestInfo) -> Target:
         version=info.version,
         kind=kind,
         key=ObjectKey(info.namespace if resource.namespaced else "", info.name),
-        store=stores.of(resource),
+        store=stores.get(resource),
         verbs=verbs,
         subresource=name,
         view=_view(kind_info, name) if name else None,

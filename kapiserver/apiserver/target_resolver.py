@@ -20,7 +20,7 @@ async def resolve_target(server: Server, info: RequestInfo) -> Target:
     except NotRegistered:
         kind_info = await _look_up(server, info)
     if not kind_info.is_compiled:
-        await server.stores.aside.do(kind_info.compile)
+        await server.stores.offloader.run_in_thread(kind_info.compile)
     return target_of(kind_info, server.stores, info)
 
 

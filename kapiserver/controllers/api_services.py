@@ -85,7 +85,7 @@ class APIServiceRegistration:
 
     @property
     def _store(self) -> ResourceStore:
-        return self._server.stores.named(REGISTRATION, "apiservices")
+        return self._server.stores.by_name(REGISTRATION, "apiservices")
 
     async def start(self) -> None:
         """React to definitions that change from now on; queue all APIServices after a delay."""
@@ -113,7 +113,7 @@ class APIServiceRegistration:
         informer = self._store.informer
         self._subscription = informer.subscribe(self._on_change)
         try:
-            await self._custom.store.cache.ready()
+            await self._custom.store.cache.wait_ready()
             await self._subscription.wait_synced()
         except StorageError as error:
             _log.info("APIServices: %s; retrying", error)

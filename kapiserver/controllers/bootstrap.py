@@ -31,7 +31,7 @@ def _namespace(name: str) -> Tree:
 async def create(server: Server, resource: str, tree: Tree) -> None:
     """Create an object of the core group, given as a client would write it; one that is there
     stays as it is. Raises StorageError."""
-    store = server.stores.named(CORE, resource)
+    store = server.stores.by_name(CORE, resource)
     namespace = tree["metadata"].get("namespace", "")
     try:
         await store.create(decoded(server, tree), namespace=namespace)

@@ -31,10 +31,10 @@ from kapiserver.storage.informer import ObjectChange, Subscription
 from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import (
-    Change,
     DeleteQuery,
     ListQuery,
     Preconditions,
+    UpdateFunc,
 )
 
 NAME = "customresourcedefinitions"
@@ -98,7 +98,7 @@ class CRDStatusController:
         now = timestamp(self._server.clock.now())
         return {**current, "status": status_of(current, others, now)}
 
-    async def _write(self, name: str, change: Change) -> None:
+    async def _write(self, name: str, change: UpdateFunc) -> None:
         try:
             await self._custom.store.update(ObjectKey("", name), change, subresource="status")
         except NotFound:
@@ -124,7 +124,7 @@ class CRDStatusController:
                     "InstanceDeletionInProgress",
                     "CustomResource deletion is in progress",
                 )
-            objects = self._server.stores.of(definition.stored_version.resource)
+            objects = self._server.stores.get(definition.stored_version.resource)
             if not await self._delete_objects(objects, name):
                 return
             await self._set_terminating(

@@ -30,7 +30,7 @@ from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.lifecycle import timestamp
-from kapiserver.storage.metadata_informer import Seen
+from kapiserver.storage.metadata_informer import ObjectMetadata
 from kapiserver.storage.query import ListQuery
 
 NAME = "disruption-controller"
@@ -73,12 +73,12 @@ class DisruptionController:
         """End, cancelling reconciles in progress."""
         await self._queue.stop()
 
-    def begin(self) -> None:
+    def on_reset(self) -> None:
         """Forget everything: all present objects follow."""
         self._queue.clear()
         self._budgets.clear()
 
-    def put(self, seen: Seen) -> None:
+    def on_upsert(self, seen: ObjectMetadata) -> None:
         """An object was created or changed."""
         if seen.resource.qualified_name == "poddisruptionbudgets.policy":
             self._budgets.setdefault(seen.key.namespace, set()).add(seen.key)
@@ -86,7 +86,7 @@ class DisruptionController:
         else:
             self._schedule(seen)
 
-    def gone(self, seen: Seen) -> None:
+    def on_delete(self, seen: ObjectMetadata) -> None:
         """An object was deleted."""
         if seen.resource.qualified_name == "poddisruptionbudgets.policy":
             known = self._budgets.get(seen.key.namespace, set())
@@ -96,7 +96,7 @@ class DisruptionController:
         else:
             self._schedule(seen)
 
-    def _schedule(self, seen: Seen) -> None:
+    def _schedule(self, seen: ObjectMetadata) -> None:
         namespace = seen.key.namespace
         if namespace not in self._budgets or namespace in self._scheduled:
             return
@@ -110,7 +110,7 @@ class DisruptionController:
             self._queue.add(key)
 
     async def _reconcile(self, key: ObjectKey) -> None:
-        store = self._server.stores.named(_POLICY, "poddisruptionbudgets")
+        store = self._server.stores.by_name(_POLICY, "poddisruptionbudgets")
         with contextlib.suppress(NotFound):
             budget = (await store.get(key)).tree()
             if is_terminating(budget):
@@ -134,7 +134,7 @@ class DisruptionController:
             return []
         if selection is None:
             return []
-        listed = await self._server.stores.named(CORE, "pods").list(
+        listed = await self._server.stores.by_name(CORE, "pods").list(
             ListQuery(namespace=namespace_of(budget))
         )
         trees = [entry.tree() for entry in listed.entries]
@@ -176,7 +176,7 @@ class DisruptionController:
             return None
         key = ObjectKey(namespace, owner.get("name") or "")
         with contextlib.suppress(NotFound):
-            found = (await self._server.stores.named(*where).get(key)).tree()
+            found = (await self._server.stores.by_name(*where).get(key)).tree()
             if metadata_of(found).get("uid") == owner.get("uid"):
                 return found
         return None

@@ -35,7 +35,7 @@ from kapiserver.controllers.endpoint_builder import (
 from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, NotFound
-from kapiserver.storage.metadata_informer import Seen
+from kapiserver.storage.metadata_informer import ObjectMetadata
 from kapiserver.storage.query import DeleteQuery, ListQuery
 
 WORKERS = 4
@@ -83,13 +83,13 @@ class ServiceEndpointsController:
         """End, cancelling reconciles in progress."""
         await self._queue.stop()
 
-    def begin(self) -> None:
+    def on_reset(self) -> None:
         """Forget everything: all present objects follow."""
         self._queue.clear()
         for part in (self._services, self._deleted_services, self._durations):
             part.clear()
 
-    def put(self, seen: Seen) -> None:
+    def on_upsert(self, seen: ObjectMetadata) -> None:
         """An object was created or changed."""
         name = seen.resource.qualified_name
         if name == "services":
@@ -98,7 +98,7 @@ class ServiceEndpointsController:
         elif name in self._variant.depends_on and seen.key.namespace in self._services:
             self._schedule(seen.key.namespace)
 
-    def gone(self, seen: Seen) -> None:
+    def on_delete(self, seen: ObjectMetadata) -> None:
         """An object was deleted."""
         namespace, name = seen.key.namespace, seen.resource.qualified_name
         if name == "services":
@@ -127,7 +127,7 @@ class ServiceEndpointsController:
     async def _reconcile(self, namespace: str) -> None:
         gone = frozenset(self._deleted_services.pop(namespace, set()))
         with contextlib.suppress(NotFound):
-            entry = await self._server.stores.named(CORE, "namespaces").get(
+            entry = await self._server.stores.by_name(CORE, "namespaces").get(
                 ObjectKey("", namespace)
             )
             if is_terminating(entry.tree()):
@@ -148,7 +148,7 @@ _WRITTEN_RESOURCES = ("endpoints", "endpointslices.discovery.k8s.io")
 async def _list_namespace(
     server: Server, version: GroupVersion, name: str, namespace: str
 ) -> list[Tree]:
-    listed = await server.stores.named(version, name).list(ListQuery(namespace=namespace))
+    listed = await server.stores.by_name(version, name).list(ListQuery(namespace=namespace))
     return [entry.tree() for entry in listed.entries]
 
 
@@ -172,7 +172,7 @@ async def _services_with_pods(server: Server, namespace: str) -> list[tuple[Tree
 
 
 async def _sync_endpoints(server: Server, namespace: str, gone: frozenset[str]) -> None:
-    store = server.stores.named(CORE, "endpoints")
+    store = server.stores.by_name(CORE, "endpoints")
     for service, pods in await _services_with_pods(server, namespace):
         metadata = {
             "name": name_of(service),
@@ -188,7 +188,7 @@ async def _sync_endpoints(server: Server, namespace: str, gone: frozenset[str]) 
     for name in gone:
         key = ObjectKey(namespace, name)
         with contextlib.suppress(NotFound):
-            await server.stores.named(CORE, "services").get(key)
+            await server.stores.by_name(CORE, "services").get(key)
             continue  # it is there again
         with contextlib.suppress(NotFound):
             await store.delete(key, DeleteQuery())
@@ -196,7 +196,7 @@ async def _sync_endpoints(server: Server, namespace: str, gone: frozenset[str]) 
 
 async def _write(server: Server, version: GroupVersion, resource: str, wanted: Tree) -> None:
     """Create or replace an object, keeping labels and annotations that others added."""
-    store = server.stores.named(version, resource)
+    store = server.stores.by_name(version, resource)
     fresh = decoded(server, wanted)
     content = {key: value for key, value in fresh.items() if key != "metadata"}
     namespace = fresh["metadata"]["namespace"]
@@ -289,7 +289,7 @@ async def _write_slices(
 
 
 async def _delete_slices(server: Server, namespace: str, there: Sequence[Tree]) -> None:
-    store = server.stores.named(_DISCOVERY, "endpointslices")
+    store = server.stores.by_name(_DISCOVERY, "endpointslices")
     for one in there:
         with contextlib.suppress(NotFound):
             await store.delete(ObjectKey(namespace, name_of(one)), DeleteQuery())

@@ -62,7 +62,7 @@ class EventRecorder:
             "firstTimestamp": now,
             "lastTimestamp": now,
         }
-        store = self._server.stores.named(CORE, "events")
+        store = self._server.stores.by_name(CORE, "events")
         made = decoded(self._server, event)
         try:
             await store.create(made, namespace=namespace)

@@ -132,7 +132,7 @@ class FlowControlBootstrap:
     async def _create(self, resource: str, tree: Tree) -> None:
         if self._stopping:
             return
-        store = self._server.stores.named(_FLOWCONTROL, resource)
+        store = self._server.stores.by_name(_FLOWCONTROL, resource)
         made = decoded(self._server, tree)
         with contextlib.suppress(AlreadyExists):
             await store.create(made)

@@ -24,9 +24,9 @@ from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import NotFound, ObjectConflict
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.lifecycle import FOREGROUND, ORPHAN
-from kapiserver.storage.metadata_informer import Seen
+from kapiserver.storage.metadata_informer import ObjectMetadata
 from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.query import Change, DeleteQuery, ListQuery, Preconditions
+from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions, UpdateFunc
 
 NAME = "garbage-collector-controller"
 WORKERS = 20
@@ -56,7 +56,7 @@ class GarbageCollector:
         self._recorder = EventRecorder(server, "garbage-collector-controller")
         self._unresolved: dict[str, None] = {}
         """Paths of objects with an owner whose kind was unknown at the last reconcile."""
-        self._objects: dict[str, Seen] = {}
+        self._objects: dict[str, ObjectMetadata] = {}
         """By path: objects with owners, and owners deleted with foreground or orphan policy."""
         self._dependents_by_owner: dict[str, dict[str, None]] = {}
         """Paths by their owner's uid."""
@@ -87,7 +87,7 @@ class GarbageCollector:
 
     # What the metadata informer delivers.
 
-    def begin(self) -> None:
+    def on_reset(self) -> None:
         """Forget everything: all present objects follow."""
         self._queue.clear()
         self._unresolved.clear()
@@ -100,7 +100,7 @@ class GarbageCollector:
         ):
             part.clear()
 
-    def put(self, seen: Seen) -> None:
+    def on_upsert(self, seen: ObjectMetadata) -> None:
         """An object was created or changed."""
         before = self._objects.get(seen.path)
         deletes_dependents = seen.terminating and (
@@ -120,7 +120,7 @@ class GarbageCollector:
         if before is not None:
             self._add_waiting_owners(before)
 
-    def gone(self, seen: Seen) -> None:
+    def on_delete(self, seen: ObjectMetadata) -> None:
         """An object was deleted: queue its dependents and the owners that wait for it."""
         before = self._objects.get(seen.path)
         self._forget(seen.path)
@@ -147,7 +147,7 @@ class GarbageCollector:
                 if not paths:
                     del self._dependents_by_owner[uid]
 
-    def _add_waiting_owners(self, before: Seen) -> None:
+    def _add_waiting_owners(self, before: ObjectMetadata) -> None:
         """Queue the owners of an object that wait for their dependents."""
         for owner in before.owners:
             path = self._owners_awaiting_dependents.get(owner.get("uid") or "")
@@ -160,7 +160,7 @@ class GarbageCollector:
         seen = self._objects.get(path)
         if seen is None:
             return
-        store = self._server.stores.of(seen.resource)
+        store = self._server.stores.get(seen.resource)
         try:
             entry = await store.get(seen.key)
         except NotFound:
@@ -173,7 +173,9 @@ class GarbageCollector:
         elif metadata_of(obj).get("ownerReferences"):
             await self._process_owners(store, seen, obj, entry.revision)
 
-    async def _process_dependents(self, store: ResourceStore, seen: Seen, obj: Tree) -> None:
+    async def _process_dependents(
+        self, store: ResourceStore, seen: ObjectMetadata, obj: Tree
+    ) -> None:
         """Carry out the deletion policy of a terminating owner for its dependents."""
         finalizers = finalizers_of(obj)
         if ORPHAN in finalizers:
@@ -202,7 +204,7 @@ class GarbageCollector:
         )
 
     async def _process_owners(
-        self, store: ResourceStore, seen: Seen, obj: Tree, revision: Revision
+        self, store: ResourceStore, seen: ObjectMetadata, obj: Tree, revision: Revision
     ) -> None:
         """Keep the object, remove references to absent owners, or delete it."""
         owners = await self._classify_owners(seen, obj)
@@ -229,7 +231,7 @@ class GarbageCollector:
         except ObjectConflict:
             self._queue.add(seen.path)
 
-    async def _unblock_cycle(self, seen: Seen) -> None:
+    async def _unblock_cycle(self, seen: ObjectMetadata) -> None:
         """Break a cycle of foreground deletions: none of the object's owners waits for it."""
         dependents = self._dependents_by_owner.get(seen.uid, ())
         if any(self._objects[path].uid in self._owners_awaiting_dependents for path in dependents):
@@ -237,7 +239,7 @@ class GarbageCollector:
                 seen.path, lambda owners: [{**one, "blockOwnerDeletion": False} for one in owners]
             )
 
-    async def _classify_owners(self, seen: Seen, obj: Tree) -> _OwnersByState | None:
+    async def _classify_owners(self, seen: ObjectMetadata, obj: Tree) -> _OwnersByState | None:
         """Return the owners by state, or None if one cannot be looked up."""
         found = _OwnersByState([], [], [])
         for reference in metadata_of(obj).get("ownerReferences") or ():
@@ -259,7 +261,7 @@ class GarbageCollector:
                 found.solid.append(uid)
         return found
 
-    async def _get_owner(self, seen: Seen, reference: Tree) -> Tree | None:
+    async def _get_owner(self, seen: ObjectMetadata, reference: Tree) -> Tree | None:
         """Return the owner that a reference names, or None if it does not exist. Raises
         NotRegistered, ValueError, _ClusterScopedDependent."""
         uid = reference.get("uid") or ""
@@ -272,7 +274,7 @@ class GarbageCollector:
             )
         if uid in self._deleted_uids:
             return None
-        store = self._server.stores.of(resource)
+        store = self._server.stores.get(resource)
         key = ObjectKey(
             seen.key.namespace if resource.namespaced else "", reference.get("name") or ""
         )
@@ -289,7 +291,7 @@ class GarbageCollector:
         return None
 
     async def _warn_if_in_other_namespace(
-        self, store: ResourceStore, seen: Seen, reference: Tree
+        self, store: ResourceStore, seen: ObjectMetadata, reference: Tree
     ) -> None:
         """Write an event if the owner is in another namespace, which counts as absent."""
         if not store.resource.namespaced:
@@ -307,8 +309,8 @@ class GarbageCollector:
                 )
                 return
 
-    async def _warn(self, seen: Seen, message: str) -> None:
-        dependent = await self._server.stores.of(seen.resource).get(seen.key)
+    async def _warn(self, seen: ObjectMetadata, message: str) -> None:
+        dependent = await self._server.stores.get(seen.resource).get(seen.key)
         await self._recorder.warn(dependent.tree(), "OwnerRefInvalidNamespace", message)
 
     # Writing one object.
@@ -332,9 +334,9 @@ class GarbageCollector:
                 metadata["ownerReferences"] = owners
             return current
 
-        await self._update(self._server.stores.of(seen.resource), seen, changed)
+        await self._update(self._server.stores.get(seen.resource), seen, changed)
 
-    async def _drop_finalizer(self, store: ResourceStore, seen: Seen, name: str) -> None:
+    async def _drop_finalizer(self, store: ResourceStore, seen: ObjectMetadata, name: str) -> None:
         def changed(current: Tree | None) -> Tree:
             assert current is not None
             left = [one for one in finalizers_of(current) if one != name]
@@ -346,7 +348,9 @@ class GarbageCollector:
 
         await self._update(store, seen, changed)
 
-    async def _update(self, store: ResourceStore, seen: Seen, changed: Change) -> None:
+    async def _update(
+        self, store: ResourceStore, seen: ObjectMetadata, changed: UpdateFunc
+    ) -> None:
         try:
             await store.update(seen.key, changed, preconditions=Preconditions(uid=seen.uid))
         except NotFound:
@@ -357,7 +361,7 @@ class GarbageCollector:
 
 def _metadata_of_entry(store: ResourceStore, entry: Entry) -> Tree:
     """Return the object reduced to its metadata, without decoding the rest."""
-    return {"metadata": store.codec.metadata(entry.path, entry.value)}
+    return {"metadata": store.codec.ownership_metadata(entry.path, entry.value)}
 
 
 class _ClusterScopedDependent(Exception):

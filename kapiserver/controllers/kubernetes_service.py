@@ -110,7 +110,7 @@ class KubernetesService:
     # The range and the service.
 
     async def _keep_range(self) -> None:
-        store = self._server.stores.named(NETWORKING, "servicecidrs")
+        store = self._server.stores.by_name(NETWORKING, "servicecidrs")
         key = ObjectKey("", NAME)
         ranges = service_ranges(self._server.config.service_cluster_ip_range)
         try:
@@ -137,7 +137,7 @@ class KubernetesService:
         await store.update(key, ready, subresource="status")
 
     async def _keep_service(self) -> None:
-        store = self._server.stores.named(CORE, "services")
+        store = self._server.stores.by_name(CORE, "services")
         try:
             await store.get(ObjectKey(NAMESPACE, NAME))
             return
@@ -153,7 +153,7 @@ class KubernetesService:
 
     async def _free(self, address: str) -> None:
         """Take the address out of the hands of a service `kubernetes` that is gone."""
-        store = self._server.stores.named(NETWORKING, "ipaddresses")
+        store = self._server.stores.by_name(NETWORKING, "ipaddresses")
         try:
             found = (await store.get(ObjectKey("", address))).tree()
         except NotFound:
@@ -197,10 +197,10 @@ class KubernetesService:
 
     async def _keep_endpoints(self, places: list[Place]) -> None:
         version, wanted = endpoints(places)
-        store = self._server.stores.named(version, "endpoints")
+        store = self._server.stores.by_name(version, "endpoints")
         await self._keep_object(store, wanted)
         version, listed = slices(places)
-        store = self._server.stores.named(version, "endpointslices")
+        store = self._server.stores.by_name(version, "endpointslices")
         for one in listed:
             await self._keep_object(store, one)
         names = {name_of(one) for one in listed}

@@ -125,7 +125,7 @@ class LeaderElector:
 
     async def _acquire(self) -> bool:
         """Acquire the lease if it is free, or renew it. Raises StorageError."""
-        store = self._server.stores.named(_COORDINATION, "leases")
+        store = self._server.stores.by_name(_COORDINATION, "leases")
         now = self._server.clock.now()
         try:
             lease = (await store.get(LEASE)).tree()
@@ -157,7 +157,7 @@ class LeaderElector:
         return True
 
     async def _release(self) -> bool:
-        store = self._server.stores.named(_COORDINATION, "leases")
+        store = self._server.stores.by_name(_COORDINATION, "leases")
 
         def release(current: Tree | None) -> Tree:
             assert current is not None

@@ -132,7 +132,7 @@ class RootCAPublisher(_NamespaceObjectController):
             assert current is not None
             return current | {"data": data}
 
-        store = self._server.stores.named(CORE, "configmaps")
+        store = self._server.stores.by_name(CORE, "configmaps")
         try:
             await store.update(ObjectKey(namespace, ROOT_CA), restore)
         except NotFound:

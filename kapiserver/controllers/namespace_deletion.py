@@ -18,8 +18,8 @@ from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.lifecycle import timestamp
-from kapiserver.storage.metadata_informer import Seen
-from kapiserver.storage.query import Change, DeleteQuery, ListQuery, Preconditions
+from kapiserver.storage.metadata_informer import ObjectMetadata
+from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions, UpdateFunc
 
 NAME = "namespace-controller"
 FINALIZER = "kubernetes"
@@ -57,18 +57,18 @@ class NamespaceController:
         """End, cancelling reconciles in progress."""
         await self._queue.stop()
 
-    def begin(self) -> None:
+    def on_reset(self) -> None:
         """Forget everything: all present objects follow."""
         self._queue.clear()
         self._terminating.clear()
 
-    def put(self, seen: Seen) -> None:
+    def on_upsert(self, seen: ObjectMetadata) -> None:
         """An object was created or changed."""
         if seen.resource.name == "namespaces" and not seen.resource.group and seen.terminating:
             self._terminating.add(seen.key.name)
             self._queue.add(seen.key.name)
 
-    def gone(self, seen: Seen) -> None:
+    def on_delete(self, seen: ObjectMetadata) -> None:
         """An object was deleted, perhaps the last of a terminating namespace."""
         if seen.resource.name == "namespaces" and not seen.resource.group:
             self._terminating.discard(seen.key.name)
@@ -76,7 +76,7 @@ class NamespaceController:
             self._queue.add(seen.key.namespace)
 
     async def _reconcile(self, name: str) -> None:
-        namespaces = self._server.stores.named(CORE, "namespaces")
+        namespaces = self._server.stores.by_name(CORE, "namespaces")
         key = ObjectKey("", name)
         try:
             namespace = (await namespaces.get(key)).tree()
@@ -113,7 +113,7 @@ class NamespaceController:
         prefix = f"{self._server.config.key_root}/{resource.prefix}/{name}/"
         if not (await store.kv.range(prefix, limit=1)).items:
             return
-        objects = store.of(resource)
+        objects = store.get(resource)
         inside = ListQuery(namespace=name)
         await objects.delete_collection(inside, DeleteQuery(propagation_policy="Background"))
         for entry in (await objects.list(inside)).entries:
@@ -143,7 +143,7 @@ class _ConditionTemplate:
     fine: str
 
 
-def _with_conditions(remaining: RemainingContent, now: str) -> Change:
+def _with_conditions(remaining: RemainingContent, now: str) -> UpdateFunc:
     def change(namespace: Tree | None) -> Tree:
         assert namespace is not None
         status = dict(namespace.get("status") or {})

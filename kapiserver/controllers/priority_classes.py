@@ -31,7 +31,7 @@ _CLASSES = (
 async def create_priority_classes(server: Server) -> None:
     """Create those that are missing."""
     with contextlib.suppress(NotRegistered):  # turned off
-        store = server.stores.named(_SCHEDULING, "priorityclasses")
+        store = server.stores.by_name(_SCHEDULING, "priorityclasses")
         for name, value, description in _CLASSES:
             try:
                 await store.get(ObjectKey("", name), resource_version="0")

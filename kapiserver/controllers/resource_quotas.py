@@ -26,7 +26,7 @@ from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound, ObjectConflict
-from kapiserver.storage.metadata_informer import Seen
+from kapiserver.storage.metadata_informer import ObjectMetadata
 from kapiserver.storage.query import ListQuery, Preconditions
 
 NAME = "resourcequota-controller"
@@ -60,13 +60,13 @@ class ResourceQuotaController:
         """End, cancelling reconciles in progress."""
         await self._queue.stop()
 
-    def begin(self) -> None:
+    def on_reset(self) -> None:
         """Forget everything: all present objects follow."""
         self._queue.clear()
         for part in (self._quotas, self._dirty):
             part.clear()
 
-    def put(self, seen: Seen) -> None:
+    def on_upsert(self, seen: ObjectMetadata) -> None:
         """An object was created or changed."""
         namespace = seen.key.namespace
         if _is_quota(seen.resource):
@@ -79,7 +79,7 @@ class ResourceQuotaController:
         elif namespace in self._quotas and seen.resource.qualified_name in _MAY_SHRINK:
             self._schedule(namespace)
 
-    def gone(self, seen: Seen) -> None:
+    def on_delete(self, seen: ObjectMetadata) -> None:
         """An object was deleted: the quotas of its namespace are queued."""
         namespace = seen.key.namespace
         if namespace not in self._quotas:
@@ -108,7 +108,7 @@ class ResourceQuotaController:
         self._server.clock.call_later(BATCH_SECONDS, count)
 
     async def _reconcile(self, key: ObjectKey) -> None:
-        store = self._server.stores.named(CORE, "resourcequotas")
+        store = self._server.stores.by_name(CORE, "resourcequotas")
         with contextlib.suppress(NotFound):
             quota = (await store.get(key)).tree()
             hard = value_at(quota, "spec", "hard") or {}
@@ -149,7 +149,7 @@ class ResourceQuotaController:
     async def _usage_of_resource(
         self, resource: Resource, namespace: str, names: frozenset[str], quota: Tree
     ) -> Amounts:
-        store = self._server.stores.of(resource)
+        store = self._server.stores.get(resource)
         entries = (await store.list(ListQuery(namespace=namespace))).entries
         if is_object_count_only(resource, names) and not scope_requirements(quota):
             return dict.fromkeys(names, Amount(len(entries), 0, "DecimalSI"))

@@ -25,7 +25,7 @@ from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.lifecycle import timestamp
-from kapiserver.storage.metadata_informer import Seen
+from kapiserver.storage.metadata_informer import ObjectMetadata
 from kapiserver.storage.query import ListQuery
 
 NAME = "service-cidr-controller"
@@ -59,12 +59,12 @@ class ServiceCIDRController:
         """End, cancelling reconciles in progress."""
         await self._queue.stop()
 
-    def begin(self) -> None:
+    def on_reset(self) -> None:
         """Forget everything: all present objects follow."""
         self._queue.clear()
         self._terminating.clear()
 
-    def put(self, seen: Seen) -> None:
+    def on_upsert(self, seen: ObjectMetadata) -> None:
         """An object was created or changed."""
         if seen.resource.qualified_name == "servicecidrs.networking.k8s.io":
             if seen.terminating:
@@ -72,7 +72,7 @@ class ServiceCIDRController:
             self._queue.add(seen.key)
             self._add_terminating()  # a new range may contain the addresses of a terminating one
 
-    def gone(self, seen: Seen) -> None:
+    def on_delete(self, seen: ObjectMetadata) -> None:
         """An object was deleted, perhaps the last address of a terminating range."""
         self._terminating.discard(seen.key)
         if seen.resource.qualified_name == "ipaddresses.networking.k8s.io":
@@ -83,7 +83,7 @@ class ServiceCIDRController:
             self._queue.add(key)
 
     async def _reconcile(self, key: ObjectKey) -> None:
-        store = self._server.stores.named(_NETWORKING, "servicecidrs")
+        store = self._server.stores.by_name(_NETWORKING, "servicecidrs")
         with contextlib.suppress(NotFound):
             found = (await store.get(key)).tree()
             if not is_terminating(found):
@@ -117,19 +117,19 @@ class ServiceCIDRController:
             others = [one for one in kept if one.get("type") != "Ready"]
             return current | {"status": {"conditions": [*others, condition]}}
 
-        store = self._server.stores.named(_NETWORKING, "servicecidrs")
+        store = self._server.stores.by_name(_NETWORKING, "servicecidrs")
         await store.update(key, change, subresource="status")
 
     async def _has_exclusive_addresses(self, cidr: Tree) -> bool:
         """Return whether an address is in this range and in no other."""
-        ranges = await self._server.stores.named(_NETWORKING, "servicecidrs").list(ListQuery())
+        ranges = await self._server.stores.by_name(_NETWORKING, "servicecidrs").list(ListQuery())
         others: list[_Network] = []
         for entry in ranges.entries:
             one = entry.tree()
             if name_of(one) != name_of(cidr) and not is_terminating(one):
                 others.extend(_networks(one))
         own = _networks(cidr)
-        listed = await self._server.stores.named(_NETWORKING, "ipaddresses").list(ListQuery())
+        listed = await self._server.stores.by_name(_NETWORKING, "ipaddresses").list(ListQuery())
         for entry in listed.entries:
             address = ipaddress.ip_address(entry.key.name)
             if _contains(own, address) and not _contains(others, address):

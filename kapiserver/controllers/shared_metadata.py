@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.errors import StorageError
-from kapiserver.storage.metadata_informer import Feed, Reader, Seen
+from kapiserver.storage.metadata_informer import MetadataHandler, MetadataInformer, ObjectMetadata
 
 RETRY_SECONDS = 1.0
 
@@ -25,15 +25,15 @@ class SharedMetadata:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._handlers: list[Reader] = []
-        self._informer: Feed | None = None
+        self._handlers: list[MetadataHandler] = []
+        self._informer: MetadataInformer | None = None
         self._broken = asyncio.Event()
         self._served_kinds: frozenset[str] = frozenset()
         """Names of the definitions whose objects the informer delivers."""
         self._checks: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
 
-    def subscribe(self, handler: Reader) -> None:
+    def subscribe(self, handler: MetadataHandler) -> None:
         """Deliver all objects and changes to a handler. To be called before `start`."""
         self._handlers.append(handler)
 
@@ -57,9 +57,9 @@ class SharedMetadata:
         while True:
             self._broken.clear()
             self._served_kinds = self._current_kinds()
-            self._informer = self._server.stores.feed(self)
+            self._informer = self._server.stores.metadata_informer(self)
             try:
-                await self._informer.begin(self._broken.set)
+                await self._informer.start(self._broken.set)
             except StorageError as error:
                 _log.info("metadata informer: %s; retrying", error)
                 self._server.clock.call_later(RETRY_SECONDS, self._broken.set)
@@ -92,17 +92,17 @@ class SharedMetadata:
 
     # What the informer delivers, passed on.
 
-    def begin(self) -> None:
+    def on_reset(self) -> None:
         """All present objects follow."""
         for handler in self._handlers:
-            handler.begin()
+            handler.on_reset()
 
-    def put(self, seen: Seen) -> None:
+    def on_upsert(self, seen: ObjectMetadata) -> None:
         """An object is there, or changed."""
         for handler in self._handlers:
-            handler.put(seen)
+            handler.on_upsert(seen)
 
-    def gone(self, seen: Seen) -> None:
+    def on_delete(self, seen: ObjectMetadata) -> None:
         """An object was deleted."""
         for handler in self._handlers:
-            handler.gone(seen)
+            handler.on_delete(seen)

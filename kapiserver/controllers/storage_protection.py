@@ -25,7 +25,7 @@ from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
-from kapiserver.storage.metadata_informer import Seen
+from kapiserver.storage.metadata_informer import ObjectMetadata
 from kapiserver.storage.query import ListQuery, Preconditions
 
 WORKERS = 4
@@ -66,12 +66,12 @@ class ProtectionController:
         """End, cancelling reconciles in progress."""
         await self._queue.stop()
 
-    def begin(self) -> None:
+    def on_reset(self) -> None:
         """Forget everything: all present objects follow."""
         self._queue.clear()
         self._waiting.clear()
 
-    def put(self, seen: Seen) -> None:
+    def on_upsert(self, seen: ObjectMetadata) -> None:
         """An object was created or changed."""
         kind = self._kind
         if seen.resource.name == kind.name and seen.resource.group == kind.version.group:
@@ -81,19 +81,19 @@ class ProtectionController:
         elif self._waiting:
             self._on_user_changed(seen)
 
-    def gone(self, seen: Seen) -> None:
+    def on_delete(self, seen: ObjectMetadata) -> None:
         """An object is there no more: perhaps it was the last that used one."""
         if self._waiting:
             self._on_user_changed(seen)
 
-    def _on_user_changed(self, seen: Seen) -> None:
+    def _on_user_changed(self, seen: ObjectMetadata) -> None:
         if seen.resource.qualified_name in self._kind.users:
             for key in self._waiting:
                 if key.namespace in ("", seen.key.namespace):
                     self._queue.add(key)
 
     async def _reconcile(self, key: ObjectKey) -> None:
-        store = self._server.stores.named(self._kind.version, self._kind.name)
+        store = self._server.stores.by_name(self._kind.version, self._kind.name)
         self._waiting.discard(key)
         with contextlib.suppress(NotFound):
             obj = (await store.get(key)).tree()
@@ -126,7 +126,7 @@ class ProtectionController:
 
 async def _claim_is_used(server: Server, claim: Tree) -> bool:
     namespace = claim["metadata"].get("namespace") or ""
-    listed = await server.stores.named(CORE, "pods").list(ListQuery(namespace=namespace))
+    listed = await server.stores.by_name(CORE, "pods").list(ListQuery(namespace=namespace))
     return any(_uses(entry.tree(), claim) for entry in listed.entries)
 
 
@@ -151,10 +151,10 @@ async def _volume_is_used(_: Server, volume: Tree) -> bool:
 
 async def _class_is_used(server: Server, class_: Tree) -> bool:
     name = name_of(class_)
-    volumes = await server.stores.named(CORE, "persistentvolumes").list(ListQuery())
+    volumes = await server.stores.by_name(CORE, "persistentvolumes").list(ListQuery())
     if any(value_at(one.tree(), "spec", _CLASS) == name for one in volumes.entries):
         return True
-    claims = await server.stores.named(CORE, "persistentvolumeclaims").list(ListQuery())
+    claims = await server.stores.by_name(CORE, "persistentvolumeclaims").list(ListQuery())
     wanted = (
         ("spec", _CLASS),
         ("status", "currentVolumeAttributesClassName"),

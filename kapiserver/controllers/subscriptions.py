@@ -18,7 +18,7 @@ class Subscriptions:
     def add(self, version: GroupVersion, resource: str, on_change: OnChange) -> Informer:
         """Subscribe to a resource, unless that was done before, and return its informer. Raises
         NotRegistered."""
-        informer = self._server.stores.named(version, resource).informer
+        informer = self._server.stores.by_name(version, resource).informer
         if informer not in self._subscriptions:
             self._subscriptions[informer] = informer.subscribe(on_change)
         return informer

@@ -48,15 +48,15 @@ class Backend:
 
 
 async def _open_memory(_location: str, clock: Clock, _etcd: EtcdConfig) -> KV:
-    from kapiserver.storage.embedded_store import open_local
+    from kapiserver.storage.embedded_store import open_embedded
 
-    return await open_local(None, clock=clock)
+    return await open_embedded(None, clock=clock)
 
 
 async def _open_sqlite(location: str, clock: Clock, _etcd: EtcdConfig) -> KV:
-    from kapiserver.storage.embedded_store import open_local
+    from kapiserver.storage.embedded_store import open_embedded
 
-    return await open_local(Path(location), clock=clock)
+    return await open_embedded(Path(location), clock=clock)
 
 
 async def _open_etcd(location: str, _clock: Clock, etcd: EtcdConfig) -> KV:

@@ -20,7 +20,7 @@ INTERVAL = 300.0
 _log = logging.getLogger(__name__)
 
 
-class Compaction:
+class Compactor:
     """Compacts one store at intervals, from `start` to `stop`."""
 
     def __init__(self, kv: KV, clock: Clock, interval: float = INTERVAL) -> None:

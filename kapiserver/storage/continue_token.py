@@ -41,13 +41,13 @@ class ContinueToken:
     start: str
 
 
-class Tokens:
-    """Seals and opens continue tokens. Made by `load_tokens`."""
+class ContinueTokenCodec:
+    """Seals and opens continue tokens. Made by `load_continue_token_codec`."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
-    def seal(self, token: ContinueToken, prefix: str, selectors: str = "") -> str:
+    def encode(self, token: ContinueToken, prefix: str, selectors: str = "") -> str:
         """The text to give to a client that lists `prefix` through `selectors` (any text that tells
         them from others); unpadded URL-safe base64."""
         # Imported here: most servers start, and many stop, without a list in pages.
@@ -60,7 +60,7 @@ class Tokens:
         sealed = nonce + AESGCM(self._secret).encrypt(nonce, content, _place(prefix, selectors))
         return _text(sealed)
 
-    def open(self, text: str, prefix: str, selectors: str = "") -> ContinueToken:
+    def decode(self, text: str, prefix: str, selectors: str = "") -> ContinueToken:
         """Read a client's token for the same list. Raises BadToken."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -94,7 +94,7 @@ def _place(prefix: str, selectors: str) -> bytes:
     return f"{prefix}\0{selectors}".encode()
 
 
-async def load_tokens(kv: KV, *, root: str = "") -> Tokens:
+async def load_continue_token_codec(kv: KV, *, root: str = "") -> ContinueTokenCodec:
     """The tokens of a store; makes the store's secret, below `root`, when it has none. Raises
     Unavailable, Corrupt."""
     key = root + SECRET
@@ -108,4 +108,4 @@ async def load_tokens(kv: KV, *, root: str = "") -> Tokens:
     value = secret if found is None else found.value
     if len(value) != _KEY_BYTES:
         raise Corrupt(f"{key} holds {len(value)} bytes, not {_KEY_BYTES}")
-    return Tokens(value)
+    return ContinueTokenCodec(value)

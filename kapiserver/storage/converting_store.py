@@ -18,11 +18,20 @@ from kapiserver.api.types import Tree
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_storage
-from kapiserver.storage.encryption import SEALED
+from kapiserver.storage.encryption import ENCRYPTED_PREFIX
 from kapiserver.storage.errors import ConversionRefused, StorageError, Unavailable
-from kapiserver.storage.kv import KV, Event, KeyValue, Page, Read, Revision, Sink, Watch
+from kapiserver.storage.kv import (
+    KV,
+    EventSink,
+    GetResult,
+    KeyValue,
+    KVEvent,
+    RangeResult,
+    Revision,
+    Watch,
+)
 
-MOST_PENDING = 10_000
+MAX_PENDING_EVENTS = 10_000
 """Changes that may wait for their conversion before a watch is given up."""
 
 Convert: TypeAlias = Callable[[Sequence[Tree], GroupVersion], Awaitable[Sequence[Tree]]]
@@ -54,16 +63,16 @@ class ConvertingStore(KV):
         self._version = version
         self._stored = stored
 
-    async def get(self, key: str, *, revision: Revision | None = None) -> Read:
+    async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         read = await self._kv.get(key, revision=revision)
         if read.item is None:
             return read
         (item,) = await self._items([read.item])
-        return Read(item, read.revision)
+        return GetResult(item, read.revision)
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
-    ) -> Page:
+    ) -> RangeResult:
         page = await self._kv.range(prefix, start=start, limit=limit, revision=revision)
         return replace(page, items=await self._items(page.items))
 
@@ -77,7 +86,7 @@ class ConvertingStore(KV):
     async def delete(self, key: str, *, expected: Revision) -> Revision:
         return await self._kv.delete(key, expected=expected)
 
-    def watch(self, prefix: str, *, after: Revision, sink: Sink) -> Watch:
+    def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         converting = _ConvertingSink(sink, self)
         converting.watch = self._kv.watch(prefix, after=after, sink=converting)
         return converting
@@ -94,7 +103,9 @@ class ConvertingStore(KV):
     async def close(self) -> None:
         pass
 
-    async def converted(self, values: Sequence[bytes | None], version: GroupVersion) -> list[bytes]:
+    async def convert_values(
+        self, values: Sequence[bytes | None], version: GroupVersion
+    ) -> list[bytes]:
         """The values that are there, in a version; what cannot be read stays as it is.
 
         Raises ConversionRefused.
@@ -114,10 +125,10 @@ class ConvertingStore(KV):
                 raise ConversionRefused(f"the converted object cannot be stored: {error}") from None
         return found
 
-    async def events(self, batch: Sequence[Event]) -> list[Event]:
+    async def convert_events(self, batch: Sequence[KVEvent]) -> list[KVEvent]:
         """The changes with their values converted. Raises ConversionRefused."""
         pairs = [(event.value, event.previous) for event in batch]
-        values = iter(await self.converted([v for pair in pairs for v in pair], self._version))
+        values = iter(await self.convert_values([v for pair in pairs for v in pair], self._version))
         return [
             replace(
                 event,
@@ -128,15 +139,15 @@ class ConvertingStore(KV):
         ]
 
     async def _items(self, items: Sequence[KeyValue]) -> list[KeyValue]:
-        values = await self.converted([item.value for item in items], self._version)
+        values = await self.convert_values([item.value for item in items], self._version)
         return [replace(item, value=value) for item, value in zip(items, values, strict=True)]
 
     async def _to_stored(self, value: bytes) -> bytes:
-        (stored,) = await self.converted([value], self._stored)
+        (stored,) = await self.convert_values([value], self._stored)
         return stored
 
     def _read(self, value: bytes) -> Tree | None:
-        if value.startswith(SEALED):
+        if value.startswith(ENCRYPTED_PREFIX):
             return None
         try:
             found = decode_from_storage(self._codecs, value)
@@ -154,29 +165,29 @@ class _Progress:
 class _ConvertingSink:
     """Converts what a watch shows, for another sink, in order; the watch that is handed out."""
 
-    def __init__(self, sink: Sink, store: ConvertingStore) -> None:
+    def __init__(self, sink: EventSink, store: ConvertingStore) -> None:
         self.watch: Watch | None = None
         self._sink = sink
         self._store = store
-        self._pending: deque[Sequence[Event] | _Progress] = deque()
+        self._pending: deque[Sequence[KVEvent] | _Progress] = deque()
         self._task: asyncio.Task[None] | None = None
         self._over = False
 
     # What the store below says.
 
-    def events(self, batch: Sequence[Event]) -> None:
+    def on_events(self, batch: Sequence[KVEvent]) -> None:
         self._put(batch)
 
-    def progress(self, revision: Revision) -> None:
+    def on_progress(self, revision: Revision) -> None:
         self._put(_Progress(revision))
 
-    def closed(self, error: Exception | None) -> None:
+    def on_closed(self, error: Exception | None) -> None:
         if not self._over:
             self._over = True
             self._pending.clear()
             if self._task is not None:
                 self._task.cancel()
-            self._sink.closed(error)
+            self._sink.on_closed(error)
 
     # What the one above asks.
 
@@ -184,18 +195,18 @@ class _ConvertingSink:
         """End it."""
         if self.watch is not None:
             self.watch.cancel()
-        self.closed(None)
+        self.on_closed(None)
 
     def request_progress(self) -> None:
         """Ask for a `progress` call soon."""
         if self.watch is not None:
             self.watch.request_progress()
 
-    def _put(self, what: Sequence[Event] | _Progress) -> None:
+    def _put(self, what: Sequence[KVEvent] | _Progress) -> None:
         if self._over:
             return
         self._pending.append(what)
-        if len(self._pending) > MOST_PENDING:
+        if len(self._pending) > MAX_PENDING_EVENTS:
             self._give_up(Unavailable("objects change faster than they are converted"))
         elif self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -205,9 +216,9 @@ class _ConvertingSink:
             while self._pending:
                 what = self._pending.popleft()
                 if isinstance(what, _Progress):
-                    self._sink.progress(what.revision)
+                    self._sink.on_progress(what.revision)
                 else:
-                    self._sink.events(await self._store.events(what))
+                    self._sink.on_events(await self._store.convert_events(what))
         except StorageError as error:
             self._give_up(error)
         finally:
@@ -215,6 +226,6 @@ class _ConvertingSink:
 
     def _give_up(self, error: StorageError) -> None:
         self._task = None
-        self.closed(error)
+        self.on_closed(error)
         if self.watch is not None:
             self.watch.cancel()

@@ -23,13 +23,13 @@ from typing import Any, TypeVar
 
 from kapiserver.storage.clock import Clock, SystemClock, Timer
 from kapiserver.storage.errors import Conflict, Corrupt, FutureRevision, StorageError, Unavailable
-from kapiserver.storage.kv import KV, Event, Page, Read, Revision, Sink, Watch
-from kapiserver.storage.kv_watch import Changes, StoreWatch, Watches
-from kapiserver.storage.remaining_count import Counts
-from kapiserver.storage.sqlite import Database, Lock, Write, lock
+from kapiserver.storage.kv import KV, EventSink, GetResult, KVEvent, RangeResult, Revision, Watch
+from kapiserver.storage.kv_watch import HistoryPage, KVWatch, WatchIndex
+from kapiserver.storage.remaining_count import RemainingCounts
+from kapiserver.storage.sqlite import Database, FileLock, Write, lock_file
 
 T = TypeVar("T")
-Answer = TypeVar("Answer", Read, Page)
+Answer = TypeVar("Answer", GetResult, RangeResult)
 
 BATCH = 256
 """Writes in one transaction, at most."""
@@ -64,8 +64,8 @@ class _Done:
     outcome: Any
 
 
-class LocalStore(KV):
-    """A store in this process. Made by `open_local`; every method runs on the loop it was opened
+class EmbeddedStore(KV):
+    """A store in this process. Made by `open_embedded`; every method runs on the loop it was opened
     on."""
 
     shared = False
@@ -80,7 +80,7 @@ class LocalStore(KV):
         self._pending = 0
         self._closed = False
         self._revision = Revision(0)
-        self._watches = Watches()
+        self._watches = WatchIndex()
         self._timer: Timer | None = None
         self._timer_at = float("inf")
         self._tasks: set[asyncio.Task[None]] = set()
@@ -101,14 +101,14 @@ class LocalStore(KV):
 
     # What a KV does.
 
-    async def get(self, key: str, *, revision: Revision | None = None) -> Read:
+    async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         return await self._shown(await self._read(lambda database: database.get(key, revision)))
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
-    ) -> Page:
+    ) -> RangeResult:
         return await self._shown(
-            await self._read(lambda database: database.page(prefix, start, limit, revision))
+            await self._read(lambda database: database.range(prefix, start, limit, revision))
         )
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
@@ -122,9 +122,9 @@ class LocalStore(KV):
         _check_expected(key, expected)
         return await self._write(Write(key, None, expected))
 
-    def watch(self, prefix: str, *, after: Revision, sink: Sink) -> Watch:
+    def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         self._check_open()
-        watch = StoreWatch(self, prefix, after, sink)
+        watch = KVWatch(self, prefix, after, sink)
         self._watches.add(watch)
         if not watch.live:
             self._spawn(watch.replay())
@@ -137,7 +137,7 @@ class LocalStore(KV):
 
     async def writable(self) -> None:
         if self._problem:
-            await self._submit(Database.try_writing)
+            await self._submit(Database.probe_write)
 
     async def compact(self, revision: Revision) -> None:
         self._check_open()
@@ -148,7 +148,7 @@ class LocalStore(KV):
                 pass
             while await self._submit(lambda db: db.shrink(VACUUM_STEP)):
                 pass
-            await self._submit(Database.cut_log)
+            await self._submit(Database.truncate_wal)
 
     async def close(self) -> None:
         if not self._closed:
@@ -170,15 +170,17 @@ class LocalStore(KV):
         """The newest revision that the watches have been shown."""
         return self._revision
 
-    async def changes(self, prefix: str, after: Revision, until: Revision, limit: int) -> Changes:
+    async def history(
+        self, prefix: str, after: Revision, until: Revision, limit: int
+    ) -> HistoryPage:
         """Part of the history. Raises Compacted, Unavailable."""
-        return await self._read(lambda database: database.changes(prefix, after, until, limit))
+        return await self._read(lambda database: database.history(prefix, after, until, limit))
 
-    def forget(self, watch: StoreWatch) -> None:
+    def remove_watch(self, watch: KVWatch) -> None:
         """Show the watch nothing any more."""
         self._watches.discard(watch)
 
-    def when_current(self, callback: Callable[[], None]) -> None:
+    def call_when_current(self, callback: Callable[[], None]) -> None:
         """Call back in a later turn: what is acknowledged has been shown already."""
         self._loop.call_soon(callback)
 
@@ -192,7 +194,7 @@ class LocalStore(KV):
         return self._clock.now() + ttl if ttl else 0
 
     async def _write(self, write: Write) -> Revision:
-        event: Event = await self._submit(write)
+        event: KVEvent = await self._submit(write)
         return event.revision
 
     async def _read(self, question: Callable[[Database], T]) -> T:
@@ -238,10 +240,10 @@ class LocalStore(KV):
 
     def _settle(self, done: Sequence[_Done]) -> None:
         """A batch is durable: show it to the watches, then tell those who wait."""
-        events = [each.outcome for each in done if isinstance(each.outcome, Event)]
+        events = [each.outcome for each in done if isinstance(each.outcome, KVEvent)]
         if events:
             self._revision = events[-1].revision
-            self._watches.show(events)
+            self._watches.dispatch(events)
         for each in done:
             work, future = each.job.work, each.job.future
             if isinstance(work, Write) and work.expires and work.expires < self._timer_at:
@@ -275,7 +277,7 @@ class LocalStore(KV):
         """Delete what has run out, then wait for the next; where that fails, for a while."""
         now = self._clock.now()
         try:
-            due = await self._submit(lambda database: database.expiring(now, EXPIRY_STEP))
+            due = await self._submit(lambda database: database.expired_writes(now, EXPIRY_STEP))
             for outcome in await asyncio.gather(*map(self._submit, due), return_exceptions=True):
                 # A Conflict says that the key was written again meanwhile.
                 if isinstance(outcome, BaseException) and not isinstance(outcome, Conflict):
@@ -289,10 +291,10 @@ class LocalStore(KV):
     # On the writer's thread.
 
     def _write_forever(self) -> None:
-        held: Lock | None = None
+        held: FileLock | None = None
         database: Database | None = None
         try:
-            held = lock(self._path) if self._path is not None else None
+            held = lock_file(self._path) if self._path is not None else None
             database = Database(self._path)
             self._report([_Done(self._opened, (database.revision(), database.next_expiry()))])
             for jobs in self._batches():
@@ -346,7 +348,7 @@ class _Readers:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._own = threading.local()
-        self._counts = Counts()
+        self._counts = RemainingCounts()
         self._databases: list[Database] = []
         self.pool = ThreadPoolExecutor(2, "store-reader")
 
@@ -374,7 +376,7 @@ def _work(database: Database, jobs: Sequence[_Job]) -> list[_Done]:
             outcomes: Sequence[Any] = database.apply(
                 [job.work for job in writes if isinstance(job.work, Write)]
             )
-            database.tidy()
+            database.truncate_long_wal()
         except StorageError as error:
             outcomes = [error] * len(writes)
         done = [_Done(job, outcome) for job, outcome in zip(writes, outcomes, strict=True)]
@@ -396,7 +398,7 @@ def _noted(problem: str, done: Sequence[_Done], database: Database) -> str:
     try:
         if failed:
             raise failed[0]
-        database.try_writing()  # a small write may find room where others do not
+        database.probe_write()  # a small write may find room where others do not
     except StorageError as error:
         if str(error) != problem:
             _log.error("writes fail: %s", error)
@@ -411,9 +413,9 @@ def _check_expected(key: str, expected: Revision) -> None:
         raise Conflict(key, expected=expected, current=None)
 
 
-async def open_local(path: Path | None, *, clock: Clock | None = None) -> LocalStore:
+async def open_embedded(path: Path | None, *, clock: Clock | None = None) -> EmbeddedStore:
     """Open the store in a file (made where it is missing), or a new one in memory (None). Raises
     StoreLocked, Corrupt, Unavailable."""
-    store = LocalStore(path, clock or SystemClock())
+    store = EmbeddedStore(path, clock or SystemClock())
     await store.open()
     return store

@@ -11,30 +11,30 @@ from collections.abc import Callable
 
 from kapiserver.storage.entry import Entry
 
-BUDGET = 128 << 20
+DEFAULT_BYTES = 128 << 20
 """Bytes of trees and encodings kept, for all resources together."""
-OF_TREES = 32
+TREE_SHARE = 32
 """One part in so many is for trees."""
 TREE_COST = 8
 """Bytes of memory that a tree takes for each byte of its stored form, about."""
-ADMITTED = 8
+ADMIT_ONE_IN = 8
 """Of what a list makes when the shelf is full, one in so many is kept: a list that is larger than
 the shelf finds most of it there the next time, instead of pushing itself out from the front."""
 
 
-class Shelf:
+class LRUCache:
     """One sort of derived things within a number of bytes."""
 
     def __init__(self, limit: int, drop: Callable[[Entry], None]) -> None:
         self.limit = limit
         self.size = 0
         self._drop = drop
-        self._held: OrderedDict[Entry, int] = OrderedDict()
-        self._turned_away = 0
+        self._sizes: OrderedDict[Entry, int] = OrderedDict()
+        self._rejected = 0
 
     def add(self, entry: Entry, size: int) -> None:
         """Something of that many bytes was made of the entry."""
-        held = self._held
+        held = self._sizes
         held[entry] = held.get(entry, 0) + size
         held.move_to_end(entry)
         self.size += size
@@ -51,23 +51,23 @@ class Shelf:
         """Whether to keep one of very many things that are made at once."""
         if self.size < self.limit * 7 // 8:
             return True
-        self._turned_away = (self._turned_away + 1) % ADMITTED
-        return not self._turned_away
+        self._rejected = (self._rejected + 1) % ADMIT_ONE_IN
+        return not self._rejected
 
     def remove(self, entry: Entry) -> None:
         """Nobody will ask for the entry again."""
-        size = self._held.pop(entry, 0)
+        size = self._sizes.pop(entry, 0)
         if size:
             self.size -= size
             self._drop(entry)
 
 
-class Budget:
+class EncodingCache:
     """The shelves of all resources."""
 
-    def __init__(self, limit: int = BUDGET) -> None:
-        self.trees = Shelf(limit // OF_TREES, Entry.drop_tree)
-        self.encodings = Shelf(limit - limit // OF_TREES, Entry.drop_encodings)
+    def __init__(self, limit: int = DEFAULT_BYTES) -> None:
+        self.trees = LRUCache(limit // TREE_SHARE, Entry.drop_tree)
+        self.encodings = LRUCache(limit - limit // TREE_SHARE, Entry.drop_encodings)
 
     @property
     def size(self) -> int:

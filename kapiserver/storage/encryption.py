@@ -13,18 +13,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-SEALED = b"k8s:enc:"
+ENCRYPTED_PREFIX = b"k8s:enc:"
 """How every sealed value begins."""
 
 _TOO_SHORT = "the stored data was shorter than the required size"
 _BLOCK = 16
 
 
-class CannotOpen(Exception):
+class DecryptionError(Exception):
     """A stored value that a transformer does not open; the message says why."""
 
 
-class Opened(NamedTuple):
+class DecryptResult(NamedTuple):
     """A value in the clear; `stale`: it would be sealed differently today."""
 
     value: bytes
@@ -34,23 +34,23 @@ class Opened(NamedTuple):
 class Transformer(Protocol):
     """Seals values and opens them; `key` is the value's key in the store."""
 
-    def seal(self, value: bytes, key: str) -> bytes:
+    def encrypt(self, value: bytes, key: str) -> bytes:
         """The bytes to store."""
 
-    def open(self, stored: bytes, key: str) -> Opened:
+    def decrypt(self, stored: bytes, key: str) -> DecryptResult:
         """What was sealed. Raises CannotOpen."""
 
 
 class Identity:
     """Stores values as they are, and refuses those that somebody sealed."""
 
-    def seal(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - the protocol's
+    def encrypt(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - the protocol's
         return value
 
-    def open(self, stored: bytes, key: str) -> Opened:  # noqa: ARG002 - the protocol's
-        if stored.startswith(SEALED):
-            raise CannotOpen("identity transformer tried to read encrypted data")
-        return Opened(stored)
+    def decrypt(self, stored: bytes, key: str) -> DecryptResult:  # noqa: ARG002 - the protocol's
+        if stored.startswith(ENCRYPTED_PREFIX):
+            raise DecryptionError("identity transformer tried to read encrypted data")
+        return DecryptResult(stored)
 
 
 IDENTITY = Identity()
@@ -69,18 +69,18 @@ class AESGCM:
         self._cipher = aead.AESGCM(secret)
         self._wrong = InvalidTag
 
-    def seal(self, value: bytes, key: str) -> bytes:
+    def encrypt(self, value: bytes, key: str) -> bytes:
         nonce = os.urandom(self._NONCE)
         return nonce + self._cipher.encrypt(nonce, value, key.encode())
 
-    def open(self, stored: bytes, key: str) -> Opened:
+    def decrypt(self, stored: bytes, key: str) -> DecryptResult:
         if len(stored) < self._NONCE:
-            raise CannotOpen(_TOO_SHORT)
+            raise DecryptionError(_TOO_SHORT)
         nonce, content = stored[: self._NONCE], stored[self._NONCE :]
         try:
-            return Opened(self._cipher.decrypt(nonce, content, key.encode()))
+            return DecryptResult(self._cipher.decrypt(nonce, content, key.encode()))
         except (self._wrong, ValueError) as error:
-            raise CannotOpen("cipher: message authentication failed") from error
+            raise DecryptionError("cipher: message authentication failed") from error
 
 
 class AESCBC:
@@ -97,24 +97,24 @@ class AESCBC:
 
         self._cipher = cipher
 
-    def seal(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - the protocol's
+    def encrypt(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - the protocol's
         vector = os.urandom(_BLOCK)
         padding = _BLOCK - len(value) % _BLOCK
         encryptor = self._cipher(vector).encryptor()
         return vector + encryptor.update(value + bytes((padding,)) * padding)
 
-    def open(self, stored: bytes, key: str) -> Opened:  # noqa: ARG002 - the protocol's
+    def decrypt(self, stored: bytes, key: str) -> DecryptResult:  # noqa: ARG002 - the protocol's
         if len(stored) < _BLOCK:
-            raise CannotOpen(_TOO_SHORT)
+            raise DecryptionError(_TOO_SHORT)
         if len(stored) % _BLOCK:
-            raise CannotOpen("the stored data is not a multiple of the block size")
+            raise DecryptionError("the stored data is not a multiple of the block size")
         padded = self._cipher(stored[:_BLOCK]).decryptor().update(stored[_BLOCK:])
         padding = padded[-1] if padded else 0
         if not 0 < padding <= len(padded):
-            raise CannotOpen("invalid PKCS7 data (empty or not padded)")
+            raise DecryptionError("invalid PKCS7 data (empty or not padded)")
         if padded[-padding:] != bytes((padding,)) * padding:
-            raise CannotOpen("invalid padding on input")
-        return Opened(padded[:-padding])
+            raise DecryptionError("invalid padding on input")
+        return DecryptResult(padded[:-padding])
 
 
 class Secretbox:
@@ -131,55 +131,55 @@ class Secretbox:
         self._box = SecretBox(secret)
         self._wrong = CryptoError
 
-    def seal(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - the protocol's
+    def encrypt(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - the protocol's
         return bytes(self._box.encrypt(value, os.urandom(self._NONCE)))
 
-    def open(self, stored: bytes, key: str) -> Opened:  # noqa: ARG002 - the protocol's
+    def decrypt(self, stored: bytes, key: str) -> DecryptResult:  # noqa: ARG002 - the protocol's
         if len(stored) < self._NONCE + self._OVERHEAD:
-            raise CannotOpen(_TOO_SHORT)
+            raise DecryptionError(_TOO_SHORT)
         try:
-            return Opened(self._box.decrypt(stored))
+            return DecryptResult(self._box.decrypt(stored))
         except self._wrong as error:
-            raise CannotOpen("output array was not large enough for encryption") from error
+            raise DecryptionError("output array was not large enough for encryption") from error
 
 
 @dataclass(frozen=True, slots=True)
-class Prefixed:
+class PrefixTransformer:
     """A transformer whose values begin with a prefix."""
 
     prefix: bytes
     transformer: Transformer
 
 
-class FirstSeals:
+class PrefixTransformers:
     """Transformers of which the first seals, and any opens what begins with its prefix."""
 
-    def __init__(self, choices: Sequence[Prefixed], *, none: str) -> None:
+    def __init__(self, choices: Sequence[PrefixTransformer], *, none: str) -> None:
         """`none` says that a value has no prefix that is known."""
         self._choices = tuple(choices)
         self._none = none
 
-    def seal(self, value: bytes, key: str) -> bytes:
+    def encrypt(self, value: bytes, key: str) -> bytes:
         first = self._choices[0]
-        return first.prefix + first.transformer.seal(value, key)
+        return first.prefix + first.transformer.encrypt(value, key)
 
-    def open(self, stored: bytes, key: str) -> Opened:
+    def decrypt(self, stored: bytes, key: str) -> DecryptResult:
         problems: list[str] = []
         for number, choice in enumerate(self._choices):
             if not stored.startswith(choice.prefix):
                 continue
             try:
-                found = choice.transformer.open(stored[len(choice.prefix) :], key)
-            except CannotOpen as error:
+                found = choice.transformer.decrypt(stored[len(choice.prefix) :], key)
+            except DecryptionError as error:
                 # Another may open it: two providers, or two keys, can share a prefix.
                 if choice.prefix:
                     problems.append(str(error))
                 continue
-            return Opened(found.value, found.stale or number > 0)
+            return DecryptResult(found.value, found.stale or number > 0)
         different = list(dict.fromkeys(problems))
         if not different:
-            raise CannotOpen(self._none)
-        raise CannotOpen(different[0] if len(different) == 1 else f"[{', '.join(different)}]")
+            raise DecryptionError(self._none)
+        raise DecryptionError(different[0] if len(different) == 1 else f"[{', '.join(different)}]")
 
 
 class GroupResource(NamedTuple):
@@ -202,26 +202,26 @@ class GroupResource(NamedTuple):
 
 ANY = GroupResource("*", "*")
 
-Overrides = Mapping[GroupResource, Transformer]
+TransformerOverrides = Mapping[GroupResource, Transformer]
 
 
-class Encryption:
+class EncryptionRules:
     """The transformers of all resources; they can be replaced while the server runs."""
 
-    def __init__(self, overrides: Overrides, *, replaceable: bool = False) -> None:
+    def __init__(self, overrides: TransformerOverrides, *, replaceable: bool = False) -> None:
         self._overrides = overrides
         self._replaceable = replaceable
 
-    def replace(self, overrides: Overrides) -> None:
+    def replace(self, overrides: TransformerOverrides) -> None:
         """Seal and open by other rules from now on."""
         self._overrides = overrides
 
-    def of(self, group: str, resource: str) -> Transformer | None:
+    def transformer_for(self, group: str, resource: str) -> Transformer | None:
         """The transformer of a resource, for good; None: it needs none."""
         found = ResourceTransformer(self, group, resource)
-        return found if self._replaceable or found.rule is not IDENTITY else None
+        return found if self._replaceable or found.current is not IDENTITY else None
 
-    def rule(self, wanted: GroupResource) -> Transformer:
+    def current_transformer(self, wanted: GroupResource) -> Transformer:
         """What seals a resource now: its own rule, that of its group, that of all, or nothing."""
         overrides = self._overrides
         return (
@@ -235,17 +235,17 @@ class Encryption:
 class ResourceTransformer:
     """What seals one resource, by the rules of the moment."""
 
-    def __init__(self, encryption: Encryption, group: str, resource: str) -> None:
+    def __init__(self, encryption: EncryptionRules, group: str, resource: str) -> None:
         self._encryption = encryption
         self._resource = GroupResource(group, resource)
 
     @property
-    def rule(self) -> Transformer:
+    def current(self) -> Transformer:
         """The transformer of the moment."""
-        return self._encryption.rule(self._resource)
+        return self._encryption.current_transformer(self._resource)
 
-    def seal(self, value: bytes, key: str) -> bytes:
-        return self.rule.seal(value, key)
+    def encrypt(self, value: bytes, key: str) -> bytes:
+        return self.current.encrypt(value, key)
 
-    def open(self, stored: bytes, key: str) -> Opened:
-        return self.rule.open(stored, key)
+    def decrypt(self, stored: bytes, key: str) -> DecryptResult:
+        return self.current.decrypt(stored, key)

@@ -27,13 +27,13 @@ from kapiserver.storage.encryption import (
     AESGCM,
     ANY,
     IDENTITY,
-    Encryption,
-    FirstSeals,
+    EncryptionRules,
     GroupResource,
-    Overrides,
-    Prefixed,
+    PrefixTransformer,
+    PrefixTransformers,
     Secretbox,
     Transformer,
+    TransformerOverrides,
 )
 
 RELOAD_SECONDS = 60.0
@@ -44,7 +44,7 @@ LARGEST = 1 << 20
 _log = logging.getLogger(__name__)
 
 
-class BadEncryptionConfig(ValueError):
+class InvalidEncryptionConfig(ValueError):
     """A file that says nothing usable."""
 
 
@@ -153,17 +153,19 @@ def _content(file: FilePath) -> bytes:
         with file.open("rb") as opened:
             data = opened.read(LARGEST + 1)
     except OSError as error:
-        raise BadEncryptionConfig(
+        raise InvalidEncryptionConfig(
             f'error reading encryption provider configuration file "{file}": {error}'
         ) from error
     if not data:
-        raise BadEncryptionConfig(f'encryption provider configuration file "{file}" is empty')
+        raise InvalidEncryptionConfig(f'encryption provider configuration file "{file}" is empty')
     if len(data) > LARGEST:
-        raise BadEncryptionConfig(f'encryption provider configuration file "{file}" is too large')
+        raise InvalidEncryptionConfig(
+            f'encryption provider configuration file "{file}" is too large'
+        )
     return data
 
 
-def overrides_of(data: bytes, name: str) -> Overrides:
+def parse_encryption_config(data: bytes, name: str) -> TransformerOverrides:
     """The transformers of a file of that name and content. Raises BadEncryptionConfig."""
     try:
         decoded = YAMLSerializer(_ConfigScheme()).decode(data)
@@ -174,43 +176,49 @@ def overrides_of(data: bytes, name: str) -> Overrides:
         raise _undecodable(name, f"strict decoding error: {listed}")
     problems = list(dict.fromkeys(str(error) for error in check(decoded.object)))
     if problems:
-        raise BadEncryptionConfig(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+        raise InvalidEncryptionConfig(
+            problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+        )
     return _overrides(decoded.object)
 
 
-def _undecodable(name: str, problem: str) -> BadEncryptionConfig:
-    return BadEncryptionConfig(
+def _undecodable(name: str, problem: str) -> InvalidEncryptionConfig:
+    return InvalidEncryptionConfig(
         f'error decoding encryption provider configuration file "{name}": {problem}'
     )
 
 
-def _overrides(config: Tree) -> Overrides:
-    choices: dict[GroupResource, list[Prefixed]] = {}
+def _overrides(config: Tree) -> TransformerOverrides:
+    choices: dict[GroupResource, list[PrefixTransformer]] = {}
     for rule in config["resources"]:
         providers = [_prefixed(provider) for provider in rule["providers"]]
         for text in rule["resources"]:
             named = GroupResource.parse(text)
             for wider in (GroupResource(named.group, "*"), ANY):
                 if wider in choices:
-                    raise BadEncryptionConfig(
+                    raise InvalidEncryptionConfig(
                         f'resource "{named}" is masked by earlier rule "{wider}"'
                     )
             choices[named] = choices.get(named, []) + providers
     return {
-        named: FirstSeals(prefixed, none="no matching prefix found")
+        named: PrefixTransformers(prefixed, none="no matching prefix found")
         for named, prefixed in choices.items()
     }
 
 
-def _prefixed(provider: Tree) -> Prefixed:
+def _prefixed(provider: Tree) -> PrefixTransformer:
     for name, cipher in _CIPHERS.items():
         if provider.get(name) is not None:
             keys = [
-                Prefixed(f"{key['name']}:".encode(), cipher.make(base64.b64decode(key["secret"])))
+                PrefixTransformer(
+                    f"{key['name']}:".encode(), cipher.make(base64.b64decode(key["secret"]))
+                )
                 for key in provider[name]["keys"]
             ]
-            return Prefixed(cipher.prefix, FirstSeals(keys, none=cipher.unknown_key))
-    return Prefixed(b"", IDENTITY)
+            return PrefixTransformer(
+                cipher.prefix, PrefixTransformers(keys, none=cipher.unknown_key)
+            )
+    return PrefixTransformer(b"", IDENTITY)
 
 
 # Checking.
@@ -327,7 +335,9 @@ class EncryptionFile:
         self._reload = reload
         self._timer: Timer | None = None
         data = _content(path)
-        self.encryption = Encryption(overrides_of(data, str(path)), replaceable=reload)
+        self.encryption = EncryptionRules(
+            parse_encryption_config(data, str(path)), replaceable=reload
+        )
         self._seen = _digest(data)
 
     def start(self) -> None:
@@ -344,10 +354,10 @@ class EncryptionFile:
         try:
             data = _content(self._path)
             if _digest(data) != self._seen:
-                self.encryption.replace(overrides_of(data, str(self._path)))
+                self.encryption.replace(parse_encryption_config(data, str(self._path)))
                 self._seen = _digest(data)
                 _log.info("%s was read again: what it says now holds", self._path)
-        except BadEncryptionConfig as error:
+        except InvalidEncryptionConfig as error:
             _log.error("error processing encryption config file %s: %s", self._path, error)
         self.start()
 

@@ -10,8 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kapiserver.storage.encryption import CannotOpen, Transformer
-from kapiserver.storage.kv import KV, Event, KeyValue, Page, Read, Revision, Sink, Watch
+from kapiserver.storage.encryption import DecryptionError, Transformer
+from kapiserver.storage.kv import (
+    KV,
+    EventSink,
+    GetResult,
+    KeyValue,
+    KVEvent,
+    RangeResult,
+    Revision,
+    Watch,
+)
 
 
 class EncryptedStore(KV):
@@ -23,30 +32,30 @@ class EncryptedStore(KV):
         self._kv = kv
         self._transformer = transformer
 
-    async def get(self, key: str, *, revision: Revision | None = None) -> Read:
+    async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         read = await self._kv.get(key, revision=revision)
         if read.item is None:
             return read
-        return Read(self._item(read.item), read.revision)
+        return GetResult(self._item(read.item), read.revision)
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
-    ) -> Page:
+    ) -> RangeResult:
         page = await self._kv.range(prefix, start=start, limit=limit, revision=revision)
         return replace(page, items=[self._item(item) for item in page.items])
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
-        return await self._kv.create(key, self._transformer.seal(value, key), ttl=ttl)
+        return await self._kv.create(key, self._transformer.encrypt(value, key), ttl=ttl)
 
     async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
-        sealed = self._transformer.seal(value, key)
+        sealed = self._transformer.encrypt(value, key)
         return await self._kv.update(key, sealed, expected=expected, ttl=ttl)
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:
         return await self._kv.delete(key, expected=expected)
 
-    def watch(self, prefix: str, *, after: Revision, sink: Sink) -> Watch:
-        return self._kv.watch(prefix, after=after, sink=_OpeningSink(sink, self))
+    def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
+        return self._kv.watch(prefix, after=after, sink=_DecryptingSink(sink, self))
 
     async def current_revision(self) -> Revision:
         return await self._kv.current_revision()
@@ -60,7 +69,7 @@ class EncryptedStore(KV):
     async def close(self) -> None:
         pass
 
-    def in_the_clear(self, event: Event) -> Event:
+    def decrypt_event(self, event: KVEvent) -> KVEvent:
         """The event with its values opened."""
         return replace(
             event,
@@ -70,8 +79,8 @@ class EncryptedStore(KV):
 
     def _item(self, item: KeyValue) -> KeyValue:
         try:
-            opened = self._transformer.open(item.value, item.key)
-        except CannotOpen:
+            opened = self._transformer.decrypt(item.value, item.key)
+        except DecryptionError:
             return item
         return replace(item, value=opened.value, stale=opened.stale)
 
@@ -79,20 +88,20 @@ class EncryptedStore(KV):
         if value is None:
             return None
         try:
-            return self._transformer.open(value, key).value
-        except CannotOpen:
+            return self._transformer.decrypt(value, key).value
+        except DecryptionError:
             return value
 
 
-class _OpeningSink:
+class _DecryptingSink:
     """Opens what a watch shows, for another sink."""
 
-    def __init__(self, sink: Sink, store: EncryptedStore) -> None:
+    def __init__(self, sink: EventSink, store: EncryptedStore) -> None:
         self._sink = sink
         self._store = store
-        self.progress = sink.progress
-        self.closed = sink.closed
+        self.on_progress = sink.on_progress
+        self.on_closed = sink.on_closed
 
-    def events(self, batch: Sequence[Event]) -> None:
+    def on_events(self, batch: Sequence[KVEvent]) -> None:
         """Changes, their values in the clear."""
-        self._sink.events([self._store.in_the_clear(event) for event in batch])
+        self._sink.on_events([self._store.decrypt_event(event) for event in batch])

@@ -3,7 +3,7 @@
 Everything derived (tree, labels, selectable fields, encodings) is made at first use, at most
 once, and shared by all who ask; trees are never changed. Derived things can be dropped at any
 time by the byte budget of `storage/object_codec.py` and are then made again. Knows no media type
-and no kind: its `Origin` does.
+and no kind: its `EntryCodec` does.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Selectable(NamedTuple):
     fields: Mapping[str, str]
 
 
-class Origin(Protocol):
+class EntryCodec(Protocol):
     """What an entry's derived things are made by: the resource's codecs and the budget."""
 
     def key(self, path: str) -> ObjectKey:
@@ -57,7 +57,7 @@ class Origin(Protocol):
     def selectable(self, entry: Entry) -> Selectable:
         """Extract what selectors see, without decoding the rest where that is possible."""
 
-    def seen(self, entry: Entry, selection: Selection) -> bool | None:
+    def prefilter(self, entry: Entry, selection: Selection) -> bool | None:
         """Whether a selection has the entry, as far as that is seen without reading."""
 
     def splice(self, entry: Entry, form: Form) -> bytes | None:
@@ -66,20 +66,20 @@ class Origin(Protocol):
     def encode(self, entry: Entry, form: Form) -> bytes:
         """Make any other form of the object, as it stands as an item of a list."""
 
-    def holds_tree(self, entry: Entry) -> None:
+    def on_tree_cached(self, entry: Entry) -> None:
         """The entry keeps its tree from now on."""
 
-    def holds_encoding(self, entry: Entry, size: int) -> None:
+    def on_encoding_cached(self, entry: Entry, size: int) -> None:
         """The entry keeps an encoding of that many bytes from now on."""
 
-    def superseded(self, entry: Entry) -> None:
+    def on_superseded(self, entry: Entry) -> None:
         """The entry is not the present revision any more; hardly anybody will ask for it."""
 
-    def admits(self) -> bool:
+    def admits_encoding(self) -> bool:
         """Whether one of very many encodings should be kept."""
 
 
-class Splice(NamedTuple):
+class ListItemSplice(NamedTuple):
     """Where an item of a protobuf list is found in the stored value.
 
     head, tail  what stands before and behind the message
@@ -105,40 +105,40 @@ class Entry:
     """
 
     __slots__ = (
-        "_encoded",
+        "_encodings",
         "_selectable",
         "_tree",
-        "origin",
+        "codec",
+        "list_splice",
         "path",
         "revision",
-        "spliced",
         "used",
         "value",
     )
 
     def __init__(
         self,
-        origin: Origin,
+        origin: EntryCodec,
         path: str,
         value: bytes,
         revision: Revision,
         *,
         tree: Tree | None = None,
     ) -> None:
-        self.origin = origin
+        self.codec = origin
         self.path = path
         self.value = value
         self.revision = revision
         self._tree = tree
         self._selectable: Selectable | None = None
-        self._encoded: tuple[Form, bytes] | dict[Form, bytes] | None = None
-        self.spliced: Splice | None = None
+        self._encodings: tuple[Form, bytes] | dict[Form, bytes] | None = None
+        self.list_splice: ListItemSplice | None = None
         self.used = False
 
     @property
     def key(self) -> ObjectKey:
         """Namespace and name."""
-        return self.origin.key(self.path)
+        return self.codec.key(self.path)
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -155,7 +155,7 @@ class Entry:
         """Labels and fields."""
         found = self._selectable
         if found is None:
-            found = self._selectable = self.origin.selectable(self)
+            found = self._selectable = self.codec.selectable(self)
         return found
 
     def is_selected(self, selection: Selection) -> bool:
@@ -167,13 +167,13 @@ class Entry:
         if selection.selects_everything:
             return True
         if self._selectable is None and self._tree is None:
-            seen = self.origin.seen(self, selection)
+            seen = self.codec.prefilter(self, selection)
             if seen is not None:
                 return seen
         return selection.matches(*self.selectable)
 
     @property
-    def known_tree(self) -> Tree | None:
+    def cached_tree(self) -> Tree | None:
         """The tree if it is at hand. Shared."""
         return self._tree
 
@@ -181,37 +181,37 @@ class Entry:
         """The object in the hub version, with its resourceVersion. Shared: never change it."""
         found = self._tree
         if found is None:
-            found = self.origin.tree(self)
-            self.keep_tree(found)
+            found = self.codec.tree(self)
+            self.cache_tree(found)
         else:
             self.used = True
         return found
 
-    def keep_tree(self, tree: Tree) -> None:
+    def cache_tree(self, tree: Tree) -> None:
         """Keep what the origin read of it."""
         self._tree = tree
-        self.origin.holds_tree(self)
+        self.codec.on_tree_cached(self)
 
-    def encoded(self, form: Form) -> bytes:
+    def encode(self, form: Form) -> bytes:
         """The object in one form, as it stands in a list: JSON without a line end, a bare
         protobuf message without the envelope, CBOR without the self-describing tag."""
-        found = self._known(form) or self.origin.splice(self, form)
+        found = self._cached_encoding(form) or self.codec.splice(self, form)
         if found is None:
-            found = self.origin.encode(self, form)
-            self._keep(form, found)
+            found = self.codec.encode(self, form)
+            self._cache_encoding(form, found)
         return found
 
-    def listed(self, form: Form) -> bytes:
+    def encode_for_list(self, form: Form) -> bytes:
         """The same for a list of very many, which are kept as far as there is room."""
-        found = self._known(form) or self.origin.splice(self, form)
+        found = self._cached_encoding(form) or self.codec.splice(self, form)
         if found is None:
-            found = self.origin.encode(self, form)
-            if self.origin.admits():
-                self._keep(form, found)
+            found = self.codec.encode(self, form)
+            if self.codec.admits_encoding():
+                self._cache_encoding(form, found)
         return found
 
-    def _known(self, form: Form) -> bytes | None:
-        made = self._encoded
+    def _cached_encoding(self, form: Form) -> bytes | None:
+        made = self._encodings
         if made is None:
             return None
         self.used = True
@@ -220,27 +220,27 @@ class Entry:
             return made[1] if made[0] == form else None
         return made.get(form)  # type: ignore[union-attr]
 
-    def _keep(self, form: Form, data: bytes) -> None:
-        made = self._encoded
+    def _cache_encoding(self, form: Form, data: bytes) -> None:
+        made = self._encodings
         if made is None:
-            self._encoded = (form, data)
+            self._encodings = (form, data)
         elif isinstance(made, dict):
             made[form] = data
         else:
-            self._encoded = dict((made, (form, data)))
-        self.origin.holds_encoding(self, len(data))
+            self._encodings = dict((made, (form, data)))
+        self.codec.on_encoding_cached(self, len(data))
 
-    def written(self, revision: Revision) -> None:
+    def set_revision(self, revision: Revision) -> None:
         """The write that this entry was made for has happened."""
         if not self.revision:
             self.revision = revision
             if self._tree is not None:
-                self._tree = stamped(self._tree, revision)
+                self._tree = stamp_resource_version(self._tree, revision)
 
     def at_revision(self, revision: Revision) -> Entry:
         """The same object at another revision: a deleted one carries that of its deletion."""
-        tree = None if self._tree is None else stamped(self._tree, revision)
-        found = Entry(self.origin, self.path, self.value, revision, tree=tree)
+        tree = None if self._tree is None else stamp_resource_version(self._tree, revision)
+        found = Entry(self.codec, self.path, self.value, revision, tree=tree)
         found._selectable = self._selectable
         return found
 
@@ -250,13 +250,13 @@ class Entry:
 
     def drop_encodings(self) -> None:
         """Forget all encodings."""
-        self._encoded = None
+        self._encodings = None
 
 
 _BEFORE = ("name", "generateName", "namespace", "selfLink", "uid")
 
 
-def stamped(tree: Tree, revision: int) -> Tree:
+def stamp_resource_version(tree: Tree, revision: int) -> Tree:
     """The tree with `metadata.resourceVersion` in its place; 0: without. Shares the rest."""
     before = tree.get("metadata") or {}
     meta = {name: before[name] for name in _BEFORE if name in before}

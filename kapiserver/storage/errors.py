@@ -96,7 +96,7 @@ class Undecryptable(Corrupt):
         super().__init__(problem)
         self.key = key
 
-    def of_list(self) -> Undecryptable:
+    def for_list(self) -> Undecryptable:
         """The same, said of a list."""
         message = f'unable to transform key "{_shown(self.key)}": {self}'
         return Undecryptable(message, key=self.key)

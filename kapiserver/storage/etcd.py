@@ -23,7 +23,7 @@ from etcd3.aio_client import AioClient
 
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.etcd_config import EtcdConfig
-from kapiserver.storage.etcd_http import Answer, BrokenOff, Connections, NotSent
+from kapiserver.storage.etcd_http import ConnectionPool, HTTPResponse, RequestNotSent, ResponseLost
 
 CONNECT_SECONDS = 2.0
 CALL_SECONDS = 5.0
@@ -71,7 +71,7 @@ class _Gateway(AioClient):  # type: ignore[misc]
     def __init__(self, endpoint: str, tls: ssl.SSLContext | None) -> None:
         self.endpoint = endpoint
         self._tls = tls
-        self._pools: dict[str, Connections] = {}
+        self._pools: dict[str, ConnectionPool] = {}
         where = urlsplit(endpoint)
         super().__init__(host=where.hostname, port=where.port or 2379, protocol=where.scheme)
 
@@ -93,12 +93,12 @@ class _Gateway(AioClient):  # type: ignore[misc]
             pool.close()
         await super().close()
 
-    def _post(self, url: str, data: Any = None, **_: Any) -> Awaitable[Answer]:
+    def _post(self, url: str, data: Any = None, **_: Any) -> Awaitable[HTTPResponse]:
         """What `call_rpc` sends: one call."""
         endpoint = self.endpoint
         pool = self._pools.get(endpoint)
         if pool is None:
-            pool = self._pools[endpoint] = Connections(endpoint, self._tls)
+            pool = self._pools[endpoint] = ConnectionPool(endpoint, self._tls)
         headers = b""
         if self.token:
             headers = b"Authorization: %b\r\n" % self.token.encode()
@@ -116,7 +116,7 @@ class _Gateway(AioClient):  # type: ignore[misc]
         )
 
 
-class Etcd:
+class EtcdClient:
     """A cluster. Every call raises Unavailable in bounded time when no endpoint answers, and
     EtcdError for a refusal."""
 
@@ -163,7 +163,7 @@ class Etcd:
                     del self._streams[response]
         except EtcdError as error:
             if any(words in error.message for words in _STALE):
-                self.distrust()
+                self.drop_token()
             raise
         except _Unreached as error:
             raise Unavailable(f"etcd: {error}") from error
@@ -173,7 +173,7 @@ class Etcd:
         except RuntimeError as error:  # aiohttp's word for a session that is closed
             raise Unavailable("etcd: the connection is closed") from error
 
-    def distrust(self) -> None:
+    def drop_token(self) -> None:
         """Log in anew before the next request: watches do not say that a token has ended."""
         self._gateway.token = None
 
@@ -246,10 +246,10 @@ class Etcd:
         endpoint = self._gateway.endpoint
         try:
             answer = await self._gateway.call_rpc(method, orjson.dumps(request), raw=True)
-        except NotSent as error:
+        except RequestNotSent as error:
             self._move_on(endpoint)
             raise _Unreached(str(error)) from error
-        except BrokenOff as error:
+        except ResponseLost as error:
             self._move_on(endpoint)
             raise Unavailable(f"etcd: {error}") from error
         if answer.status == 200:

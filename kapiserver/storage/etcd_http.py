@@ -25,23 +25,23 @@ T = TypeVar("T")
 _END = b"\r\n\r\n"
 
 
-class NotSent(Exception):
+class RequestNotSent(Exception):
     """Nothing has left this machine: no connection, or none free in time."""
 
 
-class BrokenOff(Exception):
+class ResponseLost(Exception):
     """The request went out, and no answer came: it may have been carried out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HTTPResponse:
     """One answer; what its headers say beyond the length is of no use here."""
 
     status: int
     body: bytes
 
 
-class Connections:
+class ConnectionPool:
     """The connections to one endpoint, `http://HOST:PORT` or `https://...` with a TLS context."""
 
     def __init__(self, endpoint: str, tls: ssl.SSLContext | None) -> None:
@@ -55,7 +55,7 @@ class Connections:
         self._room = asyncio.Semaphore(MOST_CONNECTIONS)
         self._closed = False
 
-    async def post(self, path: str, headers: bytes, body: bytes, *, seconds: float) -> Answer:
+    async def post(self, path: str, headers: bytes, body: bytes, *, seconds: float) -> HTTPResponse:
         """Send one request and wait for its answer, each step for so many seconds; `headers` are
         whole lines. Raises NotSent, BrokenOff."""
         if self._room.locked():
@@ -92,7 +92,7 @@ class Connections:
             if connection.usable:
                 return connection
         if self._closed:
-            raise NotSent("the connection is closed")
+            raise RequestNotSent("the connection is closed")
         opening = asyncio.get_running_loop().create_connection(
             _Connection, self._host, self._port, ssl=self._tls
         )
@@ -107,7 +107,7 @@ class _Connection(asyncio.Protocol):
         self.usable = True
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
-        self._answer: asyncio.Future[Answer] | None = None
+        self._answer: asyncio.Future[HTTPResponse] | None = None
         self._buffer = bytearray()
         self._begin()
 
@@ -118,7 +118,7 @@ class _Connection(asyncio.Protocol):
         self._length: int | None = None  # of the body; None: it comes in chunks
         self._chunks: list[bytes] = []
 
-    async def ask(self, message: bytes, seconds: float) -> Answer:
+    async def ask(self, message: bytes, seconds: float) -> HTTPResponse:
         """Raises BrokenOff."""
         self._answer = self._loop.create_future()
         self._transport.write(message)
@@ -157,7 +157,7 @@ class _Connection(asyncio.Protocol):
             return
         if self._at != len(self._buffer):
             self.usable = False
-        self._answer.set_result(Answer(self._status, body))
+        self._answer.set_result(HTTPResponse(self._status, body))
         self._buffer.clear()
         self._begin()
 
@@ -165,7 +165,7 @@ class _Connection(asyncio.Protocol):
         self.usable = False
         self._transport.abort()
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(BrokenOff(words))
+            self._answer.set_exception(ResponseLost(words))
 
     # Reading an answer.
 
@@ -229,6 +229,6 @@ async def _in_time(work: Awaitable[T], seconds: float) -> T:
         async with asyncio.timeout(seconds):
             return await work
     except TimeoutError as error:
-        raise NotSent("no connection in time") from error
+        raise RequestNotSent("no connection in time") from error
     except OSError as error:
-        raise NotSent(str(error) or type(error).__name__) from error
+        raise RequestNotSent(str(error) or type(error).__name__) from error

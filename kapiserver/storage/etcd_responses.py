@@ -14,88 +14,88 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from kapiserver.storage.errors import Corrupt
-from kapiserver.storage.kv import Event, KeyValue, Revision
+from kapiserver.storage.kv import KeyValue, KVEvent, Revision
 
-Answer: TypeAlias = Mapping[str, Any]
-NONE = Revision(0)
+GatewayMessage: TypeAlias = Mapping[str, Any]
+NO_REVISION = Revision(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class RangeResponse:
     """A read: the pairs, how many there are from the first on, and the newest revision of the
     store, which is not the one read when a past one was asked for."""
 
     items: Sequence[KeyValue]
     count: int
-    newest: Revision
+    store_revision: Revision
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class TxnResponse:
     """A write: done at `revision`, or not, and then `current` is where the key is (0: absent)."""
 
-    done: bool
+    succeeded: bool
     revision: Revision
-    current: int
+    current_revision: int
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class WatchResponse:
     """One message of a watch: events, or how it ended.
 
     cancelled  the reason, "" while it runs; `compacted` is the oldest revision that can be
                watched, where asking for an older one is the reason
     """
 
-    events: Sequence[Event]
+    events: Sequence[KVEvent]
     cancelled: str = ""
-    compacted: Revision = NONE
+    compacted: Revision = NO_REVISION
 
 
-def text(value: bytes) -> str:
+def base64_text(value: bytes) -> str:
     """Bytes as the gateway wants them."""
     return b64encode(value).decode("ascii")
 
 
-class Reader:
+class ResponseParser:
     """Reads answers of a store whose keys all begin with `prefix` in etcd, and without it here."""
 
     def __init__(self, prefix: str) -> None:
         self._skip = len(prefix.encode())
 
-    def range(self, answer: Answer) -> Range:
+    def range_response(self, answer: GatewayMessage) -> RangeResponse:
         """Raises Corrupt, as all here do, for what etcd does not say."""
         with _legible():
             items = [self._pair(each) for each in answer.get("kvs", ())]
-            return Range(items, int(answer.get("count", 0)), _revision(answer))
+            return RangeResponse(items, int(answer.get("count", 0)), _revision(answer))
 
-    def transaction(self, answer: Answer) -> Transaction:
+    def txn_response(self, answer: GatewayMessage) -> TxnResponse:
         """Of one write, with a read of the same key where it is not done."""
         with _legible():
             done, current = bool(answer.get("succeeded")), 0
             if not done:
                 found = answer["responses"][0]["response_range"].get("kvs")
                 current = _at(found[0]) if found else 0
-            return Transaction(done, _revision(answer), current)
+            return TxnResponse(done, _revision(answer), current)
 
-    def notice(self, answer: Answer) -> Notice:
+    def watch_response(self, answer: GatewayMessage) -> WatchResponse:
         """One result of a watch's stream."""
         with _legible():
             events = [self._event(each) for each in answer.get("events", ())]
             reason = ""
             if answer.get("canceled"):
                 reason = answer.get("cancel_reason") or "cancelled"
-            return Notice(events, reason, Revision(int(answer.get("compact_revision", 0))))
+            return WatchResponse(events, reason, Revision(int(answer.get("compact_revision", 0))))
 
-    def _pair(self, pair: Answer) -> KeyValue:
+    def _pair(self, pair: GatewayMessage) -> KeyValue:
         return KeyValue(
             self._key(pair["key"]), b64decode(pair.get("value", "")), Revision(_at(pair))
         )
 
-    def _event(self, event: Answer) -> Event:
+    def _event(self, event: GatewayMessage) -> KVEvent:
         pair, before = event["kv"], event.get("prev_kv")
         deleted = event.get("type") == "DELETE"
-        return Event(
+        return KVEvent(
             self._key(pair["key"]),
             Revision(_at(pair)),
             None if deleted else b64decode(pair.get("value", "")),
@@ -115,9 +115,9 @@ def _legible() -> Iterator[None]:
         raise Corrupt(f"etcd gave an answer that makes no sense: {error!r}") from error
 
 
-def _at(pair: Answer) -> int:
+def _at(pair: GatewayMessage) -> int:
     return int(pair["mod_revision"])
 
 
-def _revision(answer: Answer) -> Revision:
+def _revision(answer: GatewayMessage) -> Revision:
     return Revision(int(answer["header"]["revision"]))

@@ -35,12 +35,28 @@ from kapiserver.storage.errors import (
     Unavailable,
     ValueTooLarge,
 )
-from kapiserver.storage.etcd import Etcd, EtcdError, Messages
+from kapiserver.storage.etcd import EtcdClient, EtcdError, Messages
 from kapiserver.storage.etcd_config import EtcdConfig
-from kapiserver.storage.etcd_responses import NONE, Notice, Range, Reader, Transaction, text
-from kapiserver.storage.kv import KV, Event, KeyValue, Page, Read, Revision, Sink, Watch
-from kapiserver.storage.kv_watch import Changes, Recent, StoreWatch, Watches
-from kapiserver.storage.prefix import end_of
+from kapiserver.storage.etcd_responses import (
+    NO_REVISION,
+    RangeResponse,
+    ResponseParser,
+    TxnResponse,
+    WatchResponse,
+    base64_text,
+)
+from kapiserver.storage.kv import (
+    KV,
+    EventSink,
+    GetResult,
+    KeyValue,
+    KVEvent,
+    RangeResult,
+    Revision,
+    Watch,
+)
+from kapiserver.storage.kv_watch import HistoryPage, KVWatch, RecentEvents, WatchIndex
+from kapiserver.storage.prefix import prefix_end
 
 BELOW = "/"
 """Every key of a store begins with its root and this."""
@@ -88,16 +104,16 @@ class EtcdStore(KV):
     durable = True
 
     def __init__(self, config: EtcdConfig) -> None:
-        self._etcd = Etcd(config)
+        self._etcd = EtcdClient(config)
         self._prefix = config.prefix
         self._mark_key = self._key(config.root + MARK)
         self._last = self._end(config.root + BELOW)
-        self._reader = Reader(config.prefix)
+        self._parser = ResponseParser(config.prefix)
         self._loop = asyncio.get_running_loop()
         self._revision = Revision(0)
         self._moved = asyncio.Event()
-        self._watches = Watches()
-        self._recent = Recent(self._revision)
+        self._watches = WatchIndex()
+        self._recent = RecentEvents(self._revision)
         self._waiting: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._stream: asyncio.Task[None] | None = None
@@ -115,36 +131,36 @@ class EtcdStore(KV):
         except BaseException:
             await self._etcd.close()
             raise
-        self._recent = Recent(self._revision)
+        self._recent = RecentEvents(self._revision)
         self._stream = self._loop.create_task(self._follow())
         self._spawn(self._beat())
 
     # What a KV does.
 
-    async def get(self, key: str, *, revision: Revision | None = None) -> Read:
+    async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         found = await self._range({"key": self._key(key)}, revision)
-        read = found.newest if revision is None else revision
-        return Read(found.items[0] if found.items else None, read)
+        read = found.store_revision if revision is None else revision
+        return GetResult(found.items[0] if found.items else None, read)
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
-    ) -> Page:
+    ) -> RangeResult:
         items: list[KeyValue] = []
         start = max(prefix, start)
         while True:
             step = min(limit - len(items), PAGE) if limit else PAGE
             request = {"key": self._key(start), "range_end": self._end(prefix), "limit": step}
             found = await self._range(request, revision)
-            revision = found.newest if revision is None else revision
+            revision = found.store_revision if revision is None else revision
             items += found.items
             remaining = found.count - len(found.items)
             if not remaining or not found.items or len(items) == limit:
-                return Page(items, revision, remaining)
+                return RangeResult(items, revision, remaining)
             start = found.items[-1].key + "\0"
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
         done = await self._transact(key, 0, await self._put(key, value, ttl))
-        if not done.done:
+        if not done.succeeded:
             raise KeyExists(key)
         return done.revision
 
@@ -155,9 +171,9 @@ class EtcdStore(KV):
         gone = {"request_delete_range": {"key": self._key(key)}}
         return await self._change(key, expected, gone)
 
-    def watch(self, prefix: str, *, after: Revision, sink: Sink) -> Watch:
+    def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         self._check_open()
-        watch = StoreWatch(self, prefix, after, sink)
+        watch = KVWatch(self, prefix, after, sink)
         self._watches.add(watch)
         if not watch.live:
             self._spawn(watch.replay())
@@ -183,7 +199,7 @@ class EtcdStore(KV):
         with suppress(Compacted):  # already
             request = {"revision": str(revision)}
             await self._call(self._etcd.write, "/kv/compaction", request, revision)
-        self._recent = Recent(self._revision)  # forgotten here as there
+        self._recent = RecentEvents(self._revision)  # forgotten here as there
 
     async def close(self) -> None:
         if self._closed:
@@ -205,13 +221,15 @@ class EtcdStore(KV):
         """The newest revision that the watches have been shown."""
         return self._revision
 
-    async def changes(self, prefix: str, after: Revision, until: Revision, limit: int) -> Changes:
+    async def history(
+        self, prefix: str, after: Revision, until: Revision, limit: int
+    ) -> HistoryPage:
         """Part of the history. Raises Compacted, Unavailable."""
-        if recent := self._recent.changes(prefix, after, until):
+        if recent := self._recent.history(prefix, after, until):
             return recent
         # All keys are read, not the prefix alone: the change that made `until` is the proof that
         # nothing is missing, and it may be anyone's. One message has whole revisions.
-        events: list[Event] = []
+        events: list[KVEvent] = []
         try:
             async with asyncio.timeout(HISTORY_SECONDS), self._watching(after) as notices:
                 async for notice in notices:
@@ -219,16 +237,16 @@ class EtcdStore(KV):
                     events += (e for e in mine if e.revision <= until)
                     seen = notice.events[-1].revision if notice.events else after
                     if seen >= until or len(events) >= limit:
-                        return Changes(events, min(seen, until))
+                        return HistoryPage(events, min(seen, until))
         except TimeoutError as error:
             raise Unavailable("etcd: the history did not come in time") from error
         raise Unavailable("etcd: the history broke off")
 
-    def forget(self, watch: StoreWatch) -> None:
+    def remove_watch(self, watch: KVWatch) -> None:
         """Show the watch nothing any more."""
         self._watches.discard(watch)
 
-    def when_current(self, callback: Callable[[], None]) -> None:
+    def call_when_current(self, callback: Callable[[], None]) -> None:
         """Call back once the stream has shown what is acknowledged now."""
         self._waiting.append(callback)
         if not self._catching:
@@ -238,7 +256,7 @@ class EtcdStore(KV):
     # The one stream.
 
     @asynccontextmanager
-    async def _watching(self, after: Revision) -> AsyncGenerator[AsyncIterator[Notice]]:
+    async def _watching(self, after: Revision) -> AsyncGenerator[AsyncIterator[WatchResponse]]:
         """Every change after a revision, as etcd tells it. Raises Compacted, Unavailable."""
         create = {
             "key": self._mark_key,
@@ -252,13 +270,13 @@ class EtcdStore(KV):
         except EtcdError as error:
             raise self._translated(error, after) from error
 
-    async def _notices(self, messages: Messages, after: Revision) -> AsyncIterator[Notice]:
+    async def _notices(self, messages: Messages, after: Revision) -> AsyncIterator[WatchResponse]:
         async for message in messages:
-            notice = self._reader.notice(message)
+            notice = self._parser.watch_response(message)
             if notice.compacted:
                 raise Compacted(after, oldest=notice.compacted)
             if notice.cancelled:
-                self._etcd.distrust()
+                self._etcd.drop_token()
                 raise Unavailable(f"etcd: the watch was ended: {notice.cancelled}")
             yield notice
 
@@ -277,7 +295,7 @@ class EtcdStore(KV):
                 # turn, so that no watch begins before what the next stream will leave out.
                 with suppress(StorageError):
                     self._revision = await self.current_revision()
-                    self._recent = Recent(self._revision)
+                    self._recent = RecentEvents(self._revision)
                     for watch in self._watches:
                         watch.end(error)
             except StorageError as error:
@@ -287,10 +305,10 @@ class EtcdStore(KV):
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY_AT_MOST)
 
-    def _show(self, notice: Notice) -> None:
+    def _show(self, notice: WatchResponse) -> None:
         self._revision = notice.events[-1].revision
         self._recent.add(notice.events)
-        self._watches.show(notice.events)
+        self._watches.dispatch(notice.events)
         self._moved.set()
         self._moved = asyncio.Event()
 
@@ -298,7 +316,7 @@ class EtcdStore(KV):
         """Notice a stream that has fallen silent, even when nobody reads."""
         while True:
             await asyncio.sleep(BEAT_SECONDS)
-            self.when_current(lambda: None)
+            self.call_when_current(lambda: None)
 
     async def _catch_up(self) -> None:
         """Let the stream reach what is acknowledged, then call those who wait for that."""
@@ -333,7 +351,7 @@ class EtcdStore(KV):
 
     async def _mark(self) -> Revision:
         answer = await self._call(self._etcd.write, "/kv/put", {"key": self._mark_key})
-        return self._reader.range(answer).newest
+        return self._parser.range_response(answer).store_revision
 
     # Calls.
 
@@ -342,23 +360,23 @@ class EtcdStore(KV):
             raise Unavailable("the store is closed")
 
     def _key(self, key: str) -> str:
-        return text((self._prefix + key).encode(errors="surrogateescape"))
+        return base64_text((self._prefix + key).encode(errors="surrogateescape"))
 
     def _end(self, prefix: str) -> str:
-        return text(end_of(self._prefix + prefix).encode())
+        return base64_text(prefix_end(self._prefix + prefix).encode())
 
-    async def _range(self, request: Request, revision: Revision | None) -> Range:
+    async def _range(self, request: Request, revision: Revision | None) -> RangeResponse:
         asked = request if revision is None else {**request, "revision": str(revision)}
-        answer = await self._call(self._etcd.read, "/kv/range", asked, revision or NONE)
-        return self._reader.range(answer)
+        answer = await self._call(self._etcd.read, "/kv/range", asked, revision or NO_REVISION)
+        return self._parser.range_response(answer)
 
     async def _ask_revision(self) -> Revision:
         async with self._ask:
             self._next_ask = None  # who comes now has come too late for this read
             request = {"key": self._mark_key, "count_only": True}
-            return (await self._range(request, None)).newest
+            return (await self._range(request, None)).store_revision
 
-    async def _transact(self, key: str, expected: int, operation: Request) -> Transaction:
+    async def _transact(self, key: str, expected: int, operation: Request) -> TxnResponse:
         name = self._key(key)
         compare = {"key": name, "target": "MOD", "result": "EQUAL", "mod_revision": str(expected)}
         request = {
@@ -366,18 +384,18 @@ class EtcdStore(KV):
             "success": [operation],
             "failure": [{"request_range": {"key": name}}],
         }
-        return self._reader.transaction(await self._call(self._etcd.write, "/kv/txn", request))
+        return self._parser.txn_response(await self._call(self._etcd.write, "/kv/txn", request))
 
     async def _change(self, key: str, expected: Revision, operation: Request) -> Revision:
         if expected < 1:  # etcd takes 0 for absence
             raise Conflict(key, expected=expected, current=None)
         done = await self._transact(key, expected, operation)
-        if not done.done:
-            raise Conflict(key, expected=expected, current=done.current or None)
+        if not done.succeeded:
+            raise Conflict(key, expected=expected, current=done.current_revision or None)
         return done.revision
 
     async def _put(self, key: str, value: bytes, ttl: int) -> Request:
-        put = {"key": self._key(key), "value": text(value)}
+        put = {"key": self._key(key), "value": base64_text(value)}
         return {"request_put": {**put, "lease": await self._lease(ttl)} if ttl else put}
 
     async def _lease(self, ttl: int) -> str:
@@ -394,7 +412,7 @@ class EtcdStore(KV):
         return lease.id
 
     async def _call(
-        self, how: Call, method: str, request: Request, revision: Revision = NONE
+        self, how: Call, method: str, request: Request, revision: Revision = NO_REVISION
     ) -> Any:
         self._check_open()
         try:

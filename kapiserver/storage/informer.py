@@ -19,8 +19,8 @@ from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import Corrupt, StorageError
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.object_codec import ObjectCodec
-from kapiserver.storage.time_slice import Turn
-from kapiserver.storage.watch_cache import CachedEvent, ResourceCache, entries_in_scope
+from kapiserver.storage.time_slice import TimeSlice
+from kapiserver.storage.watch_cache import CachedEvent, WatchCache, entries_in_scope
 
 RETRY_SECONDS = 1.0
 """Between a break, or a failed attempt to fill the cache, and the next attempt."""
@@ -54,7 +54,7 @@ OnChanges: TypeAlias = Callable[[Sequence[ObjectChange]], None]
 class Informer:
     """The informer of one resource; `ResourceStore.informer`."""
 
-    def __init__(self, cache: ResourceCache, codec: ObjectCodec, clock: Clock) -> None:
+    def __init__(self, cache: WatchCache, codec: ObjectCodec, clock: Clock) -> None:
         self.lister = Lister(self, codec)
         self._cache = cache
         self._codec = codec
@@ -90,12 +90,12 @@ class Informer:
     async def wait_for(self, revision: Revision) -> bool:
         """Wait until the lister shows all writes up to a revision; return False if it does not in
         time. Raises Unavailable."""
-        return await self._cache.reach(revision)
+        return await self._cache.wait_for_revision(revision)
 
     async def fresh(self) -> None:
         """Wait until the lister shows every write that was acknowledged before the call. Raises
         Unavailable."""
-        await self._cache.fresh()
+        await self._cache.wait_fresh()
 
     def _call(self, handler: Callable[[Argument], None], argument: Argument) -> None:
         try:
@@ -127,7 +127,7 @@ class Informer:
 
     async def filled(self) -> None:
         """Wait until the cache holds all objects. Raises StorageError."""
-        await self._cache.ready()
+        await self._cache.wait_ready()
 
     def in_scope(self, scope: str) -> Sequence[Entry]:
         """Return the objects below a prefix or under one key, sorted by path; after a break those
@@ -178,7 +178,7 @@ class Informer:
 
     async def _try_to_fill(self) -> None:
         try:
-            await self._cache.ready()
+            await self._cache.wait_ready()
         except StorageError as error:
             _log.info("informer of %s: %s; retrying", self._codec.prefix, error)
             self._fill_later()
@@ -253,12 +253,12 @@ class Subscription:
             self._view = view
 
     async def _catch_up(self, view: dict[str, Entry], changes: Iterable[ObjectChange]) -> None:
-        turn = Turn()
+        time_slice = TimeSlice()
         while changes:
             for change in changes:
                 _apply(change, view)
                 self._deliver((change,))
-                await turn.rest()
+                await time_slice.yield_if_expired()
             changes, self._pending = self._pending, []
         self._go_live()
 

@@ -29,7 +29,7 @@ class KeyValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RangeResult:
     """Part of a range, all of one revision.
 
     items       in key order
@@ -43,7 +43,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class GetResult:
     """The answer to one get: the pair (None where there is no such key) and the revision read."""
 
     item: KeyValue | None
@@ -51,7 +51,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class KVEvent:
     """One change of one key.
 
     value       None: the key was deleted
@@ -64,16 +64,16 @@ class Event:
     previous: bytes | None
 
 
-class Sink(Protocol):
+class EventSink(Protocol):
     """Takes what a watch sees. Called on the event loop; must not block and must not raise."""
 
-    def events(self, batch: Sequence[Event]) -> None:
+    def on_events(self, batch: Sequence[KVEvent]) -> None:
         """Changes in revision order; all changes of one revision come in one batch."""
 
-    def progress(self, revision: Revision) -> None:
+    def on_progress(self, revision: Revision) -> None:
         """Nothing else happened below the prefix up to and including `revision`."""
 
-    def closed(self, error: Exception | None) -> None:
+    def on_closed(self, error: Exception | None) -> None:
         """The watch is over: None after `cancel`, else Compacted or Unavailable."""
 
 
@@ -100,7 +100,7 @@ class KV(Protocol):
     shared: bool
     durable: bool
 
-    async def get(self, key: str, *, revision: Revision | None = None) -> Read:
+    async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         """Read one key, now or at a revision. Raises Compacted, FutureRevision."""
 
     async def range(
@@ -110,7 +110,7 @@ class KV(Protocol):
         start: str = "",
         limit: int = 0,
         revision: Revision | None = None,
-    ) -> Page:
+    ) -> RangeResult:
         """Read the keys that begin with `prefix`, from the key `start` on (inclusive; "" means
         the first), at most `limit` (0: all), now or at a revision. Raises Compacted,
         FutureRevision."""
@@ -125,7 +125,7 @@ class KV(Protocol):
     async def delete(self, key: str, *, expected: Revision) -> Revision:
         """Delete a key that was last written at `expected`. Raises Conflict, also when absent."""
 
-    def watch(self, prefix: str, *, after: Revision, sink: Sink) -> Watch:
+    def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         """Show `sink` every change below `prefix` with a revision greater than `after`, past ones
         first, each once and in order. `closed(Compacted)` when `after` was compacted away."""
 

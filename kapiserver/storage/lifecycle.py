@@ -62,7 +62,7 @@ def _timestamp(seconds: int) -> str:
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def generated_name(base: str, suffix: str, *, longest: int = 63) -> str:
+def generate_name(base: str, suffix: str, *, longest: int = 63) -> str:
     """A name for `metadata.generateName`: the base, cut to fit, and a random suffix."""
     return base[: longest - NAME_SUFFIX] + suffix
 
@@ -84,7 +84,7 @@ def ensure_namespace(obj: Tree, namespace: str) -> None:
         )
 
 
-def begin_object(obj: Tree, *, uid: str, now: str) -> None:
+def fill_system_metadata(obj: Tree, *, uid: str, now: str) -> None:
     """Give a new object what only the server gives. Raises BadObject."""
     meta = metadata_of(obj)
     if meta.get("resourceVersion"):
@@ -119,7 +119,7 @@ def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[st
     return warnings
 
 
-def check_version(new: Tree, old: Tree, resource: Resource, strategy: Strategy) -> None:
+def check_resource_version(new: Tree, old: Tree, resource: Resource, strategy: Strategy) -> None:
     """The optimistic lock: an update is of the version it says, or of any where it says none and
     the kind allows that. Raises ObjectConflict, InvalidObject."""
     meta = metadata_of(new)
@@ -201,7 +201,7 @@ def _keep_times(new: Tree, old: Tree) -> None:
         new["metadata"]["managedFields"] = before
 
 
-def ends_with_update(new: Tree, old: Tree, strategy: Strategy) -> bool:
+def completes_deletion(new: Tree, old: Tree, strategy: Strategy) -> bool:
     """Whether an update removed the last thing that held back a terminating object."""
     return (
         is_terminating(old)
@@ -269,7 +269,7 @@ def check_delete_preconditions(old: Tree, preconditions: Preconditions, resource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deletion:
+class DeletionPlan:
     """What a request to delete does to an object.
 
     marked   the object as it is to be written first; None: it stays as it is
@@ -280,7 +280,7 @@ class Deletion:
     removes: bool
 
 
-def deletion(old: Tree, query: DeleteQuery, strategy: Strategy, *, now: float) -> Deletion:
+def plan_deletion(old: Tree, query: DeleteQuery, strategy: Strategy, *, now: float) -> DeletionPlan:
     """Decide what a delete does. `old` is shared; `marked` is a tree of its own in all that
     differs."""
     asked = query.grace_period_seconds
@@ -289,18 +289,18 @@ def deletion(old: Tree, query: DeleteQuery, strategy: Strategy, *, now: float) -
     new = {**old, "metadata": dict(old["metadata"])}
     grace = _grace(new, asked, strategy, now)
     if grace == "pending":
-        return Deletion(marked=None, removes=False)
+        return DeletionPlan(marked=None, removes=False)
     changed = _set_policy_finalizers(new, query, strategy)
     held = bool(strategy.pending_finalizers(new))
     if grace == "none":
         if not held and not changed:
-            return Deletion(marked=None, removes=True)
+            return DeletionPlan(marked=None, removes=True)
         if held:
             _mark(new, now)
             strategy.begin_deletion(new, old)
     left = new["metadata"].get("deletionGracePeriodSeconds") or 0
     reorder_keys(new["metadata"], ObjectMeta)
-    return Deletion(marked=new, removes=not held and (grace == "none" or left == 0))
+    return DeletionPlan(marked=new, removes=not held and (grace == "none" or left == 0))
 
 
 def _grace(

@@ -23,13 +23,13 @@ from kapiserver.storage.entry import Entry, Form
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.object_codec import CBOR_ITEM, ObjectCodec
-from kapiserver.storage.query import EventType, Listing
-from kapiserver.storage.time_slice import Turn
+from kapiserver.storage.query import EventType, ListResult
+from kapiserver.storage.time_slice import TimeSlice
 
-SLICE = 256 << 10
+CHUNK_BYTES = 256 << 10
 """Bytes of one part of a list, about; it has less when its objects have to be written first."""
 
-LONG = 50
+LONG_LIST = 50
 """Objects of a list whose client does not mind two milliseconds more."""
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -37,7 +37,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _EVENTS = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
 
 
-class Documents:
+class ListEncoder:
     """The documents of one resource: json, protobuf and cbor."""
 
     def __init__(self, codec: ObjectCodec, codecs: CodecFactory) -> None:
@@ -48,43 +48,43 @@ class Documents:
             if one.extension in ("json", "protobuf", "cbor")
         }
         self._scheme = codecs.scheme
-        self._ready: set[Form] = set()
+        self._compiled: set[Form] = set()
         self._is_custom = codec.is_custom
         self._list_kind = codec.resource.list_kind_name
 
-    async def prepare(self, listing: Listing, form: Form) -> None:
+    async def prepare(self, listing: ListResult, form: Form) -> None:
         """Do for a long list, giving others their turn, what must be done before its first part: a
         list in Protobuf begins with its length."""
-        if len(listing.entries) >= LONG:
-            if form not in self._ready:
-                await self.learn(listing.entries, form)
+        if len(listing.entries) >= LONG_LIST:
+            if form not in self._compiled:
+                await self.compile(listing.entries, form)
             if form.media == "protobuf":
                 await self._measure(listing.entries, form)
 
-    def has_learnt(self, form: Form) -> bool:
+    def is_compiled(self, form: Form) -> bool:
         """Whether an object was written in that form, which compiles what all others need."""
-        return form in self._ready
+        return form in self._compiled
 
-    async def learn(self, entries: Sequence[Entry], form: Form) -> None:
+    async def compile(self, entries: Sequence[Entry], form: Form) -> None:
         """Write the first of many objects aside of the event loop, for nobody."""
-        if len(entries) >= LONG:
+        if len(entries) >= LONG_LIST:
             with suppress(StorageError):  # who asks for that object is told
                 await asyncio.to_thread(self._codec.encode, entries[0], form)
-            self._ready.add(form)
+            self._compiled.add(form)
 
     async def _measure(self, entries: Sequence[Entry], form: Form) -> None:
         splices = form.version == self._codec.stored_version
-        unknown = [one for one in entries if one.spliced is None] if splices else entries
-        turn = Turn()
+        unknown = [one for one in entries if one.list_splice is None] if splices else entries
+        turn = TimeSlice()
         for entry in unknown:
             if not splices or self._codec.list_splice(entry) is None:
-                entry.encoded(form)
-            await turn.rest()
+                entry.encode(form)
+            await turn.yield_if_expired()
 
-    def object(self, entry: Entry, form: Form) -> bytes:
+    def encode_object(self, entry: Entry, form: Form) -> bytes:
         """The whole body of one object."""
         version, media = form
-        body = entry.encoded(form)
+        body = entry.encode(form)
         if media == "json":
             return b"%b%b\n" % (self._codec.json_prefix(version), body)
         if media == "protobuf":
@@ -93,7 +93,7 @@ class Documents:
             return SELF_DESCRIBED_TAG + body
         return body
 
-    def list(self, listing: Listing, form: Form) -> Iterator[bytes]:
+    def encode_list(self, listing: ListResult, form: Form) -> Iterator[bytes]:
         """The body of a list in slices, made as they are asked for."""
         if form.media == "json":
             return self._json_list(listing, form)
@@ -101,11 +101,11 @@ class Documents:
             return self._protobuf_list(listing, form)
         return self._cbor_list(listing, form)
 
-    def serialize(self, media: str, tree: Tree) -> bytes:
+    def encode_tree(self, media: str, tree: Tree) -> bytes:
         """Any object, the ordinary way."""
         return self._serializers[media].encode(tree)
 
-    def empty(self, version: GroupVersion, metadata: Tree) -> Tree:
+    def bookmark_object(self, version: GroupVersion, metadata: Tree) -> Tree:
         """An object of the kind with nothing but metadata: what a bookmark carries."""
         kind = self._codec.kind_in(version)
         names = {"kind": kind.kind, "apiVersion": str(version)}
@@ -114,7 +114,7 @@ class Documents:
         tree = decode_tree(self._scheme.type_of(kind), {**names, "metadata": metadata}, [])
         return {**names, **tree}
 
-    def _list_meta(self, listing: Listing) -> Tree:
+    def _list_meta(self, listing: ListResult) -> Tree:
         meta: Tree = {"resourceVersion": str(listing.revision)}
         if listing.continue_token or self._is_custom:
             meta["continue"] = listing.continue_token
@@ -122,7 +122,7 @@ class Documents:
             meta["remainingItemCount"] = listing.remaining
         return meta
 
-    def _json_list(self, listing: Listing, form: Form) -> Iterator[bytes]:
+    def _json_list(self, listing: ListResult, form: Form) -> Iterator[bytes]:
         head = encode_value(
             {
                 "kind": self._list_kind,
@@ -137,54 +137,54 @@ class Documents:
         # objects are whole.
         brace = b"" if self._is_custom else b"{"
         parts, between = [before, b'"items":['], brace
-        size, turn = len(head), Turn()
+        size, turn = len(head), TimeSlice()
         for entry in listing.entries:
-            body = entry.listed(form)
+            body = entry.encode_for_list(form)
             parts.append(between)
             parts.append(body)
             between = b"," + brace
             size += len(body)
-            if size >= SLICE or turn.over:
+            if size >= CHUNK_BYTES or turn.expired:
                 yield b"".join(parts)
                 parts, size = [], 0
-                turn.begin()
+                turn.restart()
         parts.append(b"]%b\n" % after)
         yield b"".join(parts)
 
-    def _protobuf_list(self, listing: Listing, form: Form) -> Iterator[bytes]:
+    def _protobuf_list(self, listing: ListResult, form: Form) -> Iterator[bytes]:
         kind = form.version.with_kind(self._list_kind)
         head = {"kind": kind.kind, "apiVersion": str(form.version)}
         meta = {**head, "metadata": self._list_meta(listing), "items": []}
-        first = protobuf.read_envelope(self.serialize("protobuf", meta)).raw
+        first = protobuf.read_envelope(self.encode_tree("protobuf", meta)).raw
         splices = form.version == self._codec.stored_version
         length = len(first)
         for entry in listing.entries:
-            spliced = entry.spliced or self._codec.list_splice(entry)
+            spliced = entry.list_splice or self._codec.list_splice(entry)
             if splices and spliced is not None:
                 length += spliced.size
             else:
-                length += protobuf.list_item_length(len(entry.encoded(form)))
+                length += protobuf.list_item_length(len(entry.encode(form)))
         parts = [protobuf.envelope_head(kind, length), first]
         size = len(first)
         for entry in listing.entries:
-            spliced = entry.spliced
+            spliced = entry.list_splice
             if splices and spliced is not None:
                 before, after, start, end, added = spliced
                 parts += (before, entry.value[start:end], after)
                 size += added
             else:
-                body = entry.encoded(form)
+                body = entry.encode(form)
                 parts += (protobuf.list_item_head(len(body)), body)
                 size += len(body)
-            if size >= SLICE:
+            if size >= CHUNK_BYTES:
                 yield b"".join(parts)
                 parts, size = [], 0
         parts.append(protobuf.ENVELOPE_TAIL)
         yield b"".join(parts)
 
-    def _cbor_list(self, listing: Listing, form: Form) -> Iterator[bytes]:
+    def _cbor_list(self, listing: ListResult, form: Form) -> Iterator[bytes]:
         item_form = Form(form.version, CBOR_ITEM)
-        head = self.serialize(
+        head = self.encode_tree(
             "cbor",
             {
                 "kind": self._list_kind,
@@ -197,15 +197,15 @@ class Documents:
         before, empty, after = head.partition(b"\x45items\x80")
         assert empty, "a list has an empty array of items"
         parts = [before, empty[:-1], array_head(len(listing.entries))]
-        size, turn = 0, Turn()
+        size, turn = 0, TimeSlice()
         for entry in listing.entries:
-            body = entry.listed(item_form)
+            body = entry.encode_for_list(item_form)
             parts.append(body)
             size += len(body)
-            if size >= SLICE or turn.over:
+            if size >= CHUNK_BYTES or turn.expired:
                 yield b"".join(parts)
                 parts, size = [], 0
-                turn.begin()
+                turn.restart()
         parts.append(after)
         yield b"".join(parts)
 
@@ -214,29 +214,29 @@ class FormFramer:
     """Frames of whole objects in one form (json, protobuf or cbor)."""
 
     def __init__(
-        self, documents: Documents, form: Form, status: Callable[[Exception], Tree]
+        self, encoder: ListEncoder, form: Form, status: Callable[[Exception], Tree]
     ) -> None:
         self.identity: Hashable = form
-        self._documents = documents
+        self._encoder = encoder
         self._form = form
         self._status = status
         self._frame = _FRAMES[form.media]
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
         """One change."""
-        return self._frame(kind, self._documents.object(entry, self._form))
+        return self._frame(kind, self._encoder.encode_object(entry, self._form))
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
         """Everything up to a revision was sent."""
         metadata: Tree = {"resourceVersion": str(revision)}
         if initial_events_end:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
-        empty = self._documents.empty(self._form.version, metadata)
-        return self._frame("BOOKMARK", self._documents.serialize(self._form.media, empty))
+        empty = self._encoder.bookmark_object(self._form.version, metadata)
+        return self._frame("BOOKMARK", self._encoder.encode_tree(self._form.media, empty))
 
     def error(self, error: Exception) -> bytes:
         """The end of a stream."""
-        body = self._documents.serialize(self._form.media, self._status(error))
+        body = self._encoder.encode_tree(self._form.media, self._status(error))
         return self._frame("ERROR", body)
 
 

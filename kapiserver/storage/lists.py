@@ -19,7 +19,7 @@ from kapiserver.api.errors import (
     not_supported,
 )
 from kapiserver.api.selectors import Selection
-from kapiserver.storage.continue_token import BadToken, ContinueToken, Tokens
+from kapiserver.storage.continue_token import BadToken, ContinueToken, ContinueTokenCodec
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import (
     BadQuery,
@@ -31,11 +31,11 @@ from kapiserver.storage.errors import (
 )
 from kapiserver.storage.kv import KV, KeyValue, Revision
 from kapiserver.storage.object_codec import ObjectCodec
-from kapiserver.storage.query import Listing, ListQuery, WatchQuery
-from kapiserver.storage.time_slice import Turn
-from kapiserver.storage.watch_cache import ResourceCache
+from kapiserver.storage.query import ListQuery, ListResult, WatchQuery
+from kapiserver.storage.time_slice import TimeSlice
+from kapiserver.storage.watch_cache import WatchCache
 
-LoadTokens: TypeAlias = Callable[[], Awaitable[Tokens]]
+LoadContinueTokenCodec: TypeAlias = Callable[[], Awaitable[ContinueTokenCodec]]
 """The tokens of the store; its secret is read when the first list is paged."""
 
 LATEST = Revision(-1)
@@ -119,16 +119,16 @@ def _text(query: ListQuery) -> str:
     return "" if selection.selects_everything else f"{selection.label_text}\0{selection.field_text}"
 
 
-class Lists:
+class ListReader:
     """Reads of one resource."""
 
     def __init__(
-        self, kv: KV, codec: ObjectCodec, cache: ResourceCache, tokens: LoadTokens
+        self, kv: KV, codec: ObjectCodec, cache: WatchCache, tokens: LoadContinueTokenCodec
     ) -> None:
         self._kv = kv
         self._codec = codec
         self._cache = cache
-        self._tokens = tokens
+        self._load_token_codec = tokens
 
     def scope(self, namespace: str, selection: Selection) -> str:
         """The prefix below which everything selected lies; the whole key where a name is."""
@@ -154,26 +154,26 @@ class Lists:
         error = invalid(Path("resourceVersion"), text, detail)
         raise self.bad_query(f"invalid resource version: {error}")
 
-    async def up_to(self, text: str) -> Revision:
+    async def wait_for_version(self, text: str) -> Revision:
         """Wait until the cache is as new as a resourceVersion asks: "" now, "0" anything. Returns
         the version asked for. Raises BadQuery, ResourceVersionTooLarge."""
         revision = self.parse_version(text)
         if not text:
-            await self._cache.fresh()
-        elif not await self._cache.reach(revision):
+            await self._cache.wait_fresh()
+        elif not await self._cache.wait_for_revision(revision):
             raise self.too_large(revision, self._cache.revision)
         return revision
 
-    async def list(self, query: ListQuery) -> Listing:
+    async def list(self, query: ListQuery) -> ListResult:
         """One page, or all."""
         try:
             listing = await self._list(query)
-            self._codec.open_all(listing.entries)
+            self._codec.decrypt_all(listing.entries)
         except Undecryptable as error:
-            raise error.of_list() from error
+            raise error.for_list() from error
         return listing
 
-    async def _list(self, query: ListQuery) -> Listing:
+    async def _list(self, query: ListQuery) -> ListResult:
         check_list(query)
         scope = self.scope(query.namespace, query.selection)
         if query.continue_token:
@@ -181,35 +181,37 @@ class Lists:
         if _is_exact(query):
             revision = self.parse_version(query.resource_version)
             return await self._at(revision, query, scope, "")
-        await self.up_to(query.resource_version)
+        await self.wait_for_version(query.resource_version)
         return await self._present(query, scope, "")
 
-    async def _continued(self, query: ListQuery, scope: str) -> Listing:
+    async def _continued(self, query: ListQuery, scope: str) -> ListResult:
         if query.resource_version not in ("", "0"):
             raise self.bad_query("specifying resource version is not allowed when using continue")
         prefix = self._codec.scope(query.namespace)
         try:
-            token = (await self._tokens()).open(query.continue_token, prefix, _text(query))
+            token = (await self._load_token_codec()).decode(
+                query.continue_token, prefix, _text(query)
+            )
         except BadToken as error:
             raise self.bad_query(f"invalid continue token: {error}") from None
         if token.revision == LATEST:
-            await self._cache.fresh()
+            await self._cache.wait_fresh()
             return await self._present(query, scope, token.start)
         try:
             return await self._at(token.revision, query, scope, token.start)
         except Expired:
             latest = ContinueToken(LATEST, token.start)
-            again = (await self._tokens()).seal(latest, prefix, _text(query))
+            again = (await self._load_token_codec()).encode(latest, prefix, _text(query))
             raise self.expired(_CONTINUE_TOO_OLD, again) from None
 
-    async def _present(self, query: ListQuery, scope: str, start: str) -> Listing:
+    async def _present(self, query: ListQuery, scope: str, start: str) -> ListResult:
         return await self._page(query, self._cache.range(scope, start), self._cache.revision)
 
-    async def _at(self, revision: Revision, query: ListQuery, scope: str, start: str) -> Listing:
+    async def _at(self, revision: Revision, query: ListQuery, scope: str, start: str) -> ListResult:
         """A page of a past state: from the cache, else from the store."""
-        await self._cache.ready()
+        await self._cache.wait_ready()
         if revision > self._cache.revision:
-            await self._cache.fresh()
+            await self._cache.wait_fresh()
         if revision > self._cache.revision:
             raise self.too_large(revision, self._cache.revision)
         entries = self._cache.range_at(revision, scope, start)
@@ -224,33 +226,33 @@ class Lists:
 
     async def _page(
         self, query: ListQuery, entries: Sequence[Entry], revision: Revision
-    ) -> Listing:
+    ) -> ListResult:
         selection, limit = query.selection, _limit(query)
         if limit and limit < len(entries) and revision == self._cache.revision:
-            self._cache.remember()
+            self._cache.snapshot()
         if selection.selects_everything:
             chosen = entries[:limit] if limit else entries
             left = len(entries) - len(chosen)
             return await self._listing(query, chosen, chosen, revision, left)
         found: list[Entry] = []
-        seen, turn = entries, Turn()
+        seen, turn = entries, TimeSlice()
         for number, entry in enumerate(entries, 1):
             if entry.is_selected(selection):
                 found.append(entry)
                 if len(found) == limit:
                     seen = entries[:number]
                     break
-            await turn.rest()
+            await turn.yield_if_expired()
         left = len(entries) - len(seen)
         return await self._listing(query, found, seen, revision, left)
 
     async def _stored_page(
         self, query: ListQuery, revision: Revision, scope: str, start: str
-    ) -> Listing:
+    ) -> ListResult:
         selection, limit = query.selection, _limit(query)
         size = limit if limit and selection.selects_everything else STORED_PAGE
         found: list[Entry] = []
-        turn = Turn()
+        turn = TimeSlice()
         while True:
             page = await self._kv.range(scope, start=start, limit=size, revision=revision)
             entries = [self._known(item) for item in page.items]
@@ -262,9 +264,9 @@ class Lists:
                         left = len(entries) - number + page.remaining
                         seen = entries[:number]
                         return await self._listing(query, found, seen, revision, left)
-                await turn.rest()
+                await turn.yield_if_expired()
             if not page.remaining:
-                return Listing(entries=found, revision=revision)
+                return ListResult(entries=found, revision=revision)
             start = page.items[-1].key + "\0"
 
     def _known(self, item: KeyValue) -> Entry:
@@ -281,15 +283,15 @@ class Lists:
         seen: Sequence[Entry],
         revision: Revision,
         left: int,
-    ) -> Listing:
+    ) -> ListResult:
         if not left:
-            return Listing(entries=chosen, revision=revision)
+            return ListResult(entries=chosen, revision=revision)
         token = ContinueToken(revision, seen[-1].path + "\0")
         prefix = self._codec.scope(query.namespace)
-        return Listing(
+        return ListResult(
             entries=chosen,
             revision=revision,
-            continue_token=(await self._tokens()).seal(token, prefix, _text(query)),
+            continue_token=(await self._load_token_codec()).encode(token, prefix, _text(query)),
             remaining=left if query.selection.selects_everything else None,
         )
 

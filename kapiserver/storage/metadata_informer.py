@@ -17,9 +17,9 @@ from kapiserver.api.group import Resource
 from kapiserver.api.types import Tree
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import Compacted, Corrupt, Unavailable, Undecryptable
-from kapiserver.storage.kv import KV, Event, Revision, Watch
+from kapiserver.storage.kv import KV, KVEvent, Revision, Watch
 from kapiserver.storage.object_codec import ObjectCodec
-from kapiserver.storage.time_slice import Turn
+from kapiserver.storage.time_slice import TimeSlice
 
 PAGE = 250
 """Keys read at once when the feed begins."""
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ObjectMetadata:
     """One object. `path` is its key in the store, which says its name too."""
 
     resource: Resource
@@ -45,20 +45,20 @@ class Seen:
         return ObjectKey(above.rpartition("/")[2] if self.resource.namespaced else "", name)
 
 
-class Reader(Protocol):
+class MetadataHandler(Protocol):
     """Takes what the feed sees; must not block and must not raise."""
 
-    def begin(self) -> None:
+    def on_reset(self) -> None:
         """Forget everything: all objects there are follow."""
 
-    def put(self, seen: Seen) -> None:
+    def on_upsert(self, seen: ObjectMetadata) -> None:
         """An object is there, or changed."""
 
-    def gone(self, seen: Seen) -> None:
+    def on_delete(self, seen: ObjectMetadata) -> None:
         """An object is there no more; this is what it said last."""
 
 
-CodecAt: TypeAlias = Callable[[str], ObjectCodec | None]
+CodecForKey: TypeAlias = Callable[[str], ObjectCodec | None]
 
 
 def _shared(owners: Sequence[Tree]) -> tuple[Tree, ...]:
@@ -71,29 +71,29 @@ def _kept(owners: tuple[tuple[tuple[str, Any], ...], ...]) -> tuple[Tree, ...]:
     return tuple(dict(one) for one in owners)
 
 
-class Feed:
+class MetadataInformer:
     """Runs from `begin` until `stop`."""
 
-    def __init__(self, kv: KV, prefix: str, codec_at: CodecAt, reader: Reader) -> None:
+    def __init__(self, kv: KV, prefix: str, codec_at: CodecForKey, reader: MetadataHandler) -> None:
         self._kv = kv
         self._prefix = prefix
         self._codec_at = codec_at
-        self._reader = reader
+        self._handler = reader
         self._watch: Watch | None = None
         self._ended: Callable[[], None] = lambda: None
 
-    async def begin(self, ended: Callable[[], None]) -> None:
+    async def start(self, ended: Callable[[], None]) -> None:
         """Read all objects, then follow them; `ended` is called when the watch breaks, and only
         then. Raises StorageError."""
-        self._reader.begin()
+        self._handler.on_reset()
         start = ""
         revision: Revision | None = None
-        turn = Turn()
+        turn = TimeSlice()
         while True:
             page = await self._kv.range(self._prefix, start=start, limit=PAGE, revision=revision)
             revision = page.revision
             for item in page.items:
-                await turn.rest()
+                await turn.yield_if_expired()
                 self._put(item.key, item.value)
             if not page.remaining:
                 break
@@ -111,18 +111,18 @@ class Feed:
     def _put(self, path: str, value: bytes) -> None:
         seen = self._read(path, value)
         if seen is not None:
-            self._reader.put(seen)
+            self._handler.on_upsert(seen)
 
-    def _read(self, path: str, value: bytes) -> Seen | None:
+    def _read(self, path: str, value: bytes) -> ObjectMetadata | None:
         codec = self._codec_at(path)
         if codec is None or not path.startswith(codec.prefix):
             return None
         try:
-            metadata = codec.metadata(path, value)
+            metadata = codec.ownership_metadata(path, value)
         except (Corrupt, Undecryptable) as error:
             _log.warning("an object cannot be read, and is not looked after: %s", error)
             return None
-        return Seen(
+        return ObjectMetadata(
             resource=codec.resource,
             path=path,
             uid=metadata.get("uid") or "",
@@ -133,7 +133,7 @@ class Feed:
 
     # The sink of the watch.
 
-    def events(self, batch: Sequence[Event]) -> None:
+    def on_events(self, batch: Sequence[KVEvent]) -> None:
         """Changes, in order."""
         for event in batch:
             if event.value is not None:
@@ -141,12 +141,12 @@ class Feed:
             elif event.previous is not None:
                 seen = self._read(event.key, event.previous)
                 if seen is not None:
-                    self._reader.gone(seen)
+                    self._handler.on_delete(seen)
 
-    def progress(self, revision: Revision) -> None:
+    def on_progress(self, revision: Revision) -> None:
         """Nothing happened."""
 
-    def closed(self, error: Exception | None) -> None:
+    def on_closed(self, error: Exception | None) -> None:
         """The watch is over."""
         self._watch = None
         if error is not None:

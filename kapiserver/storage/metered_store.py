@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, TypeVar
 
-from kapiserver.storage.kv import KV, Page, Read, Revision, Sink, Watch
+from kapiserver.storage.kv import KV, EventSink, GetResult, RangeResult, Revision, Watch
 
 Observe: TypeAlias = Callable[[str, str, float], None]
 """Takes an operation (get, list, create, update, delete), the first segment of the key below the
@@ -30,12 +30,12 @@ class MeteredStore(KV):
         self._observe = observe
         self._start = len(root) + 1
 
-    async def get(self, key: str, *, revision: Revision | None = None) -> Read:
+    async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         return await self._timed("get", key, self._kv.get(key, revision=revision))
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
-    ) -> Page:
+    ) -> RangeResult:
         call = self._kv.range(prefix, start=start, limit=limit, revision=revision)
         return await self._timed("list", prefix, call)
 
@@ -49,7 +49,7 @@ class MeteredStore(KV):
     async def delete(self, key: str, *, expected: Revision) -> Revision:
         return await self._timed("delete", key, self._kv.delete(key, expected=expected))
 
-    def watch(self, prefix: str, *, after: Revision, sink: Sink) -> Watch:
+    def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         return self._kv.watch(prefix, after=after, sink=sink)
 
     async def current_revision(self) -> Revision:

@@ -39,11 +39,18 @@ from kapiserver.codecs.storage_codec import (
     encode_for_storage,
     parse_from_storage,
 )
-from kapiserver.storage.encoding_cache import TREE_COST, Budget
-from kapiserver.storage.encryption import IDENTITY, SEALED, CannotOpen, Transformer
-from kapiserver.storage.entry import Entry, Form, ObjectKey, Selectable, Splice, stamped
+from kapiserver.storage.encoding_cache import TREE_COST, EncodingCache
+from kapiserver.storage.encryption import ENCRYPTED_PREFIX, IDENTITY, DecryptionError, Transformer
+from kapiserver.storage.entry import (
+    Entry,
+    Form,
+    ListItemSplice,
+    ObjectKey,
+    Selectable,
+    stamp_resource_version,
+)
 from kapiserver.storage.errors import Undecryptable, Unreadable
-from kapiserver.storage.partial_decode import SELECTED, projection
+from kapiserver.storage.partial_decode import SELECTABLE_METADATA, partial_type
 
 CBOR_ITEM = "cbor.item"
 """An item of a CBOR list: the object without `kind` and `apiVersion`, but for custom ones."""
@@ -57,7 +64,7 @@ _VARINTS = ((1, 0x7F), (2, 0x3FFF), (3, 0x1FFFFF), (4, 0xFFFFFFF))
 
 
 class ObjectCodec:
-    """How the objects of one resource are stored and written; the `Origin` of their entries."""
+    """How the objects of one resource are stored and written; the `EntryCodec` of their entries."""
 
     def __init__(
         self,
@@ -65,7 +72,7 @@ class ObjectCodec:
         codecs: CodecFactory,
         *,
         root: str,
-        budget: Budget,
+        encoding_cache: EncodingCache,
         transformer: Transformer = IDENTITY,
     ) -> None:
         scheme = codecs.scheme
@@ -81,7 +88,7 @@ class ObjectCodec:
         self.type: type[Kind] = scheme.type_of(self.hub.with_kind(resource.kind))
         self._codecs = codecs
         self._scheme = scheme
-        self._budget = budget
+        self._encoding_cache = encoding_cache
         self._transformer = transformer
         self._fields: Extractor = scheme.field_extractor(resource)
         self._stored_kind = self.stored_version.with_kind(resource.kind)
@@ -94,12 +101,14 @@ class ObjectCodec:
     # What is compiled when first needed: readers of messages of the stored version.
 
     @functools.cached_property
-    def _glance(self) -> Callable[[bytes], Tree] | None:
+    def _decode_selectable(self) -> Callable[[bytes], Tree] | None:
         # Selectable fields are read in the hub; where that is another version, from the tree.
         if not self._as_stored:
             return None
         type_ = self._scheme.type_of(self._stored_kind)
-        return message_decoder(projection(type_, (*SELECTED, *self.resource.selectable_fields)))
+        return message_decoder(
+            partial_type(type_, (*SELECTABLE_METADATA, *self.resource.selectable_fields))
+        )
 
     @functools.cached_property
     def _transcode(self) -> Callable[[bytes], bytes] | None:
@@ -132,14 +141,14 @@ class ObjectCodec:
         """The bytes to store of a hub tree, without its resourceVersion. Raises NotEncodable."""
         meta = obj["metadata"]
         if "resourceVersion" in meta or "selfLink" in meta:
-            obj = stamped(obj, 0)
+            obj = stamp_resource_version(obj, 0)
         return encode_for_storage(self._codecs, convert(self._scheme, obj, self.stored_version))
 
     def tree(self, entry: Entry) -> Tree:
         """Decode an entry. A value in another form than is stored today was written by another
         server, which may not have known fields that have defaults by now. Raises Unreadable."""
-        if entry.value.startswith(SEALED):
-            self.open(entry)
+        if entry.value.startswith(ENCRYPTED_PREFIX):
+            self.decrypt(entry)
         try:
             found = decode_from_storage(self._codecs, entry.value)
             if found.get("kind") != self.resource.kind:
@@ -154,33 +163,33 @@ class ObjectCodec:
                 add_type_meta(self.type, found)
             if is_old and self.resource.legacy_marker:
                 self._scheme.strategy(self.resource).fill_legacy_fields(found)
-            return stamped(found, entry.revision)
+            return stamp_resource_version(found, entry.revision)
         except (CodecError, NotRegistered) as error:
             raise Unreadable(error, key=entry.path) from error
 
-    def open_all(self, entries: Iterable[Entry]) -> None:
+    def decrypt_all(self, entries: Iterable[Entry]) -> None:
         """Open what was not: a list has all of its objects, or is refused before it begins.
         Raises Undecryptable."""
         if self._transformer is not IDENTITY:
             for entry in entries:
-                if entry.value.startswith(SEALED):
-                    self.open(entry)
+                if entry.value.startswith(ENCRYPTED_PREFIX):
+                    self.decrypt(entry)
 
-    def open(self, entry: Entry) -> None:
+    def decrypt(self, entry: Entry) -> None:
         """Put the value of an entry in the clear, which nothing opened when it was read: there may
         be a key for it by now. Raises Undecryptable."""
         try:
-            entry.value = self._transformer.open(entry.value, entry.path).value
-        except CannotOpen as error:
+            entry.value = self._transformer.decrypt(entry.value, entry.path).value
+        except DecryptionError as error:
             raise Undecryptable(str(error), key=entry.path) from error
 
     def selectable(self, entry: Entry) -> Selectable:
         """What selectors see; reads only those fields of a protobuf value. Raises Unreadable."""
-        tree = entry.known_tree
-        if tree is None and self._glance is not None:
+        tree = entry.cached_tree
+        if tree is None and self._decode_selectable is not None:
             message = self._message(entry.value)
             try:
-                tree = None if message is None else self._glance(message)
+                tree = None if message is None else self._decode_selectable(message)
             except CodecError as error:
                 raise Unreadable(error, key=entry.path) from error
         if tree is None and self.is_custom and not self.resource.selectable_fields:
@@ -190,42 +199,42 @@ class ObjectCodec:
         return Selectable(labels_of(tree), self._fields(tree))
 
     def _document(self, entry: Entry) -> Tree:
-        if entry.value.startswith(SEALED):
-            self.open(entry)
+        if entry.value.startswith(ENCRYPTED_PREFIX):
+            self.decrypt(entry)
         try:
             return parse_from_storage(self._codecs, entry.value)
         except CodecError as error:
             raise Unreadable(error, key=entry.path) from error
 
-    def seen(self, entry: Entry, selection: Selection) -> bool | None:
+    def prefilter(self, entry: Entry, selection: Selection) -> bool | None:
         """Whether a selection has an entry, as far as the texts in a protobuf value say that."""
         value = entry.value
-        if self._glance is None or not value.startswith(self._head):
+        if self._decode_selectable is None or not value.startswith(self._head):
             return None
         return selection.prefilter(value)
 
-    def metadata(self, path: str, value: bytes) -> Tree:
+    def ownership_metadata(self, path: str, value: bytes) -> Tree:
         """What a stored value says of its identity, its owners and its end; reads no more of a
         protobuf value. Raises Unreadable, Undecryptable."""
         try:
-            if value.startswith(SEALED):
-                value = self._transformer.open(value, path).value
+            if value.startswith(ENCRYPTED_PREFIX):
+                value = self._transformer.decrypt(value, path).value
             if self.is_custom:
                 return metadata_of(parse_from_storage(self._codecs, value))
             message = self._message(value)
             if message is None:
                 return metadata_of(decode_from_storage(self._codecs, value))
             return metadata_of(self._metadata(message))
-        except CannotOpen as error:
+        except DecryptionError as error:
             raise Undecryptable(str(error), key=path) from error
         except CodecError as error:
             raise Unreadable(error, key=path) from error
 
-    def part(self, entry: Entry, decode: Callable[[bytes], Tree]) -> Tree:
+    def decode_part(self, entry: Entry, decode: Callable[[bytes], Tree]) -> Tree:
         """What a decoder of a few fields reads of an entry; the whole tree where it is not stored
         as Protobuf. Raises Unreadable, Undecryptable."""
-        if entry.value.startswith(SEALED):
-            self.open(entry)
+        if entry.value.startswith(ENCRYPTED_PREFIX):
+            self.decrypt(entry)
         message = self._message(entry.value)
         try:
             return self.tree(entry) if message is None else decode(message)
@@ -234,25 +243,25 @@ class ObjectCodec:
 
     @functools.cached_property
     def _metadata(self) -> Callable[[bytes], Tree]:
-        return message_decoder(projection(self._scheme.type_of(self._stored_kind), _OWNERSHIP))
+        return message_decoder(partial_type(self._scheme.type_of(self._stored_kind), _OWNERSHIP))
 
     # Encodings.
 
-    def holds_tree(self, entry: Entry) -> None:
+    def on_tree_cached(self, entry: Entry) -> None:
         """Note that an entry keeps its tree."""
-        self._budget.trees.add(entry, len(entry.value) * TREE_COST)
+        self._encoding_cache.trees.add(entry, len(entry.value) * TREE_COST)
 
-    def holds_encoding(self, entry: Entry, size: int) -> None:
+    def on_encoding_cached(self, entry: Entry, size: int) -> None:
         """Note that an entry keeps an encoding."""
-        self._budget.encodings.add(entry, size)
+        self._encoding_cache.encodings.add(entry, size)
 
-    def superseded(self, entry: Entry) -> None:
+    def on_superseded(self, entry: Entry) -> None:
         """Forget what was made of a revision that is not the present one any more."""
-        self._budget.remove(entry)
+        self._encoding_cache.remove(entry)
 
-    def admits(self) -> bool:
+    def admits_encoding(self) -> bool:
         """Whether there is room for one of very many encodings."""
-        return self._budget.encodings.admits()
+        return self._encoding_cache.encodings.admits()
 
     def kind_in(self, version: GroupVersion) -> GroupVersionKind:
         """The resource's kind in a version."""
@@ -300,7 +309,7 @@ class ObjectCodec:
 
     def _read(self, entry: Entry) -> Tree:
         # A tree that is made only to be written once more is not worth its memory.
-        return entry.known_tree or self.tree(entry)
+        return entry.cached_tree or self.tree(entry)
 
     def _transcoded(self, entry: Entry, version: GroupVersion) -> bytes | None:
         if self._transcode is None or version != self.stored_version:
@@ -315,7 +324,7 @@ class ObjectCodec:
         except TRANSCODE_ERRORS:
             return None  # reading it says what is wrong
 
-    def list_splice(self, entry: Entry) -> Splice | None:
+    def list_splice(self, entry: Entry) -> ListItemSplice | None:
         """How a protobuf list of the stored version takes the entry; None: `encoded` makes it."""
         length = self._message_length(entry.value)
         if not length:
@@ -323,8 +332,8 @@ class ObjectCodec:
         tail = with_resource_version(b"", entry.revision) if entry.revision else b""
         head = list_item_head(length + len(tail))
         end = len(entry.value) - len(ENVELOPE_TAIL)
-        found = Splice(head, tail, end - length, end, len(head) + length + len(tail))
-        entry.spliced = found
+        found = ListItemSplice(head, tail, end - length, end, len(head) + length + len(tail))
+        entry.list_splice = found
         return found
 
     def _message(self, value: bytes) -> bytes | None:

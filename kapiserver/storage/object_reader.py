@@ -19,18 +19,18 @@ from kapiserver.storage.entry import Entry, Form, ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.informer import Informer
 from kapiserver.storage.kv import KV
-from kapiserver.storage.list_encoder import Documents, FormFramer
-from kapiserver.storage.lists import Lists, LoadTokens, check_watch
+from kapiserver.storage.list_encoder import FormFramer, ListEncoder
+from kapiserver.storage.lists import ListReader, LoadContinueTokenCodec, check_watch
 from kapiserver.storage.object_codec import ObjectCodec
-from kapiserver.storage.offload import Aside
-from kapiserver.storage.query import Framer, Listing, ListQuery, WatchQuery, WatchSink
-from kapiserver.storage.watch_cache import ResourceCache
-from kapiserver.storage.watch_fanout import Audience, Watchers, Watching
+from kapiserver.storage.offload import Offloader
+from kapiserver.storage.query import Framer, ListQuery, ListResult, WatchQuery, WatchSink
+from kapiserver.storage.watch_cache import WatchCache
+from kapiserver.storage.watch_fanout import Watcher, WatcherGroup, WatchFanout
 
-LAST_SECONDS = 60.0  # no request holds a store for longer
+MAX_REQUEST_SECONDS = 60.0  # no request holds a store for longer
 
 
-class Names(Protocol):
+class IdentifierSource(Protocol):
     """Where uids and the ends of generated names come from."""
 
     def uid(self) -> str:
@@ -41,15 +41,15 @@ class Names(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class StoreContext:
     """What the stores of all resources share."""
 
     kv: KV
     scheme: Scheme
     clock: Clock
-    names: Names
-    tokens: LoadTokens
-    aside: Aside
+    identifiers: IdentifierSource
+    load_continue_tokens: LoadContinueTokenCodec
+    offloader: Offloader
 
 
 class ResourceReader:
@@ -60,34 +60,34 @@ class ResourceReader:
     """
 
     def __init__(
-        self, resource: Resource, codec: ObjectCodec, documents: Documents, around: Surroundings
+        self, resource: Resource, codec: ObjectCodec, encoder: ListEncoder, context: StoreContext
     ) -> None:
         self.resource = resource
-        self.documents = documents
+        self.encoder = encoder
         """Bodies of answers from entries."""
         self._codec = self.codec = codec
-        self._kv = around.kv
-        self._clock = around.clock
-        self._cache = ResourceCache(around.kv, codec.prefix, codec, around.clock)
-        self._lists = Lists(around.kv, codec, self._cache, around.tokens)
-        self.informer = Informer(self._cache, codec, around.clock)
+        self._kv = context.kv
+        self._clock = context.clock
+        self._cache = WatchCache(context.kv, codec.prefix, codec, context.clock)
+        self._lists = ListReader(context.kv, codec, self._cache, context.load_continue_tokens)
+        self.informer = Informer(self._cache, codec, context.clock)
         """The objects and their changes, for code in this process."""
-        self._watchers = Watchers(self._cache, around.clock)
+        self._fanout = WatchFanout(self._cache, context.clock)
         self._retiring: asyncio.Future[None] | None = None
 
     async def get(self, key: ObjectKey, *, resource_version: str = "") -> Entry:
         """One object. Raises NotFound."""
-        await self._lists.up_to(resource_version)
+        await self._lists.wait_for_version(resource_version)
         entry = self._cache.get(self._codec.path(key))
         if entry is None:
             raise self._not_found(key.name)
         return entry
 
-    async def list(self, query: ListQuery) -> Listing:
+    async def list(self, query: ListQuery) -> ListResult:
         """One page, or all. Raises Expired, ResourceVersionTooLarge, BadQuery."""
         return await self._lists.list(query)
 
-    async def watch(self, query: WatchQuery, sink: WatchSink) -> Watching:
+    async def watch(self, query: WatchQuery, sink: WatchSink) -> Watcher:
         """Begin a watch; frames come at once or later, errors after that as an ERROR frame and
         the sink's end. Raises BadQuery, InvalidObject, ResourceVersionTooLarge before the first
         frame. A version that is too old is an ERROR frame, as with kube-apiserver."""
@@ -98,44 +98,44 @@ class ResourceReader:
         if begins is None:
             begins = revision == 0
         if begins or not revision:
-            await self._lists.up_to(text)
+            await self._lists.wait_for_version(text)
             revision = self._cache.revision
         else:
-            await self._cache.ready()
+            await self._cache.wait_ready()
         scope = self._lists.scope(query.namespace, query.selection)
-        watching = Watching(
-            audience=Audience(scope, query.selection, query.framer),
+        watching = Watcher(
+            group=WatcherGroup(scope, query.selection, query.framer),
             framer=query.framer,
             sink=sink,
-            sent=revision,
+            sent_revision=revision,
             bookmarks=query.bookmarks,
         )
-        if revision < self._cache.oldest and not await self._cache.recall(revision):
+        if revision < self._cache.oldest and not await self._cache.recall_history(revision):
             message = f"too old resource version: {revision} ({self._cache.oldest})"
             watching.end(self._lists.expired(message))
         else:
             marked = bool(query.initial_events) and query.bookmarks
             initial = self._cache.range(scope) if begins else None
-            self._watchers.begin(watching, initial, marked=marked)
+            self._fanout.start(watching, initial, marked=marked)
         return watching
 
     def framer(self, form: Form, status: Callable[[Exception], Tree]) -> Framer:
         """The ordinary framer of a form (json, protobuf, cbor); `status` makes the Status tree
         of an ERROR event."""
-        return FormFramer(self.documents, form, status)
+        return FormFramer(self.encoder, form, status)
 
     @property
     def watcher_count(self) -> int:
         """How many watches are open."""
-        return self._watchers.count
+        return self._fanout.count
 
     @property
     def events_sent(self) -> int:
         """How many events were written to watchers."""
-        return self._watchers.events_sent
+        return self._fanout.events_sent
 
     @property
-    def cache(self) -> ResourceCache:
+    def cache(self) -> WatchCache:
         """All objects as they are, for who follows them closely."""
         return self._cache
 
@@ -143,16 +143,16 @@ class ResourceReader:
         """End the cache's watch of the store, and all watches with it."""
         self._cache.stop()
 
-    async def delivered(self) -> None:
+    async def wait_delivered(self) -> None:
         """Wait until watches have told what they know."""
-        await self._watchers.delivered()
+        await self._fanout.wait_delivered()
 
     def retire(self) -> None:
         """The same, when clients have been told what has happened; and once more when the last
         requests that hold this store are over, which may have begun anew."""
-        self._retiring = asyncio.ensure_future(self.delivered())
+        self._retiring = asyncio.ensure_future(self.wait_delivered())
         self._retiring.add_done_callback(lambda _: self.stop())
-        self._clock.call_later(LAST_SECONDS, self.stop)
+        self._clock.call_later(MAX_REQUEST_SECONDS, self.stop)
 
     async def _read(self, path: str) -> Entry | None:
         """The entry as the store has it now."""

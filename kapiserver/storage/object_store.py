@@ -33,24 +33,24 @@ from kapiserver.storage.errors import (
     ObjectConflict,
 )
 from kapiserver.storage.kv import Revision
-from kapiserver.storage.list_encoder import Documents
+from kapiserver.storage.list_encoder import ListEncoder
 from kapiserver.storage.object_codec import ObjectCodec
-from kapiserver.storage.object_reader import ResourceReader, Surroundings
+from kapiserver.storage.object_reader import ResourceReader, StoreContext
 from kapiserver.storage.query import (
     ANY,
     Admit,
-    Change,
     DeleteQuery,
     ListQuery,
     Preconditions,
     Reserve,
+    UpdateFunc,
     Validate,
-    Written,
+    WriteResult,
 )
 
-ATTEMPTS = 100
+MAX_ATTEMPTS = 100
 """How often a write is planned anew because the object moved on."""
-DELETERS = 16
+PARALLEL_DELETIONS = 16
 """Deletions of one collection under way at once."""
 COLLECTION_PAGE = 500
 
@@ -68,25 +68,25 @@ class ResourceStore(ResourceReader):
         self,
         resource: Resource,
         codec: ObjectCodec,
-        documents: Documents,
-        around: Surroundings,
+        encoder: ListEncoder,
+        context: StoreContext,
         *,
         ttl: int = 0,
         reserve: Reserve | None = None,
     ) -> None:
-        super().__init__(resource, codec, documents, around)
+        super().__init__(resource, codec, encoder, context)
         self._reserve = reserve
         """For kinds that hold something outside of their objects."""
-        self._ruled_by = resource
-        self._scheme = around.scheme
-        self._names = around.names
-        self._aside = around.aside
+        self._strategy_resource = resource
+        self._scheme = context.scheme
+        self._identifiers = context.identifiers
+        self._offloader = context.offloader
         self._ttl = ttl
 
     def with_strategy(self, resource: Resource) -> ResourceStore:
         """The same objects, written by the rules of another resource that shows them."""
         found = copy.copy(self)
-        found._ruled_by = resource
+        found._strategy_resource = resource
         return found
 
     # Creating.
@@ -98,15 +98,15 @@ class ResourceStore(ResourceReader):
         namespace: str | None = None,
         admit: Admit | None = None,
         dry_run: bool = False,
-    ) -> Written:
+    ) -> WriteResult:
         """Create an object, which the store may change; `namespace` is the request's (None: the
         object's own). Raises AlreadyExists."""
         if not self.resource.namespaced:
             lifecycle.ensure_namespace(obj, "")
         elif namespace is not None:
             lifecycle.ensure_namespace(obj, namespace)
-        lifecycle.begin_object(
-            obj, uid=self._names.uid(), now=lifecycle.timestamp(self._clock.now())
+        lifecycle.fill_system_metadata(
+            obj, uid=self._identifiers.uid(), now=lifecycle.timestamp(self._clock.now())
         )
         meta = obj["metadata"]
         base = "" if meta.get("name") else meta.get("generateName") or ""
@@ -124,12 +124,12 @@ class ResourceStore(ResourceReader):
         raise AssertionError("unreachable")
 
     def _name(self, obj: Tree, base: str) -> None:
-        longest = self._scheme.strategy(self._ruled_by).generate_name_max
+        longest = self._scheme.strategy(self._strategy_resource).generate_name_max
         meta = metadata_of(obj)
-        meta["name"] = lifecycle.generated_name(base, self._names.suffix(), longest=longest)
+        meta["name"] = lifecycle.generate_name(base, self._identifiers.suffix(), longest=longest)
         reorder_keys(meta, ObjectMeta)
 
-    async def _create(self, obj: Tree, admit: Admit | None, dry_run: bool) -> Written:
+    async def _create(self, obj: Tree, admit: Admit | None, dry_run: bool) -> WriteResult:
         validate = await admit(obj, None) if admit is not None else None
         if self._reserve is None:
             return await self._create_admitted(obj, validate, dry_run)
@@ -138,26 +138,28 @@ class ResourceStore(ResourceReader):
 
     async def _create_admitted(
         self, obj: Tree, validate: Validate | None, dry_run: bool
-    ) -> Written:
-        strategy = self._scheme.strategy(self._ruled_by)
-        warnings = await self._aside.by(strategy, lifecycle.before_create, obj, self.resource)
+    ) -> WriteResult:
+        strategy = self._scheme.strategy(self._strategy_resource)
+        warnings = await self._offloader.run_with_strategy(
+            strategy, lifecycle.before_create, obj, self.resource
+        )
         if validate is not None:
             await validate()
-        await self._cache.ready()
+        await self._cache.wait_ready()
         path = self._codec.path(ObjectKey(namespace_of(obj), name_of(obj)))
         entry = Entry(self._codec, path, self._codec.stored_value(obj), _UNSEEN, tree=obj)
         try:
             if dry_run:
                 await self._must_be_absent(path)
             else:
-                await self._carry_out(entry, self._kv.create(path, entry.value, ttl=self._ttl))
+                await self._write(entry, self._kv.create(path, entry.value, ttl=self._ttl))
         except KeyExists:
             there = self._cache.get(path)
             going = False
             with contextlib.suppress(Corrupt):  # it exists all the same
                 going = there is not None and is_terminating(there.tree())
             raise self._exists(name_of(obj), TERMINATING if going else "") from None
-        return Written(entry=entry, outcome="created", warnings=warnings)
+        return WriteResult(entry=entry, outcome="created", warnings=warnings)
 
     async def _must_be_absent(self, path: str) -> None:
         if (await self._kv.get(path)).item is not None:
@@ -168,28 +170,28 @@ class ResourceStore(ResourceReader):
     async def update(
         self,
         key: ObjectKey,
-        change: Change,
+        change: UpdateFunc,
         *,
         subresource: str = "",
         preconditions: Preconditions = ANY,
         admit: Admit | None = None,
         dry_run: bool = False,
         may_create: bool = False,
-    ) -> Written:
+    ) -> WriteResult:
         """Change an object. PUT passes the body's uid as a precondition. With `may_create` (apply,
         and PUT of some kinds) `change` makes what is not there of None; without it is never given
         None. Raises NotFound, ObjectConflict."""
-        strategy = self._scheme.strategy(self._ruled_by, subresource)
+        strategy = self._scheme.strategy(self._strategy_resource, subresource)
         path = self._codec.path(key)
-        await self._cache.ready()
+        await self._cache.wait_ready()
         entry = self._cache.get(path)
         verified = False
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             if entry is None and not verified:
                 entry, verified = await self._read(path), True
             try:
                 lifecycle.check_update_preconditions(
-                    None if entry is None else await self._aside.tree(entry),
+                    None if entry is None else await self._offloader.tree(entry),
                     preconditions,
                     resource=self.resource,
                     name=key.name,
@@ -209,30 +211,35 @@ class ResourceStore(ResourceReader):
         raise ObjectConflict(resource=self.resource.name, group=self.resource.group, name=key.name)
 
     async def _create_by_update(
-        self, key: ObjectKey, change: Change, admit: Admit | None, may_create: bool, dry_run: bool
-    ) -> Written:
+        self,
+        key: ObjectKey,
+        change: UpdateFunc,
+        admit: Admit | None,
+        may_create: bool,
+        dry_run: bool,
+    ) -> WriteResult:
         if not may_create:
             raise self._not_found(key.name)
         obj = change(None)
         metadata_of(obj).pop("resourceVersion", None)
         lifecycle.ensure_namespace(obj, key.namespace)
-        lifecycle.begin_object(
-            obj, uid=self._names.uid(), now=lifecycle.timestamp(self._clock.now())
+        lifecycle.fill_system_metadata(
+            obj, uid=self._identifiers.uid(), now=lifecycle.timestamp(self._clock.now())
         )
         return await self._create(obj, admit, dry_run)
 
     async def _update(
         self,
         entry: Entry,
-        change: Change,
+        change: UpdateFunc,
         strategy: Strategy,
         admit: Admit | None,
         dry_run: bool,
         subresource: str,
-    ) -> Written:
+    ) -> WriteResult:
         old = entry.tree()
-        new = await self._aside.changed(entry, change)
-        lifecycle.check_version(new, old, self.resource, strategy)
+        new = await self._offloader.apply_change(entry, change)
+        lifecycle.check_resource_version(new, old, self.resource, strategy)
         validate = await admit(new, old) if admit is not None else None
         if self._reserve is None or subresource:
             return await self._update_admitted(entry, new, strategy, validate, dry_run)
@@ -246,21 +253,23 @@ class ResourceStore(ResourceReader):
         strategy: Strategy,
         validate: Validate | None,
         dry_run: bool,
-    ) -> Written:
+    ) -> WriteResult:
         old, before = entry.tree(), lifecycle.before_update
-        warnings = await self._aside.by(strategy, before, new, old, self.resource)
+        warnings = await self._offloader.run_with_strategy(
+            strategy, before, new, old, self.resource
+        )
         if validate is not None:
             await validate()
-        if lifecycle.ends_with_update(new, old, strategy):
+        if lifecycle.completes_deletion(new, old, strategy):
             gone = await self._remove(entry, last=new, dry_run=dry_run)
-            return Written(entry=gone, outcome="deleted", warnings=warnings)
-        value = await self._aside.sized(len(entry.value), self._codec.stored_value, new)
-        if value == entry.value and await self._stands(entry):
-            return Written(entry=entry, outcome="unchanged", warnings=warnings)
+            return WriteResult(entry=gone, outcome="deleted", warnings=warnings)
+        value = await self._offloader.run_sized(len(entry.value), self._codec.stored_value, new)
+        if value == entry.value and await self._is_unchanged(entry):
+            return WriteResult(entry=entry, outcome="unchanged", warnings=warnings)
         changed = await self._replace(entry, new, value, dry_run=dry_run)
-        return Written(entry=changed, outcome="updated", warnings=warnings)
+        return WriteResult(entry=changed, outcome="updated", warnings=warnings)
 
-    async def _stands(self, entry: Entry) -> bool:
+    async def _is_unchanged(self, entry: Entry) -> bool:
         """Whether the store has this very entry, in the bytes that it would have today. Raises
         Conflict when the object moved on: the cache may be behind another server's write."""
         item = (await self._kv.get(entry.path)).item
@@ -274,29 +283,29 @@ class ResourceStore(ResourceReader):
             return Entry(self._codec, entry.path, value, entry.revision, tree=new)
         changed = Entry(self._codec, entry.path, value, _UNSEEN, tree=new)
         write = self._kv.update(entry.path, value, expected=entry.revision, ttl=self._ttl)
-        await self._carry_out(changed, write)
+        await self._write(changed, write)
         return changed
 
-    async def _carry_out(self, entry: Entry, write: Coroutine[object, object, Revision]) -> None:
+    async def _write(self, entry: Entry, write: Coroutine[object, object, Revision]) -> None:
         """Await a write; the cache takes the entry for it, tree included."""
-        self._cache.expect(entry)
+        self._cache.expect_write(entry)
         try:
-            entry.written(await write)
+            entry.set_revision(await write)
         finally:
-            self._cache.expect_no_more(entry)
-        self._codec.holds_tree(entry)
+            self._cache.end_write(entry)
+        self._codec.on_tree_cached(entry)
 
     # Deleting.
 
     async def delete(
         self, key: ObjectKey, query: DeleteQuery, *, admit: Admit | None = None
-    ) -> Written:
+    ) -> WriteResult:
         """Delete an object, or mark it as terminating. Raises NotFound, ObjectConflict."""
         path = self._codec.path(key)
-        await self._cache.ready()
+        await self._cache.wait_ready()
         entry = self._cache.get(path)
         verified = entry is None
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             if entry is None:
                 entry = await self._read(path)
             if entry is None:
@@ -312,22 +321,22 @@ class ResourceStore(ResourceReader):
                 entry, verified = None, True
         raise ObjectConflict(resource=self.resource.name, group=self.resource.group, name=key.name)
 
-    async def _delete(self, entry: Entry, query: DeleteQuery, admit: Admit | None) -> Written:
+    async def _delete(self, entry: Entry, query: DeleteQuery, admit: Admit | None) -> WriteResult:
         old = entry.tree()
         lifecycle.check_delete_preconditions(old, query.preconditions, self.resource)
         validate = await admit(None, old) if admit is not None else None
         if validate is not None:
             await validate()
-        strategy = self._scheme.strategy(self._ruled_by)
-        plan = lifecycle.deletion(old, query, strategy, now=self._clock.now())
+        strategy = self._scheme.strategy(self._strategy_resource)
+        plan = lifecycle.plan_deletion(old, query, strategy, now=self._clock.now())
         if plan.marked is not None:
             value = self._codec.stored_value(plan.marked)
             if value != entry.value:
                 entry = await self._replace(entry, plan.marked, value, dry_run=query.dry_run)
         if not plan.removes:
-            return Written(entry=entry, outcome="terminating")
+            return WriteResult(entry=entry, outcome="terminating")
         gone = await self._remove(entry, last=entry.tree(), dry_run=query.dry_run)
-        return Written(entry=gone, outcome="deleted")
+        return WriteResult(entry=gone, outcome="deleted")
 
     async def _remove(self, entry: Entry, *, last: Tree, dry_run: bool) -> Entry:
         """Delete the key; the answer is the object as it was last, at that revision."""
@@ -339,21 +348,21 @@ class ResourceStore(ResourceReader):
 
     async def delete_collection(
         self, listing: ListQuery, query: DeleteQuery, *, admit: Admit | None = None
-    ) -> Sequence[Written]:
+    ) -> Sequence[WriteResult]:
         """Delete what a list selects, several at a time; those gone meanwhile are left out."""
         paged = listing.limit <= 0
         if paged:
             listing = replace(listing, limit=COLLECTION_PAGE)
-        places = asyncio.Semaphore(DELETERS)
+        places = asyncio.Semaphore(PARALLEL_DELETIONS)
 
-        async def one(entry: Entry) -> Written | None:
+        async def one(entry: Entry) -> WriteResult | None:
             async with places:
                 try:
                     return await self.delete(entry.key, query, admit=admit)
                 except NotFound:
                     return None
 
-        written: list[Written] = []
+        written: list[WriteResult] = []
         while True:
             page = await self.list(listing)
             found = await asyncio.gather(*map(one, page.entries))

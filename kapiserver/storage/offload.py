@@ -14,51 +14,53 @@ from kapiserver.api.accessors import copy_tree
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
 from kapiserver.storage.entry import Entry
-from kapiserver.storage.query import Change, NotYet
+from kapiserver.storage.query import FetchRequired, UpdateFunc
 
 Result = TypeVar("Result")
 
 
-LARGE = 256 << 10
+LARGE_OBJECT_BYTES = 256 << 10
 """Bytes of an object with which nothing is done at once: reading it takes some 10 ms."""
 
 
-class Aside:
+class Offloader:
     """The place of one server for such work: more threads would only share what one has."""
 
     def __init__(self) -> None:
         self._place = asyncio.Semaphore(1)
 
-    async def by(self, strategy: Strategy, work: Callable[..., Result], *args: Any) -> Result:
+    async def run_with_strategy(
+        self, strategy: Strategy, work: Callable[..., Result], *args: Any
+    ) -> Result:
         """What `work(*args, strategy)` returns or raises: at once, or begun again aside where the
         strategy finds that it takes long."""
         try:
             return work(*args, strategy)
         except ValidationTakesLong as error:
             slow_strategy = error.slow_strategy
-        return await self.do(lambda: work(*args, slow_strategy))
+        return await self.run_in_thread(lambda: work(*args, slow_strategy))
 
-    async def sized(self, size: int, work: Callable[..., Result], *args: Any) -> Result:
+    async def run_sized(self, size: int, work: Callable[..., Result], *args: Any) -> Result:
         """What `work(*args)` with an object of so many bytes returns or raises."""
-        if size < LARGE:
+        if size < LARGE_OBJECT_BYTES:
             return work(*args)
-        return await self.do(lambda: work(*args))
+        return await self.run_in_thread(lambda: work(*args))
 
-    async def changed(self, entry: Entry, change: Change) -> Tree:
+    async def apply_change(self, entry: Entry, change: UpdateFunc) -> Tree:
         """What a change makes of an entry, which may want something first."""
         while True:
             try:
-                return await self.sized(len(entry.value), change, copy_tree(entry.tree()))
-            except NotYet as error:
+                return await self.run_sized(len(entry.value), change, copy_tree(entry.tree()))
+            except FetchRequired as error:
                 await error.fetch()
 
     async def tree(self, entry: Entry) -> Tree:
         """The tree of an entry, as `Entry.tree`."""
-        if entry.known_tree is None and len(entry.value) >= LARGE:
-            entry.keep_tree(await self.do(lambda: entry.origin.tree(entry)))
+        if entry.cached_tree is None and len(entry.value) >= LARGE_OBJECT_BYTES:
+            entry.cache_tree(await self.run_in_thread(lambda: entry.codec.tree(entry)))
         return entry.tree()
 
-    async def do(self, work: Callable[[], Result]) -> Result:
+    async def run_in_thread(self, work: Callable[[], Result]) -> Result:
         """What `work` returns or raises."""
         async with self._place:
             return await asyncio.to_thread(work)

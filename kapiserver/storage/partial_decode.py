@@ -10,11 +10,11 @@ from typing import Any
 
 from kapiserver.api.types import Field, Message, Type, annotation
 
-SELECTED = ("metadata.name", "metadata.namespace", "metadata.labels")
+SELECTABLE_METADATA = ("metadata.name", "metadata.namespace", "metadata.labels")
 """What every selector may ask of metadata."""
 
 
-def projection(type_: type[Type], paths: tuple[str, ...]) -> type[Type]:
+def partial_type(type_: type[Type], paths: tuple[str, ...]) -> type[Type]:
     """The type with the fields at these paths, and what lies below them. Paths that name no field
     are left out: their values are computed from others, so the first part of such a path is kept
     whole."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 _LAST_KEY = "\U0010ffff"
 
 
-def end_of(prefix: str) -> str:
+def prefix_end(prefix: str) -> str:
     """The first key after all that begin with `prefix`, by code point."""
     for at in range(len(prefix) - 1, -1, -1):
         point = ord(prefix[at])

@@ -31,7 +31,7 @@ class ListQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class ListResult:
     """One page: `remaining` is None where it is not known (a selector filters)."""
 
     entries: Sequence[Entry]
@@ -120,7 +120,7 @@ class DeleteQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WriteResult:
     """The outcome of a write: the object as it now is, and what became of it."""
 
     entry: Entry
@@ -142,13 +142,13 @@ None on removal. Entered before the object is prepared, and may change it; left 
 Leaving with an error gives back what was taken, leaving without gives back what is not held any
 more."""
 
-Change: TypeAlias = Callable[[Tree | None], Tree]
+UpdateFunc: TypeAlias = Callable[[Tree | None], Tree]
 """What an update does: the current object (a copy, in the hub version) to the wanted one. None:
 there is no such object and the update may create it. Called again when the object moved on. May
-raise NotYet where there is one."""
+raise FetchRequired where there is one."""
 
 
-class NotYet(Exception):
+class FetchRequired(Exception):
     """A change wants something first that takes a while: it is called again after `fetch`."""
 
     def __init__(self, fetch: Callable[[], Awaitable[None]]) -> None:

@@ -34,10 +34,10 @@ from kapiserver.storage.errors import (
     StoreLocked,
     Unavailable,
 )
-from kapiserver.storage.kv import Event, KeyValue, Page, Read, Revision
-from kapiserver.storage.kv_watch import Changes
-from kapiserver.storage.prefix import end_of
-from kapiserver.storage.remaining_count import Counts
+from kapiserver.storage.kv import GetResult, KeyValue, KVEvent, RangeResult, Revision
+from kapiserver.storage.kv_watch import HistoryPage
+from kapiserver.storage.prefix import prefix_end
+from kapiserver.storage.remaining_count import RemainingCounts
 
 EMPTY = Revision(1)
 WAL_LIMIT = 32 << 20
@@ -144,7 +144,7 @@ def check_layout(sql: sqlite3.Connection, path: Path | None) -> int:
     return layout
 
 
-class Lock:
+class FileLock:
     """The right to be the one process that uses a file; it goes with the process."""
 
     def __init__(self, path: Path) -> None:
@@ -168,13 +168,13 @@ class Lock:
         self._held.close()
 
 
-def lock(path: Path) -> Lock:
+def lock_file(path: Path) -> FileLock:
     """Make sure that the file `path` exists, readable by its owner only, and take its lock.
     Raises StoreLocked, Unavailable."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        return Lock(path)
+        return FileLock(path)
     except (OSError, sqlite3.Error) as error:
         raise Unavailable(f"cannot open {path}: {error}") from error
 
@@ -182,14 +182,14 @@ def lock(path: Path) -> Lock:
 class Database:
     """One connection to a store, and the SQL that runs on it."""
 
-    def __init__(self, path: Path | None, counts: Counts | None = None) -> None:
+    def __init__(self, path: Path | None, counts: RemainingCounts | None = None) -> None:
         """Open the file, or a new store in memory; make its tables where they are missing.
         Raises Corrupt, Unavailable."""
         self._path = path
-        self._counts = counts or Counts()
+        self._counts = counts or RemainingCounts()
         self._wal = f"{path}-wal"
         self._uncut = 0
-        with storage_errors(path or "sqlite"):
+        with translate_errors(path or "sqlite"):
             self._sql = sqlite3.connect(
                 ":memory:" if path is None else path,
                 timeout=_PATIENCE / 1000,
@@ -197,7 +197,7 @@ class Database:
                 check_same_thread=False,
             )
         try:
-            with storage_errors(path or "sqlite"):
+            with translate_errors(path or "sqlite"):
                 self._prepare()
         except StorageError:
             self._sql.close()
@@ -228,15 +228,15 @@ class Database:
 
     def revision(self) -> Revision:
         """The newest revision."""
-        with storage_errors():
+        with translate_errors():
             return Revision(self._sql.execute(_NEWEST).fetchone()[0] or EMPTY)
 
     def compacted(self) -> Revision:
         """The oldest revision that can be read; 0 where nothing was ever forgotten."""
-        with storage_errors():
+        with translate_errors():
             return Revision(self._sql.execute(_COMPACTED).fetchone()[0])
 
-    def get(self, key: str, revision: Revision | None) -> Read:
+    def get(self, key: str, revision: Revision | None) -> GetResult:
         """Read one key. Raises Compacted, FutureRevision."""
         with self._snapshot(revision) as snapshot:
             if revision is None:
@@ -244,62 +244,64 @@ class Database:
             else:
                 row = self._sql.execute(_AT_REVISION, (key, revision)).fetchone()
             if row is None or row[1] is None:
-                return Read(None, snapshot)
-            return Read(KeyValue(key, row[1], Revision(row[0])), snapshot)
+                return GetResult(None, snapshot)
+            return GetResult(KeyValue(key, row[1], Revision(row[0])), snapshot)
 
-    def page(self, prefix: str, start: str, limit: int, revision: Revision | None) -> Page:
+    def range(self, prefix: str, start: str, limit: int, revision: Revision | None) -> RangeResult:
         """Read part of a range. Raises Compacted, FutureRevision."""
-        first, end = max(prefix, start), end_of(prefix)
+        first, end = max(prefix, start), prefix_end(prefix)
         with self._snapshot(revision) as snapshot:
             asked = {"first": first, "end": end, "limit": limit or -1, "revision": snapshot}
             query = _PAGE if revision is None else _PAGE_AT_REVISION
             rows = self._sql.execute(query, asked).fetchall()
             remaining = 0
             if limit and len(rows) == limit:
-                remaining = self._counts.following(first, end, snapshot) - limit
+                remaining = self._counts.get(first, end, snapshot) - limit
                 if remaining < 0:
                     query = _COUNT if revision is None else _COUNT_AT_REVISION
                     asked["last"] = rows[-1][0]
                     remaining = self._sql.execute(query, asked).fetchone()[0]
-                self._counts.note(f"{rows[-1][0]}\0", end, snapshot, remaining)
-        return Page([KeyValue(*row) for row in rows], snapshot, remaining)
+                self._counts.put(f"{rows[-1][0]}\0", end, snapshot, remaining)
+        return RangeResult([KeyValue(*row) for row in rows], snapshot, remaining)
 
-    def changes(self, prefix: str, after: Revision, until: Revision, limit: int) -> Changes:
+    def history(self, prefix: str, after: Revision, until: Revision, limit: int) -> HistoryPage:
         """Read the changes below `prefix` in (after, until], the first `limit` of them. Raises
         Compacted."""
         with self._snapshot(None):
             self._check_kept(after)
             rows = self._sql.execute(
-                _CHANGES, (after, until, prefix, end_of(prefix), limit)
+                _CHANGES, (after, until, prefix, prefix_end(prefix), limit)
             ).fetchall()
-        events = [Event(*row) for row in rows]
-        return Changes(events, events[-1].revision if len(events) == limit else until)
+        events = [KVEvent(*row) for row in rows]
+        return HistoryPage(events, events[-1].revision if len(events) == limit else until)
 
-    def apply(self, writes: Sequence[Write]) -> list[Event | StorageError]:
+    def apply(self, writes: Sequence[Write]) -> list[KVEvent | StorageError]:
         """Do the writes in one transaction; when this returns they are durable. The answer to
         each is its event, or KeyExists or Conflict. Raises Unavailable, Corrupt: none was done."""
-        outcomes: list[Event | StorageError] = []
+        outcomes: list[KVEvent | StorageError] = []
         with self._transaction():
             revision = self.revision()
             for some in _each_key_once(writes):
                 outcomes += self._apply_some(some, revision)
-                revision = max([revision, *(o.revision for o in outcomes if isinstance(o, Event))])
+                revision = max(
+                    [revision, *(o.revision for o in outcomes if isinstance(o, KVEvent))]
+                )
         return outcomes
 
-    def _apply_some(self, writes: Sequence[Write], newest: int) -> list[Event | StorageError]:
+    def _apply_some(self, writes: Sequence[Write], newest: int) -> list[KVEvent | StorageError]:
         """Do writes of different keys. A statement is for many rows: after each, this thread waits
         for its turn with the interpreter, which costs more than the statement."""
         found = {
             key: (revision, value)
             for key, revision, value in self._for_all(_CURRENT_OF, [(one.key,) for one in writes])
         }
-        outcomes: list[Event | StorageError] = []
-        done: list[tuple[Write, Event, int]] = []
+        outcomes: list[KVEvent | StorageError] = []
+        done: list[tuple[Write, KVEvent, int]] = []
         for write in writes:
             at, before = found.get(write.key, (0, None))
             if at == write.expected:
                 newest += 1
-                event = Event(write.key, Revision(newest), write.value, before)
+                event = KVEvent(write.key, Revision(newest), write.value, before)
                 done.append((write, event, at))
                 outcomes.append(event)
             elif write.expected == 0:
@@ -338,7 +340,7 @@ class Database:
             at += size
         return answer
 
-    def expiring(self, now: float, limit: int) -> list[Write]:
+    def expired_writes(self, now: float, limit: int) -> list[Write]:
         """The deletes of what has run out by `now`, the first `limit` of them; what was written
         again since is forgotten."""
         due = "SELECT revision FROM expiry WHERE at <= ? ORDER BY at LIMIT ?"
@@ -356,7 +358,7 @@ class Database:
 
     def next_expiry(self) -> float:
         """When the next value runs out, in seconds since the epoch; infinite for never."""
-        with storage_errors():
+        with translate_errors():
             at = self._sql.execute("SELECT min(at) FROM expiry").fetchone()[0]
         return float("inf") if at is None else float(at)
 
@@ -381,7 +383,7 @@ class Database:
 
     def shrink(self, pages: int) -> bool:
         """Give up to that many free pages back to the file system; False when none is free."""
-        with storage_errors():
+        with translate_errors():
             free = self.free_pages()
             if self._path is None or not free:
                 return False
@@ -399,7 +401,7 @@ class Database:
         with self._transaction():
             self._sql.execute("INSERT INTO log VALUES (?, '', TRUE, 0, NULL)", (revision,))
 
-    def try_writing(self) -> None:
+    def probe_write(self) -> None:
         """Write some tens of pages and take them back. Raises Refused, Unavailable."""
         # Of a table where nobody misses what does not belong to a revision, if this ends half way.
         take_back = "DELETE FROM expiry WHERE revision < 0"
@@ -407,18 +409,18 @@ class Database:
             with self._transaction():
                 self._sql.execute(statement)
 
-    def tidy(self) -> None:
+    def truncate_long_wal(self) -> None:
         """Cut off a write-ahead log that readers have kept from starting over; where that fails,
         it is tried again after some more writes."""
         if self._path is not None and os.stat(self._wal).st_size > max(WAL_LIMIT, self._uncut):
-            self.cut_log()
+            self.truncate_wal()
 
-    def cut_log(self) -> None:
+    def truncate_wal(self) -> None:
         """Copy the write-ahead log back and cut it off: what it held of what is forgotten now is
         gone. A reader that goes on (a backup, say) is not waited for."""
         if self._path is None:
             return
-        with storage_errors():
+        with translate_errors():
             run = self._sql.execute
             run(f"PRAGMA busy_timeout = {_CUT_PATIENCE}")
             run("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -434,7 +436,7 @@ class Database:
     @contextmanager
     def _snapshot(self, revision: Revision | None) -> Iterator[Revision]:
         """Read several times from one state of the store; yields the revision read."""
-        with storage_errors():
+        with translate_errors():
             self._sql.execute("BEGIN")
             try:
                 newest = self.revision()
@@ -450,7 +452,7 @@ class Database:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with storage_errors():
+        with translate_errors():
             self._sql.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -478,7 +480,7 @@ broken disk, no permission."""
 
 
 @contextmanager
-def storage_errors(where: object = "sqlite") -> Iterator[None]:
+def translate_errors(where: object = "sqlite") -> Iterator[None]:
     """Raise what SQLite raises as Refused, Unavailable or Corrupt, with a word on where it was."""
     try:
         yield

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv import Revision
-from kapiserver.storage.sqlite import Database, Lock, check_layout, storage_errors
+from kapiserver.storage.sqlite import Database, FileLock, check_layout, translate_errors
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
-Opinion = Callable[[str, bytes], str]
+ValueCheck = Callable[[str, bytes], str]
 """What is wrong with the value of a key; "": nothing."""
 
 PROBLEMS = 100
@@ -97,7 +97,7 @@ class Summary:
     size: int
 
 
-def check(path: Path, opinion: Opinion, progress: Progress) -> Sequence[str]:
+def check(path: Path, opinion: ValueCheck, progress: Progress) -> Sequence[str]:
     """What is wrong with a file that nobody serves, `PROBLEMS` at most. Raises FileNotFoundError,
     StoreLocked, Corrupt for a file that is no store, Unavailable."""
     problems: list[str] = []
@@ -118,7 +118,7 @@ def check(path: Path, opinion: Opinion, progress: Progress) -> Sequence[str]:
     return problems[:PROBLEMS]
 
 
-def _values(sql: sqlite3.Connection, opinion: Opinion, progress: Progress) -> Iterator[str]:
+def _values(sql: sqlite3.Connection, opinion: ValueCheck, progress: Progress) -> Iterator[str]:
     count = sql.execute("SELECT count(*) FROM log").fetchone()[0]
     rows = sql.execute("SELECT revision, key, CAST(key AS BLOB), value FROM log")
     for seen, (revision, key, raw, value) in enumerate(rows, 1):
@@ -196,7 +196,7 @@ def _copy(sql: sqlite3.Connection, to: Path, progress: Progress) -> None:
     def step(_status: int, remaining: int, total: int) -> None:
         progress("copying pages", total - remaining, total)
 
-    with storage_errors(to), closing(sqlite3.connect(to)) as target:
+    with translate_errors(to), closing(sqlite3.connect(to)) as target:
         # Within a transaction the source stays as it is now: without, each write of the server
         # would begin the copy anew.
         sql.execute("BEGIN")
@@ -206,7 +206,7 @@ def _copy(sql: sqlite3.Connection, to: Path, progress: Progress) -> None:
 
 
 def _summary(sql: sqlite3.Connection, path: Path) -> Summary:
-    with storage_errors():
+    with translate_errors():
 
         def number(query: str) -> int:
             row = sql.execute(query).fetchone()
@@ -228,7 +228,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection to a file that is a store already."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
-    with storage_errors(path):
+    with translate_errors(path):
         uri = f"{path.absolute().as_uri()}?mode=rw"
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as sql:
             if not check_layout(sql, path):
@@ -249,8 +249,8 @@ def _owned(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    with storage_errors(path):
-        held = Lock(path)
+    with translate_errors(path):
+        held = FileLock(path)
     try:
         yield
     finally:

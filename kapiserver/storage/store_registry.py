@@ -19,20 +19,20 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.clock import Clock
-from kapiserver.storage.continue_token import Tokens, load_tokens
+from kapiserver.storage.continue_token import ContinueTokenCodec, load_continue_token_codec
 from kapiserver.storage.converting_store import ConvertingStore
-from kapiserver.storage.encoding_cache import BUDGET, Budget
-from kapiserver.storage.encryption import IDENTITY, Encryption
+from kapiserver.storage.encoding_cache import DEFAULT_BYTES, EncodingCache
+from kapiserver.storage.encryption import IDENTITY, EncryptionRules
 from kapiserver.storage.encryption_store import EncryptedStore
 from kapiserver.storage.errors import ConversionRefused
 from kapiserver.storage.kv import KV
 from kapiserver.storage.lifecycle import NAME_LETTERS, NAME_SUFFIX
-from kapiserver.storage.list_encoder import Documents
-from kapiserver.storage.metadata_informer import Feed, Reader
+from kapiserver.storage.list_encoder import ListEncoder
+from kapiserver.storage.metadata_informer import MetadataHandler, MetadataInformer
 from kapiserver.storage.object_codec import ObjectCodec
-from kapiserver.storage.object_reader import Names, Surroundings
+from kapiserver.storage.object_reader import IdentifierSource, StoreContext
 from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.offload import Aside
+from kapiserver.storage.offload import Offloader
 from kapiserver.storage.query import Reserve
 
 ROOT = "/registry"
@@ -66,7 +66,7 @@ class StoreHooks:
     reserve: Mapping[tuple[str, str], Reserve] = field(default_factory=dict)
 
 
-class RandomNames:
+class RandomIdentifiers:
     """Uids and suffixes from the machine's random source."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class RandomNames:
         return "".join(self._random.choices(NAME_LETTERS, k=NAME_SUFFIX))
 
 
-class Stores:
+class StoreRegistry:
     """All resources of one server."""
 
     def __init__(
@@ -93,31 +93,31 @@ class Stores:
         codecs: CodecFactory,
         clock: Clock,
         *,
-        names: Names | None = None,
+        identifiers: IdentifierSource | None = None,
         root: str = ROOT,
         event_ttl: int = EVENT_TTL,
-        budget: int = BUDGET,
-        encryption: Encryption | None = None,
-        hooks: Callable[[Stores], StoreHooks] = lambda _: StoreHooks(),
+        encoding_cache_bytes: int = DEFAULT_BYTES,
+        encryption: EncryptionRules | None = None,
+        hooks: Callable[[StoreRegistry], StoreHooks] = lambda _: StoreHooks(),
     ) -> None:
         self.kv = kv
         self._codecs = codecs
         self._root = root
         self._event_ttl = event_ttl
         self._encryption = encryption
-        self.budget = Budget(budget)
+        self.encoding_cache = EncodingCache(encoding_cache_bytes)
         """Of derived trees and encodings."""
-        self.aside = Aside()
+        self.offloader = Offloader()
         """For what takes long."""
-        self._around = Surroundings(
+        self._context = StoreContext(
             kv=kv,
             scheme=scheme,
             clock=clock,
-            names=names or RandomNames(),
-            tokens=self._load_tokens,
-            aside=self.aside,
+            identifiers=identifiers or RandomIdentifiers(),
+            load_continue_tokens=self._load_tokens,
+            offloader=self.offloader,
         )
-        self._tokens: Tokens | None = None
+        self._tokens: ContinueTokenCodec | None = None
         self._made: dict[tuple[str, str], ResourceStore] = {}
         self._custom: dict[str, dict[str, ResourceStore]] = {}
         """Of custom kinds: by definition and version."""
@@ -129,15 +129,15 @@ class Stores:
         """Converts custom objects that only a webhook can convert."""
         return self._hooks.converter
 
-    def of(self, resource: Resource) -> ResourceStore:
+    def get(self, resource: Resource) -> ResourceStore:
         """The objects of a resource; kinds that two groups show have one store."""
         if resource.definition:
             return self._of_custom(resource)
         found = self._made.get((resource.group, resource.name))
         if found is None:
-            kept = self._around.scheme.storage_resource(resource)
+            kept = self._context.scheme.storage_resource(resource)
             found = (
-                self._make(resource) if kept is resource else self.of(kept).with_strategy(resource)
+                self._make(resource) if kept is resource else self.get(kept).with_strategy(resource)
             )
             self._made[(resource.group, resource.name)] = found
         return found
@@ -146,7 +146,7 @@ class Stores:
         versions = self._custom.setdefault(resource.definition, {})
         found = versions.get(resource.versions[0])
         if found is None:
-            now = version_of_resource(resource, self._around.scheme.custom)
+            now = version_of_resource(resource, self._context.scheme.custom)
             resource = resource if now is None else now.resource
             found = versions[resource.versions[0]] = self._make(resource)
         return found
@@ -157,38 +157,38 @@ class Stores:
         for store in self._custom.pop(definition, {}).values():
             store.retire()
 
-    async def delivered(self, definitions: Iterable[str]) -> None:
+    async def wait_delivered(self, definitions: Iterable[str]) -> None:
         """Wait until the watches of these custom kinds have told what they know."""
         for definition in definitions:
             for store in list(self._custom.get(definition, {}).values()):
-                await store.delivered()
+                await store.wait_delivered()
 
-    def named(self, version: GroupVersion, name: str) -> ResourceStore:
+    def by_name(self, version: GroupVersion, name: str) -> ResourceStore:
         """The objects of the resource of that plural name, served or not. Raises NotRegistered."""
         found = self._named.get((version, name))
         if found is None:
-            resource = self._around.scheme.declared_resource(version, name)
+            resource = self._context.scheme.declared_resource(version, name)
             if resource.definition:
-                return self.of(resource)
-            found = self._named[(version, name)] = self.of(resource)
+                return self.get(resource)
+            found = self._named[(version, name)] = self.get(resource)
         return found
 
-    def feed(self, reader: Reader) -> Feed:
+    def metadata_informer(self, reader: MetadataHandler) -> MetadataInformer:
         """What every object says of its owners and its end, told to `reader` as it changes."""
-        return Feed(self.kv, f"{self._root}/", self._codec_at, reader)
+        return MetadataInformer(self.kv, f"{self._root}/", self._codec_at, reader)
 
     def _codec_at(self, path: str) -> ObjectCodec | None:
         """How the object under a key of the store is stored; None: no object of a known kind."""
         parts = path[len(self._root) + 1 :].split("/", 2)
-        custom = self._around.scheme.custom.by_plural(parts[0], parts[1] if parts[1:] else "")
+        custom = self._context.scheme.custom.by_plural(parts[0], parts[1] if parts[1:] else "")
         if custom is not None:
-            return self.of(custom.stored_version.resource).codec
+            return self.get(custom.stored_version.resource).codec
         resource = self._by_prefix.get("/".join(parts[:2])) or self._by_prefix.get(parts[0])
-        return None if resource is None else self.of(resource).codec
+        return None if resource is None else self.get(resource).codec
 
     @functools.cached_property
     def _by_prefix(self) -> dict[str, Resource]:
-        found = self._around.scheme.stored_resources()
+        found = self._context.scheme.stored_resources()
         return {one.prefix: one for one in found if not one.definition}
 
     def in_use(self) -> list[ResourceStore]:
@@ -202,9 +202,9 @@ class Stores:
         for store in (*self._made.values(), *custom):
             store.stop()
 
-    async def _load_tokens(self) -> Tokens:
+    async def _load_tokens(self) -> ContinueTokenCodec:
         if self._tokens is None:
-            self._tokens = await load_tokens(self.kv, root=self._root)
+            self._tokens = await load_continue_token_codec(self.kv, root=self._root)
         return self._tokens
 
     def _converting(self, kv: KV, custom: CustomVersion) -> KV:
@@ -217,9 +217,9 @@ class Stores:
         )
 
     def _make(self, resource: Resource) -> ResourceStore:
-        around, transformer = self._around, None
+        around, transformer = self._context, None
         if self._encryption is not None:
-            transformer = self._encryption.of(resource.group, resource.name)
+            transformer = self._encryption.transformer_for(resource.group, resource.name)
         if transformer is not None:
             around = replace(around, kv=EncryptedStore(around.kv, transformer))
         custom = (
@@ -231,10 +231,10 @@ class Stores:
             resource,
             self._codecs,
             root=self._root,
-            budget=self.budget,
+            encoding_cache=self.encoding_cache,
             transformer=transformer or IDENTITY,
         )
-        documents = Documents(codec, self._codecs)
+        documents = ListEncoder(codec, self._codecs)
         short_lived = (resource.group, resource.name) in _SHORT_LIVED
         ttl = self._event_ttl if short_lived else 0
         reserve = self._hooks.reserve.get((resource.group, resource.name))

@@ -10,29 +10,29 @@ from __future__ import annotations
 import asyncio
 from time import perf_counter
 
-TURN_SECONDS = 0.004
+SLICE_SECONDS = 0.004
 """Of one piece of work; several may be under way at once."""
 
 
-class Turn:
+class TimeSlice:
     """One part after another of some long work."""
 
     __slots__ = ("_end",)
 
     def __init__(self) -> None:
-        self.begin()
+        self.restart()
 
-    def begin(self) -> None:
+    def restart(self) -> None:
         """The next part begins."""
-        self._end = perf_counter() + TURN_SECONDS
+        self._end = perf_counter() + SLICE_SECONDS
 
     @property
-    def over(self) -> bool:
+    def expired(self) -> bool:
         """Whether it is for others to run now."""
         return perf_counter() >= self._end
 
-    async def rest(self) -> None:
+    async def yield_if_expired(self) -> None:
         """Let others run if it is for them."""
         if perf_counter() >= self._end:
             await asyncio.sleep(0)
-            self.begin()
+            self.restart()

@@ -17,9 +17,9 @@ from operator import attrgetter
 from typing import Protocol
 
 from kapiserver.storage.clock import Clock, Timer
-from kapiserver.storage.entry import Entry, Origin
+from kapiserver.storage.entry import Entry, EntryCodec
 from kapiserver.storage.errors import Compacted, StorageError, Unavailable
-from kapiserver.storage.kv import KV, Event, Revision, Watch
+from kapiserver.storage.kv import KV, KVEvent, Revision, Watch
 
 PAGE = 500
 """Keys read from the store at once while filling."""
@@ -47,7 +47,7 @@ _path = attrgetter("path")
 class CachedEvent:
     """One change: the entry after it (None: deleted) and before it (None: created)."""
 
-    __slots__ = ("_departed", "at", "entry", "path", "previous", "revision")
+    __slots__ = ("_deleted_entry", "entry", "path", "previous", "revision", "time")
 
     def __init__(
         self,
@@ -61,18 +61,18 @@ class CachedEvent:
         self.revision = revision
         self.entry = entry
         self.previous = previous
-        self.at = at
-        self._departed: Entry | None = None
+        self.time = at
+        self._deleted_entry: Entry | None = None
 
     @property
-    def departed(self) -> Entry:
+    def deleted_entry(self) -> Entry:
         """The object as it was before, at the revision of this change: what a watcher is told
         has gone."""
-        found = self._departed
+        found = self._deleted_entry
         if found is None:
             last = self.previous
             assert last is not None
-            found = self._departed = last.at_revision(self.revision)
+            found = self._deleted_entry = last.at_revision(self.revision)
         return found
 
 
@@ -99,10 +99,10 @@ class CacheListener(Protocol):
         """The cache has lost its watch and these entries; `error` is None if it was stopped."""
 
 
-class ResourceCache:
-    """The cache of one resource, below one prefix of the store. It is the `Sink` of its watch."""
+class WatchCache:
+    """The cache of one resource: the keys below one prefix. It is the `EventSink` of its watch."""
 
-    def __init__(self, kv: KV, prefix: str, origin: Origin, clock: Clock) -> None:
+    def __init__(self, kv: KV, prefix: str, origin: EntryCodec, clock: Clock) -> None:
         self.prefix = prefix
         self.revision = Revision(0)
         """Everything up to this revision is here."""
@@ -138,25 +138,25 @@ class ResourceCache:
 
     # Being up to date.
 
-    async def ready(self) -> None:
+    async def wait_ready(self) -> None:
         """Fill the cache if it is empty. Raises Unavailable."""
         while self._watch is None:
             if self._filling is None:
                 self._filling = asyncio.create_task(self._fill())
             await asyncio.shield(self._filling)
 
-    async def fresh(self) -> None:
+    async def wait_fresh(self) -> None:
         """Wait until every write acknowledged before the call is here. Raises Unavailable."""
-        await self.ready()
+        await self.wait_ready()
         current = await self._kv.current_revision()
         # Who was stopped meanwhile has emptied itself, and fills itself once more.
-        await self.ready()
-        if current > self.revision and not await self.reach(current):
+        await self.wait_ready()
+        if current > self.revision and not await self.wait_for_revision(current):
             raise Unavailable(f"revision {current} has not come within {PATIENCE} seconds")
 
-    async def reach(self, revision: Revision) -> bool:
+    async def wait_for_revision(self, revision: Revision) -> bool:
         """Wait for a revision; False when it does not come in time. Raises Unavailable."""
-        await self.ready()
+        await self.wait_ready()
         if revision <= self.revision:
             return True
         arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -184,7 +184,7 @@ class ResourceCache:
                 timer.cancel()
             self._waiting = [one for one in self._waiting if one[1] is not arrived]
         # Who is stopped meanwhile fills itself once more for those who are still here.
-        return self._watch is not None or await self.reach(revision)
+        return self._watch is not None or await self.wait_for_revision(revision)
 
     @property
     def is_filled(self) -> bool:
@@ -239,13 +239,13 @@ class ResourceCache:
 
     # What the store's watch tells.
 
-    def events(self, batch: Sequence[Event]) -> None:
+    def on_events(self, batch: Sequence[KVEvent]) -> None:
         """Take changes in."""
         self.events_received += len(batch)
         now = self._clock.now()
         # Their watchers have been told by now, and what the others need is made again.
         for entry in self._superseded:
-            self._origin.superseded(entry)
+            self._origin.on_superseded(entry)
         seen = [self._apply(event, now) for event in batch]
         self._superseded = [event.previous for event in seen if event.previous is not None]
         self.revision = max(self.revision, batch[-1].revision)
@@ -255,18 +255,18 @@ class ResourceCache:
             listener.on_events(seen)
         self.published(seen)
 
-    def progress(self, revision: Revision) -> None:
+    def on_progress(self, revision: Revision) -> None:
         """Nothing else happened up to `revision`."""
         if revision > self.revision:
             self.revision = revision
             self._wake()
 
-    def closed(self, error: Exception | None) -> None:
+    def on_closed(self, error: Exception | None) -> None:
         """The store's watch is over: begin anew at the next use."""
         self._watch = None
         entries = self._entries
         for entry in entries:
-            self._origin.superseded(entry)
+            self._origin.on_superseded(entry)
         self._entries, self._index = [], {}
         self._superseded = []
         self._expected.clear()
@@ -285,7 +285,7 @@ class ResourceCache:
             listener.on_emptied(entries, error)
         self.broken()
 
-    def _apply(self, event: Event, now: float) -> CachedEvent:
+    def _apply(self, event: KVEvent, now: float) -> CachedEvent:
         path, revision = event.key, event.revision
         self._own_entries(revision)
         previous = self._index.get(path)
@@ -311,10 +311,10 @@ class ResourceCache:
         self._recent_bytes += _size(seen)
         return seen
 
-    def _entry_of(self, event: Event, value: bytes) -> Entry:
+    def _entry_of(self, event: KVEvent, value: bytes) -> Entry:
         for expected in self._expected.get(event.key, ()):
             if expected.value == value and expected.revision in (0, event.revision):
-                expected.written(event.revision)
+                expected.set_revision(event.revision)
                 return expected
         return Entry(self._origin, event.key, value, event.revision)
 
@@ -323,7 +323,7 @@ class ResourceCache:
         while (
             len(recent) > RECENT_MOST
             or (self._recent_bytes > self._recent_most and recent)
-            or (len(recent) > RECENT_LEAST and recent[0].at < oldest)
+            or (len(recent) > RECENT_LEAST and recent[0].time < oldest)
         ):
             gone = recent.popleft()
             self._forgotten = gone.revision
@@ -341,11 +341,11 @@ class ResourceCache:
 
     # Writes of this process, whose trees are at hand.
 
-    def expect(self, entry: Entry) -> None:
+    def expect_write(self, entry: Entry) -> None:
         """Use this entry for the write that is about to happen, instead of making one."""
         self._expected.setdefault(entry.path, []).append(entry)
 
-    def expect_no_more(self, entry: Entry) -> None:
+    def end_write(self, entry: Entry) -> None:
         """The write has happened, or failed. If it has and the store's watch has not told yet, the
         entry is still expected: a second one of the same would have its own tree and encodings."""
         if entry.revision <= self.revision or self._watch is None:
@@ -368,7 +368,7 @@ class ResourceCache:
         """The entries below a prefix, or under one whole key, from the key `start` on."""
         return entries_in_scope(self._entries, scope, start)
 
-    def since(self, revision: Revision) -> list[CachedEvent] | None:
+    def events_since(self, revision: Revision) -> list[CachedEvent] | None:
         """The changes after a revision; None when not all of them are remembered."""
         if revision < self._forgotten:
             return None
@@ -380,13 +380,13 @@ class ResourceCache:
         found.reverse()
         return found
 
-    async def recall(self, revision: Revision) -> bool:
+    async def recall_history(self, revision: Revision) -> bool:
         """Make the changes after a revision known from the store's history, for a watch that
         resumes after a restart; False when they are forgotten, or too many."""
         async with self._recalling:
             if revision >= self._forgotten:
                 return True
-            history = History(until=self._forgotten)
+            history = HistoryCollector(until=self._forgotten)
             watch = self._kv.watch(self.prefix, after=revision, sink=history)
             try:
                 watch.request_progress()
@@ -406,7 +406,7 @@ class ResourceCache:
             self._forgotten = revision
             return True
 
-    def _recalled(self, event: Event, now: float) -> CachedEvent:
+    def _recalled(self, event: KVEvent, now: float) -> CachedEvent:
         entry = previous = None
         if event.value is not None:
             entry = Entry(self._origin, event.key, event.value, event.revision)
@@ -419,7 +419,7 @@ class ResourceCache:
         """The oldest revision a watch can resume from."""
         return self._forgotten
 
-    def remember(self) -> None:
+    def snapshot(self) -> None:
         """Keep the present state, so that a paged list can go on from it. Costs one copy of the
         references, when the next change comes."""
         snapshots = self._snapshots
@@ -444,15 +444,15 @@ class ResourceCache:
             self._entries = list(self._entries)
 
 
-class History:
-    """Collects a watch's events up to a revision; the `Sink` of that watch."""
+class HistoryCollector:
+    """Collects a watch's events up to a revision; the `EventSink` of that watch."""
 
     def __init__(self, *, until: Revision) -> None:
         self.until = until
-        self.seen: list[Event] = []
+        self.seen: list[KVEvent] = []
         self.complete: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-    def events(self, batch: Sequence[Event]) -> None:
+    def on_events(self, batch: Sequence[KVEvent]) -> None:
         """Take those that are wanted."""
         self.seen.extend(event for event in batch if event.revision <= self.until)
         if batch[-1].revision >= self.until:
@@ -460,12 +460,12 @@ class History:
         elif len(self.seen) > RECENT_LEAST * 16:
             self._finish(complete=False)
 
-    def progress(self, revision: Revision) -> None:
+    def on_progress(self, revision: Revision) -> None:
         """Everything up to `revision` was shown."""
         if revision >= self.until:
             self._finish(complete=True)
 
-    def closed(self, error: Exception | None) -> None:  # noqa: ARG002 - whatever it was
+    def on_closed(self, error: Exception | None) -> None:  # noqa: ARG002 - whatever it was
         """There is no more."""
         self._finish(complete=False)
 

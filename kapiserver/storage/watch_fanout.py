@@ -19,35 +19,35 @@ from kapiserver.storage.entry import Entry
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.query import EventType, Framer, WatchSink
-from kapiserver.storage.time_slice import Turn
-from kapiserver.storage.watch_cache import CachedEvent, ResourceCache
+from kapiserver.storage.time_slice import TimeSlice
+from kapiserver.storage.watch_cache import CachedEvent, WatchCache
 
-BACKLOG = 2 << 20
+MAX_BACKLOG_BYTES = 2 << 20
 """Bytes a client may be behind."""
-SLICE = 256 << 10
+CATCH_UP_BYTES = 256 << 10
 """Bytes written at once while a watcher catches up, at most."""
-TURN = 100
+YIELD_EVERY = 100
 """Watchers served before others may run."""
-PENDING = 20_000
+MAX_PENDING_EVENTS = 20_000
 """Changes that may wait to be delivered."""
-REST_MOST = 0.02
+MAX_PAUSE_SECONDS = 0.02
 """Seconds that a change may wait for the next ones at most. After each round the pump rests as
 long as the round took: changes that come meanwhile go out together, and what many watchers are
 sent never takes more than half of the loop's time."""
-REST_LEAST = 0.002
+MIN_PAUSE_SECONDS = 0.002
 BOOKMARK_SECONDS = 60.0
 
 _log = logging.getLogger(__name__)
 
 
-class Seen(NamedTuple):
+class VisibleEvent(NamedTuple):
     """What one watcher sees of a change."""
 
     kind: EventType
     entry: Entry
 
 
-def seen(event: CachedEvent, selection: Selection) -> Seen | None:
+def visible_event(event: CachedEvent, selection: Selection) -> VisibleEvent | None:
     """What a selection sees: an object that begins or ceases to match is added or deleted."""
     now, before = event.entry, event.previous
     if not selection.selects_everything:
@@ -56,56 +56,65 @@ def seen(event: CachedEvent, selection: Selection) -> Seen | None:
         if before is not None and not before.is_selected(selection):
             before = None
     if now is not None:
-        return Seen("ADDED" if before is None else "MODIFIED", now)
-    return None if before is None else Seen("DELETED", event.departed)
+        return VisibleEvent("ADDED" if before is None else "MODIFIED", now)
+    return None if before is None else VisibleEvent("DELETED", event.deleted_entry)
 
 
-class Watching:
+class Watcher:
     """One running watch."""
 
-    __slots__ = ("_leave", "audience", "bookmarks", "framer", "over", "sent", "sink", "task")
+    __slots__ = (
+        "_on_end",
+        "bookmarks",
+        "ended",
+        "framer",
+        "group",
+        "sent_revision",
+        "sink",
+        "task",
+    )
 
     def __init__(
         self,
         *,
-        audience: Audience,
+        group: WatcherGroup,
         framer: Framer,
         sink: WatchSink,
-        sent: Revision,
+        sent_revision: Revision,
         bookmarks: bool,
     ) -> None:
-        self.audience = audience
+        self.group = group
         self.framer = framer
         self.sink = sink
-        self.sent = sent
-        """Everything up to this revision was written when it joined its audience."""
+        self.sent_revision = sent_revision
+        """Every event up to this revision was written before the watcher joined its group."""
         self.bookmarks = bookmarks
-        self.over = False
+        self.ended = False
         self.task: asyncio.Task[None] | None = None
-        self._leave: Callable[[Watching], None] = lambda _: None
+        self._on_end: Callable[[Watcher], None] = lambda _: None
 
     def cancel(self) -> None:
         """Write nothing more to the sink; it is not closed. Idempotent."""
-        if not self.over:
-            self.over = True
-            self._leave(self)
+        if not self.ended:
+            self.ended = True
+            self._on_end(self)
             if self.task is not None:
                 self.task.cancel()
 
     def end(self, error: Exception | None = None) -> None:
         """End the stream: with an ERROR event, or for a client that should just resume without."""
-        if not self.over:
+        if not self.ended:
             if error is not None:
                 self.sink.write(self.framer.error(error))
             self.cancel()
             self.sink.close()
 
-    def joins(self, leave: Callable[[Watching], None]) -> None:
+    def set_on_end(self, leave: Callable[[Watcher], None]) -> None:
         """From now on `leave` is called at the end."""
-        self._leave = leave
+        self._on_end = leave
 
 
-class Audience:
+class WatcherGroup:
     """Watchers that see the same: below `scope` (a prefix, or one key), through one selection."""
 
     __slots__ = ("framer", "identity", "scope", "selection", "watchers")
@@ -115,7 +124,7 @@ class Audience:
         self.selection = selection
         self.framer = framer
         self.identity: Hashable = (selection, framer.identity)
-        self.watchers: dict[Watching, None] = {}
+        self.watchers: dict[Watcher, None] = {}
 
     def covers(self, path: str) -> bool:
         """Whether the scope holds a key."""
@@ -125,22 +134,22 @@ class Audience:
         """What the audience sees of each change in its scope: nothing of some."""
         selection, frame = self.selection, self.framer.event
         for event in events:
-            one = seen(event, selection)
+            one = visible_event(event, selection)
             yield b"" if one is None else frame(one.kind, one.entry)
 
 
-class Watchers:
+class WatchFanout:
     """All watches of one resource."""
 
-    def __init__(self, cache: ResourceCache, clock: Clock) -> None:
+    def __init__(self, cache: WatchCache, clock: Clock) -> None:
         self._cache = cache
         self._clock = clock
-        self._audiences: dict[str, dict[Hashable, Audience]] = {}
+        self._groups: dict[str, dict[Hashable, WatcherGroup]] = {}
         self._pending: list[CachedEvent] = []
         self._pump: asyncio.Task[None] | None = None
         self._bookmark_timer: Timer | None = None
         self._bookmarks_due = False
-        self._starting: set[Watching] = set()
+        self._starting: set[Watcher] = set()
         self.events_sent = 0
         """Events written to watchers, initial objects left out."""
         cache.published = self.publish
@@ -150,29 +159,27 @@ class Watchers:
     def count(self) -> int:
         """How many watches are open, those that still catch up included."""
         joined = (
-            len(audience.watchers)
-            for audiences in self._audiences.values()
-            for audience in audiences.values()
+            len(group.watchers) for groups in self._groups.values() for group in groups.values()
         )
         return len(self._starting) + sum(joined)
 
     def publish(self, events: Sequence[CachedEvent]) -> None:
         """Show changes to whom they concern, soon."""
-        if self._audiences:
+        if self._groups:
             self._pending.extend(events)
-            self._run()
-        if len(self._pending) > PENDING:
+            self._start_pump()
+        if len(self._pending) > MAX_PENDING_EVENTS:
             _log.warning("changes come faster than they can be sent: ending all watches")
             self.end_all()
 
-    def begin(self, watching: Watching, initial: Sequence[Entry] | None, *, marked: bool) -> None:
+    def start(self, watching: Watcher, initial: Sequence[Entry] | None, *, marked: bool) -> None:
         """Start a watch: the initial objects if any (at the watcher's `sent` revision; `marked`:
         followed by the bookmark that ends them), what changed since, then what will."""
-        watching.joins(self._starting.discard)
+        watching.set_on_end(self._starting.discard)
         self._starting.add(watching)
         watching.task = asyncio.create_task(self._catch_up(watching, initial, marked))
 
-    async def delivered(self) -> None:
+    async def wait_delivered(self) -> None:
         """Wait until all that was published has been shown."""
         while self._pump is not None:
             await asyncio.wait([self._pump])
@@ -182,7 +189,7 @@ class Watchers:
         self._pending.clear()
         everybody = [
             one
-            for audiences in self._audiences.values()
+            for audiences in self._groups.values()
             for audience in audiences.values()
             for one in audience.watchers
         ]
@@ -192,27 +199,29 @@ class Watchers:
     # Catching up.
 
     async def _catch_up(
-        self, watching: Watching, initial: Sequence[Entry] | None, marked: bool
+        self, watching: Watcher, initial: Sequence[Entry] | None, marked: bool
     ) -> None:
         try:
             if initial is not None:
                 await self._write(watching, _initial_frames(watching, initial))
                 if marked:
                     framer = watching.framer
-                    watching.sink.write(framer.bookmark(watching.sent, initial_events_end=True))
+                    watching.sink.write(
+                        framer.bookmark(watching.sent_revision, initial_events_end=True)
+                    )
             while True:
-                missed = self._cache.since(watching.sent)
+                missed = self._cache.events_since(watching.sent_revision)
                 if missed is None:
                     # It fell behind while it was sent the initial objects; the client resumes.
                     watching.end()
                     return
-                audience = watching.audience
+                audience = watching.group
                 missed = [event for event in missed if audience.covers(event.path)]
                 if not missed:
                     break
-                watching.sent = missed[-1].revision
+                watching.sent_revision = missed[-1].revision
                 await self._write(watching, audience.frames(missed))
-            watching.sent = max(watching.sent, self._cache.revision)
+            watching.sent_revision = max(watching.sent_revision, self._cache.revision)
             self._join(watching)
         except asyncio.CancelledError:
             raise
@@ -220,47 +229,47 @@ class Watchers:
             _report("a watch could not be started", error)
             watching.end(error)
 
-    async def _write(self, watching: Watching, frames: Iterator[bytes]) -> None:
-        sink, waiting, size, turn = watching.sink, [], 0, Turn()
+    async def _write(self, watching: Watcher, frames: Iterator[bytes]) -> None:
+        sink, waiting, size, turn = watching.sink, [], 0, TimeSlice()
         for frame in frames:
             if frame:
                 waiting.append(frame)
                 size += len(frame)
-            if size >= SLICE or (size and turn.over):
+            if size >= CATCH_UP_BYTES or (size and turn.expired):
                 sink.write(b"".join(waiting))
                 waiting, size = [], 0
                 await sink.drained()
-            await turn.rest()
+            await turn.yield_if_expired()
         if waiting:
             sink.write(b"".join(waiting))
             await sink.drained()
 
-    def _join(self, watching: Watching) -> None:
+    def _join(self, watching: Watcher) -> None:
         watching.task = None
-        mine = watching.audience
-        audience = self._audiences.setdefault(mine.scope, {}).setdefault(mine.identity, mine)
+        mine = watching.group
+        audience = self._groups.setdefault(mine.scope, {}).setdefault(mine.identity, mine)
         audience.watchers[watching] = None
-        watching.audience = audience
+        watching.group = audience
         self._starting.discard(watching)
-        watching.joins(self._left)
+        watching.set_on_end(self._leave)
         if watching.bookmarks and self._bookmark_timer is None:
             self._bookmark_timer = self._clock.call_later(BOOKMARK_SECONDS, self._bookmark)
 
-    def _left(self, watching: Watching) -> None:
-        audience = watching.audience
+    def _leave(self, watching: Watcher) -> None:
+        audience = watching.group
         audience.watchers.pop(watching, None)
-        audiences = self._audiences.get(audience.scope)
+        audiences = self._groups.get(audience.scope)
         if not audience.watchers and audiences is not None:
             audiences.pop(audience.identity, None)
             if not audiences:
-                del self._audiences[audience.scope]
-        if not self._audiences and self._bookmark_timer is not None:
+                del self._groups[audience.scope]
+        if not self._groups and self._bookmark_timer is not None:
             self._bookmark_timer.cancel()
             self._bookmark_timer = None
 
     # Fan-out.
 
-    def _run(self) -> None:
+    def _start_pump(self) -> None:
         if self._pump is None:
             self._pump = asyncio.create_task(self._deliver_all())
 
@@ -270,10 +279,10 @@ class Watchers:
                 if self._pending:
                     began = self._clock.now()
                     batch, self._pending = self._pending, []
-                    for audience, events in self._concerned(batch).items():
+                    for audience, events in self._matching_groups(batch).items():
                         await self._deliver(audience, events)
-                    rest = min(self._clock.now() - began, REST_MOST)
-                    if rest > REST_LEAST:
+                    rest = min(self._clock.now() - began, MAX_PAUSE_SECONDS)
+                    if rest > MIN_PAUSE_SECONDS:
                         await asyncio.sleep(rest)
                 else:
                     self._bookmarks_due = False
@@ -284,11 +293,13 @@ class Watchers:
         finally:
             self._pump = None
             if self._pending:
-                self._run()
+                self._start_pump()
 
-    def _concerned(self, batch: Sequence[CachedEvent]) -> dict[Audience, list[CachedEvent]]:
-        found: dict[Audience, list[CachedEvent]] = {}
-        root, audiences = self._cache.prefix, self._audiences
+    def _matching_groups(
+        self, batch: Sequence[CachedEvent]
+    ) -> dict[WatcherGroup, list[CachedEvent]]:
+        found: dict[WatcherGroup, list[CachedEvent]] = {}
+        root, audiences = self._cache.prefix, self._groups
         for event in batch:
             path = event.path
             # All of it, its namespace (the same for cluster-scoped ones), the object itself.
@@ -297,7 +308,7 @@ class Watchers:
                     found.setdefault(audience, []).append(event)
         return found
 
-    async def _deliver(self, audience: Audience, events: list[CachedEvent]) -> None:
+    async def _deliver(self, audience: WatcherGroup, events: list[CachedEvent]) -> None:
         try:
             joined = b"".join(audience.frames(events))
         except Exception as error:
@@ -310,14 +321,14 @@ class Watchers:
         self.events_sent += len(events) * len(audience.watchers)
         first, last = events[0].revision, events[-1].revision
         for number, watching in enumerate(list(audience.watchers), 1):
-            if watching.over or watching.sent >= last:
+            if watching.ended or watching.sent_revision >= last:
                 continue
-            if watching.sent >= first:  # it joined between two of these changes
-                missed = [event for event in events if event.revision > watching.sent]
+            if watching.sent_revision >= first:  # it joined between two of these changes
+                missed = [event for event in events if event.revision > watching.sent_revision]
                 _write_live(watching, b"".join(audience.frames(missed)))
             else:
                 _write_live(watching, joined)
-            if number % TURN == 0:
+            if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
 
     # Bookmarks.
@@ -326,16 +337,16 @@ class Watchers:
         self._bookmark_timer = self._clock.call_later(BOOKMARK_SECONDS, self._bookmark)
         self._bookmarks_due = True
         self._cache.request_progress()
-        self._run()
+        self._start_pump()
 
     async def _deliver_bookmarks(self, revision: Revision) -> None:
         frames: dict[Hashable, bytes] = {}
         everybody = [
             one
-            for audiences in self._audiences.values()
+            for audiences in self._groups.values()
             for audience in audiences.values()
             for one in audience.watchers
-            if one.bookmarks and one.sent <= revision
+            if one.bookmarks and one.sent_revision <= revision
         ]
         for number, watching in enumerate(everybody, 1):
             framer = watching.framer
@@ -343,9 +354,9 @@ class Watchers:
             if frame is None:
                 frame = framer.bookmark(revision, initial_events_end=False)
                 frames[framer.identity] = frame
-            if not watching.over:
+            if not watching.ended:
                 _write_live(watching, frame)
-            if number % TURN == 0:
+            if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
 
 
@@ -355,17 +366,17 @@ def _report(what: str, error: Exception) -> None:
     _log.error("%s: %s", what, error, exc_info=None if unreadable else error)
 
 
-def _initial_frames(watching: Watching, initial: Sequence[Entry]) -> Iterator[bytes]:
+def _initial_frames(watching: Watcher, initial: Sequence[Entry]) -> Iterator[bytes]:
     """The frame of each object, nothing for those that are not selected."""
-    selection, frame = watching.audience.selection, watching.framer.event
+    selection, frame = watching.group.selection, watching.framer.event
     for entry in initial:
         yield frame("ADDED", entry) if entry.is_selected(selection) else b""
 
 
-def _write_live(watching: Watching, frames: bytes) -> None:
+def _write_live(watching: Watcher, frames: bytes) -> None:
     if not frames:
         return
-    if watching.sink.backlog() > BACKLOG:
+    if watching.sink.backlog() > MAX_BACKLOG_BYTES:
         watching.end()
     else:
         watching.sink.write(frames)

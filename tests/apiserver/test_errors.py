@@ -16,22 +16,23 @@ INFO = parse_request_info("PUT", "/apis/apps/v1/namespaces/n/deployments/d", {})
 BASES = {"APIError", "CodecError", "StorageError", "ObjectError", "ServerError"}
 """Never raised themselves."""
 BEFORE_ANY_REQUEST = {
-    "BadAdmissionConfiguration", "BadEncryptionConfig", "BadTokenFile", "NotOurs", "WorkerFailed",
+    "BadAdmissionConfiguration", "BadTokenFile", "InvalidEncryptionConfig", "NotOurs",
+    "WorkerFailed",
 }  # fmt: skip
 """End the start of a server."""
 NEVER_LEAVE = {
-    "BrokenOff",  # storage/etcd.py words it as Unavailable
+    "ResponseLost",  # storage/etcd.py words it as Unavailable
     "BadToken",  # storage/lists.py words it as a BadQuery
-    "CannotOpen",  # the objects' codec words it as Undecryptable
+    "DecryptionError",  # the objects' codec words it as Undecryptable
     "CostExceeded",  # the rules of custom resources word it as a FieldError
     "EtcdError",  # the etcd store words it as an error of the KV contract
     "Failed",  # likewise: an expression that has no value
     "NotAllocated",  # allocation/services.py words it as an InvalidObject
     "PortNotAllocated",  # likewise
-    "NotSent",  # storage/etcd.py asks another endpoint
+    "RequestNotSent",  # storage/etcd.py asks another endpoint
     "NotHealthy",  # a failed check is told as failed
     "OutOfTime",  # custom strategies word it as TakesLong
-    "NotYet",  # storage/offload.py asks again beside the event loop
+    "FetchRequired",  # storage/offload.py asks again beside the event loop
     "SyntaxProblem",  # told where a definition of rules is checked
     "StrictErrors",  # body.py words them as a BadObject
     "TagError",  # ends `make generate`

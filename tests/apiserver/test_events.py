@@ -18,8 +18,8 @@ def test_events_expire():
         config = Config(secure_port=None, insecure_port=0, event_ttl=600)
         async with serve(config, clock=clock) as running:
             stores = running.app.server.stores
-            events = stores.named(GroupVersion("", "v1"), "events")
-            maps = stores.named(GroupVersion("", "v1"), "configmaps")
+            events = stores.by_name(GroupVersion("", "v1"), "events")
+            maps = stores.by_name(GroupVersion("", "v1"), "configmaps")
             metadata = {"name": "x", "namespace": "default"}
             about = {"namespace": "default", "name": "p", "kind": "Pod"}
             event = {"kind": "Event", "apiVersion": "v1", "metadata": dict(metadata)}

@@ -13,10 +13,10 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.authentication.service_accounts import ServiceAccountTokens
 from kapiserver.apiserver.config import Config
 from kapiserver.codecs.codec_factory import CodecFactory
-from kapiserver.storage.embedded_store import open_local
+from kapiserver.storage.embedded_store import open_embedded
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.query import DeleteQuery
-from kapiserver.storage.store_registry import Stores
+from kapiserver.storage.store_registry import StoreRegistry
 from tests.clock import ManualClock
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
@@ -136,9 +136,9 @@ def test_believed(tmp_path: Path):
 
     async def run():
         clock = ManualClock()
-        kv = await open_local(None, clock=clock)
+        kv = await open_embedded(None, clock=clock)
         scheme = Scheme()
-        stores = Stores(kv, scheme, CodecFactory(scheme), clock)
+        stores = StoreRegistry(kv, scheme, CodecFactory(scheme), clock)
         config = Config(cert_dir=tmp_path, api_audiences=("api",))
         tokens = ServiceAccountTokens(config, stores, clock)
         core = GroupVersion("", "v1")
@@ -146,7 +146,7 @@ def test_believed(tmp_path: Path):
         async def create(resource, kind, name, **rest):
             metadata = {"name": name, "namespace": "n"}
             tree = {"kind": kind, "apiVersion": "v1", "metadata": metadata, **rest}
-            return (await stores.named(core, resource).create(tree)).entry.tree()
+            return (await stores.by_name(core, resource).create(tree)).entry.tree()
 
         account = await create("serviceaccounts", "ServiceAccount", "robot")
         secret = await create("secrets", "Secret", "s", type="Opaque")
@@ -167,13 +167,13 @@ def test_believed(tmp_path: Path):
             assert await tokens.user_of(junk) is None
         unsigned = jwt.encode(jwt.decode(plain, options={"verify_signature": False}), None, "none")
         assert await tokens.user_of(unsigned) is None
-        await stores.named(core, "secrets").delete(ObjectKey("n", "s"), DeleteQuery())
+        await stores.by_name(core, "secrets").delete(ObjectKey("n", "s"), DeleteQuery())
         assert await tokens.user_of(bound) is None
         assert await tokens.user_of(plain) is not None
         clock.advance(661)
         assert await tokens.user_of(plain) is None
         fresh = tokens.sign(account, (), ["api"], 600)
-        await stores.named(core, "serviceaccounts").delete(ObjectKey("n", "robot"), DeleteQuery())
+        await stores.by_name(core, "serviceaccounts").delete(ObjectKey("n", "robot"), DeleteQuery())
         await create("serviceaccounts", "ServiceAccount", "robot")
         assert await tokens.user_of(fresh) is None  # another account of the name
         stores.stop()

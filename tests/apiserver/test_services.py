@@ -304,7 +304,7 @@ def test_dual_stack_and_repair():
         config = Config(secure_port=None, insecure_port=0, service_cluster_ip_range=ranges)
         async with serve(config) as running:
             server = running.app.server
-            services = server.stores.named(GroupVersion("", "v1"), "services")
+            services = server.stores.by_name(GroupVersion("", "v1"), "services")
             allocation = Repair(server)._allocation
             tree = {
                 "kind": "Service", "apiVersion": "v1",

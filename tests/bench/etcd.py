@@ -24,7 +24,7 @@ import orjson
 
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.etcd_store import open_etcd
-from kapiserver.storage.kv import Event, Revision
+from kapiserver.storage.kv import KVEvent, Revision
 from tests.storage.etcd_server import Member, programs, version
 
 KEYS = 10_000
@@ -57,7 +57,7 @@ class Store:
 
     async def __aenter__(self) -> Store:
         self._store = await open_etcd(EtcdConfig(endpoints=(self._url,), root="/bench"))
-        self._seen: asyncio.Queue[Event] = asyncio.Queue()
+        self._seen: asyncio.Queue[KVEvent] = asyncio.Queue()
         self._live = self._store.watch(
             PREFIX, after=await self._store.current_revision(), sink=_Sink(self._seen)
         )
@@ -77,7 +77,7 @@ class Store:
         return len((await self._store.range(PREFIX)).items)
 
     async def replay(self, after: int) -> int:
-        seen: asyncio.Queue[Event] = asyncio.Queue()
+        seen: asyncio.Queue[KVEvent] = asyncio.Queue()
         watch = self._store.watch(PREFIX, after=Revision(after), sink=_Sink(seen))
         for _ in range(KEYS):
             await seen.get()
@@ -86,17 +86,17 @@ class Store:
 
 
 class _Sink:
-    def __init__(self, seen: asyncio.Queue[Event]) -> None:
+    def __init__(self, seen: asyncio.Queue[KVEvent]) -> None:
         self._seen = seen
 
-    def events(self, batch: Sequence[Event]) -> None:
+    def on_events(self, batch: Sequence[KVEvent]) -> None:
         for event in batch:
             self._seen.put_nowait(event)
 
-    def progress(self, revision: Revision) -> None:
+    def on_progress(self, revision: Revision) -> None:
         pass
 
-    def closed(self, error: Exception | None) -> None:
+    def on_closed(self, error: Exception | None) -> None:
         pass
 
 

@@ -84,7 +84,7 @@ class Election:
 
     async def lease(self) -> Any:
         """What the lease says."""
-        store = self.app.server.stores.named(GroupVersion("coordination.k8s.io", "v1"), "leases")
+        store = self.app.server.stores.by_name(GroupVersion("coordination.k8s.io", "v1"), "leases")
         return (await store.get(LEASE)).tree()["spec"]
 
 

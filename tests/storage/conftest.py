@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage.embedded_store import open_local
+from kapiserver.storage.embedded_store import open_embedded
 from kapiserver.storage.kv import KV
 from tests.clock import ManualClock
 from tests.storage.etcd_server import programs, shared_etcd, version
@@ -47,14 +47,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @asynccontextmanager
 async def _memory(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
-    store = await open_local(None, clock=clock)
+    store = await open_embedded(None, clock=clock)
     yield store
     await store.close()
 
 
 @asynccontextmanager
 async def _file(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
-    store = await open_local(folder / "store.db", clock=clock)
+    store = await open_embedded(folder / "store.db", clock=clock)
     yield store
     await store.close()
     check_file(folder / "store.db")

@@ -17,9 +17,9 @@ from kapiserver.storage.backends import open_store
 from kapiserver.storage.entry import Form, ObjectKey
 from kapiserver.storage.kv import KV
 from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.query import WatchQuery, Written
-from kapiserver.storage.store_registry import Stores
-from kapiserver.storage.watch_fanout import Watching
+from kapiserver.storage.query import WatchQuery, WriteResult
+from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.watch_fanout import Watcher
 from tests.clock import ManualClock
 
 SCHEME = Scheme()
@@ -54,11 +54,13 @@ class House:
         self.names = CountedNames()
         self.scheme = SCHEME
         self.codecs = CodecFactory(self.scheme)
-        self.stores = Stores(kv, self.scheme, self.codecs, self.clock, names=self.names, **options)
+        self.stores = StoreRegistry(
+            kv, self.scheme, self.codecs, self.clock, identifiers=self.names, **options
+        )
 
     def of(self, name: str, version: GroupVersion = CORE) -> ResourceStore:
         """The store of a resource."""
-        return self.stores.named(version, name)
+        return self.stores.by_name(version, name)
 
 
 @asynccontextmanager
@@ -158,7 +160,7 @@ def setting(*path: str, to: Any) -> Any:
     return change
 
 
-async def put(store: ResourceStore, name: str, *path: str, to: Any, **more: Any) -> Written:
+async def put(store: ResourceStore, name: str, *path: str, to: Any, **more: Any) -> WriteResult:
     """Update an object by setting one value."""
     return await store.update(key(name), setting(*path, to=to), **more)
 
@@ -254,6 +256,6 @@ def _subject(event: Tree) -> str:
 
 async def watch(
     store: ResourceStore, client: Client, *, form: Form = JSON, **query: Any
-) -> Watching:
+) -> Watcher:
     """Begin a watch."""
     return await store.watch(WatchQuery(framer=store.framer(form, error_status), **query), client)

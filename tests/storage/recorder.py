@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from kapiserver.storage.kv import Event, Revision
+from kapiserver.storage.kv import KVEvent, Revision
 
 PATIENCE = 60.0
 """Seconds after which a test that waits has failed."""
@@ -15,24 +15,24 @@ class Recorder:
     """Remembers events, progress and the end of one watch, and checks their order."""
 
     def __init__(self) -> None:
-        self.seen: list[Event] = []
+        self.seen: list[KVEvent] = []
         self.progressed: list[Revision] = []
         self.ends: list[Exception | None] = []
         self._changed = asyncio.Event()
 
-    def events(self, batch: Sequence[Event]) -> None:
+    def on_events(self, batch: Sequence[KVEvent]) -> None:
         assert batch
         assert not self.ends
         self.seen.extend(batch)
         self._changed.set()
 
-    def progress(self, revision: Revision) -> None:
+    def on_progress(self, revision: Revision) -> None:
         assert not self.ends
         assert not self.seen or revision >= self.seen[-1].revision
         self.progressed.append(revision)
         self._changed.set()
 
-    def closed(self, error: Exception | None) -> None:
+    def on_closed(self, error: Exception | None) -> None:
         assert not self.ends
         self.ends.append(error)
         self._changed.set()
@@ -48,7 +48,7 @@ class Recorder:
                 self._changed.clear()
                 await self._changed.wait()
 
-    async def count(self, events: int) -> list[Event]:
+    async def count(self, events: int) -> list[KVEvent]:
         """Wait for that many events, and return all."""
         await self.until(lambda: len(self.seen) >= events)
         return self.seen

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kapiserver.storage.errors import NotFound, ObjectConflict
-from kapiserver.storage.kv import KV, Event, Revision, Sink, Watch
+from kapiserver.storage.kv import KV, EventSink, KVEvent, Revision, Watch
 from kapiserver.storage.query import DeleteQuery, Preconditions
 from tests.storage.objectkit import House, config_map, key, put, run
 
@@ -23,7 +23,7 @@ class Late:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kv, name)
 
-    def watch(self, prefix: str, *, after: Revision, sink: Sink) -> Watch:
+    def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         late = _LateSink(sink)
         self._sinks.append(late)
         return self._kv.watch(prefix, after=after, sink=late)
@@ -35,22 +35,22 @@ class Late:
 
 
 class _LateSink:
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: EventSink) -> None:
         self._sink = sink
-        self._waiting: list[Event] = []
-        self.closed = sink.closed
+        self._waiting: list[KVEvent] = []
+        self.on_closed = sink.on_closed
 
-    def events(self, batch: Sequence[Event]) -> None:
+    def on_events(self, batch: Sequence[KVEvent]) -> None:
         self._waiting.extend(batch)
 
-    def progress(self, revision: Revision) -> None:
+    def on_progress(self, revision: Revision) -> None:
         if not self._waiting:
-            self._sink.progress(revision)
+            self._sink.on_progress(revision)
 
     def let_through(self) -> None:
         waiting, self._waiting = self._waiting, []
         if waiting:
-            self._sink.events(waiting)
+            self._sink.on_events(waiting)
 
 
 @pytest.fixture

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from kapiserver.storage.compaction import Compaction
-from kapiserver.storage.embedded_store import open_local
+from kapiserver.storage.compaction import Compactor
+from kapiserver.storage.embedded_store import open_embedded
 from kapiserver.storage.errors import Compacted
 from kapiserver.storage.kv import KV, Revision
 from tests.clock import ManualClock
 
 
-async def turn(compaction: Compaction) -> None:
+async def turn(compaction: Compactor) -> None:
     """Let the turn that has begun come to its end."""
     assert compaction._turn is not None
     await asyncio.gather(compaction._turn)
@@ -28,8 +28,8 @@ async def readable(store: KV, revision: Revision) -> bool:
 async def test_history_reaches_back_one_interval() -> None:
     """What was overwritten more than an interval ago is forgotten, the younger is kept."""
     clock = ManualClock()
-    store = await open_local(None, clock=clock)
-    compaction = Compaction(store, clock, 300)
+    store = await open_embedded(None, clock=clock)
+    compaction = Compactor(store, clock, 300)
     revisions = [await store.create("/a", b"")]
     compaction.start()
     await turn(compaction)
@@ -54,9 +54,9 @@ async def test_history_reaches_back_one_interval() -> None:
 async def test_a_store_that_fails_is_tried_again() -> None:
     """When the store does not answer, the next turn comes all the same."""
     clock = ManualClock()
-    store = await open_local(None, clock=clock)
+    store = await open_embedded(None, clock=clock)
     await store.close()
-    compaction = Compaction(store, clock, 300)
+    compaction = Compactor(store, clock, 300)
     compaction.start()
     await turn(compaction)
     assert len(clock.timers) == 1
@@ -66,8 +66,8 @@ async def test_a_store_that_fails_is_tried_again() -> None:
 async def test_an_interval_of_nothing_keeps_everything() -> None:
     """With an interval of 0, nothing is ever scheduled."""
     clock = ManualClock()
-    store = await open_local(None, clock=clock)
-    compaction = Compaction(store, clock, 0)
+    store = await open_embedded(None, clock=clock)
+    compaction = Compactor(store, clock, 0)
     compaction.start()
     assert not clock.timers
     compaction.stop()

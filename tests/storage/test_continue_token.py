@@ -9,13 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.storage.backends import open_store
-from kapiserver.storage.continue_token import SECRET, BadToken, ContinueToken, Tokens, load_tokens
+from kapiserver.storage.continue_token import (
+    SECRET,
+    BadToken,
+    ContinueToken,
+    ContinueTokenCodec,
+    load_continue_token_codec,
+)
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv import Revision
 
 PREFIX = "/registry/pods/"
 TOKEN = ContinueToken(Revision(7), "/registry/pods/default/web\0")
-TOKENS = Tokens(bytes(32))
+TOKENS = ContinueTokenCodec(bytes(32))
 
 keys = st.text(st.characters(exclude_categories=["Cs"]), max_size=60).filter(
     lambda key: ".." not in key.split("/")
@@ -27,40 +33,40 @@ keys = st.text(st.characters(exclude_categories=["Cs"]), max_size=60).filter(
 def test_opens_to_what_was_sealed(key: str, revision: int) -> None:
     """Sealing and opening for the same prefix gives the token back."""
     token = ContinueToken(Revision(revision), PREFIX + key)
-    assert TOKENS.open(TOKENS.seal(token, PREFIX), PREFIX) == token
+    assert TOKENS.decode(TOKENS.encode(token, PREFIX), PREFIX) == token
 
 
 def test_does_not_show_names() -> None:
     """The text of a token holds no part of the key, and differs each time."""
-    text = TOKENS.seal(TOKEN, PREFIX)
+    text = TOKENS.encode(TOKEN, PREFIX)
     assert b"default" not in base64.urlsafe_b64decode(text + "==")
-    assert text != TOKENS.seal(TOKEN, PREFIX)
+    assert text != TOKENS.encode(TOKEN, PREFIX)
 
 
 @settings(max_examples=200)
 @given(st.data())
 def test_any_flipped_bit_is_refused(data: st.DataObject) -> None:
     """A token opens no more when a byte of it is another, missing or added."""
-    text = TOKENS.seal(TOKEN, PREFIX)
+    text = TOKENS.encode(TOKEN, PREFIX)
     sealed = bytearray(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     at = data.draw(st.integers(0, len(sealed) - 1))
     sealed[at] ^= data.draw(st.integers(1, 255))
     shorter, longer = sealed[:at], sealed + bytes((at % 256,))
     for altered in (sealed, shorter, longer):
         with pytest.raises(BadToken):
-            TOKENS.open(base64.urlsafe_b64encode(altered).rstrip(b"=").decode(), PREFIX)
+            TOKENS.decode(base64.urlsafe_b64encode(altered).rstrip(b"=").decode(), PREFIX)
 
 
 def test_any_changed_character_is_refused() -> None:
     """A token altered at any place opens no more."""
-    text = TOKENS.seal(TOKEN, PREFIX)
+    text = TOKENS.encode(TOKEN, PREFIX)
     for at in range(len(text)):
         for other in "ABCDwxyz0189-_":
             if other != text[at]:
                 with pytest.raises(BadToken):
-                    TOKENS.open(text[:at] + other + text[at + 1 :], PREFIX)
+                    TOKENS.decode(text[:at] + other + text[at + 1 :], PREFIX)
     with pytest.raises(BadToken):
-        TOKENS.open(text + "=" * (-len(text) % 4 or 4), PREFIX)
+        TOKENS.decode(text + "=" * (-len(text) % 4 or 4), PREFIX)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +75,7 @@ def test_any_changed_character_is_refused() -> None:
 def test_another_list_does_not_take_it(prefix: str) -> None:
     """A token opens for the prefix that it was made for only."""
     with pytest.raises(BadToken):
-        TOKENS.open(TOKENS.seal(TOKEN, PREFIX), prefix)
+        TOKENS.decode(TOKENS.encode(TOKEN, PREFIX), prefix)
 
 
 @pytest.mark.parametrize(
@@ -78,29 +84,29 @@ def test_another_list_does_not_take_it(prefix: str) -> None:
 def test_a_key_outside_of_the_prefix_is_refused(start: str) -> None:
     """Even a sealed key must lie below the prefix."""
     with pytest.raises(BadToken):
-        TOKENS.open(TOKENS.seal(ContinueToken(Revision(7), start), PREFIX), PREFIX)
+        TOKENS.decode(TOKENS.encode(ContinueToken(Revision(7), start), PREFIX), PREFIX)
 
 
 @pytest.mark.parametrize("text", ["", "x", "%%%", "é", "A" * 40, "A" * 100_000, "a b", "AAAA====A"])
 def test_rubbish_is_refused(text: str) -> None:
     """What is no token at all is a BadToken too."""
     with pytest.raises(BadToken):
-        TOKENS.open(text, PREFIX)
+        TOKENS.decode(text, PREFIX)
 
 
 def test_other_selectors_do_not_take_it() -> None:
     """A token opens for the selectors that it was made for only."""
-    text = TOKENS.seal(TOKEN, PREFIX, "a=b")
-    assert TOKENS.open(text, PREFIX, "a=b") == TOKEN
+    text = TOKENS.encode(TOKEN, PREFIX, "a=b")
+    assert TOKENS.decode(text, PREFIX, "a=b") == TOKEN
     for selectors in ("", "a=c", "a=b\0"):
         with pytest.raises(BadToken):
-            TOKENS.open(text, PREFIX, selectors)
+            TOKENS.decode(text, PREFIX, selectors)
 
 
 def test_another_store_does_not_take_it() -> None:
     """A token of one secret opens with no other."""
     with pytest.raises(BadToken):
-        Tokens(os.urandom(32)).open(TOKENS.seal(TOKEN, PREFIX), PREFIX)
+        ContinueTokenCodec(os.urandom(32)).decode(TOKENS.encode(TOKEN, PREFIX), PREFIX)
 
 
 def test_all_servers_of_a_store_share_the_secret() -> None:
@@ -108,9 +114,9 @@ def test_all_servers_of_a_store_share_the_secret() -> None:
 
     async def scenario() -> None:
         store = await open_store("sqlite::memory:")
-        first, *others = await asyncio.gather(*(load_tokens(store) for _ in range(8)))
-        others.append(await load_tokens(store))
-        assert all(each.open(first.seal(TOKEN, PREFIX), PREFIX) == TOKEN for each in others)
+        first, *others = await asyncio.gather(*(load_continue_token_codec(store) for _ in range(8)))
+        others.append(await load_continue_token_codec(store))
+        assert all(each.decode(first.encode(TOKEN, PREFIX), PREFIX) == TOKEN for each in others)
         await store.close()
 
     asyncio.run(scenario())
@@ -123,7 +129,7 @@ def test_a_damaged_secret_is_corrupt() -> None:
         store = await open_store("sqlite::memory:")
         await store.create(SECRET, b"short")
         with pytest.raises(Corrupt):
-            await load_tokens(store)
+            await load_continue_token_codec(store)
         await store.close()
 
     asyncio.run(scenario())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage.embedded_store import open_local
+from kapiserver.storage.embedded_store import open_embedded
 from kapiserver.storage.kv import Revision
 from tests.storage.invariants import check_file, check_store
 
@@ -19,7 +19,7 @@ WRITERS = 16
 PROGRAM = '''
 import asyncio, hashlib, os, sys
 from pathlib import Path
-from kapiserver.storage.embedded_store import open_local
+from kapiserver.storage.embedded_store import open_embedded
 
 async def write(store, name):
     """Create, update ten times, delete; say so after each acknowledgement."""
@@ -44,7 +44,7 @@ async def compact(store):
         await store.compact(max(1, await store.current_revision() - 200))
 
 async def main():
-    store = await open_local(Path(sys.argv[1]))
+    store = await open_embedded(Path(sys.argv[1]))
     base = os.urandom(4).hex()
     os.write(1, b"ready\\n")
     writers = (write(store, f"{base}-{n}") for n in range(int(sys.argv[2])))
@@ -73,7 +73,7 @@ def crash(path: Path, lines: int) -> dict[str, tuple[str, int]]:
 
 async def verify(path: Path, acknowledged: dict[str, tuple[str, int]]) -> None:
     check_file(path)
-    store = await open_local(path)
+    store = await open_embedded(path)
     newest = await store.current_revision()
     found = {item.key: item for item in (await store.range("/")).items}
     for key, (operation, revision) in acknowledged.items():

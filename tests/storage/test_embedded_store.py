@@ -18,10 +18,10 @@ import pytest
 
 from kapiserver.storage import embedded_store
 from kapiserver.storage.backends import backend_of, open_store
-from kapiserver.storage.embedded_store import EXPIRY_AGAIN, LocalStore, open_local
+from kapiserver.storage.embedded_store import EXPIRY_AGAIN, EmbeddedStore, open_embedded
 from kapiserver.storage.errors import Compacted, Corrupt, Refused, StoreLocked, Unavailable
-from kapiserver.storage.kv import Event, KeyValue, Revision
-from kapiserver.storage.prefix import end_of
+from kapiserver.storage.kv import KeyValue, KVEvent, Revision
+from kapiserver.storage.prefix import prefix_end
 from kapiserver.storage.sqlite import WAL_LIMIT
 from tests.clock import ManualClock
 from tests.storage.invariants import check_file, check_store
@@ -82,7 +82,7 @@ async def test_acknowledged_after_seen() -> None:
 async def test_reads_are_not_ahead_of_watches(tmp_path: Path) -> None:
     """What is in the file is not read before it was shown to the watches, so that nobody who was
     told of a write is shown an older state after that."""
-    store = await open_local(tmp_path / "store.db")
+    store = await open_embedded(tmp_path / "store.db")
     loop, report = asyncio.get_running_loop(), store._report
     committed, go_on = asyncio.Event(), threading.Event()
 
@@ -107,7 +107,7 @@ async def test_a_broken_sink_harms_no_one_else() -> None:
     """A sink that raises loses its watch; writers and other watches go on."""
 
     class Broken(Recorder):
-        def events(self, batch: Sequence[Event]) -> None:
+        def on_events(self, batch: Sequence[KVEvent]) -> None:
             raise RuntimeError("broken")
 
     store = await open_store("sqlite::memory:")
@@ -124,9 +124,9 @@ async def test_a_broken_sink_harms_no_one_else() -> None:
 async def test_one_owner(tmp_path: Path) -> None:
     """A second store on the same file is refused, from this process and from another."""
     path = tmp_path / "store.db"
-    store = await open_local(path)
+    store = await open_embedded(path)
     with pytest.raises(StoreLocked, match=r"store\.db is in use by another kapiserver"):
-        await open_local(path)
+        await open_embedded(path)
     program = (
         "import asyncio, sys\n"
         "from kapiserver.storage.backends import open_store\n"
@@ -137,13 +137,13 @@ async def test_one_owner(tmp_path: Path) -> None:
     )
     assert "StoreLocked" in other.stderr
     await store.close()
-    await (await open_local(path)).close()
+    await (await open_embedded(path)).close()
 
 
 async def test_the_file_is_its_owners(tmp_path: Path) -> None:
     """Nobody else may read the file: it holds Secrets."""
     path = tmp_path / "store.db"
-    store = await open_local(path)
+    store = await open_embedded(path)
     await store.create("/a", b"")
     files = [path, tmp_path / "store.db-wal", tmp_path / "store.db-shm"]
     assert {stat.S_IMODE(os.stat(file).st_mode) for file in files} == {0o600}
@@ -154,14 +154,14 @@ async def test_files_that_are_no_store(tmp_path: Path) -> None:
     """Rubbish and a newer layout are Corrupt, a path that cannot be is Unavailable."""
     (tmp_path / "rubbish.db").write_bytes(b"no database" * 1000)
     with pytest.raises(Corrupt, match=r"rubbish\.db: file is not a database"):
-        await open_local(tmp_path / "rubbish.db")
+        await open_embedded(tmp_path / "rubbish.db")
     with sqlite3.connect(tmp_path / "newer.db") as sql:
         sql.execute("PRAGMA user_version = 99")
     sql.close()
     with pytest.raises(Corrupt, match="newer kapiserver"):
-        await open_local(tmp_path / "newer.db")
+        await open_embedded(tmp_path / "newer.db")
     with pytest.raises(Unavailable):
-        await open_local(tmp_path / "rubbish.db" / "below.db")
+        await open_embedded(tmp_path / "rubbish.db" / "below.db")
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ async def test_unknown_backends(spec: str) -> None:
         await open_store(spec)
 
 
-async def limit_pages(store: LocalStore, pages: int) -> None:
+async def limit_pages(store: EmbeddedStore, pages: int) -> None:
     """Make a disk of that many pages: SQLite then says what it says when there is no space."""
     await store._submit(lambda database: database._sql.execute(f"PRAGMA max_page_count = {pages}"))
 
@@ -194,7 +194,7 @@ async def test_no_space(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
     """Without space a write is refused and the log says why, once; what was acknowledged stays,
     and with space writes succeed again."""
     path = tmp_path / "store.db"
-    store = await open_local(path)
+    store = await open_embedded(path)
     written = [await store.create("/0", b"0")]
     await limit_pages(store, 40)
     with suppress(Refused):
@@ -212,7 +212,7 @@ async def test_no_space(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
     assert caplog.records[-1].message == "writes succeed again"
     await store.close()
     check_file(path)
-    store = await open_local(path)
+    store = await open_embedded(path)
     assert {each.revision for each in (await store.range("/")).items} == set(written)
     await store.close()
 
@@ -225,7 +225,7 @@ def files_with(text: bytes, folder: Path) -> list[str]:
 async def test_what_is_forgotten_is_gone(tmp_path: Path) -> None:
     """Once history is forgotten, values that were overwritten or deleted are nowhere in the files,
     whatever their size; the others are."""
-    store = await open_local(tmp_path / "store.db")
+    store = await open_embedded(tmp_path / "store.db")
     sizes = (20, 300, 1500, 3000, 6000, 40_000)
     kept, secret = b"kept-in-the-store", b"secret-of-yesterday"
 
@@ -253,7 +253,7 @@ async def test_what_is_forgotten_is_gone(tmp_path: Path) -> None:
     await store.close()
 
 
-async def refuse_writes(store: LocalStore, refuse: bool) -> None:
+async def refuse_writes(store: EmbeddedStore, refuse: bool) -> None:
     """Have SQLite refuse all that would change the file, as it does on a broken disk."""
     await store._submit(lambda db: db._sql.execute(f"PRAGMA query_only = {refuse}"))
 
@@ -264,7 +264,7 @@ async def test_files_may_not_grow(tmp_path: Path) -> None:
     write; once it may, all goes on."""
     import resource
 
-    store = await open_local(tmp_path / "store.db")
+    store = await open_embedded(tmp_path / "store.db")
     kept = await store.create("/kept", bytes(3000))
     await store.writable()
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -290,7 +290,7 @@ async def test_what_runs_out_on_a_full_disk(tmp_path: Path) -> None:
     """Where there is no space to delete what has run out, that is tried again after a while, and
     not all the time."""
     clock = ManualClock()
-    store = await open_local(tmp_path / "store.db", clock=clock)
+    store = await open_embedded(tmp_path / "store.db", clock=clock)
     await store.create("/short", b"", ttl=60)
     recorder = Recorder()
     store.watch("/", after=await store.current_revision(), sink=recorder)
@@ -318,7 +318,7 @@ async def test_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_churn_does_not_grow_the_file(tmp_path: Path) -> None:
     """With compaction, overwriting and deleting leaves the file as large as what lives in it."""
     path, value = tmp_path / "store.db", os.urandom(4000)
-    store = await open_local(path)
+    store = await open_embedded(path)
     revisions = [await store.create(f"/{number}", value) for number in range(50)]
     sizes = []
     for _ in range(4):
@@ -340,7 +340,7 @@ async def test_churn_does_not_grow_the_file(tmp_path: Path) -> None:
 async def test_the_log_ahead_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that never lets the write-ahead log start over does not make it grow for good."""
     path = tmp_path / "store.db"
-    store = await open_local(path)
+    store = await open_embedded(path)
     value = bytes(1_000_000)
     wal = tmp_path / "store.db-wal"
     longest = 0
@@ -371,4 +371,4 @@ async def test_the_log_ahead_is_bounded(tmp_path: Path, monkeypatch: pytest.Monk
 )
 def test_the_end_of_a_prefix(prefix: str, end: str) -> None:
     """The end of a prefix is the first text after all that begin with it."""
-    assert end_of(prefix) == end
+    assert prefix_end(prefix) == end

@@ -16,10 +16,10 @@ from kapiserver.storage.encryption import (
     AESCBC,
     AESGCM,
     IDENTITY,
-    CannotOpen,
-    FirstSeals,
-    Opened,
-    Prefixed,
+    DecryptionError,
+    DecryptResult,
+    PrefixTransformer,
+    PrefixTransformers,
     Secretbox,
     Transformer,
 )
@@ -68,8 +68,8 @@ BY_HAND: dict[str, Callable[[bytes], bytes]] = {
 @given(value=st.binary(max_size=100))
 def test_opens_what_it_sealed_and_so_does_another(name: str, value: bytes) -> None:
     """What is sealed opens again, and by the published format without our code."""
-    stored = CIPHERS[name].seal(value, KEY)
-    assert CIPHERS[name].open(stored, KEY) == Opened(value, stale=False)
+    stored = CIPHERS[name].encrypt(value, KEY)
+    assert CIPHERS[name].decrypt(stored, KEY) == DecryptResult(value, stale=False)
     assert BY_HAND[name](stored) == value
 
 
@@ -77,29 +77,29 @@ def test_opens_what_it_sealed_and_so_does_another(name: str, value: bytes) -> No
 def test_lengths_of_aes_keys(size: int) -> None:
     """AES takes keys of 16, 24 and 32 bytes."""
     for cipher in (AESGCM(bytes(size)), AESCBC(bytes(size))):
-        assert cipher.open(cipher.seal(b"x", KEY), KEY).value == b"x"
+        assert cipher.decrypt(cipher.encrypt(b"x", KEY), KEY).value == b"x"
 
 
 @pytest.mark.parametrize("name", ["aesgcm", "aescbc", "secretbox"])
 def test_sealed_twice_is_different(name: str) -> None:
     """Equal values are not equal in the store."""
-    assert CIPHERS[name].seal(b"value", KEY) != CIPHERS[name].seal(b"value", KEY)
+    assert CIPHERS[name].encrypt(b"value", KEY) != CIPHERS[name].encrypt(b"value", KEY)
 
 
 @pytest.mark.parametrize("name", ["aesgcm", "secretbox"])
 def test_an_altered_value_does_not_open(name: str) -> None:
     """Whichever byte is altered, the value opens no more."""
-    stored = CIPHERS[name].seal(b"value", KEY)
+    stored = CIPHERS[name].encrypt(b"value", KEY)
     for at in range(len(stored)):
         altered = stored[:at] + bytes((stored[at] ^ 1,)) + stored[at + 1 :]
-        with pytest.raises(CannotOpen):
-            CIPHERS[name].open(altered, KEY)
+        with pytest.raises(DecryptionError):
+            CIPHERS[name].decrypt(altered, KEY)
 
 
 def test_gcm_opens_in_its_place_only() -> None:
     """A value that is moved to another key of the store does not open there."""
-    with pytest.raises(CannotOpen, match="cipher: message authentication failed"):
-        CIPHERS["aesgcm"].open(CIPHERS["aesgcm"].seal(b"x", KEY), KEY + "b")
+    with pytest.raises(DecryptionError, match="cipher: message authentication failed"):
+        CIPHERS["aesgcm"].decrypt(CIPHERS["aesgcm"].encrypt(b"x", KEY), KEY + "b")
 
 
 REFUSED = [
@@ -119,8 +119,8 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "stored", "words"), REFUSED)
 def test_what_does_not_open(name: str, stored: bytes, words: str) -> None:
     """Kube-apiserver's words for what cannot be opened."""
-    with pytest.raises(CannotOpen) as caught:
-        CIPHERS[name].open(stored, KEY)
+    with pytest.raises(DecryptionError) as caught:
+        CIPHERS[name].decrypt(stored, KEY)
     assert str(caught.value) == words
 
 
@@ -137,25 +137,27 @@ def test_padding_is_checked(end: bytes, words: str) -> None:
     vector = os.urandom(16)
     encryptor = Cipher(algorithms.AES(SECRET), modes.CBC(vector)).encryptor()
     stored = vector + encryptor.update(end.rjust(16, b"x"))
-    with pytest.raises(CannotOpen) as caught:
-        CIPHERS["aescbc"].open(stored, KEY)
+    with pytest.raises(DecryptionError) as caught:
+        CIPHERS["aescbc"].decrypt(stored, KEY)
     assert str(caught.value) == words
 
 
-def choices(*named: tuple[bytes, Transformer]) -> FirstSeals:
-    return FirstSeals([Prefixed(prefix, one) for prefix, one in named], none="nobody")
+def choices(*named: tuple[bytes, Transformer]) -> PrefixTransformers:
+    return PrefixTransformers(
+        [PrefixTransformer(prefix, one) for prefix, one in named], none="nobody"
+    )
 
 
 def test_the_first_seals_and_all_open() -> None:
     """Values carry the prefix of the first; what another has sealed is stale."""
     old, new = (b"old:", AESGCM(b"o" * 32)), (b"new:", AESCBC(b"n" * 32))
     before, after = choices(old), choices(new, old)
-    stored = after.seal(b"v", KEY)
+    stored = after.encrypt(b"v", KEY)
     assert stored.startswith(b"new:")
-    assert after.open(stored, KEY) == Opened(b"v", stale=False)
-    assert after.open(before.seal(b"v", KEY), KEY) == Opened(b"v", stale=True)
-    with pytest.raises(CannotOpen, match=r"^nobody$"):
-        before.open(stored, KEY)
+    assert after.decrypt(stored, KEY) == DecryptResult(b"v", stale=False)
+    assert after.decrypt(before.encrypt(b"v", KEY), KEY) == DecryptResult(b"v", stale=True)
+    with pytest.raises(DecryptionError, match=r"^nobody$"):
+        before.decrypt(stored, KEY)
 
 
 def test_identity_among_others() -> None:
@@ -163,24 +165,26 @@ def test_identity_among_others() -> None:
     first in the list, it makes them stale."""
     gcm = (b"k8s:enc:aesgcm:v1:", AESGCM(SECRET))
     last, first = choices(gcm, (b"", IDENTITY)), choices((b"", IDENTITY), gcm)
-    sealed = last.seal(b"v", KEY)
-    assert last.open(b"k8s\0v", KEY) == Opened(b"k8s\0v", stale=True)
-    assert first.open(sealed, KEY) == Opened(b"v", stale=True)
-    assert first.open(b"k8s\0v", KEY) == Opened(b"k8s\0v", stale=False)
-    assert first.seal(b"v", KEY) == b"v"
-    with pytest.raises(CannotOpen, match=r"^nobody$"):
-        first.open(b"k8s:enc:kms:v2:x", KEY)
+    sealed = last.encrypt(b"v", KEY)
+    assert last.decrypt(b"k8s\0v", KEY) == DecryptResult(b"k8s\0v", stale=True)
+    assert first.decrypt(sealed, KEY) == DecryptResult(b"v", stale=True)
+    assert first.decrypt(b"k8s\0v", KEY) == DecryptResult(b"k8s\0v", stale=False)
+    assert first.encrypt(b"v", KEY) == b"v"
+    with pytest.raises(DecryptionError, match=r"^nobody$"):
+        first.decrypt(b"k8s:enc:kms:v2:x", KEY)
 
 
 def test_two_of_one_prefix() -> None:
     """Where the first of one prefix fails the second is tried; when both fail, both say why."""
     both = choices((b"p:", AESGCM(b"1" * 32)), (b"p:", Secretbox(b"2" * 32)))
-    assert both.open(b"p:" + Secretbox(b"2" * 32).seal(b"v", KEY), KEY) == Opened(b"v", stale=True)
-    with pytest.raises(CannotOpen) as caught:
-        both.open(b"p:" + b"x" * 80, KEY)
+    assert both.decrypt(b"p:" + Secretbox(b"2" * 32).encrypt(b"v", KEY), KEY) == DecryptResult(
+        b"v", stale=True
+    )
+    with pytest.raises(DecryptionError) as caught:
+        both.decrypt(b"p:" + b"x" * 80, KEY)
     assert str(caught.value) == (
         "[cipher: message authentication failed, output array was not large enough for encryption]"
     )
     same = choices((b"p:", AESGCM(b"1" * 32)), (b"p:", AESGCM(b"2" * 32)))
-    with pytest.raises(CannotOpen, match=r"^cipher: message authentication failed$"):
-        same.open(b"p:" + b"x" * 80, KEY)
+    with pytest.raises(DecryptionError, match=r"^cipher: message authentication failed$"):
+        same.decrypt(b"p:" + b"x" * 80, KEY)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage.encryption import IDENTITY, Encryption, GroupResource
+from kapiserver.storage.encryption import IDENTITY, EncryptionRules, GroupResource
 from kapiserver.storage.encryption_config import (
-    BadEncryptionConfig,
     EncryptionFile,
-    overrides_of,
+    InvalidEncryptionConfig,
+    parse_encryption_config,
 )
 from tests.clock import ManualClock
 
@@ -92,8 +92,8 @@ REFUSED: list[tuple[str, str]] = [
 @pytest.mark.parametrize(("text", "words"), REFUSED)
 def test_refused_as_a_whole(text: str, words: str) -> None:
     """What makes no sense is refused with kube-apiserver's words, secrets left out."""
-    with pytest.raises(BadEncryptionConfig) as caught:
-        overrides_of(text.encode(), "file")
+    with pytest.raises(InvalidEncryptionConfig) as caught:
+        parse_encryption_config(text.encode(), "file")
     assert str(caught.value) == words
 
 
@@ -117,18 +117,18 @@ UNREADABLE: list[tuple[str, str]] = [
 @pytest.mark.parametrize(("text", "words"), UNREADABLE)
 def test_refused_in_decoding(text: str, words: str) -> None:
     """Unknown and repeated fields, kinds and types are refused, as by a strict decoder."""
-    with pytest.raises(BadEncryptionConfig) as caught:
-        overrides_of(text.encode(), "file")
+    with pytest.raises(InvalidEncryptionConfig) as caught:
+        parse_encryption_config(text.encode(), "file")
     begin = f'error decoding encryption provider configuration file "file": {words}'
     assert str(caught.value).startswith(begin)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     """A file that is missing or empty is refused by name."""
-    with pytest.raises(BadEncryptionConfig, match=r"^error reading encryption provider"):
+    with pytest.raises(InvalidEncryptionConfig, match=r"^error reading encryption provider"):
         EncryptionFile(tmp_path / "none", ManualClock())
     (tmp_path / "empty").touch()
-    with pytest.raises(BadEncryptionConfig, match=r'empty" is empty$'):
+    with pytest.raises(InvalidEncryptionConfig, match=r'empty" is empty$'):
         EncryptionFile(tmp_path / "empty", ManualClock())
 
 
@@ -138,7 +138,7 @@ def test_json_is_read_too() -> None:
         '{"kind":"EncryptionConfiguration","apiVersion":"apiserver.config.k8s.io/v1","resources":'
         '[{"resources":["secrets"],"providers":[{"identity":{}}]}]}'
     )
-    assert list(overrides_of(text.encode(), "file")) == [GroupResource("", "secrets")]
+    assert list(parse_encryption_config(text.encode(), "file")) == [GroupResource("", "secrets")]
 
 
 @pytest.mark.parametrize(
@@ -161,23 +161,25 @@ def test_which_rule_holds(group: str, resource: str, sealed_with: bytes) -> None
         rule("'*.'", f"aesgcm: {KEYS}"),
         rule("'*.*'", f"aesgcm: {KEYS}"),
     )
-    transformer = Encryption(overrides_of(text.encode(), "file")).of(group, resource)
+    transformer = EncryptionRules(parse_encryption_config(text.encode(), "file")).transformer_for(
+        group, resource
+    )
     assert transformer is not None
-    sealed = transformer.seal(b"v", "/key")
+    sealed = transformer.encrypt(b"v", "/key")
     assert sealed.startswith(b"k8s:enc:%b:v1:one:" % sealed_with)
-    assert transformer.open(sealed, "/key").value == b"v"
+    assert transformer.decrypt(sealed, "/key").value == b"v"
 
 
 def test_resources_without_a_rule() -> None:
     """What no rule names has no transformer, unless a rule may come."""
-    overrides = overrides_of(rules(rule("secrets")).encode(), "file")
-    assert Encryption(overrides).of("", "pods") is None
-    later = Encryption(overrides, replaceable=True)
-    pods = later.of("", "pods")
+    overrides = parse_encryption_config(rules(rule("secrets")).encode(), "file")
+    assert EncryptionRules(overrides).transformer_for("", "pods") is None
+    later = EncryptionRules(overrides, replaceable=True)
+    pods = later.transformer_for("", "pods")
     assert pods is not None
-    assert pods.seal(b"v", "/key") == b"v"
-    later.replace(overrides_of(rules(rule("'*.*'")).encode(), "file"))
-    assert pods.seal(b"v", "/key").startswith(b"k8s:enc:aesgcm:v1:one:")
+    assert pods.encrypt(b"v", "/key") == b"v"
+    later.replace(parse_encryption_config(rules(rule("'*.*'")).encode(), "file"))
+    assert pods.encrypt(b"v", "/key").startswith(b"k8s:enc:aesgcm:v1:one:")
 
 
 def test_the_file_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -189,7 +191,9 @@ def test_the_file_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture
     watched.start()
 
     def rule_of_secrets() -> bytes:
-        return watched.encryption.rule(GroupResource("", "secrets")).seal(b"v", "/k")[:15]
+        return watched.encryption.current_transformer(GroupResource("", "secrets")).encrypt(
+            b"v", "/k"
+        )[:15]
 
     file.write_text(rules(rule("secrets", f"aescbc: {KEYS}")))
     assert rule_of_secrets() == b"k8s:enc:aesgcm:"
@@ -203,11 +207,11 @@ def test_the_file_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert rule_of_secrets() == b"k8s:enc:aescbc:"
     file.write_text(rules(rule("pods")))
     clock.advance(60)
-    assert watched.encryption.rule(GroupResource("", "secrets")) is IDENTITY
+    assert watched.encryption.current_transformer(GroupResource("", "secrets")) is IDENTITY
     watched.stop()
     file.write_text(rules(rule("secrets")))
     clock.advance(60)
-    assert watched.encryption.rule(GroupResource("", "secrets")) is IDENTITY
+    assert watched.encryption.current_transformer(GroupResource("", "secrets")) is IDENTITY
 
 
 def test_the_file_is_read_once_without_reload(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kapiserver.api.selectors import parse
-from kapiserver.storage.encryption import Encryption
-from kapiserver.storage.encryption_config import overrides_of
+from kapiserver.storage.encryption import EncryptionRules
+from kapiserver.storage.encryption_config import parse_encryption_config
 from kapiserver.storage.errors import AlreadyExists, Undecryptable
 from kapiserver.storage.query import DeleteQuery, ListQuery
 from tests.storage.etcd_server import Member
@@ -34,7 +34,7 @@ from tests.storage.objectkit import (
 PROVIDERS = ("aesgcm", "aescbc", "secretbox")
 
 
-def configured(*providers: str, resources: str = "secrets, configmaps") -> Encryption:
+def configured(*providers: str, resources: str = "secrets, configmaps") -> EncryptionRules:
     """Encryption by providers such as `aesgcm:new`, of which the first seals."""
     listed = []
     for each in providers:
@@ -46,7 +46,7 @@ def configured(*providers: str, resources: str = "secrets, configmaps") -> Encry
         "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\n"
         f"resources: [{{resources: [{resources}], providers: [{', '.join(listed)}]}}]"
     )
-    return Encryption(overrides_of(text.encode(), "test"), replaceable=True)
+    return EncryptionRules(parse_encryption_config(text.encode(), "test"), replaceable=True)
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_everything_reads_in_the_clear(place: Any, tmp_path: Path) -> None:
         found = await store.list(ListQuery(selection=parse("which=b", "")))
         assert named(found.entries) == ["b"]
         first = await store.list(ListQuery(limit=1))
-        assert first.entries[0].encoded(PROTOBUF)
+        assert first.entries[0].encode(PROTOBUF)
         await put(store, "b", "data", to={"k": "newer"})
         house.clock.advance(3600)
         query = ListQuery(limit=1, continue_token=first.continue_token)
@@ -256,7 +256,7 @@ def test_a_wrong_key(provider: str, resources: str, words: str, place: Any, tmp_
         store = house.of("configmaps")
         of_list = f'unable to transform key "{root}/configmaps/default/a": {words}'
         with pytest.raises(Undecryptable, match=words):
-            (await store.get(key("a"))).encoded(JSON)
+            (await store.get(key("a"))).encode(JSON)
         await refused(lambda: store.list(ListQuery()), of_list)
         labelled = ListQuery(selection=parse("x=y", ""))
         await refused(lambda: store.list(labelled), of_list)

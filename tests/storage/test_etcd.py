@@ -22,7 +22,7 @@ from kapiserver.storage.errors import (
     ValueTooLarge,
 )
 from kapiserver.storage.etcd_config import EtcdConfig
-from kapiserver.storage.etcd_responses import text
+from kapiserver.storage.etcd_responses import base64_text
 from kapiserver.storage.etcd_store import EtcdStore, open_etcd
 from tests.storage.etcd_server import PATIENT, Member, free_port, program, shared_etcd
 from tests.storage.recorder import Recorder
@@ -105,8 +105,8 @@ async def test_keys_that_are_no_text(shared: str) -> None:
     async with opened(shared) as store:
         recorder = Recorder()
         store.watch("/a/", after=await store.current_revision(), sink=recorder)
-        key = text(store._prefix.encode() + b"/a/\xff\xfe")
-        await store._etcd.write("/kv/put", {"key": key, "value": text(b"v")})
+        key = base64_text(store._prefix.encode() + b"/a/\xff\xfe")
+        await store._etcd.write("/kv/put", {"key": key, "value": base64_text(b"v")})
         await store.create("/a/x", b"")
         await recorder.count(2)
         page = await store.range("/a/")

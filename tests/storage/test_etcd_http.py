@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kapiserver.storage import etcd_http
-from kapiserver.storage.etcd_http import Answer, BrokenOff, Connections, NotSent
+from kapiserver.storage.etcd_http import ConnectionPool, HTTPResponse, RequestNotSent, ResponseLost
 
 SOON = 5.0
 
@@ -17,7 +17,7 @@ SOON = 5.0
 @asynccontextmanager
 async def saying(
     *answers: Sequence[bytes],
-) -> AsyncIterator[tuple[Connections, asyncio.Queue[bytes]]]:
+) -> AsyncIterator[tuple[ConnectionPool, asyncio.Queue[bytes]]]:
     """Connections to a server that answers each request with the next of `answers`, piece by
     piece, then closes; and the requests it got, of all connections."""
     left = list(answers)
@@ -39,7 +39,7 @@ async def saying(
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    connections = Connections(f"http://127.0.0.1:{port}", None)
+    connections = ConnectionPool(f"http://127.0.0.1:{port}", None)
     try:
         yield connections, seen
     finally:
@@ -59,12 +59,12 @@ EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 @pytest.mark.parametrize(
     ("wire", "answer"),
     [
-        (KNOWN, Answer(200, b"hello")),
-        (CHUNKED, Answer(400, b"hello, world!")),
-        (EMPTY, Answer(200, b"")),
+        (KNOWN, HTTPResponse(200, b"hello")),
+        (CHUNKED, HTTPResponse(400, b"hello, world!")),
+        (EMPTY, HTTPResponse(200, b"")),
     ],
 )
-async def test_answers(wire: bytes, answer: Answer) -> None:
+async def test_answers(wire: bytes, answer: HTTPResponse) -> None:
     """An answer is read however it comes in pieces, and the next on the same connection."""
     whole = [wire]
     bytewise = [wire[at : at + 1] for at in range(len(wire))]
@@ -95,7 +95,7 @@ async def test_answers(wire: bytes, answer: Answer) -> None:
 async def test_what_is_no_answer(wire: bytes) -> None:
     """Rubbish, and an answer that ends too soon, are BrokenOff."""
     async with saying([wire]) as (connections, _):
-        with pytest.raises(BrokenOff):
+        with pytest.raises(ResponseLost):
             await connections.post("/x", b"", b"", seconds=SOON)
 
 
@@ -103,10 +103,10 @@ async def test_nobody_there() -> None:
     """Without a server, and after close, nothing is sent."""
     async with saying([KNOWN]) as (connections, _):
         pass
-    with pytest.raises(NotSent):
+    with pytest.raises(RequestNotSent):
         await connections.post("/x", b"", b"", seconds=SOON)
-    with pytest.raises(NotSent):
-        await Connections("http://127.0.0.1:1", None).post("/x", b"", b"", seconds=SOON)
+    with pytest.raises(RequestNotSent):
+        await ConnectionPool("http://127.0.0.1:1", None).post("/x", b"", b"", seconds=SOON)
 
 
 async def test_silence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,11 +115,11 @@ async def test_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     async with saying([], [KNOWN]) as (connections, _):
         first = asyncio.create_task(connections.post("/x", b"", b"", seconds=1))
         await asyncio.sleep(0)
-        with pytest.raises(NotSent):
+        with pytest.raises(RequestNotSent):
             await connections.post("/x", b"", b"", seconds=0.01)
-        with pytest.raises(BrokenOff):
+        with pytest.raises(ResponseLost):
             await first
-        assert await connections.post("/x", b"", b"", seconds=SOON) == Answer(200, b"hello")
+        assert await connections.post("/x", b"", b"", seconds=SOON) == HTTPResponse(200, b"hello")
 
 
 async def test_a_caller_that_gives_up() -> None:
@@ -128,5 +128,7 @@ async def test_a_caller_that_gives_up() -> None:
         first = asyncio.create_task(connections.post("/first", b"", b"", seconds=SOON))
         await seen.get()
         first.cancel()
-        assert await connections.post("/next", b"", b"", seconds=SOON) == Answer(200, b"hello")
+        assert await connections.post("/next", b"", b"", seconds=SOON) == HTTPResponse(
+            200, b"hello"
+        )
         assert first.cancelled()

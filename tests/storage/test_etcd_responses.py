@@ -6,7 +6,7 @@ import pytest
 
 from kapiserver.storage import etcd
 from kapiserver.storage.errors import Corrupt, StorageError, Unavailable
-from kapiserver.storage.etcd_responses import Reader
+from kapiserver.storage.etcd_responses import ResponseParser
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_refusals(status: int, body: bytes, kind: type[StorageError], words: str
 def test_answers_that_make_no_sense(answer: dict[str, object]) -> None:
     """A malformed answer is Corrupt."""
     with pytest.raises(Corrupt):
-        Reader("").range(answer)
+        ResponseParser("").range_response(answer)

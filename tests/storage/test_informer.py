@@ -23,7 +23,7 @@ from kapiserver.storage import time_slice
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.informer import RETRY_SECONDS, ObjectChange, Subscription
-from kapiserver.storage.kv import KV, Revision, Sink, Watch
+from kapiserver.storage.kv import KV, EventSink, Revision, Watch
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery
 from tests.storage.objectkit import PATIENCE, House, config_map, key, put, run
@@ -43,7 +43,7 @@ class BreakableStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kv, name)
 
-    def watch(self, prefix: str, *, after: Revision, sink: Sink) -> Watch:
+    def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         """Watch; the end may come from `break_watches`."""
         breakable = BreakableSink(sink)
         watch = self._kv.watch(prefix, after=after, sink=breakable)
@@ -67,15 +67,15 @@ class BreakableStore:
 class BreakableSink:
     """Passes on what a watch tells, and the test's reason for its end."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: EventSink) -> None:
         self.error: Exception | None = None
         self._sink = sink
-        self.events = sink.events
-        self.progress = sink.progress
+        self.on_events = sink.on_events
+        self.on_progress = sink.on_progress
 
-    def closed(self, error: Exception | None) -> None:
+    def on_closed(self, error: Exception | None) -> None:
         """The watch is over."""
-        self._sink.closed(self.error or error)
+        self._sink.on_closed(self.error or error)
 
 
 class Handler:
@@ -232,7 +232,7 @@ class Model(RuleBasedStateMachine):
         async def recover() -> None:
             self.house.clock.advance(RETRY_SECONDS)
             if self.stopped:
-                await self.store.cache.ready()
+                await self.store.cache.wait_ready()
                 self.stopped = False
             async with asyncio.timeout(PATIENCE):
                 while not all(map(self.is_up_to_date, self.handlers)):  # noqa: ASYNC110
@@ -274,7 +274,7 @@ class Model(RuleBasedStateMachine):
 
 def test_handlers_end_in_the_state_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random writes, breaks and resyncs beside a dict, with time slices of one object each."""
-    monkeypatch.setattr(time_slice, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(time_slice, "SLICE_SECONDS", 0.0)
     run_state_machine_as_test(
         Model, settings=settings(max_examples=40, stateful_step_count=30, deadline=None)
     )

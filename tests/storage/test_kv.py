@@ -13,7 +13,7 @@ from kapiserver.storage.encryption import IDENTITY
 from kapiserver.storage.encryption_store import EncryptedStore
 from kapiserver.storage.errors import Compacted, Conflict, FutureRevision, KeyExists, Unavailable
 from kapiserver.storage.etcd_store import MARK
-from kapiserver.storage.kv import KV, Event, KeyValue, Revision
+from kapiserver.storage.kv import KV, KeyValue, KVEvent, Revision
 from tests.clock import ManualClock
 from tests.storage.recorder import Recorder
 
@@ -194,9 +194,9 @@ async def test_watch_shows_what_happens(store: KV) -> None:
     second = await store.update("/a/x", b"two", expected=first)
     third = await store.delete("/a/x", expected=second)
     assert await recorder.count(3) == [
-        Event("/a/x", first, b"one", None),
-        Event("/a/x", second, b"two", b"one"),
-        Event("/a/x", third, None, b"two"),
+        KVEvent("/a/x", first, b"one", None),
+        KVEvent("/a/x", second, b"two", b"one"),
+        KVEvent("/a/x", third, None, b"two"),
     ]
 
 
@@ -276,7 +276,7 @@ async def test_compaction(store: KV) -> None:
     await store.compact(second)
     recorder = Recorder()
     store.watch("/a/", after=second, sink=recorder)
-    assert await recorder.count(1) == [Event("/a/x", third, b"three", b"two")]
+    assert await recorder.count(1) == [KVEvent("/a/x", third, b"three", b"two")]
     late = Recorder()
     store.watch("/a/", after=Revision(first - 1), sink=late)
     assert isinstance(await late.end(), Compacted)

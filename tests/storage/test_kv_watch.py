@@ -7,8 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from kapiserver.storage.kv import Event, Revision
-from kapiserver.storage.kv_watch import ASIDE, RECENT, Changes, Recent, StoreWatch
+from kapiserver.storage.kv import KVEvent, Revision
+from kapiserver.storage.kv_watch import (
+    MAX_BUFFERED,
+    RECENT_EVENTS,
+    HistoryPage,
+    KVWatch,
+    RecentEvents,
+)
 from tests.storage.recorder import Recorder
 
 
@@ -17,40 +23,42 @@ class Busy:
 
     def __init__(self, meanwhile: int, times: int) -> None:
         self.revision = Revision(0)
-        self.happened: list[Event] = []
+        self.happened: list[KVEvent] = []
         self.asked = 0
         self._meanwhile = meanwhile
         self._times = times
-        self.watch: StoreWatch | None = None
+        self.watch: KVWatch | None = None
 
     def write(self, count: int) -> None:
         """Let so much happen, under two prefixes in turn."""
         for _ in range(count):
             self.revision = Revision(self.revision + 1)
-            event = Event(f"/{self.revision % 2}/{self.revision}", self.revision, b"", None)
+            event = KVEvent(f"/{self.revision % 2}/{self.revision}", self.revision, b"", None)
             self.happened.append(event)
             if self.watch is not None:
-                self.watch.show([event])
+                self.watch.receive([event])
 
-    async def changes(self, prefix: str, after: Revision, until: Revision, limit: int) -> Changes:
+    async def history(
+        self, prefix: str, after: Revision, until: Revision, limit: int
+    ) -> HistoryPage:
         """A limited part of the history; before it comes, more has happened."""
         self.asked += 1
         if self.asked <= self._times:
             self.write(self._meanwhile)
         await asyncio.sleep(0)
         found = [e for e in self.happened if after < e.revision <= until][:limit]
-        return Changes([e for e in found if e.key.startswith(prefix)], found[-1].revision)
+        return HistoryPage([e for e in found if e.key.startswith(prefix)], found[-1].revision)
 
-    def forget(self, watch: StoreWatch) -> None:
+    def remove_watch(self, watch: KVWatch) -> None:
         self.watch = None
 
-    def when_current(self, callback: Callable[[], None]) -> None:
+    def call_when_current(self, callback: Callable[[], None]) -> None:
         callback()
 
 
 @pytest.mark.parametrize(
     ("meanwhile", "times", "asked"),
-    [(0, 0, 1), (7, 1_000_000, 1), (2 * ASIDE - 1, 1, 1), (2 * ASIDE + 2, 1, 18)],
+    [(0, 0, 1), (7, 1_000_000, 1), (2 * MAX_BUFFERED - 1, 1, 1), (2 * MAX_BUFFERED + 2, 1, 18)],
 )
 async def test_a_watch_catches_up_with_a_busy_store(meanwhile: int, times: int, asked: int) -> None:
     """What is written while history is read is put aside, and read again only when it is too
@@ -58,7 +66,7 @@ async def test_a_watch_catches_up_with_a_busy_store(meanwhile: int, times: int, 
     with."""
     source, seen = Busy(meanwhile, times), Recorder()
     source.write(100)
-    watch = source.watch = StoreWatch(source, "/1/", Revision(3), seen)
+    watch = source.watch = KVWatch(source, "/1/", Revision(3), seen)
     watch.request_progress()
     async with asyncio.timeout(60):
         await watch.replay()
@@ -70,16 +78,16 @@ async def test_a_watch_catches_up_with_a_busy_store(meanwhile: int, times: int, 
 
 def test_recent_changes_are_bounded() -> None:
     """The last changes are told without history, older ones and large ones are not kept."""
-    recent = Recent(Revision(10))
-    assert recent.changes("/", Revision(9), Revision(12)) is None
-    recent.add([Event("/a", Revision(11), b"", None), Event("/b", Revision(12), b"", None)])
-    assert recent.changes("/b", Revision(10), Revision(12)) == Changes(
-        [Event("/b", Revision(12), b"", None)], Revision(12)
+    recent = RecentEvents(Revision(10))
+    assert recent.history("/", Revision(9), Revision(12)) is None
+    recent.add([KVEvent("/a", Revision(11), b"", None), KVEvent("/b", Revision(12), b"", None)])
+    assert recent.history("/b", Revision(10), Revision(12)) == HistoryPage(
+        [KVEvent("/b", Revision(12), b"", None)], Revision(12)
     )
-    assert recent.changes("/", Revision(11), Revision(11)) == Changes([], Revision(11))
-    recent.add([Event("/c", Revision(12 + n), b"", None) for n in range(1, RECENT)])
-    assert recent.changes("/", Revision(11), Revision(12)) is not None
-    assert recent.changes("/", Revision(10), Revision(12)) is None
-    recent.add([Event("/d", Revision(5000), bytes(5 << 20), None)])
-    assert recent.changes("/", Revision(4999), Revision(5000)) is None
-    assert recent.changes("/", Revision(5000), Revision(5000)) == Changes([], Revision(5000))
+    assert recent.history("/", Revision(11), Revision(11)) == HistoryPage([], Revision(11))
+    recent.add([KVEvent("/c", Revision(12 + n), b"", None) for n in range(1, RECENT_EVENTS)])
+    assert recent.history("/", Revision(11), Revision(12)) is not None
+    assert recent.history("/", Revision(10), Revision(12)) is None
+    recent.add([KVEvent("/d", Revision(5000), bytes(5 << 20), None)])
+    assert recent.history("/", Revision(4999), Revision(5000)) is None
+    assert recent.history("/", Revision(5000), Revision(5000)) == HistoryPage([], Revision(5000))

@@ -33,11 +33,11 @@ def test_lists_are_joined_from_items() -> None:
             names = {"kind": "ConfigMapList", "apiVersion": "v1"}
             tree = {**names, "metadata": meta, "items": items}
             for form in (JSON, PROTOBUF, CBOR):
-                body = b"".join(store.documents.list(listing, form))
+                body = b"".join(store.encoder.encode_list(listing, form))
                 if form is PROTOBUF:  # versions are spliced in behind
                     assert house.codecs.universal_deserializer.decode(body).object == tree
                 else:
-                    assert body == store.documents.serialize(form.media, tree), form
+                    assert body == store.encoder.encode_tree(form.media, tree), form
 
     run(test)
 
@@ -58,8 +58,8 @@ def test_empty_lists() -> None:
             "items": [],
         }
         for form in (JSON, PROTOBUF, CBOR):
-            body = b"".join(store.documents.list(listing, form))
-            assert body == store.documents.serialize(form.media, tree)
+            body = b"".join(store.encoder.encode_list(listing, form))
+            assert body == store.encoder.encode_tree(form.media, tree)
 
     run(test)
 
@@ -71,15 +71,15 @@ def test_single_objects_in_each_encoding() -> None:
         store = house.of("pods")
         entry = (await store.create(pod("a", annotations={"x": "<&>"}))).entry
         for form in (JSON, PROTOBUF, CBOR):
-            expected = store.documents.serialize(form.media, entry.tree())
-            found = store.documents.object(entry, form)
+            expected = store.encoder.encode_tree(form.media, entry.tree())
+            found = store.encoder.encode_object(entry, form)
             if form is PROTOBUF:  # the version is spliced in behind: another order, same object
                 decode = house.codecs.universal_deserializer.decode
                 assert decode(found).object == decode(expected).object
                 assert len(found) > len(expected)
             else:
                 assert found == expected
-        assert json.loads(store.documents.object(entry, JSON)) == entry.tree()
+        assert json.loads(store.encoder.encode_object(entry, JSON)) == entry.tree()
 
     run(test)
 
@@ -93,7 +93,7 @@ def test_large_lists_come_in_slices(form: Form) -> None:
         for number in range(20):
             await store.create(config_map(f"c{number}", data={"k": "v" * 100_000}))
         listing = await store.list(ListQuery())
-        slices = list(store.documents.list(listing, form))
+        slices = list(store.encoder.encode_list(listing, form))
         assert all(len(one) < 450_000 for one in slices)
         read = json.loads if form is JSON else cbor.decode_value
         assert len(read(b"".join(slices))["items"]) == 20

@@ -14,11 +14,11 @@ from kapiserver.api.selectors import EVERYTHING, parse
 from kapiserver.api.types import Tree
 from kapiserver.storage.errors import BadQuery, Expired, NotFound, ResourceVersionTooLarge
 from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.query import DeleteQuery, Listing, ListQuery
+from kapiserver.storage.query import DeleteQuery, ListQuery, ListResult
 from tests.storage.objectkit import House, config_map, fill, key, named, pod, run
 
 
-async def pages(store: ResourceStore, query: ListQuery) -> list[Listing]:
+async def pages(store: ResourceStore, query: ListQuery) -> list[ListResult]:
     """All pages of a list."""
     found = [await store.list(query)]
     while found[-1].continue_token:

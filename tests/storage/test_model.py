@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from kapiserver.storage.embedded_store import open_local
+from kapiserver.storage.embedded_store import open_embedded
 from kapiserver.storage.errors import (
     Compacted,
     Conflict,
@@ -53,7 +53,7 @@ class Model(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        self.store = self.run(open_local(None, clock=self.clock))
+        self.store = self.run(open_embedded(None, clock=self.clock))
         self.first = self.now = self.run(self.store.current_revision())
         self.oldest = Revision(0)
         self.states: dict[int, State] = {self.now: {}}

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
-from kapiserver.storage.offload import LARGE, Aside
+from kapiserver.storage.offload import LARGE_OBJECT_BYTES, Offloader
 
 
 class Hurried(Strategy):
@@ -27,11 +27,11 @@ def test_a_strategy_that_takes_long_works_aside():
         return name, strategy, threading.get_ident()
 
     async def run():
-        aside = Aside()
-        name, strategy, thread = await aside.by(Hurried(), work, "a")
+        aside = Offloader()
+        name, strategy, thread = await aside.run_with_strategy(Hurried(), work, "a")
         assert (name, strategy) == ("a", slow_strategy)
         assert thread != threading.get_ident()
-        assert await aside.by(slow_strategy, thread_of) == threading.get_ident()
+        assert await aside.run_with_strategy(slow_strategy, thread_of) == threading.get_ident()
 
     asyncio.run(run())
 
@@ -43,12 +43,12 @@ def test_large_things_are_handled_aside():
         raise KeyError("x")
 
     async def run():
-        aside = Aside()
-        assert await aside.sized(LARGE - 1, thread_of, 1) == threading.get_ident()
-        assert await aside.sized(LARGE, thread_of, 1) != threading.get_ident()
-        for size in (0, LARGE):
+        aside = Offloader()
+        assert await aside.run_sized(LARGE_OBJECT_BYTES - 1, thread_of, 1) == threading.get_ident()
+        assert await aside.run_sized(LARGE_OBJECT_BYTES, thread_of, 1) != threading.get_ident()
+        for size in (0, LARGE_OBJECT_BYTES):
             with pytest.raises(KeyError):
-                await aside.sized(size, fail)
+                await aside.run_sized(size, fail)
 
     asyncio.run(run())
 
@@ -62,7 +62,7 @@ def test_one_piece_of_work_at_a_time():
         at_work.release()
 
     async def run():
-        aside = Aside()
-        await asyncio.gather(*(aside.do(work) for _ in range(20)))
+        aside = Offloader()
+        await asyncio.gather(*(aside.run_in_thread(work) for _ in range(20)))
 
     asyncio.run(run())

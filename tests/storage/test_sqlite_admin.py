@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage.embedded_store import open_local
+from kapiserver.storage.embedded_store import open_embedded
 from kapiserver.storage.errors import Compacted, Corrupt, StoreLocked
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.sqlite import WAL_LIMIT
@@ -35,7 +35,7 @@ def content(_key: str, _value: bytes) -> str:
 
 async def fill(path: Path) -> Revision:
     """A store with living keys, deleted ones and history, some of it forgotten."""
-    store = await open_local(path)
+    store = await open_embedded(path)
     keys = [f"/{number}" for number in range(20)]
     revisions = await asyncio.gather(*(store.create(key, b"0" * 3000) for key in keys))
     await store.compact(await store.current_revision())
@@ -119,7 +119,7 @@ async def test_a_file_without_its_state(tmp_path: Path) -> None:
     with pytest.raises(Corrupt):
         restore(path, tmp_path / "restored.db", bump=1, progress=silent)
     with pytest.raises(Corrupt):
-        await open_local(path)
+        await open_embedded(path)
     assert [one for one in os.listdir(tmp_path) if ".db.lock" not in one] == ["store.db"]
 
 
@@ -143,7 +143,7 @@ async def test_compaction_leaves_what_lives(tmp_path: Path) -> None:
     assert (found.revision, found.compacted, found.objects) == (newest, newest, 15)
     assert found.size < before / 2
     assert check(path, content, silent) == []
-    store = await open_local(path)
+    store = await open_embedded(path)
     assert len((await store.range("/")).items) == 15
     assert await store.create("/more", b"") == newest + 1
     await store.close()
@@ -154,7 +154,7 @@ async def test_backup_while_serving(tmp_path: Path) -> None:
     """A backup is one state of a store that goes on writing: two keys that are written in turn
     never differ by more than one, it is sound, and its owner's only."""
     path, copy = tmp_path / "store.db", tmp_path / "copy.db"
-    store = await open_local(path)
+    store = await open_embedded(path)
     await asyncio.gather(*(store.create(f"/filling/{n}", bytes(9000)) for n in range(2000)))
     pair = [await store.create("/left", b"0"), await store.create("/right", b"0")]
     turns = 0
@@ -169,7 +169,7 @@ async def test_backup_while_serving(tmp_path: Path) -> None:
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert [name for name in os.listdir(tmp_path) if name.startswith("copy")] == ["copy.db"]
     check_file(copy)
-    store = await open_local(copy)
+    store = await open_embedded(copy)
     left, right = [int(item.value) for item in (await store.range("/")).items[-2:]]
     assert 0 <= left - right <= 1
     assert await store.current_revision() == found.revision
@@ -180,7 +180,7 @@ async def test_a_long_backup_holds_no_writer_up(tmp_path: Path) -> None:
     """While a backup stands still, writes go on without waiting for it, and the write-ahead log
     is cut off once it has ended."""
     path = tmp_path / "store.db"
-    store = await open_local(path)
+    store = await open_embedded(path)
     await store.create("/a", bytes(1_000_000))
     loop, going, done = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
 
@@ -209,14 +209,14 @@ async def test_a_restored_store_repeats_no_revision(tmp_path: Path) -> None:
     path, copy, new = (tmp_path / name for name in ("store.db", "copy.db", "new.db"))
     saved = await fill(path)
     backup(path, copy, silent)
-    store = await open_local(path)
+    store = await open_embedded(path)
     seen = await store.create("/after", b"lost")
     await store.close()
 
     found = restore(copy, new, bump=1000, progress=silent)
     assert (found.revision, found.compacted) == (saved + 1000, saved + 1000)
     assert check(new, content, silent) == []
-    store = await open_local(new)
+    store = await open_embedded(new)
     assert (await store.get("/after")).item is None
     item = (await store.get("/3")).item
     assert item is not None
@@ -239,7 +239,7 @@ async def test_a_plain_restore_goes_on(tmp_path: Path) -> None:
     backup(path, copy, silent)
     found = restore(copy, new, bump=0, progress=silent)
     assert found.revision == saved
-    store = await open_local(new)
+    store = await open_embedded(new)
     assert await store.create("/more", b"") == saved + 1
     assert (await store.get("/3", revision=Revision(saved - 5))).item is not None
     await store.close()
@@ -300,7 +300,7 @@ async def test_what_is_refused(
     (tmp_path / "left-wal").write_bytes(b"")
     with closing(sqlite3.connect(tmp_path / "kine")) as sql:
         sql.execute("CREATE TABLE kine (id INTEGER)")
-    store = await open_local(tmp_path / "a.db")
+    store = await open_embedded(tmp_path / "a.db")
     before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
     with pytest.raises(error, match=r"there|another|no store|not a database"):
         refused(tmp_path)
@@ -315,9 +315,9 @@ async def test_what_is_refused(
 PROGRAM = """
 import sys
 from pathlib import Path
-from kapiserver.storage import store_file
+from kapiserver.storage import sqlite_admin
 
-store_file._PAGES, store_file._COMPACTION_STEP, store_file._VACUUM_STEP = 1, 5, 1
+sqlite_admin._PAGES, sqlite_admin._COMPACTION_STEP, sqlite_admin._VACUUM_STEP = 1, 5, 1
 
 left = int(sys.argv[4])
 
@@ -331,9 +331,9 @@ def tell(*what):
 
 path = Path(sys.argv[2])
 if sys.argv[1] == "backup":
-    store_file.backup(path, Path(sys.argv[3]), tell)
+    sqlite_admin.backup(path, Path(sys.argv[3]), tell)
 else:
-    store_file.compact(path, tell)
+    sqlite_admin.compact(path, tell)
 """
 
 
@@ -353,7 +353,7 @@ async def test_killed_amid_a_command(command: str, lines: int, tmp_path: Path) -
         os.kill(process.pid, signal.SIGKILL)
     assert not copy.exists()
     assert check(path, content, silent) == []
-    store = await open_local(path)
+    store = await open_embedded(path)
     assert await store.current_revision() == newest
     assert len((await store.range("/")).items) == 15
     await store.close()

@@ -33,8 +33,8 @@ from kapiserver.storage.entry import Form, ObjectKey
 from kapiserver.storage.errors import Unreadable
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV
-from kapiserver.storage.object_codec import Budget, ObjectCodec
-from kapiserver.storage.query import DeleteQuery, ListQuery, Written
+from kapiserver.storage.object_codec import EncodingCache, ObjectCodec
+from kapiserver.storage.query import DeleteQuery, ListQuery, WriteResult
 from kapiserver.storage.store_registry import ROOT
 from tests import trees
 from tests.storage.etcd_server import shared_etcd
@@ -111,7 +111,7 @@ KEYS = {
 
 
 def codec_of(resource: Resource) -> ObjectCodec:
-    return ObjectCodec(resource, CODECS, root=ROOT, budget=Budget())
+    return ObjectCodec(resource, CODECS, root=ROOT, encoding_cache=EncodingCache())
 
 
 @pytest.mark.parametrize(("resource", "key"), KEYS.items(), ids=lambda one: str(one[1]))
@@ -270,13 +270,13 @@ async def test_json_at_rest(store: KV) -> None:
     entry = await pods.get(key)
     assert entry.labels == {"app": "old"}
     assert entry.fields["spec.nodeName"] == "n"
-    shown = json.loads(pods.documents.object(entry, JSON))
+    shown = json.loads(pods.encoder.encode_object(entry, JSON))
     assert shown["metadata"]["resourceVersion"] == str(entry.revision)
     assert shown["spec"]["containers"][0]["image"] == "i"
-    assert pods.documents.object(entry, PROTOBUF).startswith(b"k8s\0")
+    assert pods.encoder.encode_object(entry, PROTOBUF).startswith(b"k8s\0")
     assert len((await pods.list(ListQuery(namespace="default"))).entries) == 2
 
-    async def touch() -> Written:
+    async def touch() -> WriteResult:
         return await pods.update(key, lambda current: current or {})
 
     first = await touch()
@@ -287,7 +287,7 @@ async def test_json_at_rest(store: KV) -> None:
     assert item.value.startswith(b"k8s\0")
     assert b"selfLink" not in item.value
     assert b"resourceVersion" not in item.value
-    again = json.loads(pods.documents.object(await pods.get(key), JSON))
+    again = json.loads(pods.encoder.encode_object(await pods.get(key), JSON))
     for each in (shown, again):
         each["metadata"].pop("resourceVersion")
         each["metadata"].pop("selfLink", None)
@@ -305,10 +305,10 @@ async def test_json_at_rest_is_defaulted(store: KV) -> None:
     pods = house.of("pods")
     await store.create("/registry/pods/default/old", json.dumps(OLD_POD).encode())
     entry = await pods.get(ObjectKey("default", "old"))
-    shown = json.loads(pods.documents.object(entry, JSON))
+    shown = json.loads(pods.encoder.encode_object(entry, JSON))
     assert shown["spec"]["restartPolicy"] == "Always"
     assert shown["spec"]["containers"][0]["terminationMessagePolicy"] == "File"
-    data = pods.documents.object(entry, PROTOBUF)
+    data = pods.encoder.encode_object(entry, PROTOBUF)
     assert CODECS.universal_deserializer.decode(data).object["spec"]["dnsPolicy"] == "ClusterFirst"
     house.stores.stop()
 
@@ -345,7 +345,7 @@ async def test_services_of_old_servers(store: KV) -> None:
         spec, completed = OLD_SERVICES[entry.key.name]
         assert entry.fields["spec.clusterIP"] == spec.get("clusterIP", "")
         for form in (JSON, PROTOBUF):
-            data = services.documents.object(entry, form)
+            data = services.encoder.encode_object(entry, form)
             found = CODECS.universal_deserializer.decode(data).object["spec"]
             assert {name: found.get(name) for name in completed} == completed
     house.stores.stop()
@@ -358,7 +358,7 @@ async def test_values_of_versions_that_are_gone(store: KV) -> None:
     await store.create("/registry/pods/default/old", json.dumps(old).encode())
     pods = house.of("pods")
     with pytest.raises(Unreadable, match=r"/registry/pods/default/old: .*extensions"):
-        pods.documents.object(await pods.get(ObjectKey("default", "old")), JSON)
+        pods.encoder.encode_object(await pods.get(ObjectKey("default", "old")), JSON)
     house.stores.stop()
 
 
@@ -374,7 +374,7 @@ async def test_values_of_another_kind(store: KV, media: str) -> None:
     entry = await config_maps.get(ObjectKey("default", "pod"))
     for form in (JSON, PROTOBUF):
         with pytest.raises(Unreadable, match="/default/pod: a Pod is no ConfigMap"):
-            config_maps.documents.object(entry, form)
+            config_maps.encoder.encode_object(entry, form)
     with pytest.raises(Unreadable):
         entry.is_selected(parse("a=b", "", config_maps.resource))
     house.stores.stop()
@@ -394,7 +394,7 @@ async def test_forms_of_old_values_agree(store: KV) -> None:
     listing = await maps.list(ListQuery(namespace="default"))
     assert [one.key.name for one in listing.entries] == ["new", "old"]
     for media in ("json", "protobuf", "cbor"):
-        sizes = {len(one.encoded(Form(GroupVersion("", "v1"), media))) for one in listing.entries}
+        sizes = {len(one.encode(Form(GroupVersion("", "v1"), media))) for one in listing.entries}
         assert all(sizes)
     assert {str(one.tree()["data"]) for one in listing.entries} == {"{'a': 'b'}"}
     house.stores.stop()

@@ -41,18 +41,18 @@ def test_stored_values_are_those_of_kubernetes(tmp_path: Path) -> None:
             assert item.value.startswith(b"k8s\0")
             assert b"resourceVersion" not in item.value
         return {
-            form.media: house.of("pods").documents.object(entry, form)
+            form.media: house.of("pods").encoder.encode_object(entry, form)
             for form in (JSON, PROTOBUF, CBOR)
         }
 
     async def read(house: House) -> dict[str, bytes]:
         entry = await house.of("pods").get(key("a"))
-        assert entry.known_tree is None
+        assert entry.cached_tree is None
         assert entry.labels == {"x": "y"}
         assert entry.fields["metadata.name"] == "a"
-        assert entry.known_tree is None
+        assert entry.cached_tree is None
         return {
-            form.media: house.of("pods").documents.object(entry, form)
+            form.media: house.of("pods").encoder.encode_object(entry, form)
             for form in (JSON, PROTOBUF, CBOR)
         }
 
@@ -69,16 +69,16 @@ def test_derived_things_stay_within_the_budget() -> None:
         for number in range(50):
             await store.create(config_map(f"c{number:02d}", data={"k": "v" * 500}))
         entries = (await store.list(ListQuery())).entries
-        assert sum(entry.known_tree is not None for entry in entries) < 20
-        first = store.documents.object(entries[0], JSON)
+        assert sum(entry.cached_tree is not None for entry in entries) < 20
+        first = store.encoder.encode_object(entries[0], JSON)
         for entry in entries:
-            entry.encoded(JSON)
-        assert store.documents.object(entries[0], JSON) == first
-        budget = house.stores.budget
+            entry.encode(JSON)
+        assert store.encoder.encode_object(entries[0], JSON) == first
+        budget = house.stores.encoding_cache
         assert 0 < budget.trees.size <= 8_000  # at least the last is kept
         assert 0 < budget.encodings.size <= budget.encodings.limit <= 32_000
 
-    run(test, budget=32_000)
+    run(test, encoding_cache_bytes=32_000)
 
 
 def test_a_list_larger_than_the_budget_does_not_push_itself_out() -> None:
@@ -91,12 +91,12 @@ def test_a_list_larger_than_the_budget_does_not_push_itself_out() -> None:
         listing = await store.list(ListQuery())
         bodies, kept = [], []
         for _ in range(3):
-            bodies.append(b"".join(store.documents.list(listing, JSON)))
-            kept.append({entry.path for entry in listing.entries if entry._known(JSON)})
+            bodies.append(b"".join(store.encoder.encode_list(listing, JSON)))
+            kept.append({entry.path for entry in listing.entries if entry._cached_encoding(JSON)})
         assert bodies[0] == bodies[1] == bodies[2]
         assert len(kept[1] & kept[2]) > 35
 
-    run(test, budget=64_000)
+    run(test, encoding_cache_bytes=64_000)
 
 
 def test_what_is_used_stays() -> None:
@@ -107,12 +107,12 @@ def test_what_is_used_stays() -> None:
         for number in range(200):
             await store.create(config_map(f"c{number:03d}", data={"k": "v" * 500}))
         first, *others = (await store.list(ListQuery())).entries
-        found = first.encoded(JSON)
+        found = first.encode(JSON)
         for entry in others:
-            entry.encoded(JSON)
-            assert first.encoded(JSON) is found
+            entry.encode(JSON)
+            assert first.encode(JSON) is found
 
-    run(test, budget=64_000)
+    run(test, encoding_cache_bytes=64_000)
 
 
 def test_superseded_revisions_are_forgotten() -> None:
@@ -122,16 +122,16 @@ def test_superseded_revisions_are_forgotten() -> None:
         store = house.of("configmaps")
         await store.create(config_map("a", data={"n": "0"}))
         old = await store.get(key("a"))
-        store.documents.object(old, JSON)
+        store.encoder.encode_object(old, JSON)
         for number in range(1, 4):
             await put(store, "a", "data", to={"n": f"{number}"})
-        assert old.known_tree is None
-        assert old._known(JSON) is None
-        kept = house.stores.budget.size
+        assert old.cached_tree is None
+        assert old._cached_encoding(JSON) is None
+        kept = house.stores.encoding_cache.size
         for number in range(100):
             await put(store, "a", "data", to={"n": f"{number % 10}"})
-            store.documents.object(await store.get(key("a")), JSON)
-        assert house.stores.budget.size < 2 * kept
+            store.encoder.encode_object(await store.get(key("a")), JSON)
+        assert house.stores.encoding_cache.size < 2 * kept
 
     run(test)
 
@@ -144,13 +144,13 @@ def test_encodings_do_not_depend_on_how_they_are_made() -> None:
         store = house.of("pods")
         await store.create(pod("a", labels={"x": "y"}, annotations={"n": "<&> 1.0"}))
         entry = (await store.list(ListQuery())).entries[0]
-        made = entry.encoded(JSON)
-        assert entry.encoded(JSON) is made
+        made = entry.encode(JSON)
+        assert entry.encode(JSON) is made
         assert json.loads(b"{" + made) | {"kind": "Pod", "apiVersion": "v1"} == entry.tree()
         listing = await store.list(ListQuery())
-        listed = b"".join(store.documents.list(listing, PROTOBUF))
-        assert entry.encoded(PROTOBUF) in listed
-        assert listed == b"".join(store.documents.list(listing, PROTOBUF))
-        assert b"".join(store.documents.list(listing, JSON)).endswith(made + b"]}\n")
+        listed = b"".join(store.encoder.encode_list(listing, PROTOBUF))
+        assert entry.encode(PROTOBUF) in listed
+        assert listed == b"".join(store.encoder.encode_list(listing, PROTOBUF))
+        assert b"".join(store.encoder.encode_list(listing, JSON)).endswith(made + b"]}\n")
 
     run(test)

@@ -18,7 +18,7 @@ from kapiserver.storage.errors import BadQuery, Unavailable
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery, ListQuery
 from kapiserver.storage.watch_cache import RECENT_LEAST, RECENT_SECONDS
-from kapiserver.storage.watch_fanout import BACKLOG, BOOKMARK_SECONDS
+from kapiserver.storage.watch_fanout import BOOKMARK_SECONDS, MAX_BACKLOG_BYTES
 from tests.storage.objectkit import (
     CBOR,
     PROTOBUF,
@@ -316,7 +316,7 @@ def test_slow_watchers_are_ended() -> None:
             await watch(store, client)
         await store.create(config_map("a"))
         await slow.count(1)
-        slow.stuck = BACKLOG + 1
+        slow.stuck = MAX_BACKLOG_BYTES + 1
         await store.create(config_map("b"))
         await slow.until(lambda: slow.closed)
         assert slow.story == [("ADDED", "a")]

@@ -15,7 +15,7 @@ from kapiserver.storage.errors import Expired, ResourceVersionTooLarge
 from kapiserver.storage.kv import KV, Revision
 from kapiserver.storage.query import DeleteQuery, ListQuery
 from kapiserver.storage.watch_cache import RECENT_LEAST, RECENT_SECONDS
-from kapiserver.storage.watch_fanout import BACKLOG, BOOKMARK_SECONDS
+from kapiserver.storage.watch_fanout import BOOKMARK_SECONDS, MAX_BACKLOG_BYTES
 from tests.storage.objectkit import (
     JSON,
     Client,
@@ -64,9 +64,9 @@ async def test_a_write_has_one_entry(house: House) -> None:
     first = await store.get(key("c0"))
     path = first.path.replace("c0", "first")
     early = Entry(store.codec, path, first.value, Revision(0))
-    store.cache.expect(early)
-    early.written(Revision(await house.kv.current_revision() + 1))
-    store.cache.expect_no_more(early)
+    store.cache.expect_write(early)
+    early.set_revision(Revision(await house.kv.current_revision() + 1))
+    store.cache.end_write(early)
     assert await house.kv.create(path, first.value) == early.revision
     assert await store.get(key("first")) is early
 
@@ -188,7 +188,7 @@ async def test_slow_watchers_are_ended_alone(house: House) -> None:
         await watch(store, client)
         await client.count(1)
     seen = slow.events[-1]["object"]["metadata"]["resourceVersion"]
-    slow.stuck = BACKLOG + 1
+    slow.stuck = MAX_BACKLOG_BYTES + 1
     for name in "bc":
         await store.create(config_map(name))
     await slow.until(lambda: slow.closed)
@@ -201,17 +201,17 @@ async def test_slow_watchers_are_ended_alone(house: House) -> None:
 
 async def test_encodings_are_bounded_by_bytes(store: KV) -> None:
     """Lists and watches of more than the budget holds are whole all the same."""
-    house = House(store, budget=16_000)
+    house = House(store, encoding_cache_bytes=16_000)
     objects, client = house.of("configmaps"), Client()
     for number in range(60):
         await objects.create(config_map(f"c{number:02d}", data={"k": "v" * 500}))
-        assert house.stores.budget.size <= 20_000
+        assert house.stores.encoding_cache.size <= 20_000
     listing = await objects.list(ListQuery())
-    first = b"".join(objects.documents.list(listing, JSON))
-    assert first == b"".join(objects.documents.list(listing, JSON))
+    first = b"".join(objects.encoder.encode_list(listing, JSON))
+    assert first == b"".join(objects.encoder.encode_list(listing, JSON))
     await watch(objects, client, selection=parse("", "metadata.name!=c00"))
     assert len(await client.count(59)) == 59
-    assert house.stores.budget.size <= 20_000
+    assert house.stores.encoding_cache.size <= 20_000
     house.stores.stop()
 
 
@@ -220,7 +220,7 @@ async def test_changes_that_come_while_many_are_served_go_out_together(
 ) -> None:
     """After a long round the pump rests: each watcher is written fewer times than there are
     changes, and misses none."""
-    monkeypatch.setattr(watch_fanout, "REST_MOST", 0.2)
+    monkeypatch.setattr(watch_fanout, "MAX_PAUSE_SECONDS", 0.2)
 
     class Slow(Client):
         def write(self, frames: bytes) -> None:

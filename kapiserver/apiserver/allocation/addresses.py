@@ -19,7 +19,7 @@ from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, NotFound
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery, ListQuery
-from kapiserver.storage.store_registry import Stores
+from kapiserver.storage.store_registry import StoreRegistry
 
 NETWORKING = GroupVersion("networking.k8s.io", "v1")
 FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
@@ -42,7 +42,7 @@ OUTSIDE = "the provided network does not match the current range"
 class Addresses:
     """All addresses that services may have, and those they have."""
 
-    def __init__(self, config: Config, stores: Stores) -> None:
+    def __init__(self, config: Config, stores: StoreRegistry) -> None:
         self._config = config
         self._stores = stores
         self._random = random.Random()
@@ -50,12 +50,12 @@ class Addresses:
     @property
     def store(self) -> ResourceStore:
         """The IPAddress objects."""
-        return self._stores.named(NETWORKING, "ipaddresses")
+        return self._stores.by_name(NETWORKING, "ipaddresses")
 
     async def ranges(self) -> list[Network]:
         """The cluster's own ranges and those of ServiceCIDRs that are in use."""
         found = dict.fromkeys(service_ranges(self._config.service_cluster_ip_range))
-        cidrs = self._stores.named(NETWORKING, "servicecidrs")
+        cidrs = self._stores.by_name(NETWORKING, "servicecidrs")
         for entry in (await cidrs.list(ListQuery(resource_version="0"))).entries:
             tree = entry.tree()
             if not is_terminating(tree) and _is_ready(tree):

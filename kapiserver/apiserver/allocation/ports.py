@@ -23,7 +23,7 @@ from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_stor
 from kapiserver.storage.errors import Conflict, KeyExists, Unavailable
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.query import ListQuery
-from kapiserver.storage.store_registry import Stores
+from kapiserver.storage.store_registry import StoreRegistry
 
 KEY = "ranges/servicenodeports"
 ATTEMPTS = 100
@@ -113,7 +113,7 @@ class Ports:
 class NodePorts:
     """The ports of the store."""
 
-    def __init__(self, config: Config, codecs: CodecFactory, stores: Stores) -> None:
+    def __init__(self, config: Config, codecs: CodecFactory, stores: StoreRegistry) -> None:
         self._codecs = codecs
         self._stores = stores
         self._key = f"{config.key_root}/{KEY}"
@@ -165,7 +165,7 @@ class NodePorts:
 
     async def _held(self) -> int:
         """The bits of what services have: where there is no record, or one of another range."""
-        services = self._stores.named(CORE, "services")
+        services = self._stores.by_name(CORE, "services")
         ports = Ports(self._allowed, 0, self._random)
         for entry in (await services.list(ListQuery())).entries:
             for port in ports_of(entry.tree()):

@@ -76,7 +76,7 @@ class Repair:
 
     async def look(self) -> None:
         """Look once. Raises StorageError."""
-        services = self._server.stores.named(CORE, "services")
+        services = self._server.stores.by_name(CORE, "services")
         trees = [entry.tree() for entry in (await services.list(ListQuery())).entries]
         addresses = await self._addresses(trees)
         ports = await self._ports(trees)

@@ -35,7 +35,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.errors import InternalError
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.errors import StorageError, Unavailable
-from kapiserver.storage.store_registry import Stores
+from kapiserver.storage.store_registry import StoreRegistry
 
 _SPEC = Path("spec")
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Held:
 class ServiceAllocation:
     """Hands out what services hold."""
 
-    def __init__(self, config: Config, codecs: CodecFactory, stores: Stores) -> None:
+    def __init__(self, config: Config, codecs: CodecFactory, stores: StoreRegistry) -> None:
         self.addresses = Addresses(config, stores)
         self.ports = NodePorts(config, codecs, stores)
         ranges = service_ranges(config.service_cluster_ip_range)

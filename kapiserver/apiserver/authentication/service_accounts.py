@@ -31,7 +31,7 @@ from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 
 if TYPE_CHECKING:
-    from kapiserver.storage.store_registry import Stores
+    from kapiserver.storage.store_registry import StoreRegistry
 
 KEY_FILE = "sa.key"
 _PRIVATE = "kubernetes.io"
@@ -54,7 +54,7 @@ class Key:
 class ServiceAccountTokens:
     """Signs tokens and tells whose they are."""
 
-    def __init__(self, config: Config, stores: Stores, clock: Clock) -> None:
+    def __init__(self, config: Config, stores: StoreRegistry, clock: Clock) -> None:
         self._config = config
         self._stores = stores
         self._clock = clock
@@ -175,7 +175,7 @@ class ServiceAccountTokens:
         return None
 
     async def _lives(self, resource: str, key: ObjectKey, uid: str) -> bool:
-        store = self._stores.named(CORE, resource)
+        store = self._stores.by_name(CORE, resource)
         try:
             tree = (await store.get(key, resource_version="0")).tree()
             if uid_of(tree) != uid:

@@ -22,7 +22,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.customresources.webhook_client import WebhookFailed, ask
 from kapiserver.codecs.json import encode_value
 from kapiserver.storage.errors import ConversionRefused
-from kapiserver.storage.store_registry import Stores
+from kapiserver.storage.store_registry import StoreRegistry
 
 _SPOKEN = ("v1", "v1beta1")
 
@@ -30,7 +30,7 @@ _SPOKEN = ("v1", "v1beta1")
 class ConversionWebhooks:
     """Asks the webhooks of all definitions of one server."""
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: StoreRegistry) -> None:
         self._stores = stores
 
     async def convert(

@@ -17,8 +17,8 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.codecs.cbor import encode_value
 from kapiserver.storage.errors import ConversionRefused
-from kapiserver.storage.query import NotYet
-from kapiserver.storage.store_registry import Stores
+from kapiserver.storage.query import FetchRequired
+from kapiserver.storage.store_registry import StoreRegistry
 
 KEPT = 256
 
@@ -28,13 +28,13 @@ _log = logging.getLogger(__name__)
 class ConvertedObjects:
     """Those of one server."""
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: StoreRegistry) -> None:
         self._stores = stores
         self._known: OrderedDict[Hashable, Tree] = OrderedDict()
 
     def find(self, definition: Definition, obj: Tree, version: GroupVersion) -> Tree:
         """The object in another version; where the webhook does not convert it, with the fields of
-        the same names. Shared. Raises NotYet."""
+        the same names. Shared. Raises FetchRequired."""
         key = (definition.identity, version, encode_value(obj))
         found = self._known.get(key)
         if found is not None:
@@ -51,4 +51,4 @@ class ConvertedObjects:
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)
 
-        raise NotYet(fetch)
+        raise FetchRequired(fetch)

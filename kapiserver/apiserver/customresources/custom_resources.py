@@ -23,7 +23,7 @@ from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import Corrupt, NotFound, StorageError
 from kapiserver.storage.informer import ObjectChange, Subscription
 from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.store_registry import Stores
+from kapiserver.storage.store_registry import StoreRegistry
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.customresources.converted_objects import ConvertedObjects
@@ -41,7 +41,7 @@ class CustomResources:
     followers   called with the names of definitions that changed, after they did
     """
 
-    def __init__(self, scheme: Scheme, stores: Stores) -> None:
+    def __init__(self, scheme: Scheme, stores: StoreRegistry) -> None:
         self.heads: dict[str, Tree] = {}
         self.followers: list[Callable[[Sequence[str]], None]] = []
         self._scheme = scheme
@@ -54,7 +54,7 @@ class CustomResources:
     @functools.cached_property
     def store(self) -> ResourceStore:
         """The definitions."""
-        return self._stores.named(APIEXTENSIONS, "customresourcedefinitions")
+        return self._stores.by_name(APIEXTENSIONS, "customresourcedefinitions")
 
     @functools.cached_property
     def converted(self) -> ConvertedObjects:
@@ -122,7 +122,7 @@ class CustomResources:
     async def _remove(self, names: Set[str]) -> None:
         """Forget kinds when their watches have told of the last objects, which none could write
         any more without them; a kind that is served anew meanwhile stays."""
-        await self._stores.delivered(names)
+        await self._stores.wait_delivered(names)
         gone = names & self._leaving
         self._leaving -= gone
         self._exchange(dict.fromkeys(gone), list(gone))
@@ -135,7 +135,7 @@ class CustomResources:
 
     def _head(self, entry: Entry) -> Tree | None:
         try:
-            return self.store.codec.part(entry, self._decode_head)
+            return self.store.codec.decode_part(entry, self._decode_head)
         except Corrupt as error:
             _log.warning("a definition cannot be read, and its kind is not served: %s", error)
             return None

@@ -28,7 +28,7 @@ from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import SORT_KEYS, decode_value, encode_value
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
-from kapiserver.storage.store_registry import Stores
+from kapiserver.storage.store_registry import StoreRegistry
 
 TIMEOUT = 30.0
 """Seconds for one answer."""
@@ -56,7 +56,7 @@ class Address:
     name: str = ""
 
 
-async def ask(stores: Stores, config: Tree, question: Tree) -> Any:
+async def ask(stores: StoreRegistry, config: Tree, question: Tree) -> Any:
     """What the webhook of a `clientConfig` answers. Raises WebhookFailed."""
     address = await _address(stores, config)
     told = f"{address.url}?timeout={TIMEOUT:g}s"
@@ -119,7 +119,7 @@ def _context(bundle: str) -> ssl.SSLContext:
 # Where it is.
 
 
-async def _address(stores: Stores, config: Tree) -> Address:
+async def _address(stores: StoreRegistry, config: Tree) -> Address:
     if config.get("url"):
         return Address(url=config["url"])
     reference = config.get("service") or {}
@@ -139,9 +139,9 @@ async def _address(stores: Stores, config: Tree) -> Address:
     return Address(url=url, dial=dial, name=host)
 
 
-async def _found(stores: Stores, plural: str, shown: str, namespace: str, name: str) -> Tree:
+async def _found(stores: StoreRegistry, plural: str, shown: str, namespace: str, name: str) -> Tree:
     try:
-        return (await stores.named(CORE, plural).get(ObjectKey(namespace, name))).tree()
+        return (await stores.by_name(CORE, plural).get(ObjectKey(namespace, name))).tree()
     except NotFound:
         raise WebhookFailed(f'{shown} "{name}" not found') from None
 

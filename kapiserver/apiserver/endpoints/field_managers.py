@@ -53,7 +53,7 @@ class KindSchemas:
         return schema_of(self.scheme.type_of(self._in(api_version)))
 
     def convert(self, obj: Tree, api_version: str) -> Tree:
-        """The object in another version. Raises NotRegistered, NotYet."""
+        """The object in another version. Raises NotRegistered, FetchRequired."""
         if obj["apiVersion"] == api_version:
             return obj
         kind = self._in(api_version)
@@ -93,7 +93,7 @@ def _empty(type_: type[Kind], kind: str, api_version: str) -> Tree:
 
 def field_manager(server: Server, target: Target, *, is_new: bool = False) -> FieldManager:
     """What follows writes to the target, in the version of its bodies. What it does may raise
-    NotYet but for a new object, whose fields are the writer's."""
+    FetchRequired but for a new object, whose fields are the writer's."""
     scheme = server.scheme
     asks = target.resource.definition and not is_new
     converted = server.custom_resources.converted if asks else None
@@ -132,7 +132,7 @@ def track_ownership(
     new: Tree,
 ) -> None:
     """Note in `new` who owns its fields after this write; both in the hub version. Raises
-    NotYet."""
+    FetchRequired."""
     scheme = server.scheme
     fields = field_manager(server, target, is_new=live is None)
     version = _kind_of(target).group_version

@@ -27,8 +27,8 @@ from kapiserver.codecs.cbor import CBORSerializer
 from kapiserver.codecs.json import SORT_KEYS
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
 from kapiserver.storage.entry import Entry, form_of
-from kapiserver.storage.query import Listing
-from kapiserver.storage.time_slice import Turn
+from kapiserver.storage.query import ListResult
+from kapiserver.storage.time_slice import TimeSlice
 
 SLICE = 256 * 1024
 """Bytes of a list written at once, at most."""
@@ -51,7 +51,7 @@ def answer_entry(
         return answer_plain(server, wanted, target.view.read(entry.tree()), status)
     if wanted.convert is None and not wanted.pretty and wanted.media in SPLICED:
         form = form_of(target.version, wanted.media.extension)
-        body = target.store.documents.object(entry, form)
+        body = target.store.encoder.encode_object(entry, form)
         return Response(status=status, media_type=wanted.media.name, body=body)
     if wanted.is_table:
         table = table_of(server, request, wanted, target)
@@ -79,14 +79,14 @@ def answer_plain(server: Server, wanted: Wanted, tree: Tree, status: int = 200) 
 
 
 async def answer_listing(
-    server: Server, request: Request, wanted: Wanted, target: Target, listing: Listing
+    server: Server, request: Request, wanted: Wanted, target: Target, listing: ListResult
 ) -> Response:
     """Answer with a list, or with what the client makes of it."""
     metadata, count = list_metadata(listing), len(listing.entries)
     if wanted.convert is None:
         if not wanted.pretty and wanted.media in SPLICED:
             form = form_of(target.version, wanted.media.extension)
-            return await _sliced(wanted, target.store.documents.list(listing, form))
+            return await _sliced(wanted, target.store.encoder.encode_list(listing, form))
         head = list_head(target, listing)
         items = (_item(server, entry, target) for entry in listing.entries)
         return await _members(server, wanted, head, "items", items, count)
@@ -107,16 +107,16 @@ async def answer_listing(
     return await _members(server, wanted, head, "items", partial, count)
 
 
-async def prepare_listing(wanted: Wanted, target: Target, listing: Listing) -> None:
+async def prepare_listing(wanted: Wanted, target: Target, listing: ListResult) -> None:
     """Do aside of the event loop what the first long list of a kind needs."""
     if wanted.convert is None and not wanted.pretty and wanted.media in SPLICED:
         form = form_of(target.version, wanted.media.extension)
-        await target.store.documents.prepare(listing, form)
+        await target.store.encoder.prepare(listing, form)
     elif len(listing.entries) > SEVERAL:
         await asyncio.to_thread(target.store.codec.tree, listing.entries[0])
 
 
-def list_head(target: Target, listing: Listing) -> Tree:
+def list_head(target: Target, listing: ListResult) -> Tree:
     """Return the list of a page, without its items."""
     metadata = list_metadata(listing)
     if not target.is_typed:
@@ -124,7 +124,7 @@ def list_head(target: Target, listing: Listing) -> Tree:
     return _list_head(target.resource.list_kind_name, target.version, metadata)
 
 
-def list_metadata(listing: Listing) -> Tree:
+def list_metadata(listing: ListResult) -> Tree:
     """The ListMeta of a page."""
     metadata: Tree = {"resourceVersion": str(listing.revision)}
     if listing.continue_token:
@@ -194,11 +194,11 @@ async def _whole(
     server: Server, wanted: Wanted, head: Tree, member: str, items: Iterator[Tree]
 ) -> Response:
     """The same as one document, written aside of the event loop where it is long."""
-    turn = Turn()
+    turn = TimeSlice()
     found = head[member] = []
     for item in items:
         found.append(item)
-        await turn.rest()
+        await turn.yield_if_expired()
     if len(found) < SEVERAL:
         return answer_plain(server, wanted, head)
     return await asyncio.to_thread(answer_plain, server, wanted, head)
@@ -224,13 +224,13 @@ def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The pieces, one an object, joined to slices of SLICE bytes at most, about, and of what was
     made in one turn."""
     pending: list[bytes] = []
-    size, turn = 0, Turn()
+    size, turn = 0, TimeSlice()
     for piece in pieces:
         pending.append(piece)
         size += len(piece)
-        if size >= SLICE or turn.over:
+        if size >= SLICE or turn.expired:
             yield b"".join(pending)
             pending, size = [], 0
-            turn.begin()
+            turn.restart()
     if pending:
         yield b"".join(pending)

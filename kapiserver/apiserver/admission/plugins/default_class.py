@@ -77,7 +77,7 @@ async def admit(
 
 async def _default(server: Server, choice: _Choice) -> str:
     """The name of the youngest class that is marked; "" where none is."""
-    store = server.stores.named(choice.version, choice.classes)
+    store = server.stores.by_name(choice.version, choice.classes)
     entries = (await store.list(ListQuery(resource_version="0"))).entries
     marked = [
         tree

@@ -25,7 +25,7 @@ async def check(server: Server, target: Target, new: Tree, old: Tree | None) -> 
     path = _asked(target, new, old or {})
     if path is None:
         return
-    namespaces = server.stores.named(CORE, "namespaces")
+    namespaces = server.stores.by_name(CORE, "namespaces")
     key = ObjectKey("", target.key.namespace)
     namespace = (await namespaces.get(key)).tree()
     if labels_of(namespace).get(_LABEL) == "true":

@@ -57,7 +57,7 @@ async def validate(
 
 
 async def _ranges(server: Server, attributes: Attributes) -> list[Tree]:
-    store = server.stores.named(CORE, "limitranges")
+    store = server.stores.by_name(CORE, "limitranges")
     query = ListQuery(namespace=attributes.target.key.namespace, resource_version="0")
     return [entry.tree() for entry in (await store.list(query)).entries]
 

@@ -51,7 +51,7 @@ async def admit(
 
 
 async def _namespace(server: Server, name: str) -> Tree:
-    namespaces = server.stores.named(CORE, "namespaces")
+    namespaces = server.stores.by_name(CORE, "namespaces")
     key = ObjectKey("", name)
     try:
         return (await namespaces.get(key, resource_version="0")).tree()

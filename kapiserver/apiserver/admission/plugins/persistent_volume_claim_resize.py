@@ -33,7 +33,7 @@ async def validate(
         raise attributes.forbidden("Only bound persistent volume claims can be expanded")
     name = annotations_of(new).get(_OLD) or value_at(new, "spec", "storageClassName") or ""
     try:
-        store = server.stores.named(_STORAGE, "storageclasses")
+        store = server.stores.by_name(_STORAGE, "storageclasses")
         found = (await store.get(ObjectKey("", name))).tree() if name else {}
     except NotFound:
         found = {}

@@ -139,7 +139,7 @@ async def _look_at_namespace(
 
 async def _broken_in(server: Server, namespace: str, standard: Standard) -> list[str]:
     """What to tell of the pods there that do not meet a new standard."""
-    store = server.stores.named(CORE, "pods")
+    store = server.stores.by_name(CORE, "pods")
     entries = (await store.list(ListQuery(namespace=namespace, resource_version="0"))).entries
     pods = _prioritized([one.tree() for one in entries], _settings(server))
     found: dict[str, list[str]] = {}
@@ -185,7 +185,7 @@ def _counted(names: Sequence[str], reasons: str) -> str:
 
 
 async def _namespace(server: Server, name: str) -> Tree:
-    namespaces = server.stores.named(CORE, "namespaces")
+    namespaces = server.stores.by_name(CORE, "namespaces")
     try:
         return (await namespaces.get(ObjectKey("", name), resource_version="0")).tree()
     except NotFound:

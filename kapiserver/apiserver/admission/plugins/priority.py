@@ -83,7 +83,7 @@ async def _resolve(server: Server, attributes: Attributes, spec: Tree) -> None:
 
 async def _named(server: Server, attributes: Attributes, name: str) -> Tree:
     """The class of that name, one that was made just now too. Raises Forbidden."""
-    store = server.stores.named(_SCHEDULING, "priorityclasses")
+    store = server.stores.by_name(_SCHEDULING, "priorityclasses")
     for version in ("0", ""):
         with suppress(NotFound):
             return (await store.get(ObjectKey("", name), resource_version=version)).tree()
@@ -91,5 +91,5 @@ async def _named(server: Server, attributes: Attributes, name: str) -> Tree:
 
 
 async def _classes(server: Server) -> Sequence[Tree]:
-    store = server.stores.named(_SCHEDULING, "priorityclasses")
+    store = server.stores.by_name(_SCHEDULING, "priorityclasses")
     return [one.tree() for one in (await store.list(ListQuery(resource_version="0"))).entries]

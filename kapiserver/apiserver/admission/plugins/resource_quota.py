@@ -37,7 +37,7 @@ async def validate(
     below = target.subresource and (resource.name, target.subresource) != ("pods", "resize")
     if new is None or below or not namespace or not resource.stored or resource.name == "events":
         return
-    store = server.stores.named(CORE, "resourcequotas")
+    store = server.stores.by_name(CORE, "resourcequotas")
     query = ListQuery(namespace=namespace, resource_version="0")
     entries = (await store.list(query)).entries
     if not entries:
@@ -61,7 +61,7 @@ async def validate(
 async def _charge(
     server: Server, attributes: Attributes, wanted: Amounts, quotas: Sequence[Tree]
 ) -> None:
-    store = server.stores.named(CORE, "resourcequotas")
+    store = server.stores.by_name(CORE, "resourcequotas")
     for quota in quotas:
         if not _asked(wanted, quota):
             continue

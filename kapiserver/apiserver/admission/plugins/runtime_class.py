@@ -65,7 +65,7 @@ async def _class_of(server: Server, attributes: Attributes, spec: Tree) -> Tree 
     name = spec.get("runtimeClassName")
     if not name:
         return None
-    store = server.stores.named(_NODE, "runtimeclasses")
+    store = server.stores.by_name(_NODE, "runtimeclasses")
     key = ObjectKey("", name)
     try:
         return (await store.get(key, resource_version="0")).tree()

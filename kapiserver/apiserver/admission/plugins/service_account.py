@@ -83,7 +83,7 @@ def _check_mirror(attributes: Attributes, spec: Tree) -> None:
 
 
 async def _account(server: Server, attributes: Attributes, name: str) -> Tree:
-    store = server.stores.named(CORE, "serviceaccounts")
+    store = server.stores.by_name(CORE, "serviceaccounts")
     namespace = attributes.target.key.namespace
     key = ObjectKey(namespace, name)
     for seconds in (0.0, *(_WAITS if name == DEFAULT else ())):

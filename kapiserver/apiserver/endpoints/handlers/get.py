@@ -22,6 +22,8 @@ async def get(server: Server, request: Request, target: Target) -> AnyResponse:
     if form.media is not YAML:
         return answer_entry(server, request, form, target, entry)
     # Writing YAML takes half a microsecond a byte.
-    aside = server.stores.aside
+    aside = server.stores.offloader
     await aside.tree(entry)
-    return await aside.sized(len(entry.value), answer_entry, server, request, form, target, entry)
+    return await aside.run_sized(
+        len(entry.value), answer_entry, server, request, form, target, entry
+    )

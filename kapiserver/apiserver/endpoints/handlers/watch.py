@@ -47,9 +47,9 @@ async def watch(server: Server, request: Request, target: Target) -> AnyResponse
 async def _learn(target: Target, form: Form) -> None:
     """Do aside of the event loop what the first object of a kind needs."""
     store = target.store
-    if not store.documents.has_learnt(form):
-        await store.cache.ready()
-        await store.documents.learn(store.cache.range(store.codec.prefix), form)
+    if not store.encoder.is_compiled(form):
+        await store.cache.wait_ready()
+        await store.encoder.compile(store.cache.range(store.codec.prefix), form)
 
 
 def _seconds(server: Server, options: Tree) -> float:
@@ -75,7 +75,7 @@ def _framer(server: Server, request: Request, form: Wanted, target: Target) -> F
             form.media,
             plain,
             table,
-            empty=lambda metadata: target.store.documents.empty(hub, metadata),
+            empty=lambda metadata: target.store.encoder.bookmark_object(hub, metadata),
             now=lambda: now(server),
         )
     return MetadataFramer(server.codecs, form.media, plain, form.convert.group_version)

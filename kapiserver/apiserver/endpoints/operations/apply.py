@@ -42,7 +42,7 @@ from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.limits import MAX_VALUES
 from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.errors import ObjectConflict
-from kapiserver.storage.query import Written
+from kapiserver.storage.query import WriteResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ APPLY_TYPES: dict[str, tuple[str, Callable[[bytes], Configuration]]] = {
 
 async def apply_configuration(
     server: Server, target: Target, caller: Caller, options: Tree, config: Tree
-) -> Written:
+) -> WriteResult:
     """Apply the configuration; create the object if there is none."""
     _check(server, target, config)
     manager = options["fieldManager"]

@@ -10,12 +10,12 @@ from kapiserver.apiserver.endpoints.decode import Body, decode_object, field_val
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.options import is_dry_run
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.query import Written
+from kapiserver.storage.query import WriteResult
 
 
 async def create_object(
     server: Server, target: Target, caller: Caller, options: Tree, body: Body
-) -> Written:
+) -> WriteResult:
     """Create the object in the body in the target's collection."""
     validation = field_validation(options)
 
@@ -25,7 +25,7 @@ async def create_object(
         track_ownership(server, caller, target, options, live=None, new=obj)
         return obj
 
-    obj = await server.stores.aside.sized(body.size, new_object)
+    obj = await server.stores.offloader.run_sized(body.size, new_object)
     dry_run = is_dry_run(options)
     written = await target.store.create(
         obj,

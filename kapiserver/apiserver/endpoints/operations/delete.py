@@ -15,7 +15,7 @@ from kapiserver.apiserver.endpoints.options import check_options, delete_query
 from kapiserver.apiserver.errors import BadRequest, Forbidden
 from kapiserver.apiserver.status import SUCCESS, details
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.query import Listing, ListQuery, Written
+from kapiserver.storage.query import ListQuery, ListResult, WriteResult
 
 
 def delete_options(server: Server, target: Target, body: Body) -> Tree:
@@ -28,7 +28,9 @@ def delete_options(server: Server, target: Target, body: Body) -> Tree:
     return decoded.object
 
 
-async def delete_object(server: Server, target: Target, caller: Caller, options: Tree) -> Written:
+async def delete_object(
+    server: Server, target: Target, caller: Caller, options: Tree
+) -> WriteResult:
     """Delete the object, or mark it as terminating; `options` are DeleteOptions."""
     query = delete_query(options)
     refused = target.strategy.deletion_refusal(target.key.name)
@@ -44,7 +46,7 @@ async def delete_object(server: Server, target: Target, caller: Caller, options:
     return written
 
 
-def deleted_status(target: Target, written: Written) -> Tree | None:
+def deleted_status(target: Target, written: WriteResult) -> Tree | None:
     """Return the Status that answers a delete; None if the answer is the object itself."""
     if written.outcome != "deleted" or target.resource.returns_deleted_object:
         return None
@@ -61,7 +63,7 @@ def deleted_status(target: Target, written: Written) -> Tree | None:
 
 async def delete_objects(
     server: Server, target: Target, caller: Caller, options: Tree, listed: ListQuery
-) -> Listing:
+) -> ListResult:
     """Delete what the query selects and return the list of it; `options` are DeleteOptions."""
     query = delete_query(options)
     _warn_of_dependents(target, caller, options)
@@ -69,7 +71,7 @@ async def delete_objects(
     written = await target.store.delete_collection(
         listed, query, admit=admission(server, caller, target, dry_run=query.dry_run)
     )
-    return Listing(entries=[one.entry for one in written], revision=before.revision)
+    return ListResult(entries=[one.entry for one in written], revision=before.revision)
 
 
 def _warn_of_dependents(target: Target, caller: Caller, options: Tree) -> None:

@@ -37,7 +37,7 @@ from kapiserver.codecs import cbor, json
 from kapiserver.codecs.errors import CodecError, UnsupportedMediaType
 from kapiserver.codecs.limits import MAX_VALUES
 from kapiserver.codecs.tree_decoder import decode_tree
-from kapiserver.storage.query import Written
+from kapiserver.storage.query import WriteResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def patch_type(server: Server, target: Target, media: str) -> PatchType:
 
 async def patch_object(
     server: Server, target: Target, caller: Caller, options: Tree, patch: Patch
-) -> Written:
+) -> WriteResult:
     """Apply the patch to the object."""
 
     def change(current: Tree | None) -> Tree:

@@ -17,12 +17,12 @@ from kapiserver.apiserver.endpoints.decode import (
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.options import is_dry_run
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.query import Preconditions, Written
+from kapiserver.storage.query import Preconditions, WriteResult
 
 
 async def update_object(
     server: Server, target: Target, caller: Caller, options: Tree, body: Body
-) -> Written:
+) -> WriteResult:
     """Replace the object by the one in the body; the uid in the body is a precondition."""
     validation = field_validation(options)
 
@@ -32,7 +32,7 @@ async def update_object(
         check_name(target, obj)
         return obj
 
-    first = await server.stores.aside.sized(body.size, new_object)
+    first = await server.stores.offloader.run_sized(body.size, new_object)
     unused = iter((first,))
 
     def change(current: Tree | None) -> Tree:

@@ -68,7 +68,7 @@ async def bind_pod(
         raise InvalidObject(group="", kind="Binding", name=name, errors=errors)
     if validate is not None:
         await validate()
-    pods = server.stores.named(target.version, "pods")
+    pods = server.stores.by_name(target.version, "pods")
     await pods.update(
         ObjectKey(target.key.namespace, name),
         lambda pod: _bound(pod or {}, binding, timestamp(server.clock.now())),

@@ -66,7 +66,7 @@ async def service_proxy(server: Server, request: Request, target: Target) -> Any
     if port and all(port not in (one.get("name"), str(one.get("port"))) for one in ports):
         raise ServiceUnavailable(f'no service port "{port}" found for service "{name}"')
     try:
-        found = (await server.stores.named(CORE, "endpoints").get(key)).tree()
+        found = (await server.stores.by_name(CORE, "endpoints").get(key)).tree()
         subsets = found.get("subsets") or ()
     except NotFound:
         subsets = ()
@@ -86,7 +86,7 @@ async def _pod(target: Target) -> Tree:
 
 async def _no_kubelet(server: Server, node: str) -> ServiceUnavailable:
     """What to answer of a node that is there. Raises NotFound."""
-    await server.stores.named(CORE, "nodes").get(ObjectKey("", node))
+    await server.stores.by_name(CORE, "nodes").get(ObjectKey("", node))
     return _unreachable(f"the kubelet of node {node}")
 
 

@@ -140,7 +140,7 @@ async def _go(
 
 
 async def _budgets_of(server: Server, pod: Tree) -> list[Tree]:
-    store = server.stores.named(POLICY, "poddisruptionbudgets")
+    store = server.stores.by_name(POLICY, "poddisruptionbudgets")
     found = []
     query = ListQuery(namespace=pod["metadata"]["namespace"])
     for entry in (await store.list(query)).entries:
@@ -168,7 +168,7 @@ def _uncounted(pod: Tree, budget: Tree) -> bool:
 
 async def _spend(server: Server, target: Target, budget: Tree, *, dry_run: bool) -> None:
     """Take one disruption from the budget. Raises TooManyRequests, Forbidden."""
-    store = server.stores.named(POLICY, "poddisruptionbudgets")
+    store = server.stores.by_name(POLICY, "poddisruptionbudgets")
     now = timestamp(server.clock.now())
 
     def spent(current: Tree | None) -> Tree:

@@ -108,7 +108,7 @@ async def _bound(server: Server, target: Target, reference: Tree) -> list[tuple[
         raise BadRequest(f"cannot bind token to object of type {kind}")
     namespace = "" if resource == "nodes" else target.key.namespace
     name = reference.get("name") or ""
-    tree = (await server.stores.named(CORE, resource).get(ObjectKey(namespace, name))).tree()
+    tree = (await server.stores.by_name(CORE, resource).get(ObjectKey(namespace, name))).tree()
     found = [(kind.kind.lower(), tree)]
     if resource == "pods":
         account = value_at(tree, "spec", "serviceAccountName") or ""
@@ -133,7 +133,7 @@ async def _node_of(server: Server, pod: Tree) -> list[tuple[str, Tree]]:
     if not name:
         return []
     try:
-        node = await server.stores.named(CORE, "nodes").get(ObjectKey("", name))
+        node = await server.stores.by_name(CORE, "nodes").get(ObjectKey("", name))
     except NotFound:
         return [("node", {"metadata": {"name": name}})]
     return [("node", node.tree())]

@@ -12,7 +12,7 @@ from kapiserver.api.columns import AGE, NAME, NONE, Cell, CellReader, Column, Co
 from kapiserver.api.types import Tree
 
 
-def _missing_level(schema: Tree, _: datetime) -> str:
+def _dangling(schema: Tree, _: datetime) -> str:
     for condition in value_at(schema, "status", "conditions") or ():
         if condition.get("type") == "Dangling":
             return condition.get("status") or ""
@@ -53,7 +53,7 @@ COLUMNS: dict[str, Columns] = {
                 "What separates requests into flows: ByUser, ByNamespace or nothing.",
             ),
             AGE,
-            Column("MissingPL", _missing_level, "Whether the priority level does not exist."),
+            Column("MissingPL", _dangling, "Whether the priority level does not exist."),
         )
     ),
     "PriorityLevelConfiguration": Columns(

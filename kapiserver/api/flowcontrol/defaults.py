@@ -1,4 +1,4 @@
-"""Defaulting of the flowcontrol group, and the objects that are always there.
+"""Defaulting of the flowcontrol group, and its mandatory objects.
 
 Mirrors pkg/apis/flowcontrol/v1/defaults.go and the mandatory part of its bootstrap.
 """
@@ -10,7 +10,7 @@ from kapiserver.api.flowcontrol import v1
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree, Type
 
-_EVERYTHING = {
+_ALL_REQUESTS = {
     "resourceRules": [
         {
             "verbs": ["*"],
@@ -32,7 +32,7 @@ MANDATORY_FLOW_SCHEMAS: dict[str, Tree] = {
     "exempt": {
         "priorityLevelConfiguration": {"name": "exempt"},
         "matchingPrecedence": 1,
-        "rules": [{"subjects": _groups("system:masters"), **_EVERYTHING}],
+        "rules": [{"subjects": _groups("system:masters"), **_ALL_REQUESTS}],
     },
     "catch-all": {
         "priorityLevelConfiguration": {"name": "catch-all"},
@@ -41,12 +41,12 @@ MANDATORY_FLOW_SCHEMAS: dict[str, Tree] = {
         "rules": [
             {
                 "subjects": _groups("system:unauthenticated", "system:authenticated"),
-                **_EVERYTHING,
+                **_ALL_REQUESTS,
             }
         ],
     },
 }
-"""The specs of the schemas that no one may change."""
+"""The specs of the mandatory flow schemas, which cannot be changed."""
 
 MANDATORY_PRIORITY_LEVELS: dict[str, Tree] = {
     "exempt": {
@@ -62,7 +62,8 @@ MANDATORY_PRIORITY_LEVELS: dict[str, Tree] = {
         },
     },
 }
-"""The specs of the levels that no one may change, but for the shares of the exempt one."""
+"""The specs of the mandatory priority levels, which cannot be changed, except for `exempt` of the
+exempt level."""
 
 
 def _default_schema(spec: Tree) -> None:

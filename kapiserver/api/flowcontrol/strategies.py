@@ -14,7 +14,7 @@ from kapiserver.api.types import Tree
 
 
 class FlowSchemaStrategy(SpecStrategy):
-    """The mandatory schemas stay as they are."""
+    """The strategy of flow schemas."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_flow_schema(obj))
@@ -24,7 +24,7 @@ class FlowSchemaStrategy(SpecStrategy):
 
 
 class PriorityLevelStrategy(SpecStrategy):
-    """The mandatory levels stay as they are."""
+    """The strategy of priority level configurations."""
 
     declarative_rules = PRIORITY_LEVEL
 
@@ -35,16 +35,18 @@ class PriorityLevelStrategy(SpecStrategy):
         return list(validate_priority_level(new))
 
 
-_SCHEMA = FlowSchemaStrategy()
-_LEVEL = PriorityLevelStrategy()
+_FLOW_SCHEMA = FlowSchemaStrategy()
+_PRIORITY_LEVEL = PriorityLevelStrategy()
 
 STRATEGIES: dict[str, Strategy] = {
-    "flowschemas": _SCHEMA,
+    "flowschemas": _FLOW_SCHEMA,
     "flowschemas/status": StatusStrategy(
-        _SCHEMA, preserved_metadata=STATUS_METADATA, validate_status=validate_conditions_update
+        _FLOW_SCHEMA, preserved_metadata=STATUS_METADATA, validate_status=validate_conditions_update
     ),
-    "prioritylevelconfigurations": _LEVEL,
+    "prioritylevelconfigurations": _PRIORITY_LEVEL,
     "prioritylevelconfigurations/status": StatusStrategy(
-        _LEVEL, preserved_metadata=STATUS_METADATA, validate_status=validate_conditions_update
+        _PRIORITY_LEVEL,
+        preserved_metadata=STATUS_METADATA,
+        validate_status=validate_conditions_update,
     ),
 }

@@ -1,4 +1,4 @@
-"""Validation of how requests are sorted and share the server.
+"""Validation of flow schemas and priority level configurations.
 
 Mirrors pkg/apis/flowcontrol/validation.
 """
@@ -25,18 +25,18 @@ _VERBS = (
 )  # fmt: skip
 _METHODS = ("ByNamespace", "ByUser")
 _SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
-_NAMESPACE = "each member of this list must be '*' or a DNS-1123 label; "
+_INVALID_NAMESPACE = "each member of this list must be '*' or a DNS-1123 label; "
 
 
 def validate_flow_schema(obj: Tree) -> Iterator[FieldError]:
-    """A schema, new or changed."""
+    """Validate a new or updated flow schema."""
     name, spec = name_of(obj), obj.get("spec") or {}
     yield from _validate_precedence(name, spec.get("matchingPrecedence") or 0)
     method = spec.get("distinguisherMethod")
     if method is not None and method.get("type") not in _METHODS:
-        # The field as Go spells it: the inner type has no names of its own.
-        shown = {"Type": method.get("type") or ""}
-        yield not_supported(_SPEC / "distinguisherMethod" / "type", shown, _METHODS)
+        # The internal Go struct, whose JSON form has the names of Go's fields.
+        method_value = {"Type": method.get("type") or ""}
+        yield not_supported(_SPEC / "distinguisherMethod" / "type", method_value, _METHODS)
     level = value_at(spec, "priorityLevelConfiguration", "name") or ""
     name_path = _SPEC / "priorityLevelConfiguration" / "name"
     if level:
@@ -45,22 +45,20 @@ def validate_flow_schema(obj: Tree) -> Iterator[FieldError]:
         yield missing(name_path, "must reference a priority level")
     for index, rule in enumerate(spec.get("rules") or ()):
         yield from _validate_rule(rule, (_SPEC / "rules")[index])
-    fixed = MANDATORY_FLOW_SCHEMAS.get(name)
-    if fixed is not None and spec != fixed:
+    mandatory_spec = MANDATORY_FLOW_SCHEMAS.get(name)
+    if mandatory_spec is not None and spec != mandatory_spec:
         yield invalid(_SPEC, spec, f"spec of '{name}' must equal the fixed value")
 
 
 def _validate_precedence(name: str, precedence: int) -> Iterator[FieldError]:
-    matching_precedence_path = _SPEC / "matchingPrecedence"
+    path = _SPEC / "matchingPrecedence"
     if precedence <= 0:
-        yield invalid(matching_precedence_path, precedence, "must be a positive value")
+        yield invalid(path, precedence, "must be a positive value")
     if precedence > _PRECEDENCE_MAX:
-        yield invalid(
-            matching_precedence_path, precedence, f"must not be greater than {_PRECEDENCE_MAX}"
-        )
+        yield invalid(path, precedence, f"must not be greater than {_PRECEDENCE_MAX}")
     if precedence == 1 and name != "exempt":
         detail = "only the schema named 'exempt' may have matchingPrecedence 1"
-        yield invalid(matching_precedence_path, precedence, detail)
+        yield invalid(path, precedence, detail)
 
 
 def _validate_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
@@ -71,10 +69,10 @@ def _validate_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
     if not rule.get("resourceRules") and not rule.get("nonResourceRules"):
         detail = "at least one of resourceRules and nonResourceRules has to be non-empty"
         yield missing(path, detail)
-    for index, one in enumerate(rule.get("resourceRules") or ()):
-        yield from _validate_resource_rule(one, (path / "resourceRules")[index])
-    for index, one in enumerate(rule.get("nonResourceRules") or ()):
-        yield from _validate_path_rule(one, (path / "nonResourceRules")[index])
+    for index, policy_rule in enumerate(rule.get("resourceRules") or ()):
+        yield from _validate_resource_rule(policy_rule, (path / "resourceRules")[index])
+    for index, policy_rule in enumerate(rule.get("nonResourceRules") or ()):
+        yield from _validate_non_resource_rule(policy_rule, (path / "nonResourceRules")[index])
 
 
 def _validate_subject(subject: Tree, path: Path) -> Iterator[FieldError]:
@@ -82,21 +80,23 @@ def _validate_subject(subject: Tree, path: Path) -> Iterator[FieldError]:
     if kind not in _SUBJECTS:
         yield not_supported(path / "kind", kind, tuple(_SUBJECTS))
         return
-    wanted = _SUBJECTS[kind]
-    found = subject.get(wanted)
-    if found is None:
-        yield missing(path / wanted, f"{wanted} is required when subject kind is '{kind}'")
+    field_name = _SUBJECTS[kind]
+    reference = subject.get(field_name)
+    if reference is None:
+        yield missing(path / field_name, f"{field_name} is required when subject kind is '{kind}'")
     else:
-        yield from validate_required(found, "name", path / wanted)
+        yield from validate_required(reference, "name", path / field_name)
         if kind == "ServiceAccount":
-            yield from _validate_account(found, path / wanted)
-    for other, field in sorted(_SUBJECTS.items(), key=lambda item: _FORBIDDEN.index(item[1])):
-        if other != kind and subject.get(field) is not None:
-            detail = f"{field} is forbidden when subject kind is not '{other}'"
+            yield from _validate_account(reference, path / field_name)
+    for other_kind, field in sorted(
+        _SUBJECTS.items(), key=lambda item: _FORBIDDEN_ORDER.index(item[1])
+    ):
+        if other_kind != kind and subject.get(field) is not None:
+            detail = f"{field} is forbidden when subject kind is not '{other_kind}'"
             yield forbidden(path / field, detail)
 
 
-_FORBIDDEN = ("serviceAccount", "user", "group")
+_FORBIDDEN_ORDER = ("serviceAccount", "user", "group")
 
 
 def _validate_account(account: Tree, path: Path) -> Iterator[FieldError]:
@@ -113,53 +113,53 @@ def _validate_verbs(verbs: Sequence[str], path: Path) -> Iterator[FieldError]:
     if not verbs:
         yield missing(path, "verbs must contain at least one value")
     elif "*" in verbs:
-        yield from _alone(verbs, "verbs", path)
+        yield from _validate_wildcard_alone(verbs, "verbs", path)
     elif not set(verbs) <= set(_VERBS):
         yield not_supported(path, list(verbs), _VERBS)
 
 
-def _alone(values: Sequence[str], what: str, path: Path) -> Iterator[FieldError]:
+def _validate_wildcard_alone(values: Sequence[str], noun: str, path: Path) -> Iterator[FieldError]:
     if len(values) > 1 and "*" in values:
-        detail = f"if '*' is present, must not specify other {what}"
+        detail = f"if '*' is present, must not specify other {noun}"
         yield invalid(path, list(values), detail)
 
 
 def _validate_resource_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
     yield from _validate_verbs(rule.get("verbs") or (), path / "verbs")
-    for name, what, one in (
+    for name, plural, noun in (
         ("apiGroups", "api groups", "api group"),
         ("resources", "resources", "resource"),
     ):
         if not rule.get(name):
-            yield missing(path / name, f"resource rules must supply at least one {one}")
-        yield from _alone(rule.get(name) or (), what, path / name)
+            yield missing(path / name, f"resource rules must supply at least one {noun}")
+        yield from _validate_wildcard_alone(rule.get(name) or (), plural, path / name)
     namespaces, namespaces_path = rule.get("namespaces") or (), path / "namespaces"
     if not namespaces and not rule.get("clusterScope"):
         detail = "resource rules that are not cluster scoped must supply at least one namespace"
         yield missing(namespaces_path, detail)
     elif "*" in namespaces:
-        yield from _alone(namespaces, "namespaces", namespaces_path)
+        yield from _validate_wildcard_alone(namespaces, "namespaces", namespaces_path)
     else:
         for index, namespace in enumerate(namespaces):
             for message in names.dns1123_label(namespace):
-                yield invalid(namespaces_path[index], namespace, f"{_NAMESPACE}{message}")
+                yield invalid(namespaces_path[index], namespace, f"{_INVALID_NAMESPACE}{message}")
 
 
-def _validate_path_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_non_resource_rule(rule: Tree, path: Path) -> Iterator[FieldError]:
     yield from _validate_verbs(rule.get("verbs") or (), path / "verbs")
-    urls, ls_path = rule.get("nonResourceURLs") or (), path / "nonResourceURLs"
+    urls, urls_path = rule.get("nonResourceURLs") or (), path / "nonResourceURLs"
     if not urls:
-        yield missing(ls_path, "nonResourceURLs must contain at least one value")
+        yield missing(urls_path, "nonResourceURLs must contain at least one value")
     elif "*" in urls:
-        yield from _alone(urls, "non-resource URLs", ls_path)
+        yield from _validate_wildcard_alone(urls, "non-resource URLs", urls_path)
     else:
         for index, url in enumerate(urls):
-            detail = _wrong_with_url(url)
+            detail = _url_problem(url)
             if detail:
-                yield invalid(ls_path[index], url, detail)
+                yield invalid(urls_path[index], url, detail)
 
 
-def _wrong_with_url(url: str) -> str:
+def _url_problem(url: str) -> str:
     if not url:
         return "must not be empty"
     if not url.startswith("/"):
@@ -174,7 +174,7 @@ def _wrong_with_url(url: str) -> str:
 
 
 def validate_conditions_update(new: Tree, _: Tree) -> Iterator[FieldError]:
-    """What is known of a schema or a level."""
+    """Validate the status conditions of a flow schema or of a priority level."""
     seen: set[str] = set()
     for index, condition in enumerate(value_at(new, "status", "conditions") or ()):
         type_path = (Path("status") / "conditions")[index] / "type"
@@ -186,11 +186,11 @@ def validate_conditions_update(new: Tree, _: Tree) -> Iterator[FieldError]:
             yield missing(type_path, "must not be empty")
 
 
-# Levels.
+# Priority levels.
 
 
 def validate_priority_level(obj: Tree) -> Iterator[FieldError]:
-    """A level, new or changed."""
+    """Validate a new or updated priority level."""
     name, spec = name_of(obj), obj.get("spec") or {}
     type_ = spec.get("type") or ""
     if (name == "exempt") != (type_ == "Exempt"):
@@ -211,54 +211,54 @@ def validate_priority_level(obj: Tree) -> Iterator[FieldError]:
             yield from _validate_limited(limited, _SPEC / "limited")
     else:
         yield from validate_enum(type_, ("Exempt", "Limited"), _SPEC / "type")
-    yield from _fixed_level(name, spec)
+    yield from _validate_mandatory_level(name, spec)
 
 
-def _fixed_level(name: str, spec: Tree) -> Iterator[FieldError]:
-    fixed = MANDATORY_PRIORITY_LEVELS.get(name)
-    if fixed is None:
+def _validate_mandatory_level(name: str, spec: Tree) -> Iterator[FieldError]:
+    mandatory_spec = MANDATORY_PRIORITY_LEVELS.get(name)
+    if mandatory_spec is None:
         return
     if name == "exempt":
-        if {**spec, "exempt": None} != {**fixed, "exempt": None}:
+        if {**spec, "exempt": None} != {**mandatory_spec, "exempt": None}:
             detail = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value"
             yield invalid(_SPEC, spec, detail)
-    elif spec != fixed:
+    elif spec != mandatory_spec:
         yield invalid(_SPEC, spec, f"spec of '{name}' must equal the fixed value")
 
 
 def _validate_shares(level: Tree, path: Path) -> Iterator[FieldError]:
-    shares, lent = level.get("nominalConcurrencyShares") or 0, level.get("lendablePercent") or 0
+    shares, lendable = level.get("nominalConcurrencyShares") or 0, level.get("lendablePercent") or 0
     if shares < 0:
         yield invalid(path / "nominalConcurrencyShares", shares, "must be a non-negative integer")
-    if not 0 <= lent <= 100:
-        yield invalid(path / "lendablePercent", lent, names.inclusive_range(0, 100))
+    if not 0 <= lendable <= 100:
+        yield invalid(path / "lendablePercent", lendable, names.inclusive_range(0, 100))
 
 
 def _validate_limited(level: Tree, path: Path) -> Iterator[FieldError]:
     yield from _validate_shares(level, path)
-    borrowed = level.get("borrowingLimitPercent")
-    if borrowed is not None and borrowed < 0:
+    borrowing_limit = level.get("borrowingLimitPercent")
+    if borrowing_limit is not None and borrowing_limit < 0:
         detail = "if specified, must be a non-negative integer"
-        yield invalid(path / "borrowingLimitPercent", borrowed, detail)
-    response, limit_response_path = level.get("limitResponse") or {}, path / "limitResponse"
+        yield invalid(path / "borrowingLimitPercent", borrowing_limit, detail)
+    response, response_path = level.get("limitResponse") or {}, path / "limitResponse"
     queuing = response.get("queuing")
     match response.get("type"):
         case "Reject":
             if queuing is not None:
                 detail = "must be nil if limited.limitResponse.type is not Limited"
-                yield forbidden(limit_response_path / "queuing", detail)
+                yield forbidden(response_path / "queuing", detail)
         case "Queue":
             if queuing is None:
                 detail = "must not be empty if limited.limitResponse.type is Limited"
-                yield missing(limit_response_path / "queuing", detail)
+                yield missing(response_path / "queuing", detail)
             else:
-                yield from _validate_queuing(queuing, limit_response_path / "queuing")
-        case other:
-            yield from validate_enum(other, ("Queue", "Reject"), limit_response_path / "type")
+                yield from _validate_queuing(queuing, response_path / "queuing")
+        case type_:
+            yield from validate_enum(type_, ("Queue", "Reject"), response_path / "type")
 
 
 def _validate_queuing(queuing: Tree, path: Path) -> Iterator[FieldError]:
-    length, queues, hand = (
+    length, queues, hand_size = (
         queuing.get(name) or 0 for name in ("queueLengthLimit", "queues", "handSize")
     )
     if length <= 0:
@@ -268,13 +268,13 @@ def _validate_queuing(queuing: Tree, path: Path) -> Iterator[FieldError]:
     elif queues > _QUEUES_MAX:
         yield invalid(path / "queues", queues, f"must not be greater than {_QUEUES_MAX}")
     hand_size_path = path / "handSize"
-    if hand <= 0:
-        yield invalid(hand_size_path, hand, "must be positive")
-    elif hand > queues:
-        yield invalid(hand_size_path, hand, f"should not be greater than queues ({queues})")
-    elif math.ceil(math.log2(queues) * hand) > _HASH_BITS:
+    if hand_size <= 0:
+        yield invalid(hand_size_path, hand_size, "must be positive")
+    elif hand_size > queues:
+        yield invalid(hand_size_path, hand_size, f"should not be greater than queues ({queues})")
+    elif math.ceil(math.log2(queues) * hand_size) > _HASH_BITS:
         detail = (
-            f"required entropy bits of deckSize {queues} and handSize {hand} should not be "
+            f"required entropy bits of deckSize {queues} and handSize {hand_size} should not be "
             f"greater than {_HASH_BITS}"
         )
-        yield invalid(hand_size_path, hand, detail)
+        yield invalid(hand_size_path, hand_size, detail)

@@ -10,7 +10,7 @@ from kapiserver.api.columns import AGE, NAME, NONE, Column, Columns, selector, t
 from kapiserver.api.types import Tree
 
 _DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
-_SHOWN = 3
+_HOSTS_SHOWN = 3
 
 
 def _hosts(ingress: Tree, _: datetime) -> str:
@@ -18,13 +18,15 @@ def _hosts(ingress: Tree, _: datetime) -> str:
     hosts = [rule["host"] for rule in rules if rule.get("host")]
     if not hosts:
         return "*"
-    shown = ",".join(hosts[:_SHOWN])
-    return f"{shown} + {len(hosts) - _SHOWN} more..." if len(hosts) > _SHOWN else shown
+    text = ",".join(hosts[:_HOSTS_SHOWN])
+    return f"{text} + {len(hosts) - _HOSTS_SHOWN} more..." if len(hosts) > _HOSTS_SHOWN else text
 
 
 def _addresses(ingress: Tree, _: datetime) -> str:
-    found = value_at(ingress, "status", "loadBalancer", "ingress") or ()
-    return ",".join(sorted({one.get("ip") or one.get("hostname") or "" for one in found} - {""}))
+    entries = value_at(ingress, "status", "loadBalancer", "ingress") or ()
+    return ",".join(
+        sorted({entry.get("ip") or entry.get("hostname") or "" for entry in entries} - {""})
+    )
 
 
 def _ports(ingress: Tree, _: datetime) -> str:

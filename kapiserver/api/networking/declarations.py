@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from kapiserver.api.declarative_validation import FieldRules, immutable, required_value
 
-_NEEDED = FieldRules(short_circuit=(required_value,))
+_REQUIRED = FieldRules(short_circuit=(required_value,))
 
 
-def _rules(side: str) -> FieldRules:
-    block = FieldRules(pointer=True, fields={"cidr": _NEEDED})
+def _peer_rules(peers_field: str) -> FieldRules:
+    block = FieldRules(pointer=True, fields={"cidr": _REQUIRED})
     peers = FieldRules(items=FieldRules(fields={"ipBlock": block}))
-    return FieldRules(items=FieldRules(fields={side: peers}))
+    return FieldRules(items=FieldRules(fields={peers_field: peers}))
 
 
 INGRESS_CLASS = FieldRules(
     fields={
         "spec": FieldRules(
             fields={
-                "parameters": FieldRules(pointer=True, fields={"kind": _NEEDED, "name": _NEEDED})
+                "parameters": FieldRules(
+                    pointer=True, fields={"kind": _REQUIRED, "name": _REQUIRED}
+                )
             }
         )
     }
@@ -28,12 +30,14 @@ IP_ADDRESS = FieldRules(
             fields={
                 "parentRef": FieldRules(
                     short_circuit=(immutable, required_value),
-                    fields={"resource": _NEEDED, "name": _NEEDED},
+                    fields={"resource": _REQUIRED, "name": _REQUIRED},
                 )
             }
         )
     }
 )
 NETWORK_POLICY = FieldRules(
-    fields={"spec": FieldRules(fields={"ingress": _rules("from"), "egress": _rules("to")})}
+    fields={
+        "spec": FieldRules(fields={"ingress": _peer_rules("from"), "egress": _peer_rules("to")})
+    }
 )

@@ -34,7 +34,7 @@ from kapiserver.api.types import Tree
 
 
 class IngressStrategy(SpecStrategy):
-    """Ways into the cluster; their addresses are the controller's."""
+    """The strategy of ingresses."""
 
     empty_status = {"loadBalancer": {}}
 
@@ -45,18 +45,18 @@ class IngressStrategy(SpecStrategy):
         return list(validate_ingress_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return list(warnings.ingress(new)) if old is None else []
+        return list(warnings.warnings_for_ingress(new)) if old is None else []
 
 
 class IngressStatusStrategy(StatusStrategy):
-    """The addresses of an ingress."""
+    """Status updates of ingresses."""
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return list(warnings.ingress_status(new))
+        return list(warnings.warnings_for_ingress_status(new))
 
 
 class IngressClassStrategy(GenerationStrategy):
-    """Who serves ingresses."""
+    """The strategy of ingress classes."""
 
     declarative_rules = INGRESS_CLASS
 
@@ -68,7 +68,7 @@ class IngressClassStrategy(GenerationStrategy):
 
 
 class NetworkPolicyStrategy(GenerationStrategy):
-    """Who may talk to whom."""
+    """The strategy of network policies."""
 
     declarative_rules = NETWORK_POLICY
 
@@ -79,11 +79,11 @@ class NetworkPolicyStrategy(GenerationStrategy):
         return list(validate_network_policy_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return list(warnings.network_policy(new))
+        return list(warnings.warnings_for_network_policy(new))
 
 
 class IPAddressStrategy(Strategy):
-    """Its name is the address."""
+    """The strategy of IP addresses, whose names are the addresses."""
 
     declarative_rules = IP_ADDRESS
 
@@ -98,7 +98,7 @@ class IPAddressStrategy(Strategy):
 
 
 class ServiceCIDRStrategy(Strategy):
-    """A range; its status is whoever's writes it."""
+    """The strategy of service CIDRs. Create accepts a status."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_service_cidr(obj))

@@ -1,4 +1,4 @@
-"""The tables of the rbac group; roles have the columns of any kind.
+"""Table columns of the rbac group. Roles have the default columns.
 
 Mirrors pkg/printers/internalversion of Kubernetes.
 """

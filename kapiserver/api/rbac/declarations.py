@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from kapiserver.api.declarative_validation import FieldRules, required_value
 
-_NEEDED = FieldRules(short_circuit=(required_value,))
+_REQUIRED = FieldRules(short_circuit=(required_value,))
 
-ROLE = FieldRules(fields={"rules": FieldRules(items=FieldRules(fields={"verbs": _NEEDED}))})
+ROLE = FieldRules(fields={"rules": FieldRules(items=FieldRules(fields={"verbs": _REQUIRED}))})
 BINDING = FieldRules(
     fields={
-        "subjects": FieldRules(items=FieldRules(fields={"name": _NEEDED})),
-        "roleRef": FieldRules(fields={"name": _NEEDED}),
+        "subjects": FieldRules(items=FieldRules(fields={"name": _REQUIRED})),
+        "roleRef": FieldRules(fields={"name": _REQUIRED}),
     }
 )

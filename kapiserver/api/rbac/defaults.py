@@ -1,4 +1,4 @@
-"""Defaulting of the rbac group: the groups of roles and subjects.
+"""Defaulting of the rbac group: API groups of roles and subjects.
 
 Mirrors pkg/apis/rbac/v1/defaults.go.
 """

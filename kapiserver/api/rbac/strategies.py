@@ -6,18 +6,19 @@ from kapiserver.api import names
 from kapiserver.api.errors import FieldError
 from kapiserver.api.rbac.declarations import BINDING, ROLE
 from kapiserver.api.rbac.validation import (
-    kept_role,
     validate_cluster_role,
     validate_cluster_role_binding,
     validate_role,
     validate_role_binding,
+    validate_role_ref_update,
 )
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 
 
-class _PolicyStrategy(Strategy):
-    """Named by anything that can stand in a path, `system:node` for one; made by PUT too."""
+class _RBACStrategy(Strategy):
+    """The base of the strategies. Any path segment is a valid name, such as `system:node`, and PUT
+    may create objects."""
 
     allow_create_on_update = True
 
@@ -25,8 +26,8 @@ class _PolicyStrategy(Strategy):
         return names.path_segment(name)
 
 
-class RoleStrategy(_PolicyStrategy):
-    """Permissions in a namespace."""
+class RoleStrategy(_RBACStrategy):
+    """The strategy of roles."""
 
     declarative_rules = ROLE
 
@@ -37,8 +38,8 @@ class RoleStrategy(_PolicyStrategy):
         return list(validate_role(new))
 
 
-class ClusterRoleStrategy(_PolicyStrategy):
-    """Permissions everywhere."""
+class ClusterRoleStrategy(_RBACStrategy):
+    """The strategy of cluster roles."""
 
     declarative_rules = ROLE
 
@@ -49,8 +50,8 @@ class ClusterRoleStrategy(_PolicyStrategy):
         return list(validate_cluster_role(new))
 
 
-class RoleBindingStrategy(_PolicyStrategy):
-    """Stays with its role."""
+class RoleBindingStrategy(_RBACStrategy):
+    """The strategy of role bindings."""
 
     declarative_rules = BINDING
 
@@ -58,11 +59,11 @@ class RoleBindingStrategy(_PolicyStrategy):
         return list(validate_role_binding(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return [*validate_role_binding(new), *kept_role(new, old)]
+        return [*validate_role_binding(new), *validate_role_ref_update(new, old)]
 
 
-class ClusterRoleBindingStrategy(_PolicyStrategy):
-    """Stays with its role."""
+class ClusterRoleBindingStrategy(_RBACStrategy):
+    """The strategy of cluster role bindings."""
 
     declarative_rules = BINDING
 
@@ -70,7 +71,7 @@ class ClusterRoleBindingStrategy(_PolicyStrategy):
         return list(validate_cluster_role_binding(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        return [*validate_cluster_role_binding(new), *kept_role(new, old)]
+        return [*validate_cluster_role_binding(new), *validate_role_ref_update(new, old)]
 
 
 STRATEGIES: dict[str, Strategy] = {

@@ -28,7 +28,7 @@ _SUBJECTS = ("ServiceAccount", "User", "Group")
 
 
 def validate_role(obj: Tree) -> Iterator[FieldError]:
-    """A role, new or changed."""
+    """Validate a new or updated role."""
     for index, rule in enumerate(obj.get("rules") or ()):
         rule_path = Path("rules")[index]
         urls = rule.get("nonResourceURLs") or []
@@ -36,28 +36,28 @@ def validate_role(obj: Tree) -> Iterator[FieldError]:
         if urls:
             detail = "namespaced rules cannot apply to non-resource URLs"
             yield invalid(rule_path / "nonResourceURLs", urls, detail)
-        yield from _what(rule, rule_path)
+        yield from _validate_rule_targets(rule, rule_path)
 
 
 def validate_cluster_role(obj: Tree) -> Iterator[FieldError]:
-    """A cluster role, new or changed."""
+    """Validate a new or updated cluster role."""
     for index, rule in enumerate(obj.get("rules") or ()):
         rule_path = Path("rules")[index]
         yield from _validate_verbs(rule, rule_path)
-        yield from _what(rule, rule_path)
+        yield from _validate_rule_targets(rule, rule_path)
     aggregation = obj.get("aggregationRule")
     if aggregation is None:
         return
-    path, selectors = Path("aggregationRule") / "clusterRoleSelectors", "clusterRoleSelectors"
-    if not aggregation.get(selectors):
+    path, field_name = Path("aggregationRule") / "clusterRoleSelectors", "clusterRoleSelectors"
+    if not aggregation.get(field_name):
         detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
         yield required(path, detail)
-    for index, selector in enumerate(aggregation.get(selectors) or ()):
+    for index, selector in enumerate(aggregation.get(field_name) or ()):
         yield from validate_label_selector(selector, path[index])
-        yield from _readable(selector, path[index])
+        yield from _validate_selector(selector, path[index])
 
 
-def _readable(selector: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_selector(selector: Tree, path: Path) -> Iterator[FieldError]:
     try:
         selection_of(selector)
     except BadObject as error:
@@ -69,7 +69,7 @@ def _validate_verbs(rule: Tree, path: Path) -> Iterator[FieldError]:
         yield required(path / "verbs", "verbs must contain at least one value")
 
 
-def _what(rule: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_rule_targets(rule: Tree, path: Path) -> Iterator[FieldError]:
     urls, resources = rule.get("nonResourceURLs") or [], rule.get("resources") or ()
     if urls:
         if any(rule.get(name) for name in ("apiGroups", "resources", "resourceNames")):
@@ -86,14 +86,14 @@ def _what(rule: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_role_binding(obj: Tree) -> Iterator[FieldError]:
-    """Who has a role in a namespace."""
+    """Validate a new or updated role binding."""
     yield from _validate_role_ref(obj.get("roleRef") or {}, ("Role", "ClusterRole"))
     for index, subject in enumerate(obj.get("subjects") or ()):
         yield from _validate_subject(subject, Path("subjects")[index])
 
 
 def validate_cluster_role_binding(obj: Tree) -> Iterator[FieldError]:
-    """Who has a cluster role."""
+    """Validate a new or updated cluster role binding."""
     yield from _validate_role_ref(obj.get("roleRef") or {}, ("ClusterRole",))
     for index, subject in enumerate(obj.get("subjects") or ()):
         subject_path = Path("subjects")[index]
@@ -115,7 +115,9 @@ def _validate_role_ref(reference: Tree, kinds: tuple[str, ...]) -> Iterator[Fiel
 
 
 def _validate_subject(subject: Tree, path: Path) -> Iterator[FieldError]:
-    name, kind, group = (subject.get(part) or "" for part in ("name", "kind", "apiGroup"))
+    name, kind, group = (
+        subject.get(field_name) or "" for field_name in ("name", "kind", "apiGroup")
+    )
     if not name:
         yield required(path / "name")
     if kind == "ServiceAccount":
@@ -132,8 +134,8 @@ def _validate_subject(subject: Tree, path: Path) -> Iterator[FieldError]:
         yield not_supported_in_order(path / "kind", kind, _SUBJECTS)
 
 
-def kept_role(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A binding stays with its role."""
+def validate_role_ref_update(new: Tree, old: Tree) -> Iterator[FieldError]:
+    """Validate that the role of a binding does not change."""
     if new.get("roleRef") != old.get("roleRef"):
-        shown = as_go_struct(new.get("roleRef") or {}, RoleRef)
-        yield invalid(Path("roleRef"), shown, "cannot change roleRef")
+        value = as_go_struct(new.get("roleRef") or {}, RoleRef)
+        yield invalid(Path("roleRef"), value, "cannot change roleRef")

@@ -1,4 +1,4 @@
-"""Validation of the kinds of the networking group: one module a noun.
+"""Validation of the networking group, one module for each subject.
 
 Mirrors pkg/apis/networking/validation.
 """

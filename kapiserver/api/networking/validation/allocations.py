@@ -1,4 +1,4 @@
-"""Validation of the addresses of services: ranges of them, and those that are taken."""
+"""Validation of service CIDRs and IP addresses."""
 
 from __future__ import annotations
 
@@ -16,36 +16,39 @@ _CIDRS = Path("spec") / "cidrs"
 
 
 def validate_ip_address(obj: Tree) -> Iterator[FieldError]:
-    """By whom an address is taken."""
-    parent = value_at(obj, "spec", "parentRef")
-    if parent is None:
+    """Validate a new IP address."""
+    parent_ref = value_at(obj, "spec", "parentRef")
+    if parent_ref is None:
         yield required(_PARENT)
         return
-    if parent.get("group"):
-        yield from validate_format(names.dns1123_subdomain, parent["group"], _PARENT / "group")
+    if parent_ref.get("group"):
+        yield from validate_format(names.dns1123_subdomain, parent_ref["group"], _PARENT / "group")
     for name in ("resource", "name"):
-        if parent.get(name):
-            yield from validate_format(names.path_segment, parent[name], _PARENT / name)
+        if parent_ref.get(name):
+            yield from validate_format(names.path_segment, parent_ref[name], _PARENT / name)
         else:
             yield required(_PARENT / name)
-    if parent.get("namespace"):
-        yield from validate_format(names.path_segment, parent["namespace"], _PARENT / "namespace")
+    if parent_ref.get("namespace"):
+        yield from validate_format(
+            names.path_segment, parent_ref["namespace"], _PARENT / "namespace"
+        )
 
 
 def validate_ip_address_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """An address that is taken stays its owner's."""
-    parent, old_parent_ref = value_at(new, "spec", "parentRef"), value_at(old, "spec", "parentRef")
-    yield from immutable(parent, old_parent_ref, _PARENT)
+    """Validate that the parent of an IP address does not change."""
+    parent_ref = value_at(new, "spec", "parentRef")
+    old_parent_ref = value_at(old, "spec", "parentRef")
+    yield from immutable(parent_ref, old_parent_ref, _PARENT)
 
 
 def validate_service_cidr(obj: Tree) -> Iterator[FieldError]:
-    """One range for each family, or for one."""
+    """Validate a new service CIDR: at most one range for each IP family."""
     cidrs = value_at(obj, "spec", "cidrs") or []
     if not cidrs:
         yield required(_CIDRS, "at least one CIDR required")
         return
     if len(cidrs) > 2:
-        # The spec as Go spells it: the inner type has no names of its own.
+        # The internal Go struct, whose JSON form has the names of Go's fields.
         yield invalid(_CIDRS, {"CIDRs": cidrs}, "may only hold up to 2 values")
         return
     for index, cidr in enumerate(cidrs):
@@ -60,18 +63,19 @@ def validate_service_cidr(obj: Tree) -> Iterator[FieldError]:
 
 
 def _family(cidr: str) -> int:
-    found = addresses.network_of(cidr)
-    return found.version if found is not None else 0
+    network = addresses.network_of(cidr)
+    return network.version if network is not None else 0
 
 
 def validate_service_cidr_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A range stays as it is, and may get one of the other family beside it."""
+    """Validate an updated service CIDR. Ranges are immutable; a range of the other family may be
+    added."""
     cidrs, old_cidrs = value_at(new, "spec", "cidrs") or [], value_at(old, "spec", "cidrs") or []
-    grows = (len(old_cidrs), len(cidrs)) == (1, 2)
-    if not grows and len(old_cidrs) != len(cidrs):
+    adds_family = (len(old_cidrs), len(cidrs)) == (1, 2)
+    if not adds_family and len(old_cidrs) != len(cidrs):
         yield invalid(_CIDRS, cidrs, IMMUTABLE)
         return
     for index, cidr in enumerate(old_cidrs):
         yield from immutable(cidrs[index], cidr, _CIDRS[index])
-    if grows:
+    if adds_family:
         yield from validate_service_cidr(new)

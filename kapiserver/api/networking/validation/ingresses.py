@@ -1,4 +1,4 @@
-"""Validation of ingresses and their classes."""
+"""Validation of ingresses and ingress classes."""
 
 from __future__ import annotations
 
@@ -38,26 +38,33 @@ def validate_ingress(obj: Tree) -> Iterator[FieldError]:
     """Validate a new ingress."""
     spec = obj.get("spec") or {}
     yield from _validate_ingress_spec(spec)
-    old_class, class_ = annotations_of(obj).get(CLASS_ANNOTATION), spec.get("ingressClassName")
-    if old_class is not None and class_ is not None and old_class != class_:
+    annotation, class_ = annotations_of(obj).get(CLASS_ANNOTATION), spec.get("ingressClassName")
+    if annotation is not None and class_ is not None and annotation != class_:
         detail = "must match `ingressClassName` when both are specified"
-        yield invalid(Path("annotations") / CLASS_ANNOTATION, old_class, detail)
+        yield invalid(Path("annotations") / CLASS_ANNOTATION, annotation, detail)
 
 
 def validate_ingress_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed ingress: what was wrong with secrets and wildcards may stay so."""
+    """Validate an updated ingress. Invalid secret names, and invalid rules of wildcard hosts, may
+    stay."""
     old_spec = old.get("spec") or {}
-    secrets = any(_validate_secret_name(tls, Path()) for tls in old_spec.get("tls") or ())
-    wildcards = any(
+    had_invalid_secrets = any(
+        _validate_secret_name(tls, Path()) for tls in old_spec.get("tls") or ()
+    )
+    had_invalid_wildcards = any(
         "*" in (rule.get("host") or "") and any(_validate_http(rule, Path()))
         for rule in old_spec.get("rules") or ()
     )
-    for error in _validate_ingress_spec(new.get("spec") or {}, lax_wildcards=wildcards):
-        if not (secrets and str(error.path).endswith(".secretName")):
+    for error in _validate_ingress_spec(
+        new.get("spec") or {}, skip_wildcard_hosts=had_invalid_wildcards
+    ):
+        if not (had_invalid_secrets and str(error.path).endswith(".secretName")):
             yield error
 
 
-def _validate_ingress_spec(spec: Tree, *, lax_wildcards: bool = False) -> Iterator[FieldError]:
+def _validate_ingress_spec(
+    spec: Tree, *, skip_wildcard_hosts: bool = False
+) -> Iterator[FieldError]:
     backend, rules = spec.get("defaultBackend"), spec.get("rules") or ()
     if not rules and backend is None:
         detail = "either `defaultBackend` or `rules` must be specified"
@@ -70,7 +77,7 @@ def _validate_ingress_spec(spec: Tree, *, lax_wildcards: bool = False) -> Iterat
             if addresses.address_of(host) is not None:
                 yield invalid(field_path / "host", host, _IS_IP)
             yield from _validate_host(host, field_path / "host")
-        if not ("*" in host and lax_wildcards):
+        if not ("*" in host and skip_wildcard_hosts):
             yield from _validate_http(rule, field_path)
     for index, tls in enumerate(spec.get("tls") or ()):
         field_path = (_SPEC / "tls")[index]
@@ -98,30 +105,32 @@ def _validate_http(rule: Tree, path: Path) -> Iterator[FieldError]:
     paths, paths_path = rule["http"].get("paths") or (), path / "http" / "paths"
     if not paths:
         yield required(paths_path)
-    for index, one in enumerate(paths):
-        yield from _validate_http_path(one, paths_path[index])
+    for index, http_path in enumerate(paths):
+        yield from _validate_http_path(http_path, paths_path[index])
 
 
-def _validate_http_path(one: Tree, path: Path) -> Iterator[FieldError]:
-    kind, text, path_path = one.get("pathType"), one.get("path") or "", path / "path"
-    if kind is None:
+def _validate_http_path(http_path: Tree, path: Path) -> Iterator[FieldError]:
+    path_type = http_path.get("pathType")
+    text = http_path.get("path") or ""
+    text_path = path / "path"
+    if path_type is None:
         yield required(path / "pathType", "pathType must be specified")
         return
-    if kind not in _PATH_TYPES:
-        yield not_supported(path / "pathType", kind, _PATH_TYPES)
-    elif kind == "ImplementationSpecific":
+    if path_type not in _PATH_TYPES:
+        yield not_supported(path / "pathType", path_type, _PATH_TYPES)
+    elif path_type == "ImplementationSpecific":
         if text and not text.startswith("/"):
-            yield invalid(path_path, text, "must be an absolute path")
+            yield invalid(text_path, text, "must be an absolute path")
     else:
         if not text.startswith("/"):
-            yield invalid(path_path, text, "must be an absolute path")
+            yield invalid(text_path, text, "must be an absolute path")
         for part in _NOT_IN_PATHS:
             if part in text:
-                yield invalid(path_path, text, f"must not contain '{part}'")
+                yield invalid(text_path, text, f"must not contain '{part}'")
         for end in _NOT_AT_END:
             if text.endswith(end):
-                yield invalid(path_path, text, f"cannot end with '{end}'")
-    yield from _validate_backend(one.get("backend") or {}, path / "backend")
+                yield invalid(text_path, text, f"cannot end with '{end}'")
+    yield from _validate_backend(http_path.get("backend") or {}, path / "backend")
 
 
 def _validate_backend(backend: Tree, path: Path) -> Iterator[FieldError]:
@@ -161,20 +170,24 @@ def _validate_reference(reference: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_ingress_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """The addresses that the controller reports."""
-    found, before = (value_at(one, "status", "loadBalancer", "ingress") or () for one in (new, old))
-    known = [one["ip"] for one in before if one.get("ip")]
-    for index, one in enumerate(found):
-        item_path = (Path("status") / "loadBalancer" / "ingress")[index]
-        if one.get("ip"):
-            yield from validate_format(addresses.ip, one["ip"], item_path / "ip", old_values=known)
+    """Validate the load balancer status of an ingress."""
+    entries, old_entries = (
+        value_at(entry, "status", "loadBalancer", "ingress") or () for entry in (new, old)
+    )
+    old_ips = [entry["ip"] for entry in old_entries if entry.get("ip")]
+    for index, entry in enumerate(entries):
+        entry_path = (Path("status") / "loadBalancer" / "ingress")[index]
+        if entry.get("ip"):
+            yield from validate_format(
+                addresses.ip, entry["ip"], entry_path / "ip", old_values=old_ips
+            )
         yield from validate_load_balancer_hostname(
-            one.get("hostname") or "", item_path / "hostname"
+            entry.get("hostname") or "", entry_path / "hostname"
         )
 
 
 def validate_ingress_class(obj: Tree) -> Iterator[FieldError]:
-    """A class of ingresses, new or changed."""
+    """Validate a new or updated ingress class."""
     spec = obj.get("spec") or {}
     controller = spec.get("controller") or ""
     if len(controller) > _CONTROLLER_MAX:
@@ -202,7 +215,7 @@ def _validate_parameters(parameters: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_ingress_class_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed class: who serves it stays."""
+    """Validate an updated ingress class. Its controller is immutable."""
     controller = value_at(new, "spec", "controller") or ""
     old_controller = value_at(old, "spec", "controller") or ""
     yield from immutable(controller, old_controller, _SPEC / "controller")

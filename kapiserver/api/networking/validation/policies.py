@@ -21,7 +21,7 @@ _SPEC = Path("spec")
 _TYPES = ("Ingress", "Egress")
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 DIRECTIONS = (("ingress", "from"), ("egress", "to"))
-"""The rules of a policy, and what they call the other side."""
+"""The rule lists of a policy, and the field of their peers."""
 
 
 def validate_network_policy(obj: Tree) -> Iterator[FieldError]:
@@ -30,32 +30,33 @@ def validate_network_policy(obj: Tree) -> Iterator[FieldError]:
 
 
 def validate_network_policy_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed network policy: networks and labels that it named before may be badly spelled."""
+    """Validate an updated network policy. Networks and labels of the old policy need not be
+    valid."""
     return _validate_policy(new, old.get("spec") or {})
 
 
-def _named(spec: Tree) -> Iterator[str]:
-    for direction, side in DIRECTIONS:
+def _named_networks(spec: Tree) -> Iterator[str]:
+    for direction, peers_field in DIRECTIONS:
         for rule in spec.get(direction) or ():
-            for peer in rule.get(side) or ():
+            for peer in rule.get(peers_field) or ():
                 block = peer.get("ipBlock") or {}
                 yield from (block.get("cidr") or "", *(block.get("except") or ()))
 
 
 def _validate_policy(obj: Tree, old: Tree) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
-    known = frozenset(_named(old))
+    old_networks = frozenset(_named_networks(old))
     old_pod_selector = old.get("podSelector")
     field_path = _SPEC / "podSelector"
     yield from validate_label_selector(spec.get("podSelector"), field_path, before=old_pod_selector)
-    for direction, side in DIRECTIONS:
+    for direction, peers_field in DIRECTIONS:
         for index, rule in enumerate(spec.get(direction) or ()):
             field_path = (_SPEC / direction)[index]
             for number, port in enumerate(rule.get("ports") or ()):
                 yield from _validate_port(port, (field_path / "ports")[number])
-            for number, peer in enumerate(rule.get(side) or ()):
+            for number, peer in enumerate(rule.get(peers_field) or ()):
                 yield from _validate_peer(
-                    peer, (field_path / side)[number], known, old_pod_selector
+                    peer, (field_path / peers_field)[number], old_networks, old_pod_selector
                 )
     types, path = spec.get("policyTypes") or [], _SPEC / "policyTypes"
     if len(types) > len(_TYPES):

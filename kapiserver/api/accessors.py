@@ -1,7 +1,7 @@
-"""Reading metadata of an object tree: the accessors that every layer uses.
+"""Accessors of an object tree: metadata, kind, conditions, nested values.
 
-Knows ObjectMeta's names and nothing of any kind. Reading never changes the tree; `metadata_of`
-is the one accessor that may add an empty `metadata`.
+Knows the fields of ObjectMeta, and no kind. Accessors do not change the tree, except `metadata_of`,
+which adds missing metadata.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _EMPTY: Mapping[str, Any] = {}
 
 
 def metadata_of(obj: Tree) -> Tree:
-    """The object's metadata, to change; added when missing."""
-    found = obj.get("metadata")
-    if not isinstance(found, dict):
-        found = obj["metadata"] = {}
-    return found
+    """Return the object's metadata for modification; adds empty metadata if it is missing."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        metadata = obj["metadata"] = {}
+    return metadata
 
 
 def _meta(obj: Tree) -> Mapping[str, Any]:
@@ -32,52 +32,52 @@ def _meta(obj: Tree) -> Mapping[str, Any]:
 
 
 def name_of(obj: Tree) -> str:
-    """`metadata.name`, or ""."""
+    """Return `metadata.name`, or ""."""
     return _meta(obj).get("name") or ""
 
 
 def namespace_of(obj: Tree) -> str:
-    """`metadata.namespace`, or ""."""
+    """Return `metadata.namespace`, or ""."""
     return _meta(obj).get("namespace") or ""
 
 
 def uid_of(obj: Tree) -> str:
-    """`metadata.uid`, or ""."""
+    """Return `metadata.uid`, or ""."""
     return _meta(obj).get("uid") or ""
 
 
 def resource_version_of(obj: Tree) -> str:
-    """`metadata.resourceVersion`, or ""."""
+    """Return `metadata.resourceVersion`, or ""."""
     return _meta(obj).get("resourceVersion") or ""
 
 
 def labels_of(obj: Tree) -> Mapping[str, str]:
-    """`metadata.labels`, or an empty mapping."""
+    """Return `metadata.labels`, or an empty mapping."""
     return _meta(obj).get("labels") or _EMPTY
 
 
 def annotations_of(obj: Tree) -> Mapping[str, str]:
-    """`metadata.annotations`, or an empty mapping."""
+    """Return `metadata.annotations`, or an empty mapping."""
     return _meta(obj).get("annotations") or _EMPTY
 
 
 def finalizers_of(obj: Tree) -> list[str]:
-    """`metadata.finalizers`, or an empty list."""
+    """Return `metadata.finalizers`, or an empty list."""
     return _meta(obj).get("finalizers") or []
 
 
 def generation_of(obj: Tree) -> int:
-    """`metadata.generation`, or 0."""
+    """Return `metadata.generation`, or 0."""
     return _meta(obj).get("generation") or 0
 
 
 def is_terminating(obj: Tree) -> bool:
-    """Whether deletion was asked for and is not done."""
+    """Report whether the object has a deletionTimestamp."""
     return bool(_meta(obj).get("deletionTimestamp"))
 
 
 def kind_of(obj: Tree) -> GroupVersionKind:
-    """What the object says it is; parts that it does not say are empty.
+    """Return the group, version and kind of the object; missing parts are empty.
 
     Raises ValueError for an `apiVersion` with two slashes.
     """
@@ -90,26 +90,28 @@ def _kind(api_version: str, kind: str) -> GroupVersionKind:
 
 
 def value_at(obj: Tree, *path: str) -> Any:
-    """The value below nested keys, or None where one is missing or no object."""
-    found: Any = obj
+    """Return the value below nested keys; None if one is missing or a parent is not an object."""
+    value: Any = obj
     for name in path:
-        if not isinstance(found, dict):
+        if not isinstance(value, dict):
             return None
-        found = found.get(name)
-    return found
+        value = value.get(name)
+    return value
 
 
 def has_condition(obj: Tree, name: str, status: str = "True") -> bool:
-    """Whether one of the conditions of the object's status is of that name and state."""
+    """Report whether the object's status has a condition with this type and status."""
     return any(
-        one.get("type") == name and one.get("status") == status
-        for one in value_at(obj, "status", "conditions") or ()
+        condition.get("type") == name and condition.get("status") == status
+        for condition in value_at(obj, "status", "conditions") or ()
     )
 
 
 def share_field(new: Tree, old: Tree, name: str) -> None:
-    """Give `new` the field of `old`, or none where `old` has none. The value is shared: for trees
-    that are compared, or whose old one is given up."""
+    """Set a field of `new` to that of `old`, or remove it if `old` has none.
+
+    The value is shared: only for trees that are compared, or if `old` is discarded.
+    """
     if old.get(name) is None:
         new.pop(name, None)
     else:
@@ -117,27 +119,31 @@ def share_field(new: Tree, old: Tree, name: str) -> None:
 
 
 def copy_tree(value: Any) -> Any:
-    """A JSON-shaped value of one's own; by way of text, which is faster than walking it."""
+    """Return a deep copy of a JSON-shaped value, made by way of JSON, which is faster than
+    deepcopy."""
     try:
         return orjson.loads(orjson.dumps(value))
-    except (orjson.JSONEncodeError, orjson.JSONDecodeError):  # text that is none, too deep
+    except (
+        orjson.JSONEncodeError,
+        orjson.JSONDecodeError,
+    ):  # strings that are not UTF-8, or nested too deeply
         return copy.deepcopy(value)
 
 
-_TEXT_PART = 8
+_PART_CHARACTERS = 8
 
 
-def is_larger_than(value: Any, weight: int) -> bool:
-    """Whether a value has more parts than that; eight characters of text are one."""
-    open_ = [value]
-    while open_ and weight >= 0:
-        one = open_.pop()
-        weight -= 1
-        if isinstance(one, dict):
-            weight -= len(one)  # the names, however long
-            open_.extend(one.values())
-        elif isinstance(one, list):
-            open_.extend(one)
-        elif isinstance(one, str):
-            weight -= len(one) // _TEXT_PART
-    return weight < 0
+def is_larger_than(value: Any, size: int) -> bool:
+    """Report whether a value has more than `size` parts; eight characters of text are one part."""
+    pending = [value]
+    while pending and size >= 0:
+        part = pending.pop()
+        size -= 1
+        if isinstance(part, dict):
+            size -= len(part)  # keys, whatever their length
+            pending.extend(part.values())
+        elif isinstance(part, list):
+            pending.extend(part)
+        elif isinstance(part, str):
+            size -= len(part) // _PART_CHARACTERS
+    return size < 0

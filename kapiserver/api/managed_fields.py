@@ -1,9 +1,9 @@
-"""Who owns which fields of an object: managedFields, kept at every write, and server-side apply.
+"""Field management: tracking the owners of fields in managedFields, and server-side apply.
 
-A FieldManager follows the writes to one kind in one version through one subresource; it is pure:
-trees of that version in, trees out, the time given. Other versions of the kind are reached by the
-`Schemas` it is given, so that an owner who wrote in another version keeps what it owns. Knows no
-store and no HTTP. Mirrors k8s.io/apimachinery/pkg/util/managedfields and the merge package of
+A FieldManager tracks the writes to one kind in one version through one subresource. It is pure:
+trees of that version in, trees out, the time given. `Schemas` reaches the other versions of the
+kind, so that managers that wrote in another version keep their fields. Knows no store and no HTTP.
+Mirrors k8s.io/apimachinery/pkg/util/managedfields and the merge package of
 sigs.k8s.io/structured-merge-diff; the design is KEP-555.
 """
 
@@ -31,13 +31,13 @@ from kapiserver.api.types import Tree
 
 APPLY, UPDATE = "Apply", "Update"
 MAX_UPDATERS = 10
-"""Entries of operation Update; the oldest beyond that are merged."""
+"""Entries of operation Update that an object may have; the oldest beyond that are merged."""
 BEFORE_FIRST_APPLY = "before-first-apply"
 ANCIENT_CHANGES = "ancient-changes"
 MAX_ENTRIES = 1_000
-"""Entries a client may send."""
+"""Entries that a client may send."""
 
-_OF_THE_SERVER: Fields = {
+_SERVER_FIELDS: Fields = {
     "f:apiVersion": {},
     "f:kind": {},
     "f:metadata": {
@@ -56,7 +56,7 @@ _OF_THE_SERVER: Fields = {
 
 
 class Manager(NamedTuple):
-    """Who writes: one entry of managedFields. An applier is the same in all versions."""
+    """The identity of an entry of managedFields. An applier is the same manager in all versions."""
 
     name: str
     operation: str
@@ -64,7 +64,7 @@ class Manager(NamedTuple):
     subresource: str = ""
 
     def shown(self) -> str:
-        """As messages name it."""
+        """Format the manager as messages show it."""
         text = f'"{self.name}"'
         if self.subresource:
             text += f' with subresource "{self.subresource}"'
@@ -75,9 +75,9 @@ class Manager(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionedSet:
-    """What a manager owns, in the version it wrote in, and when it last changed that.
+    """The fields of a manager, the version of these fields, and the time of their last change.
 
-    entry   the entry it was read from, while it says the same
+    entry  the entry that it was decoded from, if it is unchanged
     """
 
     fields: Fields
@@ -86,43 +86,48 @@ class VersionedSet:
     entry: Tree | None = None
 
     def with_fields(self, fields: Fields) -> VersionedSet:
-        """The same with other fields."""
+        """Return the same with other fields."""
         same = fields is self.fields or fields == self.fields
         return self if same else replace(self, fields=fields, entry=None)
 
     def with_time(self, time: str | None) -> VersionedSet:
-        """The same at another time."""
+        """Return the same with another time."""
         return self if time == self.time else replace(self, time=time, entry=None)
 
 
 Managers: TypeAlias = dict[Manager, VersionedSet]
 
 
-def conflict_error(found: Mapping[Manager, Fields]) -> FieldConflicts:
-    """The error that these managers own these fields."""
-    managers = sorted(found, key=Manager.shown)
-    paths = [(one.shown(), path) for one in managers for path in fieldsets.format_paths(found[one])]
-    return FieldConflicts(found, paths)
+def conflict_error(fields_by_manager: Mapping[Manager, Fields]) -> FieldConflicts:
+    """Return the error that other managers own these fields."""
+    managers = sorted(fields_by_manager, key=Manager.shown)
+    paths = [
+        (manager.shown(), path)
+        for manager in managers
+        for path in fieldsets.format_paths(fields_by_manager[manager])
+    ]
+    return FieldConflicts(fields_by_manager, paths)
 
 
 class Schemas(Protocol):
-    """The kind in all its versions."""
+    """A kind in all its versions."""
 
     def node(self, api_version: str) -> Node:
-        """Its schema in a version. Raises NotRegistered."""
+        """Return the schema in a version. Raises NotRegistered."""
 
     def convert(self, obj: Tree, api_version: str) -> Tree:
-        """The object in another version. Raises NotRegistered."""
+        """Return the object in another version. Raises NotRegistered."""
 
     def empty(self, api_version: str) -> Tree:
-        """The object with nothing set, as it is before it is created. Shared: never change it."""
+        """Return an object with no field set, the live object of a create. Shared: never change
+        it."""
 
 
-# managedFields, read and written.
+# Encoding and decoding of managedFields.
 
 
 def decode_managers(entries: Sequence[Tree]) -> Managers:
-    """The managers of an object. Raises BadObject for entries that make no sense."""
+    """Decode the managedFields of an object. Raises BadObject for malformed entries."""
     if len(entries) > MAX_ENTRIES:
         raise BadObject(f"more than {MAX_ENTRIES} entries of managedFields")
     managers: Managers = {}
@@ -160,7 +165,7 @@ def _read_entry(entry: Tree) -> tuple[Manager, VersionedSet]:
 
 
 def encode_managers(managers: Managers) -> list[Tree]:
-    """The entries of managedFields, in order."""
+    """Return the entries of managedFields, in order."""
     pairs = sorted(
         managers.items(),
         key=lambda pair: (
@@ -190,19 +195,19 @@ def _write_entry(manager: Manager, owned: VersionedSet) -> Tree:
 
 
 def managed_fields_of(obj: Tree) -> list[Tree]:
-    """The entries an object carries."""
+    """Return the managedFields entries of an object."""
     return metadata_of(obj).get("managedFields") or []
 
 
-# Following writes.
+# Tracking of writes.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldManager:
-    """Follows the writes to one kind in `version`, through `subresource` where it is not empty.
+    """Tracks the writes to one kind in `version`, through `subresource` unless it is empty.
 
-    ignored     fields that such writes do not change, whatever the client sends: the status when
-                the object is written, the spec when its status is
+    ignored  fields that such writes do not change, whatever the client sends: the status for writes
+             of the object, the spec for writes of the status
     """
 
     schemas: Schemas
@@ -211,33 +216,40 @@ class FieldManager:
     ignored: Fields
 
     def update(self, live: Tree | None, new: Tree, *, manager: str, now: str) -> list[Tree]:
-        """The managedFields of `new` that replaces `live` (None: is created), both in `version`.
+        """Return the managedFields of `new`, which replaces `live` (None on create), both in
+        `version`.
 
-        What the client sent as managedFields counts where it makes sense, as it may edit them.
+        Valid managedFields that the client sent are the base, so that clients can edit them.
         """
-        managers = self._sent(live, new)
+        managers = self._initial_managers(live, new)
         if managers is None:
             return []
         if not managers and live is not None and uid_of(live):
-            return []  # an object whose owners nobody tracks
+            return []  # the object has no managedFields: tracking is off for it
         before = self.schemas.empty(self.version) if live is None else live
-        taken = self._updated(_bare(before), _bare(new), managers, self._updater(manager), now)
-        return encode_managers(_capped(taken))
+        updated = self._update_managers(
+            _without_managed_fields(before),
+            _without_managed_fields(new),
+            managers,
+            self._updater(manager),
+            now,
+        )
+        return encode_managers(_cap_updaters(updated))
 
-    def _sent(self, live: Tree | None, new: Tree) -> Managers | None:
-        """The managers to begin with; None where the client resets them for good."""
+    def _initial_managers(self, live: Tree | None, new: Tree) -> Managers | None:
+        """Return the managers before this write; None if the client resets managedFields."""
         entries = managed_fields_of(new)
         if not self.subresource:
             if len(entries) == 1 and not any(entries[0].values()):
                 return {} if live is None else None
-            sent = _read_or_none(entries)
+            sent = _decode_or_empty(entries)
             if sent:
-                return self._reconciled(sent)
-        kept = _read_or_none([] if live is None else managed_fields_of(live))
-        return self._reconciled(kept)
+                return self._reconcile(sent)
+        stored = _decode_or_empty([] if live is None else managed_fields_of(live))
+        return self._reconcile(stored)
 
-    def _reconciled(self, managers: Managers) -> Managers:
-        """The managers with sets that the schemas of today could have given them."""
+    def _reconcile(self, managers: Managers) -> Managers:
+        """Adapt the field sets to the current schemas."""
         for manager, owned in managers.items():
             try:
                 node = self.schemas.node(owned.api_version)
@@ -249,36 +261,38 @@ class FieldManager:
     def _updater(self, name: str) -> Manager:
         return Manager(name, UPDATE, self.version, self.subresource)
 
-    def _updated(
+    def _update_managers(
         self, before: Tree, after: Tree, managers: Managers, manager: Manager, now: str
     ) -> Managers:
-        comparison = self._compared(before, after)
-        managers = self._yielded(before, after, comparison, managers, None)
-        gained = difference(union(comparison.added, comparison.modified), _OF_THE_SERVER)
-        if gained:
-            mine = managers.get(manager)
-            if mine is not None:
-                gained = union(gained, mine.fields)
-            managers[manager] = VersionedSet(fields=gained, api_version=self.version, time=now)
+        comparison = self._compare(before, after)
+        managers = self._remove_ownership(before, after, comparison, managers, None)
+        changed_fields = difference(union(comparison.added, comparison.modified), _SERVER_FIELDS)
+        if changed_fields:
+            previous = managers.get(manager)
+            if previous is not None:
+                changed_fields = union(changed_fields, previous.fields)
+            managers[manager] = VersionedSet(
+                fields=changed_fields, api_version=self.version, time=now
+            )
         return managers
 
-    def _compared(self, before: Tree, after: Tree) -> Comparison:
-        return self._filtered(structured_merge.compare(self._node, before, after))
+    def _compare(self, before: Tree, after: Tree) -> Comparison:
+        return self._filter(structured_merge.compare(self._node, before, after))
 
-    def _filtered(self, found: Comparison) -> Comparison:
+    def _filter(self, comparison: Comparison) -> Comparison:
         if not self.ignored:
-            return found
+            return comparison
         return Comparison(
-            added=without(found.added, self.ignored),
-            modified=without(found.modified, self.ignored),
-            removed=without(found.removed, self.ignored),
+            added=without(comparison.added, self.ignored),
+            modified=without(comparison.modified, self.ignored),
+            removed=without(comparison.removed, self.ignored),
         )
 
     @property
     def _node(self) -> Node:
         return self.schemas.node(self.version)
 
-    def _yielded(
+    def _remove_ownership(
         self,
         before: Tree,
         after: Tree,
@@ -288,68 +302,73 @@ class FieldManager:
         *,
         force: bool = True,
     ) -> Managers:
-        """The managers less what this write takes from them. Raises FieldConflicts."""
-        seen = {self.version: comparison}
-        kept: Managers = {}
+        """Return the managers without the fields that this write takes from them. Raises
+        FieldConflicts."""
+        comparisons = {self.version: comparison}
+        remaining_managers: Managers = {}
         conflicts = {}
         for manager, owned in managers.items():
             if manager == applier:
-                kept[manager] = owned
+                remaining_managers[manager] = owned
                 continue
-            there = seen.get(owned.api_version)
-            if there is None:
-                found = self._compared_in(before, after, owned.api_version)
-                if found is None:
-                    continue  # a version that is gone takes its owners with it
-                there = seen[owned.api_version] = found
-            taken = intersection(owned.fields, union(there.modified, there.added))
-            if taken:
-                conflicts[manager] = taken
-            left = difference(difference(owned.fields, taken), there.removed)
-            if left:
-                kept[manager] = owned.with_fields(left)
+            theirs = comparisons.get(owned.api_version)
+            if theirs is None:
+                computed = self._compare_in(before, after, owned.api_version)
+                if computed is None:
+                    continue  # the version no longer exists, so drop its managers
+                theirs = comparisons[owned.api_version] = computed
+            lost = intersection(owned.fields, union(theirs.modified, theirs.added))
+            if lost:
+                conflicts[manager] = lost
+            rest = difference(difference(owned.fields, lost), theirs.removed)
+            if rest:
+                remaining_managers[manager] = owned.with_fields(rest)
         if conflicts and not force:
             raise conflict_error(conflicts)
-        return kept
+        return remaining_managers
 
-    def _compared_in(self, before: Tree, after: Tree, version: str) -> Comparison | None:
+    def _compare_in(self, before: Tree, after: Tree, version: str) -> Comparison | None:
         try:
             node = self.schemas.node(version)
-            one, other = (self.schemas.convert(tree, version) for tree in (before, after))
+            old, new = (self.schemas.convert(tree, version) for tree in (before, after))
         except NotRegistered:
             return None
-        return self._filtered(structured_merge.compare(node, one, other))
+        return self._filter(structured_merge.compare(node, old, new))
 
     # Applying.
 
     def apply(
         self, live: Tree | None, config: Tree, *, manager: str, now: str, force: bool = False
     ) -> tuple[Tree, list[Tree]]:
-        """What comes out of applying `config` (as the client wrote it, in `version`) to `live`,
-        in `version` with what the schema does not say undefaulted, and its managedFields.
+        """Apply `config`, as the client wrote it in `version`, to `live`.
 
-        `live` itself comes back where nothing changes. Raises FieldConflicts, BadObject.
+        Returns the new object in `version`, fields unknown to the schema not defaulted, and its
+        managedFields. Returns `live` itself if nothing changes. Raises FieldConflicts and
+        BadObject.
         """
         if "managedFields" in (config.get("metadata") or {}):
             raise BadObject("metadata.managedFields must be nil")
         current = deepcopy(self.schemas.empty(self.version)) if live is None else live
-        managers = self._reconciled(_read_or_none(managed_fields_of(current)))
-        bare = _bare(current)
+        managers = self._reconcile(_decode_or_empty(managed_fields_of(current)))
+        live_object = _without_managed_fields(current)
         if not managers and live is not None:
-            first = self._updater(BEFORE_FIRST_APPLY)
-            empty = _bare(self.schemas.empty(self.version))
-            managers = self._updated(empty, bare, {}, first, now)
+            updater = self._updater(BEFORE_FIRST_APPLY)
+            empty = _without_managed_fields(self.schemas.empty(self.version))
+            managers = self._update_managers(empty, live_object, {}, updater, now)
         field_set = self.field_set(config)
         applier = Manager(manager, APPLY, "", self.subresource)
-        merged, taken = self._applied(bare, config, field_set, managers, applier, force=force)
-        changed = live is None or (merged is not bare and merged != bare)
-        if applier in taken:
-            mine = taken[applier]
-            taken[applier] = mine.with_time(now) if changed else mine
-        return (merged if changed else current), encode_managers(_capped(taken))
+        merged, updated = self._merge(
+            live_object, config, field_set, managers, applier, force=force
+        )
+        changed = live is None or (merged is not live_object and merged != live_object)
+        if applier in updated:
+            applied = updated[applier]
+            updated[applier] = applied.with_time(now) if changed else applied
+        return (merged if changed else current), encode_managers(_cap_updaters(updated))
 
     def field_set(self, config: Tree) -> Fields:
-        """The fields that the configuration sets. Raises BadObject where it does not fit."""
+        """Return the fields that the configuration sets. Raises BadObject if it does not fit the
+        schema."""
         try:
             return checked_fields_of(self._node, config)
         except SchemaMismatch as error:
@@ -357,7 +376,7 @@ class FieldManager:
                 f"failed to create typed patch object ({object_description(config)}): {error}"
             ) from None
 
-    def _applied(
+    def _merge(
         self,
         live: Tree,
         config: Tree,
@@ -367,86 +386,90 @@ class FieldManager:
         *,
         force: bool,
     ) -> tuple[Tree, Managers]:
-        last = managers.get(applier)
+        previous = managers.get(applier)
         field_set = without(field_set, self.ignored)
-        mine = difference(field_set, _OF_THE_SERVER)
-        # When that was says who changes something; who only comes to share has no time of its own.
-        time = None if last is None else last.time
-        now_owned = VersionedSet(fields=mine, api_version=self.version, time=time)
-        drops = False
-        if last is not None and last.api_version == self.version:
-            if last.fields == mine:
-                now_owned = last
+        owned_fields = difference(field_set, _SERVER_FIELDS)
+        # The time is that of the last change by this manager; sharing fields only sets none.
+        time = None if previous is None else previous.time
+        applied = VersionedSet(fields=owned_fields, api_version=self.version, time=time)
+        removes_fields = False
+        if previous is not None and previous.api_version == self.version:
+            if previous.fields == owned_fields:
+                applied = previous
             else:
-                drops = bool(difference(last.fields, mine))
-        managers = {**managers, applier: now_owned}
+                removes_fields = bool(difference(previous.fields, owned_fields))
+        managers = {**managers, applier: applied}
         merged: Tree = structured_merge.merge(self._node, live, config)
-        if last is not None and (drops or last.api_version != self.version):
-            # That the applier names the object keeps its metadata from being pruned.
-            named = replace(now_owned, fields=field_set)
-            merged = self._pruned(merged, {**managers, applier: named}, last)
-        comparison = self._compared(live, merged)
-        taken = self._yielded(live, merged, comparison, managers, applier, force=force)
-        if not mine:
-            taken.pop(applier, None)
-        return merged, taken
+        if previous is not None and (removes_fields or previous.api_version != self.version):
+            # The name that the applier sets keeps its metadata from being pruned.
+            with_identity = replace(applied, fields=field_set)
+            merged = self._prune(merged, {**managers, applier: with_identity}, previous)
+        comparison = self._compare(live, merged)
+        remaining = self._remove_ownership(live, merged, comparison, managers, applier, force=force)
+        if not owned_fields:
+            remaining.pop(applier, None)
+        return merged, remaining
 
-    def _pruned(self, merged: Tree, managers: Managers, last: VersionedSet) -> Tree:
-        """Without what the applier set last time, sets no more, and nobody else owns."""
-        if last.api_version != self.version:
+    def _prune(self, merged: Tree, managers: Managers, previous: VersionedSet) -> Tree:
+        """Remove the fields that the applier set last time, sets no more, and nobody else owns."""
+        if previous.api_version != self.version:
             try:
-                there = self.schemas.convert(merged, last.api_version)
+                converted = self.schemas.convert(merged, previous.api_version)
             except NotRegistered:
                 return merged
-            cut = self._pruned_in(there, managers, last)
-            return merged if cut == there else self.schemas.convert(cut, self.version)
-        return self._pruned_in(merged, managers, last)
+            pruned = self._prune_in(converted, managers, previous)
+            return merged if pruned == converted else self.schemas.convert(pruned, self.version)
+        return self._prune_in(merged, managers, previous)
 
-    def _pruned_in(self, merged: Tree, managers: Managers, last: VersionedSet) -> Tree:
-        version = last.api_version
+    def _prune_in(self, merged: Tree, managers: Managers, previous: VersionedSet) -> Tree:
+        version = previous.api_version
         node = self.schemas.node(version)
-        theirs = with_named_fields(node, last.fields)
-        pruned = structured_merge.remove(node, merged, theirs)
+        previous_fields = with_named_fields(node, previous.fields)
+        pruned = structured_merge.remove(node, merged, previous_fields)
         if pruned == merged:
             return merged
         owned: dict[str, Fields] = {version: {}}
-        for one in managers.values():
-            owned[one.api_version] = union(owned.get(one.api_version, {}), one.fields)
-        for there, fields in owned.items():
-            pruned = self._with_owned(merged, pruned, version, there, fields)
-        all_of_it = with_named_fields(node, fields_of(node, merged))
-        left = with_named_fields(node, fields_of(node, pruned))
-        gone = intersection(difference(all_of_it, left), theirs)
-        cut: Tree = structured_merge.remove(node, merged, gone)
-        return cut
+        for versioned in managers.values():
+            owned[versioned.api_version] = union(
+                owned.get(versioned.api_version, {}), versioned.fields
+            )
+        for owner_version, fields in owned.items():
+            pruned = self._restore_owned(merged, pruned, version, owner_version, fields)
+        all_fields = with_named_fields(node, fields_of(node, merged))
+        remaining = with_named_fields(node, fields_of(node, pruned))
+        dropped = intersection(difference(all_fields, remaining), previous_fields)
+        result: Tree = structured_merge.remove(node, merged, dropped)
+        return result
 
-    def _with_owned(
-        self, merged: Tree, pruned: Tree, version: str, there: str, owned: Fields
+    def _restore_owned(
+        self, merged: Tree, pruned: Tree, version: str, owner_version: str, owned: Fields
     ) -> Tree:
-        """The pruned object with what somebody owns in version `there` put back."""
-        if there != version:
+        """Put back into the pruned object the fields that a manager owns in `owner_version`."""
+        if owner_version != version:
             try:
-                merged, pruned = (self.schemas.convert(one, there) for one in (merged, pruned))
+                merged, pruned = (
+                    self.schemas.convert(tree, owner_version) for tree in (merged, pruned)
+                )
             except NotRegistered:
                 return pruned
-        node = self.schemas.node(there)
-        all_of_it = with_named_fields(node, fields_of(node, merged))
-        left = with_named_fields(node, fields_of(node, pruned))
-        keep = union(left, with_named_fields(node, owned))
-        found: Tree = structured_merge.remove(node, merged, difference(all_of_it, keep))
-        return found if there == version else self.schemas.convert(found, version)
+        node = self.schemas.node(owner_version)
+        all_fields = with_named_fields(node, fields_of(node, merged))
+        remaining = with_named_fields(node, fields_of(node, pruned))
+        keep = union(remaining, with_named_fields(node, owned))
+        result: Tree = structured_merge.remove(node, merged, difference(all_fields, keep))
+        return result if owner_version == version else self.schemas.convert(result, version)
 
 
-def _read_or_none(entries: Sequence[Tree]) -> Managers:
-    """The managers, or none where the entries make no sense."""
+def _decode_or_empty(entries: Sequence[Tree]) -> Managers:
+    """Return the managers, or none if the entries are malformed."""
     try:
         return decode_managers(entries)
     except BadObject:
         return {}
 
 
-def _bare(obj: Tree) -> Tree:
-    """The object without its managedFields."""
+def _without_managed_fields(obj: Tree) -> Tree:
+    """Return the object without its managedFields."""
     metadata = metadata_of(obj)
     if "managedFields" not in metadata:
         return obj
@@ -455,7 +478,7 @@ def _bare(obj: Tree) -> Tree:
 
 
 def object_description(config: Tree) -> str:
-    """What messages call an object: `namespace/name; version, Kind=kind`."""
+    """Describe an object as messages do: `namespace/name; version, Kind=kind`."""
     metadata = config.get("metadata") or {}
     version = config.get("apiVersion") or ""
     return (
@@ -464,25 +487,25 @@ def object_description(config: Tree) -> str:
     )
 
 
-def _capped(managers: Managers) -> Managers:
-    """The managers with the oldest updaters beyond MAX_UPDATERS merged, a bucket a version."""
+def _cap_updaters(managers: Managers) -> Managers:
+    """Merge the oldest updaters beyond MAX_UPDATERS, one bucket per version."""
     updaters = [manager for manager in managers if manager.operation == UPDATE]
     excess = len(updaters) - MAX_UPDATERS
     if excess <= 0:
         return managers
     managers = dict(managers)
     updaters.sort(key=lambda manager: (managers[manager].time or "", manager))
-    firsts: dict[str, Manager] = {}
+    oldest_by_version: dict[str, Manager] = {}
     for manager in updaters:
         if excess <= 0:
             break
         owned = managers[manager]
-        first = firsts.setdefault(owned.api_version, manager)
-        if first == manager:
+        oldest = oldest_by_version.setdefault(owned.api_version, manager)
+        if oldest == manager:
             continue
         bucket = Manager(ANCIENT_CHANGES, UPDATE, owned.api_version)
         if bucket not in managers:
-            managers[bucket] = replace(managers.pop(first), entry=None)
+            managers[bucket] = replace(managers.pop(oldest), entry=None)
         fields = union(owned.fields, managers[bucket].fields)
         managers[bucket] = replace(owned, fields=fields, entry=None)
         if manager != bucket:

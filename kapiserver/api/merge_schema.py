@@ -1,7 +1,7 @@
-"""What server-side apply must know of a value: which lists are maps or sets, what is one piece.
+"""Schemas for server-side apply: which lists are maps or sets, and which values are atomic.
 
-A schema is a graph of nodes, derived from a Type (`schema_of`); a CustomResourceDefinition's
-schema compiles to the same nodes. Knows no object and no manager. Mirrors the schema package of
+A schema is a graph of nodes, derived from a Type (`schema_of`) or compiled from the schema of a
+CustomResourceDefinition. Knows no object and no manager. Mirrors the schema package of
 sigs.k8s.io/structured-merge-diff.
 """
 
@@ -36,14 +36,14 @@ from kapiserver.api.types import (
 
 @dataclass(frozen=True, slots=True)
 class ScalarNode:
-    """One value with nothing in it; `untyped` takes any scalar."""
+    """A scalar; `untyped` allows any scalar."""
 
     kind: Literal["string", "numeric", "boolean", "untyped"]
 
 
 class MapNode:
-    """An object. `fields` are the named ones; `rest` is the node of all other keys, None where
-    there may be none. An atomic one is owned and replaced as a whole."""
+    """An object. `fields` are its named fields, `rest` is the node of all other keys, None if there
+    are none. An atomic object is owned and replaced as a whole."""
 
     __slots__ = ("_fields", "atomic", "rest")
 
@@ -60,21 +60,21 @@ class MapNode:
 
     @property
     def fields(self) -> Mapping[str, Node]:
-        """The named fields, read at first use: types may contain themselves."""
+        """The named fields, resolved on first use because types may be recursive."""
         if callable(self._fields):
             self._fields = self._fields()
         return self._fields
 
     def child(self, name: str) -> Node | None:
-        """The node of what lies under a key; None where the key is not declared."""
-        found = self.fields.get(name)
-        return self.rest if found is None else found
+        """Return the node of the value under a key; None for an undeclared key."""
+        node = self.fields.get(name)
+        return self.rest if node is None else node
 
 
 @dataclass(frozen=True, slots=True)
 class ListNode:
-    """A list: one piece (`atomic`), a `set` of scalars, or a `map` whose items are told apart by
-    `keys`. `defaults` stand in for keys an item leaves out."""
+    """A list: `atomic`, a `set` of scalars, or a `map` whose items are identified by `keys`.
+    `defaults` are the values of keys that an item omits."""
 
     item: Node
     relation: Literal["atomic", "set", "map"] = "atomic"
@@ -89,8 +89,8 @@ class ListNode:
 
 @dataclass(frozen=True, slots=True)
 class AnyNode:
-    """A value of no declared form: what it is, is seen from it. Its lists are one piece, and all
-    of it is where it is `atomic`."""
+    """A value of unknown type, deduced from the value. Its lists are atomic; if `atomic`, so is all
+    of it."""
 
     atomic: bool = False
 
@@ -106,7 +106,7 @@ STRING, NUMERIC, BOOLEAN, UNTYPED = (
 ANY = AnyNode()
 ANY_MAP = MapNode(rest=ANY)
 ATOMIC = AnyNode(atomic=True)
-_PIECE_MAP = MapNode(rest=ATOMIC, atomic=True)
+_ATOMIC_MAP = MapNode(rest=ATOMIC, atomic=True)
 ANY_LIST = ListNode(ANY)
 
 _SCALARS: dict[str, Node] = {
@@ -119,23 +119,24 @@ _SCALARS: dict[str, Node] = {
     "any": ANY,
 }
 
-_UNTYPED_LEAVES = (Quantity, Time, MicroTime, IntOrString)
+_UNTYPED_SCALARS = (Quantity, Time, MicroTime, IntOrString)
 
 
 def deduce(node: Node, value: Value) -> Node:
-    """The node by which to read the value: for a free value, what the value shows itself to be."""
+    """Return the node of a value: for AnyNode the node that the value implies, else the node
+    itself."""
     if node.__class__ is not AnyNode:
         return node
     if isinstance(value, dict):
-        return _PIECE_MAP if node is ATOMIC else ANY_MAP
+        return _ATOMIC_MAP if node is ATOMIC else ANY_MAP
     return ANY_LIST if isinstance(value, list) else UNTYPED
 
 
 def schema_of(type_: type[Type]) -> Node:
-    """The node of a Type."""
-    own: Node | None = type_.merge_node()
-    if own is not None:
-        return own
+    """Return the node of a Type."""
+    node: Node | None = type_.merge_node()
+    if node is not None:
+        return node
     key: Any = type_
     return _of_type(key)
 
@@ -143,12 +144,12 @@ def schema_of(type_: type[Type]) -> Node:
 @functools.cache
 def _of_type(type_: Any) -> Node:
     if issubclass(type_, ScalarType):
-        return _leaf(type_)
+        return _scalar_node(type_)
     return _struct(type_, type_.atomic)
 
 
-def _leaf(type_: type[ScalarType]) -> Node:
-    if issubclass(type_, _UNTYPED_LEAVES):
+def _scalar_node(type_: type[ScalarType]) -> Node:
+    if issubclass(type_, _UNTYPED_SCALARS):
         return UNTYPED
     if issubclass(type_, RawExtension):
         return ATOMIC
@@ -173,35 +174,35 @@ def _node_of_field(field: Field) -> Node:
     return _node(field.shape, field.options)
 
 
-def _node(shape: Shape, says: FieldOptions) -> Node:
+def _node(shape: Shape, options: FieldOptions) -> Node:
     match shape:
         case Scalar(name):
             return _SCALARS[name]
         case Message():
             message: Any = shape.type
-            if issubclass(message, ScalarType) or says.atomic is None:
+            if issubclass(message, ScalarType) or options.atomic is None:
                 return schema_of(message)
-            return _struct(message, says.atomic)
+            return _struct(message, options.atomic)
         case MapOf(value):
             rest = ListNode(_item(value.item)) if isinstance(value, ListOf) else _item(value)
-            return MapNode(rest=rest, atomic=bool(says.atomic))
+            return MapNode(rest=rest, atomic=bool(options.atomic))
         case ListOf(item):
-            return _list(item, says)
+            return _list(item, options)
 
 
 def _item(shape: Scalar | Message) -> Node:
     return _SCALARS[shape.name] if isinstance(shape, Scalar) else schema_of(shape.type)
 
 
-def _list(item: Scalar | Message, says: FieldOptions) -> ListNode:
-    if says.set:
+def _list(item: Scalar | Message, options: FieldOptions) -> ListNode:
+    if options.set:
         return ListNode(_item(item), relation="set")
-    if not says.keys or says.atomic:
+    if not options.keys or options.atomic:
         return ListNode(_item(item))
     assert isinstance(item, Message)
     defaults = {
         flat.field.name: flat.field.options.default
         for flat in item.type.flat_fields()
-        if flat.field.name in says.keys and flat.field.options.default is not None
+        if flat.field.name in options.keys and flat.field.options.default is not None
     }
-    return ListNode(_item(item), relation="map", keys=says.keys, defaults=defaults)
+    return ListNode(_item(item), relation="map", keys=options.keys, defaults=defaults)

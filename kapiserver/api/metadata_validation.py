@@ -1,8 +1,8 @@
-"""The rules for `metadata`, the same for every kind: of a new object and of a changed one.
+"""Validation of `metadata`, the same for every kind, on create and on update.
 
-Knows no kind but by what it is told: whether it is namespaced, and how its names are spelled.
-Errors come in kube-apiserver's order. Mirrors pkg/api/validation/objectmeta.go of
-k8s.io/apimachinery and what pkg/apis/core adds to it.
+The caller says whether the kind is namespaced and how its names are validated. Errors come in
+kube-apiserver's order. Mirrors pkg/api/validation/objectmeta.go of k8s.io/apimachinery and the
+additions of pkg/apis/core.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.types import Tree
 
 ANNOTATIONS_MAX = 256 * 1024
-"""Bytes of all annotation keys and values together."""
+"""The limit for all annotation keys and values together, in bytes."""
 _MANAGER_MAX = 128
 _SUBRESOURCE_MAX = 256
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
@@ -29,20 +29,20 @@ _PATH = Path("metadata")
 
 
 FinalizerRule: TypeAlias = Callable[[Sequence[str]], list[FieldError]]
-"""A kind's own rule for its finalizers."""
+"""Validates the finalizers of a kind."""
 
 
 def standard_finalizers(finalizers: Sequence[str]) -> list[FieldError]:
-    """Finalizers without a domain are those of Kubernetes: a rule for its own kinds alone."""
+    """Check that finalizers without a domain are standard ones; for built-in kinds only."""
     return [
         error
-        for index, one in enumerate(finalizers)
-        for error in standard_finalizer(one, (_PATH / "finalizers")[index])
+        for index, finalizer in enumerate(finalizers)
+        for error in standard_finalizer(finalizer, (_PATH / "finalizers")[index])
     ]
 
 
 def standard_finalizer(finalizer: str, path: Path) -> list[FieldError]:
-    """One of those, in a list of finalizers anywhere."""
+    """Check one finalizer at a path."""
     if "/" in finalizer or finalizer in _STANDARD_FINALIZERS:
         return []
     detail = "name is neither a standard finalizer name nor is it fully qualified"
@@ -50,7 +50,7 @@ def standard_finalizer(finalizer: str, path: Path) -> list[FieldError]:
 
 
 def any_finalizers(_finalizers: Sequence[str]) -> list[FieldError]:
-    """Finalizers of any name: for custom objects and their definitions."""
+    """Allow any finalizer; for custom objects and their definitions."""
     return []
 
 
@@ -61,7 +61,7 @@ def validate_new(
     check: names.Check,
     finalizers: FinalizerRule = standard_finalizers,
 ) -> list[FieldError]:
-    """The rules for a new object's metadata; `check` is the kind's rule for its names."""
+    """Validate the metadata of a new object; `check` validates its name."""
     meta = obj.get("metadata") or {}
     return [*_validate(meta, namespaced, check), *finalizers(meta.get("finalizers") or ())]
 
@@ -69,14 +69,14 @@ def validate_new(
 def validate_updated(
     new: Tree, old: Tree, *, namespaced: bool, finalizers: FinalizerRule = standard_finalizers
 ) -> list[FieldError]:
-    """The rules for a changed object's metadata, the resourceVersion already taken over."""
-    meta, before = new.get("metadata") or {}, old.get("metadata") or {}
-    found = _validate(meta, namespaced, names.path_segment)
+    """Validate the metadata of an updated object, whose resourceVersion is already set."""
+    meta, old_meta = new.get("metadata") or {}, old.get("metadata") or {}
+    errors = _validate(meta, namespaced, names.path_segment)
     if is_terminating(old):
-        extra = sorted(set(finalizers_of(new)) - set(finalizers_of(old)))
-        if extra:
-            listed = ", ".join(f'"{one}"' for one in extra)
-            found.append(
+        added = sorted(set(finalizers_of(new)) - set(finalizers_of(old)))
+        if added:
+            listed = ", ".join(f'"{finalizer}"' for finalizer in added)
+            errors.append(
                 forbidden(
                     _PATH / "finalizers",
                     "no new finalizers can be added if the object is being deleted, "
@@ -84,17 +84,19 @@ def validate_updated(
                 )
             )
     if not meta.get("resourceVersion"):
-        found.append(invalid(_PATH / "resourceVersion", "", "must be specified for an update"))
+        errors.append(invalid(_PATH / "resourceVersion", "", "must be specified for an update"))
     generation = meta.get("generation") or 0
-    if generation < (before.get("generation") or 0):
-        found.append(invalid(_PATH / "generation", generation, "must not be decremented"))
-    for name, zero in _UNCHANGING:
-        if meta.get(name) != before.get(name):
-            found.extend(immutable(meta.get(name) or zero, before.get(name) or zero, _PATH / name))
-    return [*found, *finalizers(meta.get("finalizers") or ())]
+    if generation < (old_meta.get("generation") or 0):
+        errors.append(invalid(_PATH / "generation", generation, "must not be decremented"))
+    for name, zero in _IMMUTABLE_FIELDS:
+        if meta.get(name) != old_meta.get(name):
+            errors.extend(
+                immutable(meta.get(name) or zero, old_meta.get(name) or zero, _PATH / name)
+            )
+    return [*errors, *finalizers(meta.get("finalizers") or ())]
 
 
-_UNCHANGING: tuple[tuple[str, Any], ...] = (
+_IMMUTABLE_FIELDS: tuple[tuple[str, Any], ...] = (
     ("name", ""),
     ("namespace", ""),
     ("uid", ""),
@@ -105,43 +107,43 @@ _UNCHANGING: tuple[tuple[str, Any], ...] = (
 
 
 def validate_embedded_metadata(obj: Tree, path: Path) -> list[FieldError]:
-    """The rules for the metadata of an object within another, which is at `path`."""
+    """Validate the metadata of an object that is embedded in another one at `path`."""
     if "metadata" not in obj:
         return []
     meta = obj["metadata"] or {}
-    named = {**meta, "name": meta.get("name") or "unnamed"}  # it need not have a name
-    found = _validate(named, bool(meta.get("namespace")), names.path_segment)
-    return [replace(one, path=path / one.path.text) for one in found]
+    with_name = {**meta, "name": meta.get("name") or "unnamed"}  # the name is optional
+    errors = _validate(with_name, bool(meta.get("namespace")), names.path_segment)
+    return [replace(error, path=path / error.path.text) for error in errors]
 
 
 def immutable(new: Any, old: Any, path: Path) -> list[FieldError]:
-    """A value that must stay as it was."""
+    """Check that a value did not change."""
     return [] if new == old else [invalid(path, new, IMMUTABLE)]
 
 
 def not_negative(value: int, path: Path) -> list[FieldError]:
-    """A number that must not be below zero."""
+    """Check that a number is not negative."""
     return [] if value >= 0 else [invalid(path, value, NEGATIVE)]
 
 
 def _validate(meta: Tree, namespaced: bool, check: names.Check) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     generate, name = meta.get("generateName") or "", meta.get("name") or ""
     if generate:
         prefix = names.without_generate_suffix(check)
-        found.extend(invalid(_PATH / "generateName", generate, text) for text in prefix(generate))
+        errors.extend(invalid(_PATH / "generateName", generate, text) for text in prefix(generate))
     if not name:
-        found.append(required(_PATH / "name", "name or generateName is required"))
+        errors.append(required(_PATH / "name", "name or generateName is required"))
     elif messages := check(name):
-        found.extend(invalid(_PATH / "name", name, text) for text in messages)
-    found.extend(_validate_namespace(meta.get("namespace") or "", namespaced))
-    found.extend(not_negative(meta.get("generation") or 0, _PATH / "generation"))
-    # Most objects say little of themselves.
+        errors.extend(invalid(_PATH / "name", name, text) for text in messages)
+    errors.extend(_validate_namespace(meta.get("namespace") or "", namespaced))
+    errors.extend(not_negative(meta.get("generation") or 0, _PATH / "generation"))
+    # Most objects have few of these fields.
     for part, rules in _RULES:
         value = meta.get(part)
         if value:
-            found.extend(rules(value, _PATH / part))
-    return found
+            errors.extend(rules(value, _PATH / part))
+    return errors
 
 
 def _validate_namespace(namespace: str, namespaced: bool) -> list[FieldError]:
@@ -154,25 +156,27 @@ def _validate_namespace(namespace: str, namespaced: bool) -> list[FieldError]:
 
 
 def validate_annotations(annotations: Mapping[str, str] | None, path: Path) -> list[FieldError]:
-    """The rules for a map of annotations: keys are qualified names, in any case."""
+    """Validate a map of annotations: keys are qualified names, case-insensitively."""
     if not annotations:
         return []
-    found = [
+    errors = [
         invalid(path, key, text)
         for key in annotations
         for text in names.qualified_name(key.lower())
     ]
-    size = sum(names.byte_length(key) + names.byte_length(one) for key, one in annotations.items())
+    size = sum(
+        names.byte_length(key) + names.byte_length(value) for key, value in annotations.items()
+    )
     if size > ANNOTATIONS_MAX:
-        found.append(too_long(path, ANNOTATIONS_MAX))
-    return found
+        errors.append(too_long(path, ANNOTATIONS_MAX))
+    return errors
 
 
 def _validate_owners(owners: Sequence[Tree], path: Path) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     controller = ""
     for owner in owners:
-        found.extend(_validate_owner(owner, path))
+        errors.extend(_validate_owner(owner, path))
         if not owner.get("controller"):
             continue
         current = f"{owner.get('kind') or ''}/{owner.get('name') or ''}"
@@ -181,56 +185,58 @@ def _validate_owners(owners: Sequence[Tree], path: Path) -> list[FieldError]:
                 'Only one reference can have Controller set to true. Found "true" in references '
                 f"for {controller} and {current}"
             )
-            found.append(invalid(path, list(owners), detail))
+            errors.append(invalid(path, list(owners), detail))
         else:
             controller = current
-    return found
+    return errors
 
 
 def _validate_owner(owner: Tree, path: Path) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
     if version.count("/") > 1 or not version.rpartition("/")[2]:
-        found.append(invalid(path / "apiVersion", version, "version must not be empty"))
-    found.extend(
+        errors.append(invalid(path / "apiVersion", version, "version must not be empty"))
+    errors.extend(
         invalid(path / name, "", "must not be empty")
         for name in ("kind", "name", "uid")
         if not owner.get(name)
     )
     if (version, kind) == ("v1", "Event"):
         detail = "/v1, Kind=Event is disallowed from being an owner"
-        found.append(invalid(path, owner, detail))
-    return found
+        errors.append(invalid(path, owner, detail))
+    return errors
 
 
 def _validate_finalizers(finalizers: list[str], path: Path) -> list[FieldError]:
-    found = [
+    errors = [
         invalid(path, finalizer, text)
         for finalizer in finalizers
         for text in names.qualified_name(finalizer)
     ]
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
-        found.append(invalid(path, finalizers, detail))
-    return found
+        errors.append(invalid(path, finalizers, detail))
+    return errors
 
 
 def _validate_managed_fields(entries: Sequence[Tree], path: Path) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, entry in enumerate(entries):
-        at = path[index]
+        entry_path = path[index]
         operation = entry.get("operation") or ""
         if operation not in ("Apply", "Update"):
-            found.append(invalid(at / "operation", operation, "must be `Apply` or `Update`"))
+            errors.append(
+                invalid(entry_path / "operation", operation, "must be `Apply` or `Update`")
+            )
         fields_type = entry.get("fieldsType") or "FieldsV1"
         if fields_type != "FieldsV1":
-            found.append(invalid(at / "fieldsType", fields_type, "must be `FieldsV1`"))
+            errors.append(invalid(entry_path / "fieldsType", fields_type, "must be `FieldsV1`"))
         manager = entry.get("manager") or ""
         if not (manager.isascii() and manager.isprintable() and len(manager) <= _MANAGER_MAX):
-            found.extend(validate_field_manager(manager, at / "manager"))
+            errors.extend(validate_field_manager(manager, entry_path / "manager"))
         if names.byte_length(entry.get("subresource") or "") > _SUBRESOURCE_MAX:
-            found.append(too_long(at / "subresource", _SUBRESOURCE_MAX))
-    return found
+            errors.append(too_long(entry_path / "subresource", _SUBRESOURCE_MAX))
+    return errors
 
 
 _RULES: tuple[tuple[str, Callable[[Any, Path], list[FieldError]]], ...] = (
@@ -243,14 +249,14 @@ _RULES: tuple[tuple[str, Callable[[Any, Path], list[FieldError]]], ...] = (
 
 
 def validate_field_manager(manager: str, path: Path) -> list[FieldError]:
-    """The rules for the name of a field manager."""
-    found: list[FieldError] = []
+    """Validate the name of a field manager."""
+    errors: list[FieldError] = []
     if names.byte_length(manager) > _MANAGER_MAX:
-        found.append(too_long(path, _MANAGER_MAX))
+        errors.append(too_long(path, _MANAGER_MAX))
     position = 0
     for character in manager[: _MANAGER_MAX + 1]:
         if not character.isprintable():
             detail = f"invalid character U+{ord(character):04X} (at position {position})"
-            found.append(invalid(path, manager, detail))
+            errors.append(invalid(path, manager, detail))
         position += names.byte_length(character)
-    return found
+    return errors

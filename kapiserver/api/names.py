@@ -1,8 +1,8 @@
-"""What names, keys and numbers may look like, with the message for each that does not.
+"""Checks of names, keys and numbers, with kube-apiserver's error messages.
 
-Every check takes a value and returns the messages that kube-apiserver gives for it; an empty list
-means that it is fine. Checks are linear in the length of the value: no backtracking on a hostile
-one. Knows no field and no kind. Mirrors k8s.io/apimachinery/pkg/util/validation.
+Every check takes a value and returns error messages; an empty list means that the value is valid.
+Checks take time linear in the length of the value, with no backtracking. Knows no field and no
+kind. Mirrors k8s.io/apimachinery/pkg/util/validation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Check: TypeAlias = Callable[[str], list[str]]
-"""A check of one string: the messages against it."""
+"""Checks a string and returns error messages."""
 
 _LOWER = frozenset(string.ascii_lowercase)
 _DIGITS = frozenset(string.digits)
@@ -38,9 +38,9 @@ _QUALIFIED_REGEX = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 EMPTY = "must be non-empty"
 
 
-def _regex_message(words: str, regex: str, *examples: str) -> str:
+def _regex_message(description: str, regex: str, *examples: str) -> str:
     shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{words} (e.g. {shown}regex used for validation is '{regex}')"
+    return f"{description} (e.g. {shown}regex used for validation is '{regex}')"
 
 
 _NOT_LABEL = _regex_message(
@@ -133,165 +133,169 @@ _NOT_PORT_CHARACTERS = "must contain only alpha-numeric characters (a-z, 0-9), a
 
 
 def max_length(limit: int) -> str:
-    """The message for a value of more than `limit` bytes."""
+    """Return the message for a value of more than `limit` bytes."""
     return f"must be no more than {limit} bytes"
 
 
 def inclusive_range(low: int, high: int) -> str:
-    """The message for a number outside `low..high`."""
+    """Return the message for a number outside `low..high`."""
     return f"must be between {low} and {high}, inclusive"
 
 
 def byte_length(value: str) -> int:
-    """How long a text is in UTF-8; half a surrogate pair counts as the three bytes it came of."""
+    """Return the length of a text in UTF-8; an unpaired surrogate counts as three bytes."""
     return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
 
 
-def _spelled(
+def _has_form(
     value: str, first: frozenset[str], inner: frozenset[str], last: frozenset[str]
 ) -> bool:
     return bool(value) and value[0] in first and value[-1] in last and inner.issuperset(value)
 
 
 def _is_label(value: str) -> bool:
-    return _spelled(value, _LOWER_OR_DIGIT, _LABEL, _LOWER_OR_DIGIT)
+    return _has_form(value, _LOWER_OR_DIGIT, _LABEL, _LOWER_OR_DIGIT)
 
 
 def _is_subdomain(value: str) -> bool:
     return all(_is_label(part) for part in value.split("."))
 
 
-def _checked(value: str, limit: int, *, fits: bool, message: str) -> list[str]:
-    found = [max_length(limit)] if byte_length(value) > limit else []
-    if not fits:
-        found.append(message)
-    return found
+def _check_length(value: str, limit: int, *, is_valid: bool, message: str) -> list[str]:
+    messages = [max_length(limit)] if byte_length(value) > limit else []
+    if not is_valid:
+        messages.append(message)
+    return messages
 
 
 def dns1123_label(value: str) -> list[str]:
-    """One label of a DNS name: names of namespaces, containers, volumes."""
+    """Check a DNS label: names of namespaces, containers, volumes."""
     message = "must not contain dots" if "." in value and _is_subdomain(value) else _NOT_LABEL
-    return _checked(value, LABEL_MAX, fits=_is_label(value), message=message)
+    return _check_length(value, LABEL_MAX, is_valid=_is_label(value), message=message)
 
 
 def dns1123_subdomain(value: str) -> list[str]:
-    """Dotted labels: the name of most objects."""
-    return _checked(value, SUBDOMAIN_MAX, fits=_is_subdomain(value), message=_NOT_SUBDOMAIN)
+    """Check a DNS subdomain: the names of most objects."""
+    return _check_length(
+        value, SUBDOMAIN_MAX, is_valid=_is_subdomain(value), message=_NOT_SUBDOMAIN
+    )
 
 
 def caseless_subdomain(value: str) -> list[str]:
-    """A subdomain in which capitals may stand: names of drivers."""
-    fits = value.isascii() and _is_subdomain(value.lower())
-    return _checked(value, SUBDOMAIN_MAX, fits=fits, message=_NOT_CASELESS)
+    """Check a subdomain in which upper case is allowed: names of drivers."""
+    is_valid = value.isascii() and _is_subdomain(value.lower())
+    return _check_length(value, SUBDOMAIN_MAX, is_valid=is_valid, message=_NOT_CASELESS)
 
 
 def search_domain(value: str) -> list[str]:
-    """Dotted labels in which underscores may stand: where a pod looks for names."""
+    """Check a DNS search domain, in which underscores are allowed."""
     labels = (part.removeprefix("_") for part in value.split("."))
-    fits = all(_spelled(one, _LOWER_OR_DIGIT, _LABEL | {"_"}, _LOWER_OR_DIGIT) for one in labels)
-    return _checked(value, SUBDOMAIN_MAX, fits=fits, message=_NOT_SEARCH_DOMAIN)
+    is_valid = all(
+        _has_form(label, _LOWER_OR_DIGIT, _LABEL | {"_"}, _LOWER_OR_DIGIT) for label in labels
+    )
+    return _check_length(value, SUBDOMAIN_MAX, is_valid=is_valid, message=_NOT_SEARCH_DOMAIN)
 
 
 def wildcard_subdomain(value: str) -> list[str]:
-    """A subdomain behind `*.`."""
-    fits = value.startswith("*.") and _is_subdomain(value[2:])
-    return _checked(value, SUBDOMAIN_MAX, fits=fits, message=_NOT_WILDCARD)
+    """Check a subdomain after `*.`."""
+    is_valid = value.startswith("*.") and _is_subdomain(value[2:])
+    return _check_length(value, SUBDOMAIN_MAX, is_valid=is_valid, message=_NOT_WILDCARD)
 
 
 def dns1035_label(value: str) -> list[str]:
-    """A label that begins with a letter: versions and plural names of kinds."""
-    fits = _spelled(value, _LOWER, _LABEL, _LOWER_OR_DIGIT)
-    return _checked(value, LABEL_MAX, fits=fits, message=_NOT_DNS1035)
+    """Check a label that begins with a letter: versions and plural names of kinds."""
+    is_valid = _has_form(value, _LOWER, _LABEL, _LOWER_OR_DIGIT)
+    return _check_length(value, LABEL_MAX, is_valid=is_valid, message=_NOT_DNS1035)
 
 
 def qualified_name(value: str) -> list[str]:
-    """A label key: a name with an optional subdomain prefix and a slash."""
+    """Check a label key: a name with an optional subdomain prefix and a slash."""
     parts = value.split("/")
     if len(parts) > 2:
         return [
             f"a valid label key {_NOT_QUALIFIED} with an optional DNS subdomain prefix and '/' "
             "(e.g. 'example.com/MyName')"
         ]
-    found: list[str] = []
+    messages: list[str] = []
     name = parts[-1]
     if len(parts) == 2:
         if not parts[0]:
-            found.append(f"prefix part {EMPTY}")
+            messages.append(f"prefix part {EMPTY}")
         else:
-            found.extend(f"prefix part {message}" for message in dns1123_subdomain(parts[0]))
+            messages.extend(f"prefix part {message}" for message in dns1123_subdomain(parts[0]))
     if not name:
-        found.append(f"name part {EMPTY}")
+        messages.append(f"name part {EMPTY}")
     elif byte_length(name) > LABEL_MAX:
-        found.append(f"name part {max_length(LABEL_MAX)}")
-    if not _spelled(name, _ALPHANUMERIC, _QUALIFIED, _ALPHANUMERIC):
-        found.append(f"name part {_NOT_QUALIFIED}")
-    return found
+        messages.append(f"name part {max_length(LABEL_MAX)}")
+    if not _has_form(name, _ALPHANUMERIC, _QUALIFIED, _ALPHANUMERIC):
+        messages.append(f"name part {_NOT_QUALIFIED}")
+    return messages
 
 
 def label_value(value: str) -> list[str]:
-    """The value of a label."""
-    fits = not value or _spelled(value, _ALPHANUMERIC, _QUALIFIED, _ALPHANUMERIC)
-    return _checked(value, LABEL_MAX, fits=fits, message=_NOT_LABEL_VALUE)
+    """Check a label value."""
+    is_valid = not value or _has_form(value, _ALPHANUMERIC, _QUALIFIED, _ALPHANUMERIC)
+    return _check_length(value, LABEL_MAX, is_valid=is_valid, message=_NOT_LABEL_VALUE)
 
 
 def c_identifier(value: str) -> list[str]:
-    """A name as in C."""
-    fits = _spelled(value, _LETTERS | {"_"}, _C_IDENTIFIER, _C_IDENTIFIER)
-    return [] if fits else [_NOT_C_IDENTIFIER]
+    """Check a C identifier."""
+    is_valid = _has_form(value, _LETTERS | {"_"}, _C_IDENTIFIER, _C_IDENTIFIER)
+    return [] if is_valid else [_NOT_C_IDENTIFIER]
 
 
 def env_name(value: str) -> list[str]:
-    """The name of an environment variable: printable ASCII but `=`."""
-    found = [] if value else [f"environment variable name {EMPTY}"]
+    """Check the name of an environment variable: printable ASCII without `=`."""
+    messages = [] if value else [f"environment variable name {EMPTY}"]
     if not all(" " <= character <= "~" and character != "=" for character in value):
-        found.append(_NOT_ENV_NAME)
-    return found
+        messages.append(_NOT_ENV_NAME)
+    return messages
 
 
 def config_key(value: str) -> list[str]:
-    """A key of a ConfigMap or Secret: a file name."""
-    fits = bool(value) and _QUALIFIED.issuperset(value)
-    found = _checked(value, SUBDOMAIN_MAX, fits=fits, message=_NOT_CONFIG_KEY)
+    """Check a key of a ConfigMap or Secret: a file name."""
+    is_valid = bool(value) and _QUALIFIED.issuperset(value)
+    messages = _check_length(value, SUBDOMAIN_MAX, is_valid=is_valid, message=_NOT_CONFIG_KEY)
     if value in (".", ".."):
-        found.append(f"must not be '{value}'")
+        messages.append(f"must not be '{value}'")
     elif value.startswith(".."):
-        found.append("must not start with '..'")
-    return found
+        messages.append("must not start with '..'")
+    return messages
 
 
 def http_header_name(value: str) -> list[str]:
-    """The name of an HTTP header."""
+    """Check the name of an HTTP header."""
     return [] if value and _HTTP_HEADER.issuperset(value) else [_NOT_HTTP_HEADER]
 
 
 def percent(value: str) -> list[str]:
-    """Digits and a percent sign."""
+    """Check a percentage: digits followed by `%`."""
     digits = value.removesuffix("%")
-    fits = digits != value and bool(digits) and _DIGITS.issuperset(digits)
-    return [] if fits else [_NOT_PERCENT]
+    is_valid = digits != value and bool(digits) and _DIGITS.issuperset(digits)
+    return [] if is_valid else [_NOT_PERCENT]
 
 
 def port_name(value: str) -> list[str]:
-    """An IANA service name."""
-    found = [max_length(PORT_NAME_MAX)] if byte_length(value) > PORT_NAME_MAX else []
+    """Check an IANA service name."""
+    messages = [max_length(PORT_NAME_MAX)] if byte_length(value) > PORT_NAME_MAX else []
     if not (value and _LABEL.issuperset(value)):
-        found.append(_NOT_PORT_CHARACTERS)
+        messages.append(_NOT_PORT_CHARACTERS)
     if not any(character in _LOWER for character in value):
-        found.append("must contain at least one letter (a-z)")
+        messages.append("must contain at least one letter (a-z)")
     if "--" in value:
-        found.append("must not contain consecutive hyphens")
+        messages.append("must not contain consecutive hyphens")
     if value and (value[0] == "-" or value[-1] == "-"):
-        found.append("must not begin or end with a hyphen")
-    return found
+        messages.append("must not begin or end with a hyphen")
+    return messages
 
 
 def port_number(value: int) -> list[str]:
-    """A TCP or UDP port."""
+    """Check a TCP or UDP port number."""
     return [] if 1 <= value <= 65535 else [inclusive_range(1, 65535)]
 
 
 def is_ip(value: str) -> bool:
-    """Whether the text is an IPv4 or IPv6 address without a zone."""
+    """Report whether the text is an IPv4 or IPv6 address without a zone."""
     try:
         ipaddress.ip_address(value)
     except ValueError:
@@ -300,23 +304,23 @@ def is_ip(value: str) -> bool:
 
 
 def ip(value: str) -> list[str]:
-    """An IP address."""
+    """Check an IP address."""
     return [] if is_ip(value) else ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
 
 
 def uuid(value: str) -> list[str]:
-    """A UUID as servers write it, such as the uid of an object."""
+    """Check a lowercase UUID, such as the uid of an object."""
     return [] if _UUID.fullmatch(value) else ["must be a lowercase UUID in 8-4-4-4-12 format"]
 
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-# The names of objects, by kind.
+# Names of objects.
 
 
 def path_segment(value: str) -> list[str]:
-    """Anything that can stand in a URL path."""
+    """Check that a name can stand in a URL path."""
     if value in (".", ".."):
         return [f"may not be '{value}'"]
     return _path_segment_start(value)
@@ -327,7 +331,7 @@ def _path_segment_start(value: str) -> list[str]:
 
 
 def without_generate_suffix(check: Check) -> Check:
-    """The check of `generateName`: a trailing hyphen is the place of the random suffix."""
+    """Return the check of `generateName`: a trailing hyphen stands for the random suffix."""
     if check is path_segment:
         return _path_segment_start
     return lambda value: check(_mask_trailing_hyphen(value))

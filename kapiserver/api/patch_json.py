@@ -1,7 +1,7 @@
-"""JSON patch (RFC 6902) on trees, within bounds.
+"""JSON patch (RFC 6902) on trees, within limits.
 
-The operations themselves are the library's; here are the shape, the bounds and the words of
-kube-apiserver. Knows no type: what comes out is checked by whoever decodes it.
+The jsonpatch library applies the operations; this module checks their form, enforces limits and
+gives kube-apiserver's messages. Knows no type: the caller decodes and checks the result.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from kapiserver.api.types import Tree, Value
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024
-"""Bytes of JSON that the `copy` operations of one patch may add."""
+"""The limit for JSON that the `copy` operations of one patch may add, in bytes."""
 
 _MEMBERS = {"op": str, "path": str, "from": str, "value": object}
 
 
 def read(patch: Value) -> list[Tree]:
-    """Check that a decoded body is a list of operations. Raises BadObject, PatchTooLong."""
+    """Check that a decoded body is a list of operations. Raises BadObject and PatchTooLong."""
     if patch is None:
         return []
     if not isinstance(patch, list):
-        raise _wrong(patch, "Go value of type []handlers.jsonPatchOp")
+        raise _decode_error(patch, "Go value of type []handlers.jsonPatchOp")
     for operation in patch:
         if not isinstance(operation, dict):
-            raise _wrong(operation, "Go value of type handlers.jsonPatchOp")
+            raise _decode_error(operation, "Go value of type handlers.jsonPatchOp")
         for name, value in operation.items():
             if not isinstance(value, _MEMBERS.get(name, object)):
-                raise _wrong(value, f"Go struct field jsonPatchOp.{name} of type string")
+                raise _decode_error(value, f"Go struct field jsonPatchOp.{name} of type string")
     if len(patch) > MAX_OPERATIONS:
         raise PatchTooLong(
             f"Request entity too large: The allowed maximum operations in a JSON patch is "
@@ -43,7 +43,7 @@ def read(patch: Value) -> list[Tree]:
 
 
 def unknown_fields(operations: Sequence[Tree]) -> list[str]:
-    """Strict errors: members of operations that RFC 6902 does not name."""
+    """Return strict decoding errors for members that RFC 6902 does not define."""
     return [
         f'unknown field "[{index}].{name}"'
         for index, operation in enumerate(operations)
@@ -53,88 +53,90 @@ def unknown_fields(operations: Sequence[Tree]) -> list[str]:
 
 
 def apply(target: Value, operations: Sequence[Tree]) -> Value:
-    """The target after all operations; neither argument is changed. Raises PatchFailed."""
-    import jsonpatch  # only who patches pays for it
+    """Return the target after all operations; the arguments do not change. Raises PatchFailed."""
+    import jsonpatch  # loaded on first use
 
-    wrong = (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException)
+    library_errors = (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException)
     patched, copied = copy.deepcopy(target), 0
     for operation in operations:
         try:
-            asked = _in_terms_of_the_library(patched, operation)
-            if asked is None:
+            adapted = _adapt(patched, operation)
+            if adapted is None:
                 continue
-            copied += _size_of_copy(patched, asked)
+            copied += _size_of_copy(patched, adapted)
             if copied > MAX_COPIED_BYTES:
                 raise PatchFailed(
                     "Unable to complete the copy, the accumulated size increase of copy is "
                     f"{copied}, exceeding the limit {MAX_COPIED_BYTES}"
                 )
-            patched = jsonpatch.JsonPatch([asked]).apply(patched, in_place=True)
-        except wrong as error:
+            patched = jsonpatch.JsonPatch([adapted]).apply(patched, in_place=True)
+        except library_errors as error:
             raise PatchFailed(str(error)) from None
         except (TypeError, ValueError, LookupError, RecursionError) as error:
-            # The library's answer to a pointer through a scalar differs by version.
+            # The library's error for a pointer through a scalar depends on its version.
             raise PatchFailed(f"{type(error).__name__}: {error}") from None
     return patched
 
 
-def _in_terms_of_the_library(tree: Value, operation: Tree) -> Tree | None:
-    """The operation as the library does what kube-apiserver's does; None: there is nothing to do.
+def _adapt(tree: Value, operation: Tree) -> Tree | None:
+    """Adapt an operation so that the library does what kube-apiserver does; None for a no-op.
 
-    Negative indices count from the end, a value left out is null, a member that is not there is
-    null for all but `remove` and `move`, and only `replace` and `test` take the whole document.
+    Negative indices count from the end, an omitted value is null, a missing member is null for all
+    operations but `remove` and `move`, and only `replace` and `test` accept the whole document.
     """
-    asked, kind = dict(operation), operation.get("op")
+    adapted, kind = dict(operation), operation.get("op")
     for name in ("path", "from"):
-        pointer = asked.get(name)
+        pointer = adapted.get(name)
         if pointer:
-            behind = name == "path" and kind in ("add", "copy", "move")
-            asked[name] = _counted(tree, pointer, behind=behind)
+            allow_end = name == "path" and kind in ("add", "copy", "move")
+            adapted[name] = _resolve_negative_indices(tree, pointer, allow_end=allow_end)
         elif pointer == "" and kind not in ("replace", "test"):
             raise PatchFailed(f"{kind} operation does not apply: doc is missing {name}")
     if kind in ("add", "replace", "test"):
-        asked.setdefault("value", None)
-    if kind == "replace" and _is_missing_member(tree, asked.get("path", "")):
-        asked["op"] = "add"
-    if kind == "copy" and _is_missing_member(tree, asked.get("from", "")):
-        return {"op": "add", "path": asked.get("path", ""), "value": None}
-    if kind == "test" and _is_missing_member(tree, asked.get("path", "")):
-        return asked if asked["value"] is not None else None
-    return asked
+        adapted.setdefault("value", None)
+    if kind == "replace" and _is_missing_member(tree, adapted.get("path", "")):
+        adapted["op"] = "add"
+    if kind == "copy" and _is_missing_member(tree, adapted.get("from", "")):
+        return {"op": "add", "path": adapted.get("path", ""), "value": None}
+    if kind == "test" and _is_missing_member(tree, adapted.get("path", "")):
+        return adapted if adapted["value"] is not None else None
+    return adapted
 
 
-def _counted(tree: Value, pointer: str, *, behind: bool) -> str:
-    """The pointer with negative indices made positive; the last counts from `behind` the list's
-    end, where an item may be added."""
+def _resolve_negative_indices(tree: Value, pointer: str, *, allow_end: bool) -> str:
+    """Make the negative indices of a pointer positive.
+
+    With `allow_end`, the last index counts from the position after the end, where items are added.
+    """
     if "/-" not in pointer:
         return pointer
     parts = pointer.split("/")
-    for place in range(1, len(parts)):
-        above = _found(tree, "/".join(parts[:place]))
-        if isinstance(above, list) and parts[place].removeprefix("-").isdigit():
-            size = len(above) + (behind and place == len(parts) - 1)
-            index = int(parts[place])
-            parts[place] = str(index + size if index < 0 else index)
+    for depth in range(1, len(parts)):
+        parent = _resolve(tree, "/".join(parts[:depth]))
+        if isinstance(parent, list) and parts[depth].removeprefix("-").isdigit():
+            size = len(parent) + (allow_end and depth == len(parts) - 1)
+            index = int(parts[depth])
+            parts[depth] = str(index + size if index < 0 else index)
     return "/".join(parts)
 
 
 def _is_missing_member(tree: Value, pointer: str) -> bool:
-    """Whether the pointer leads to a member that an object does not have."""
+    """Report whether the pointer refers to a missing member of an existing object."""
     import jsonpointer  # comes with jsonpatch
 
     parts = jsonpointer.JsonPointer(pointer).parts
-    above = jsonpointer.JsonPointer.from_parts(parts[:-1]).resolve(tree, None) if parts else None
-    return isinstance(above, dict) and parts[-1] not in above
+    parent = jsonpointer.JsonPointer.from_parts(parts[:-1]).resolve(tree, None) if parts else None
+    return isinstance(parent, dict) and parts[-1] not in parent
 
 
 def _size_of_copy(tree: Value, operation: Tree) -> int:
     if operation.get("op") != "copy":
         return 0
-    return len(orjson.dumps(_found(tree, operation.get("from", ""))))
+    return len(orjson.dumps(_resolve(tree, operation.get("from", ""))))
 
 
-def _found(tree: Value, pointer: str) -> Value:
-    """The value a pointer leads to; None where there is none."""
+def _resolve(tree: Value, pointer: str) -> Value:
+    """Return the value at a pointer, or None."""
     import jsonpointer  # comes with jsonpatch
 
     try:
@@ -143,5 +145,5 @@ def _found(tree: Value, pointer: str) -> Value:
         return None
 
 
-def _wrong(value: Value, into: str) -> BadObject:
+def _decode_error(value: Value, into: str) -> BadObject:
     return BadObject(f"error decoding patch: json: cannot unmarshal {json_type(value)} into {into}")

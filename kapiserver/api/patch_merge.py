@@ -1,6 +1,6 @@
 """JSON merge patch (RFC 7396) on trees.
 
-Knows no type: what comes out is checked by whoever decodes it. Mirrors jsonpatch.MergePatch as
+Knows no type: the caller decodes and checks the result. Mirrors jsonpatch.MergePatch as
 kube-apiserver calls it.
 """
 
@@ -24,7 +24,8 @@ def read(patch: Value) -> Tree:
 
 
 def apply(target: Value, patch: Value) -> Value:
-    """The target after the patch; neither argument is changed, parts of both may be shared."""
+    """Return the target after the patch. The arguments do not change, but the result shares
+    parts."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}

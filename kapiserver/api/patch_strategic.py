@@ -1,9 +1,9 @@
-"""Strategic merge patch: a merge patch that knows which lists are merged, and by which key.
+"""Strategic merge patch: a merge patch that merges lists by their merge keys.
 
-Driven by the declarations: `merge` (the key, "" for scalars) and `patch` ("replace") of a field.
-Where no type is known (maps of strings, free JSON) objects are merged and lists replaced. Pure:
-neither the object nor the patch is changed. Mirrors apimachinery/pkg/util/strategicpatch with
-the options of the server (parallel lists merged, unmatched nulls ignored).
+The field options `merge` (the key, "" for scalars) and `patch` ("replace") direct it. Values of
+unknown type (maps of strings, free JSON) are merged as objects or replaced as lists. Pure: neither
+the object nor the patch is changed. Mirrors apimachinery/pkg/util/strategicpatch with the options
+of the server (parallel lists merged, unmatched nulls ignored).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BAD_PRIMITIVES = "invalid patch format of primitive list"
 _BAD_RETAIN_KEYS = "invalid patch format of retainKeys"
 
 _Schema: TypeAlias = "type[Type] | MapOf | None"
-"""What is known of an object: its type, that it is a map, or nothing."""
+"""The type of an object; a MapOf for maps; None if unknown."""
 
 
 def read(patch: Value) -> Tree:
@@ -42,8 +42,10 @@ def read(patch: Value) -> Tree:
 
 
 def apply(target: Tree, patch: Tree, type_: type[Type]) -> Tree:
-    """The target, an object of that type, after the patch. Raises BadObject for a patch that
-    makes no sense, PatchFailed for one that cannot be applied."""
+    """Return the target, an object of `type_`, after the patch.
+
+    Raises BadObject for a malformed patch, PatchFailed for one that cannot be applied.
+    """
     try:
         return _merge_map(target, patch, type_)
     except RecursionError:
@@ -52,36 +54,36 @@ def apply(target: Tree, patch: Tree, type_: type[Type]) -> Tree:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """How the value of one field is merged; `key` None: lists are replaced."""
+    """How the value of a field is merged; lists without a `key` are replaced."""
 
     below: _Schema = None
     key: str | None = None
     replace: bool = False
 
 
-_FREE = _Rule()
+_NO_RULE = _Rule()
 
 
 @functools.cache
 def _rules(type_: Any) -> Mapping[str, _Rule]:
-    found = {}
+    rules = {}
     for flat in type_.flat_fields():
         options = flat.field.options
         strategies = (options.patch or "").split(",")
-        found[flat.field.name] = _Rule(
-            below=_below(flat.field.shape),
+        rules[flat.field.name] = _Rule(
+            below=_nested_schema(flat.field.shape),
             key=options.merge,
             replace="replace" in strategies,
         )
-    return found
+    return rules
 
 
-def _below(shape: Shape) -> _Schema:
+def _nested_schema(shape: Shape) -> _Schema:
     match shape:
         case Message(type_) if not issubclass(type_, ScalarType):
             return type_
         case ListOf(item):
-            return _below(item)
+            return _nested_schema(item)
         case MapOf():
             return shape
         case _:
@@ -90,17 +92,17 @@ def _below(shape: Shape) -> _Schema:
 
 def _rule(schema: _Schema, name: str) -> _Rule:
     if isinstance(schema, MapOf):
-        return _Rule(below=_below(schema.value))
+        return _Rule(below=_nested_schema(schema.value))
     if schema is None:
-        return _FREE
-    owner: Any = schema  # mypy takes no class for hashable
-    return _rules(owner).get(name, _FREE)
+        return _NO_RULE
+    owner: Any = schema  # for mypy, to which classes are not hashable
+    return _rules(owner).get(name, _NO_RULE)
 
 
 def _merge_map(target: Tree, patch: Tree, schema: _Schema) -> Tree:
     if _DIRECTIVE in patch:
-        return _replaced_map(patch)
-    merged = _retained(target, patch)
+        return _apply_directive(patch)
+    merged = _retain_keys(target, patch)
     handled = {_RETAIN_KEYS}
     for key, order in patch.items():
         if key.startswith(_ORDER):
@@ -127,7 +129,7 @@ def _merge(target: Value, value: Value, rule: _Rule) -> Value:
     return _without_directives(value)
 
 
-def _replaced_map(patch: Tree) -> Tree:
+def _apply_directive(patch: Tree) -> Tree:
     match patch[_DIRECTIVE]:
         case "replace":
             return {key: value for key, value in patch.items() if key != _DIRECTIVE}
@@ -137,19 +139,19 @@ def _replaced_map(patch: Tree) -> Tree:
             raise _unknown_directive(directive, patch)
 
 
-def _retained(target: Tree, patch: Tree) -> Tree:
-    """A copy of the target, less what a `$retainKeys` does not name."""
+def _retain_keys(target: Tree, patch: Tree) -> Tree:
+    """Return a copy of the target with only the keys that `$retainKeys` names, if it is set."""
     if _RETAIN_KEYS not in patch:
         return dict(target)
     names = patch[_RETAIN_KEYS]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise BadObject(_BAD_RETAIN_KEYS)
-    kept = set(names)
+    retained = set(names)
     for key, value in patch.items():
         is_directive = key.startswith((_ORDER, _DELETE_FROM)) or key == _RETAIN_KEYS
-        if value is not None and not is_directive and key not in kept:
+        if value is not None and not is_directive and key not in retained:
             raise BadObject(_BAD_RETAIN_KEYS)
-    return {key: value for key, value in target.items() if key in kept}
+    return {key: value for key, value in target.items() if key in retained}
 
 
 def _delete_from(merged: Tree, name: str, values: Value) -> None:
@@ -157,12 +159,12 @@ def _delete_from(merged: Tree, name: str, values: Value) -> None:
         raise BadObject(_BAD_PRIMITIVES)
     current = merged.get(name)
     if isinstance(current, list):
-        gone = {_identity(value) for value in values}
-        merged[name] = [value for value in current if _scalar_identity(value) not in gone]
+        deleted = {_identity(value) for value in values}
+        merged[name] = [value for value in current if _scalar_identity(value) not in deleted]
 
 
 def _merge_ordered(merged: Tree, patch: Tree, name: str, order: Value, rule: _Rule) -> None:
-    """Merge a list and bring it into the order that `$setElementOrder` gives."""
+    """Merge a list and sort it by `$setElementOrder`."""
     if not isinstance(order, list):
         raise _wrong_type([], order)
     current, changes = merged.get(name), patch.get(name)
@@ -183,19 +185,19 @@ def _merge_ordered(merged: Tree, patch: Tree, name: str, order: Value, rule: _Ru
         result = _without_directives(changes)
     else:
         result = _merge_list(current, changes, key, rule.below)
-    merged[name] = _in_order(result, wanted=order, live=current or [], key=key)
+    merged[name] = _in_order(result, order=order, live=current or [], key=key)
 
 
 def _check_order(changes: Sequence[Value], order: Sequence[Value], key: str) -> None:
-    """The patch's items must stand in the given order among each other."""
+    """Check that the items of the patch are in the given order."""
     if not changes or not order:
         return
-    places = iter([_item_identity(item, key) for item in order])
+    identities = iter([_item_identity(item, key) for item in order])
     for item in changes:
         if isinstance(item, dict) and _DIRECTIVE in item:
             continue
-        wanted = _item_identity(item, key)
-        if not any(place == wanted for place in places):
+        identity = _item_identity(item, key)
+        if not any(candidate == identity for candidate in identities):
             raise BadObject(
                 f"The order in patch list:\n{go_value(list(changes))}\n doesn't match "
                 f"$setElementOrder list:\n{go_value(list(order))}\n"
@@ -209,30 +211,32 @@ def _merge_list(
         return []
     if not _all_objects(target, patch):
         merged = list({_identity(item): item for item in (*target, *patch)}.values())
-        return _in_order(merged, wanted=patch, live=target, key="")
+        return _in_order(merged, order=patch, live=target, key="")
     if not key:
         raise BadObject("cannot merge lists without merge key for type struct")
     changes = [item for item in patch if _DIRECTIVE not in item]
     directives = [item for item in patch if _DIRECTIVE in item]
-    if _replaces(directives):
+    if _has_replace_directive(directives):
         return [_without_directives(item) for item in changes]
-    gone = {_item_identity(item, key) for item in directives}
-    kept = [item for item in target if _identity(item.get(key)) not in gone]
+    deleted = {_item_identity(item, key) for item in directives}
+    merged_items = [item for item in target if _identity(item.get(key)) not in deleted]
     positions: dict[Any, int] = {}
-    for position, item in enumerate(kept):
+    for position, item in enumerate(merged_items):
         positions.setdefault(_identity(item.get(key)), position)
     for item in changes:
-        place = _item_identity(item, key)
-        if place in positions:
-            kept[positions[place]] = _merge_map(kept[positions[place]], item, schema)
+        identity = _item_identity(item, key)
+        if identity in positions:
+            merged_items[positions[identity]] = _merge_map(
+                merged_items[positions[identity]], item, schema
+            )
         else:
-            positions[place] = len(kept)
-            kept.append(_without_directives(item))
-    return _in_order(kept, wanted=changes, live=target, key=key)
+            positions[identity] = len(merged_items)
+            merged_items.append(_without_directives(item))
+    return _in_order(merged_items, order=changes, live=target, key=key)
 
 
-def _replaces(directives: Sequence[Tree]) -> bool:
-    """Whether an item asks for the whole list to be replaced; all others must ask for deletion."""
+def _has_replace_directive(directives: Sequence[Tree]) -> bool:
+    """Report whether an item replaces the whole list; all others must delete."""
     for item in directives:
         if item[_DIRECTIVE] == "merge":
             raise BadObject("merging lists cannot yet be specified in the patch")
@@ -242,12 +246,12 @@ def _replaces(directives: Sequence[Tree]) -> bool:
 
 
 def _in_order(
-    merged: Sequence[Value], *, wanted: Sequence[Value], live: Sequence[Value], key: str
+    merged: Sequence[Value], *, order: Sequence[Value], live: Sequence[Value], key: str
 ) -> list[Value]:
-    """Items that `wanted` names in its order; the others where the live list has them: an item
-    of the live list goes before a wanted one that it preceded there."""
-    ranks = _ranks(wanted, key)
-    places = _ranks(live, key)
+    """Return the items in the order of `wanted`; others keep their place of the live list, before
+    the wanted items that they preceded there."""
+    ranks = _ranks(order, key)
+    live_ranks = _ranks(live, key)
     named = [item for item in merged if _item_identity(item, key) in ranks]
     named.sort(key=lambda item: ranks[_item_identity(item, key)])
     others = [item for item in merged if _item_identity(item, key) not in ranks]
@@ -255,10 +259,10 @@ def _in_order(
     pending = iter(named)
     upcoming = next(pending, None)
     for other in others:
-        place = places.get(_item_identity(other, key))
+        rank = live_ranks.get(_item_identity(other, key))
         while upcoming is not None:
-            rival = places.get(_item_identity(upcoming, key))
-            if place is not None and rival is not None and place < rival:
+            upcoming_rank = live_ranks.get(_item_identity(upcoming, key))
+            if rank is not None and upcoming_rank is not None and rank < upcoming_rank:
                 break
             result.append(upcoming)
             upcoming = next(pending, None)
@@ -276,7 +280,7 @@ def _ranks(items: Iterable[Value], key: str) -> dict[Any, int]:
 
 
 def _all_objects(*lists: Sequence[Value]) -> bool:
-    """Whether the items are objects; all must be of one type, and none a list."""
+    """Report whether the items are objects; all must have one type, and none may be a list."""
     kinds = {type(item) for items in lists for item in items}
     if list in kinds:
         raise PatchFailed("lists of lists are not supported")
@@ -297,7 +301,7 @@ def _item_identity(item: Value, key: str) -> Any:
 
 
 def _identity(value: Value) -> Any:
-    """What makes two scalars equal in Go: 1, 1.0 and true are three."""
+    """Return a key that is equal for scalars that are equal in Go: 1, 1.0 and true differ."""
     if isinstance(value, dict | list):
         raise BadObject(f"{go_value(value)} cannot be compared as a merge key")
     return _scalar_identity(value)
@@ -308,7 +312,7 @@ def _scalar_identity(value: Value) -> Any:
 
 
 def _without_directives(value: Value) -> Value:
-    """The value of a patch taken as it is: no nulls in objects, no directives."""
+    """Return the value of a patch without nulls in objects and without directives."""
     if isinstance(value, dict):
         return {
             key: _without_directives(below)

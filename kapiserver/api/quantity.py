@@ -1,9 +1,8 @@
 """Quantity: a fixed-point number with a suffix, `500m`, `1536Mi`, `12e6`.
 
-Knows no resource. Mirrors k8s.io/apimachinery/pkg/api/resource, its quirks included: a text that
-looks canonical enough is kept as it came (`1.500`, `+5Gi`), anything else is written with the
-largest suffix that needs no fraction; finer than nano rounds away from zero; binary values end
-at 2^63-1.
+Knows no resource. Mirrors k8s.io/apimachinery/pkg/api/resource with its quirks: a text that is
+nearly canonical (`1.500`, `+5Gi`) is kept, any other value is written with the largest suffix that
+needs no fraction; values finer than nano round away from zero; binary values end at 2^63-1.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _NANO = -9
 _MAX_INT64 = 2**63 - 1
 _INT64_DIGITS = 18
 _MAX_DIGITS = 4000
-"""Far beyond any quantity, and below what Python refuses to read as an int."""
+"""More than any quantity needs, and fewer than Python refuses to parse as an int."""
 _MAX_EXPONENT = 2**31 - 1
 
 _WRONG_FORM = (
@@ -42,16 +41,16 @@ _WRONG_SUFFIX = "unable to parse quantity's suffix"
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """`mantissa * 10**scale`, and the way in which it was written."""
+    """`mantissa * 10**scale`, and its format."""
 
     mantissa: int
     scale: int
     format: Format
     text: str = ""
-    """The text it was read from, where that is written again unchanged."""
+    """The text that it was parsed from, if it is written unchanged."""
 
     def __str__(self) -> str:
-        return self.text or _written(self)
+        return self.text or _format(self)
 
     @property
     def decimal(self) -> Decimal:
@@ -86,52 +85,54 @@ def _suffix(text: str) -> _Suffix:
 
 
 def parse(text: str) -> Amount:
-    """Read a quantity. Raises ValueError in the words of resource.ParseQuantity."""
-    found = _SCANNER.fullmatch(text)
-    if found is None or not text:
+    """Parse a quantity. Raises ValueError worded as resource.ParseQuantity words it."""
+    match = _SCANNER.fullmatch(text)
+    if match is None or not text:
         raise ValueError(_WRONG_FORM)
-    sign, whole, fraction = found[1], found[2] or "0", found[3] or ""
-    suffix = _suffix(found[4])
+    sign, whole, fraction = match[1], match[2] or "0", match[3] or ""
+    suffix = _suffix(match[4])
     digits = whole + fraction
     if len(digits) > _MAX_DIGITS:
         raise ValueError(_WRONG_NUMBER)
     value = int(sign + digits)
-    small = _small(value, digits, fraction, suffix, text)
-    if small is not None:
-        return small
+    int64_amount = _int64_amount(value, digits, fraction, suffix, text)
+    if int64_amount is not None:
+        return int64_amount
     if suffix.base == 10:
-        return _rounded(value, suffix.exponent - len(fraction), suffix.format)
-    return _binary(value << suffix.exponent, len(fraction))
+        return _round_to_nano(value, suffix.exponent - len(fraction), suffix.format)
+    return _binary_amount(value << suffix.exponent, len(fraction))
 
 
-def _small(value: int, digits: str, fraction: str, suffix: _Suffix, text: str) -> Amount | None:
-    # What Go keeps in an int64. Only these may keep their text, so the border is Go's.
+def _int64_amount(
+    value: int, digits: str, fraction: str, suffix: _Suffix, text: str
+) -> Amount | None:
+    # The values that Go stores in an int64. Only they can keep their text, so the limit is Go's.
     scale = -len(fraction) + (suffix.exponent if suffix.base == 10 else 0)
     if suffix.base == 10:
         if len(digits) > _INT64_DIGITS or scale < _NANO:
             return None
-        kept = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
-        return Amount(value, scale, suffix.format, text if kept else "")
+        keeps_text = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+        return Amount(value, scale, suffix.format, text if keeps_text else "")
     if fraction or 15 - len(digits) - suffix.exponent * 3 // 10 - 1 < 0:
         return None
     if abs(value) << suffix.exponent > _MAX_INT64:
         return None
-    kept = abs(value) & 7 != 0
-    return Amount(value << suffix.exponent, 0, "BinarySI", text if kept else "")
+    keeps_text = abs(value) & 7 != 0
+    return Amount(value << suffix.exponent, 0, "BinarySI", text if keeps_text else "")
 
 
-def _rounded(value: int, scale: int, form: Format) -> Amount:
-    # Nothing is finer than a nano; what would be rounds away from zero.
+def _round_to_nano(value: int, scale: int, form: Format) -> Amount:
+    # Values finer than nano round away from zero.
     drop = _NANO - scale
     if drop <= 0 or value == 0:
         return Amount(value, scale, form)
     sign = -1 if value < 0 else 1
-    left = 1 if drop > _MAX_DIGITS else -(-abs(value) // 10**drop)
-    return Amount(sign * left, _NANO, form)
+    mantissa = 1 if drop > _MAX_DIGITS else -(-abs(value) // 10**drop)
+    return Amount(sign * mantissa, _NANO, form)
 
 
-def _binary(value: int, places: int) -> Amount:
-    exact = _rounded(value, -places, "BinarySI")
+def _binary_amount(value: int, places: int) -> Amount:
+    exact = _round_to_nano(value, -places, "BinarySI")
     whole = 10**-exact.scale
     size = abs(exact.mantissa)
     if size > _MAX_INT64 * whole:
@@ -140,47 +141,49 @@ def _binary(value: int, places: int) -> Amount:
     return Amount(exact.mantissa, exact.scale, form)
 
 
-def add(one: Amount, other: Amount) -> Amount:
-    """The sum, written as the first is, or as the second where the first is nothing. Cut to so
-    many digits, so that far apart exponents cost nothing."""
-    form = one.format if one.mantissa else other.format
-    total = _EXACT.add(one.decimal, other.decimal)
+def add(left: Amount, right: Amount) -> Amount:
+    """Return the sum, in the format of the first, or of the second if the first is zero.
+
+    Limited in digits, so that exponents far apart cost nothing.
+    """
+    result_format = left.format if left.mantissa else right.format
+    total = _EXACT.add(left.decimal, right.decimal)
     sign, digits, exponent = total.as_tuple()
     assert isinstance(exponent, int)
     mantissa = int("".join(map(str, digits))) * (-1 if sign else 1)
-    if exponent > 0 and form == "BinarySI":
+    if exponent > 0 and result_format == "BinarySI":
         if exponent > _INT64_DIGITS + 1:
-            form = "DecimalSI"
+            result_format = "DecimalSI"
         else:
             mantissa, exponent = mantissa * 10**exponent, 0
-    return Amount(mantissa, exponent, form)
+    return Amount(mantissa, exponent, result_format)
 
 
-def subtract(one: Amount, other: Amount) -> Amount:
-    """The difference, written as the first is."""
-    return add(one, Amount(-other.mantissa, other.scale, other.format))
+def subtract(left: Amount, right: Amount) -> Amount:
+    """Return the difference, in the format of the first."""
+    return add(left, Amount(-right.mantissa, right.scale, right.format))
 
 
-def _written(amount: Amount) -> str:
+def _format(amount: Amount) -> str:
     if amount.mantissa == 0:
         return "0"
     if amount.format == "BinarySI":
-        text = _written_binary(amount)
+        text = _format_binary(amount)
         if text is not None:
             return text
     mantissa, exponent = amount.mantissa, amount.scale
     while mantissa % 10 == 0:
         mantissa, exponent = mantissa // 10, exponent + 1
-    above = exponent % 3
-    mantissa, exponent = mantissa * 10**above, exponent - above
+    shift = exponent % 3
+    mantissa, exponent = mantissa * 10**shift, exponent - shift
     if amount.format != "DecimalExponent" and exponent in _DECIMAL_SUFFIX:
         return f"{mantissa}{_DECIMAL_SUFFIX[exponent]}"
     # DecimalSI has no suffix beyond E; Go falls back to an exponent.
     return f"{mantissa}e{exponent}" if exponent else str(mantissa)
 
 
-def _written_binary(amount: Amount) -> str | None:
-    # None where a binary suffix would need rounding, or says nothing.
+def _format_binary(amount: Amount) -> str | None:
+    # None if a binary suffix would need rounding, or if the value is too small for one.
     whole, rest = divmod(amount.mantissa, 10**-amount.scale)
     if rest or -1024 < whole < 1024:
         return None
@@ -207,7 +210,7 @@ class Quantity(ScalarType):
     @classmethod
     def canonical(cls, value: Value) -> str:
         if isinstance(value, str):
-            # Long texts are read each time, so that no client fills the cache with them.
+            # Long texts are not cached, so that clients cannot fill the cache with them.
             return _canonical(value) if len(value) <= 64 else str(parse(value.strip()))
         if value is None:
             return "0"

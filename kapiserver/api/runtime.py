@@ -1,7 +1,7 @@
 """The envelope around every Protobuf object: `k8s\\0`, then an Unknown.
 
-Declared for the IDL that clients of other languages compile, and for the few fields that hold one;
-around objects, codecs write it by hand. Mirrors k8s.io/apimachinery/pkg/runtime.
+Declared for the IDL that clients of other languages compile, and for the few fields that contain
+one; codecs write the envelope of an object by hand. Mirrors k8s.io/apimachinery/pkg/runtime.
 """
 
 from __future__ import annotations

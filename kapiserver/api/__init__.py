@@ -1,1 +1,1 @@
-"""Types: what an object is. Knows no bytes, no store and no HTTP."""
+"""API types: what an object is. Knows no bytes, no store and no HTTP."""

@@ -63,7 +63,7 @@ class Manager(NamedTuple):
     api_version: str = ""
     subresource: str = ""
 
-    def shown(self) -> str:
+    def describe(self) -> str:
         """Format the manager as messages show it."""
         text = f'"{self.name}"'
         if self.subresource:
@@ -100,9 +100,9 @@ Managers: TypeAlias = dict[Manager, VersionedSet]
 
 def conflict_error(fields_by_manager: Mapping[Manager, Fields]) -> FieldConflicts:
     """Return the error that other managers own these fields."""
-    managers = sorted(fields_by_manager, key=Manager.shown)
+    managers = sorted(fields_by_manager, key=Manager.describe)
     paths = [
-        (manager.shown(), path)
+        (manager.describe(), path)
         for manager in managers
         for path in fieldsets.format_paths(fields_by_manager[manager])
     ]

@@ -1,12 +1,12 @@
-"""The values that are messages on the wire: times, durations, int-or-string, raw JSON.
+"""Scalar types that are messages on the wire: times, durations, int-or-string, raw JSON.
 
-Each Leaf says how its value reads (`canonical`) and which message carries it; Quantity, the
-longest of them, has a module of its own (`quantity`). Knows no field that uses them. Mirrors
+Each ScalarType parses its value (`canonical`) and converts it from and to its message; Quantity,
+the longest of them, has a module of its own (`quantity`). Knows no field that uses them. Mirrors
 meta/v1 Time, MicroTime, Duration, FieldsV1 and Verbs, util/intstr and runtime.RawExtension of
-k8s.io/apimachinery, down to the words of their errors.
+k8s.io/apimachinery, including the texts of their errors.
 
-`canonical(None)`, for a value that is absent or null, is the zero value: None for times and raw
-JSON, `0` for IntOrString, `"0s"` for Duration, `"0"` for Quantity.
+`canonical(None)`, for an absent or null value, is the zero value: None for times and raw JSON, `0`
+for IntOrString, `"0s"` for Duration, `"0"` for Quantity.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = [
 ]
 
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1"
-_EPOCH = datetime(1970, 1, 1)  # naive, as every moment below: all are UTC
+_EPOCH = datetime(1970, 1, 1)  # naive, like every datetime below: all are UTC
 _SECOND = timedelta(seconds=1)
 _CACHED = 4096
 _SHORT = 64
-"""Longer texts are read each time, so that no client fills a cache with them."""
+"""Longer texts are not cached, so that clients cannot fill a cache with them."""
 
 
 _JSON_TYPES: dict[type, str] = {
@@ -52,7 +52,7 @@ _JSON_TYPES: dict[type, str] = {
 
 
 def _json_type(value: Value) -> str:
-    # What encoding/json calls a value in its errors.
+    # The name that encoding/json gives to a value in its errors.
     return _JSON_TYPES.get(type(value), "null")
 
 
@@ -93,27 +93,27 @@ _LAYOUTS = {
 
 
 def _quoted(text: str) -> str:
-    return orjson.dumps(text.encode("utf-8", "replace").decode()).decode()  # may be no text
+    return orjson.dumps(text.encode("utf-8", "replace").decode()).decode()  # may not be UTF-8
 
 
 def _parse_time(text: str, layout: str) -> datetime:
-    # Element by element, since Go's error names the one that does not fit.
+    # Element by element, because Go's error names the element that does not match.
     rest, parts = text, []
     for element, expression in _LAYOUTS[layout]:
-        found = expression.match(rest)
-        if found is None:
+        match = expression.match(rest)
+        if match is None:
             raise ValueError(
                 f"parsing time {_quoted(text)} as {_quoted(layout)}: "
                 f"cannot parse {_quoted(rest)} as {_quoted(element)}"
             )
-        parts.append(found[0])
-        rest = rest[found.end() :]
+        parts.append(match[0])
+        rest = rest[match.end() :]
     if rest:
         raise ValueError(f"parsing time {_quoted(text)}: extra text: {_quoted(rest)}")
-    return _moment(text, parts)
+    return _datetime(text, parts)
 
 
-def _moment(text: str, parts: list[str]) -> datetime:
+def _datetime(text: str, parts: list[str]) -> datetime:
     year, month, day, hour, minute, second = (int(parts[i]) for i in range(0, 12, 2))
     fraction, zone = parts[11][1:], parts[12]
     limits = (
@@ -122,8 +122,8 @@ def _moment(text: str, parts: list[str]) -> datetime:
         ("minute", minute < 60),
         ("second", second < 60),
     )
-    for name, fits in limits:
-        if not fits:
+    for name, is_valid in limits:
+        if not is_valid:
             raise ValueError(f"parsing time {_quoted(text)}: {name} out of range")
     offset = timedelta()
     if zone != "Z":
@@ -150,7 +150,7 @@ _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z", re.ASCII)
 
 
 def _is_canonical(text: str, length: int) -> bool:
-    # Nearly every text is; the long way takes ten times as long.
+    # Nearly every text is canonical; parsing takes ten times as long.
     if len(text) != length or text.startswith("0001") or not _CANONICAL.fullmatch(text):
         return False
     try:
@@ -260,18 +260,18 @@ _LONGEST = 2**63
 
 def _parse_duration(text: str) -> int:
     sign = -1 if text.startswith("-") else 1
-    place = 1 if text[:1] in ("-", "+") and text else 0
-    if text[place:] == "0":
+    position = 1 if text[:1] in ("-", "+") and text else 0
+    if text[position:] == "0":
         return 0
     invalid = f"time: invalid duration {_quoted(text)}"
-    if place == len(text):
+    if position == len(text):
         raise ValueError(invalid)
     total = 0
-    while place < len(text):
-        found = _DURATION_PART.match(text, place)
-        if found is None or not (found[1] or found[2]):
+    while position < len(text):
+        match = _DURATION_PART.match(text, position)
+        if match is None or not (match[1] or match[2]):
             raise ValueError(invalid)
-        whole, fraction, unit = found[1], found[2] or "", found[3]
+        whole, fraction, unit = match[1], match[2] or "", match[3]
         if not unit:
             raise ValueError(f"time: missing unit in duration {_quoted(text)}")
         if unit not in _NANOS:
@@ -280,7 +280,7 @@ def _parse_duration(text: str) -> int:
         total += int(fraction or "0") * _NANOS[unit] // 10 ** len(fraction)
         if total > _LONGEST - (sign > 0):
             raise ValueError(invalid)
-        place = found.end()
+        position = match.end()
     return sign * total
 
 
@@ -297,11 +297,13 @@ def _format_duration(nanos: int) -> str:
         return "0s"
     if nanos < _NANOS["s"]:
         units = ("ns", "\N{MICRO SIGN}s", "ms")
-        unit = max((one for one in units if nanos >= _NANOS[one]), key=_NANOS.__getitem__)
+        unit = max(
+            (candidate for candidate in units if nanos >= _NANOS[candidate]), key=_NANOS.__getitem__
+        )
         return sign + _decimal(nanos, unit)
-    minutes, below = divmod(nanos, _NANOS["m"])
+    minutes, rest = divmod(nanos, _NANOS["m"])
     hours, minutes = divmod(minutes, 60)
-    text = _decimal(below, "s")
+    text = _decimal(rest, "s")
     if hours or minutes:
         text = f"{minutes}m{text}"
     return f"{sign}{hours}h{text}" if hours else sign + text
@@ -361,9 +363,9 @@ class IntOrString(ScalarType):
             return 0
         if type(value) is int and value in _INT32:
             return value
-        words = _json_type(value)
-        words = f"number {value}" if words == "number" else words
-        raise ValueError(f"json: cannot unmarshal {words} into Go value of type int32")
+        description = _json_type(value)
+        description = f"number {value}" if description == "number" else description
+        raise ValueError(f"json: cannot unmarshal {description} into Go value of type int32")
 
     @classmethod
     def to_message(cls, value: Value) -> Tree:
@@ -373,20 +375,20 @@ class IntOrString(ScalarType):
 
     @classmethod
     def from_message(cls, message: Tree) -> Value:
-        kept = "strVal" if message.get("type") == 1 else "intVal"
-        return message.get(kept, "" if kept == "strVal" else 0)
+        member = "strVal" if message.get("type") == 1 else "intVal"
+        return message.get(member, "" if member == "strVal" else 0)
 
 
 # --- raw JSON
 
 
 def json_to_bytes(value: Value) -> str:
-    """JSON text of a value, as bytes are in a tree."""
+    """Return a value as JSON text in the form of bytes in a tree (base64)."""
     return base64.b64encode(orjson.dumps(value)).decode()
 
 
 def json_from_bytes(text: str) -> Value:
-    """The value of such JSON text; None of none. Raises ValueError."""
+    """Return the value of JSON text in base64; None if it is empty. Raises ValueError."""
     try:
         return orjson.loads(base64.b64decode(text)) if text else None
     except orjson.JSONDecodeError as error:
@@ -452,9 +454,9 @@ class StringList(ScalarType):
         if value is None:
             return None
         if not isinstance(value, list):
-            word = _json_type(value)
-            raise ValueError(f"json: cannot unmarshal {word} into Go value of type []string")
-        return ["" if one is None else _text(one) for one in value]
+            type_name = _json_type(value)
+            raise ValueError(f"json: cannot unmarshal {type_name} into Go value of type []string")
+        return ["" if item is None else _text(item) for item in value]
 
     @classmethod
     def to_message(cls, value: Value) -> Tree:

@@ -1,8 +1,8 @@
-"""What field selectors see of an object: its selectable fields as texts.
+"""Selectable fields: the fields of an object that field selectors can test, as strings.
 
-An extractor is compiled once per resource and run once per object revision. Most fields are the
-value at their own path; a group's `fields.py` names a function for those that are not. Mirrors
-the GetAttrs functions of pkg/registry.
+An extractor is compiled once per resource and run once per object revision. Most selectable fields
+are the value at their own path; a group's `fields.py` has functions for the others. Mirrors the
+GetAttrs functions of pkg/registry.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from kapiserver.api.group import Resource
 from kapiserver.api.types import Tree
 
 Extractor: TypeAlias = Callable[[Tree], Mapping[str, str]]
-"""Selectable fields of one object, in the hub version."""
+"""Returns the selectable fields of an object in the hub version."""
 Source: TypeAlias = Callable[[Tree], str]
-"""One selectable field of one object."""
+"""Returns one selectable field of an object."""
 
 
 def extractor(resource: Resource, sources: Mapping[tuple[str, str], Source]) -> Extractor:
-    """Compile the extraction; `sources` is keyed by resource name and field."""
-    found = [
+    """Compile the extractor of a resource; `sources` is keyed by resource name and field."""
+    fields = [
         (name, sources.get((resource.name, name)) or _at_path(name))
         for name in resource.selectable_fields
     ]
@@ -30,16 +30,16 @@ def extractor(resource: Resource, sources: Mapping[tuple[str, str], Source]) -> 
         return lambda obj: {
             "metadata.name": name_of(obj),
             "metadata.namespace": namespace_of(obj),
-            **{name: source(obj) for name, source in found},
+            **{name: source(obj) for name, source in fields},
         }
     return lambda obj: {
         "metadata.name": name_of(obj),
-        **{name: source(obj) for name, source in found},
+        **{name: source(obj) for name, source in fields},
     }
 
 
 def text_of(value: Any) -> str:
-    """A scalar as Go's strconv writes it; nothing is the empty text."""
+    """Format a scalar as Go's strconv does; None is the empty string."""
     if value is None:
         return ""
     if value is True or value is False:

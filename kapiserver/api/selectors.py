@@ -1,8 +1,8 @@
-"""Label and field selectors: their text, and whether an object is selected.
+"""Label and field selectors: parsing, formatting and matching.
 
-A Selection is made once per request and asked once per object or event, so its requirements are
-compiled to closures over two mappings: the object's labels and its selectable fields. Knows no
-HTTP and no kind. Mirrors k8s.io/apimachinery/pkg/labels and pkg/fields, messages included.
+A Selection is made once per request and evaluated once per object or event, so its requirements are
+compiled to closures over two mappings: the object's labels and its selectable fields. Knows no HTTP
+and no kind. Mirrors k8s.io/apimachinery/pkg/labels and pkg/fields, messages included.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on one label; `values` are sorted and unique."""
+    """One requirement on a label; `values` are sorted and unique."""
 
     key: str
     operator: Operator
@@ -49,7 +49,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class FieldTerm:
-    """One condition on one field."""
+    """One requirement on a field."""
 
     name: str
     value: str
@@ -62,7 +62,7 @@ class FieldTerm:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a list or watch is narrowed to: all label and all field requirements must hold."""
+    """The objects that a list or watch selects: all label and field requirements must hold."""
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[FieldTerm, ...] = ()
@@ -71,43 +71,42 @@ class Selection:
     _fields: _Match | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        label_tests = [_label_test(one) for one in self.labels]
-        field_tests = [_field_test(one) for one in self.fields]
+        label_tests = [_label_test(item) for item in self.labels]
+        field_tests = [_field_test(item) for item in self.fields]
         object.__setattr__(self, "_labels", _all(label_tests))
         object.__setattr__(self, "_fields", _all(field_tests))
         hints = (*map(_hint_of_label, self.labels), *map(_hint_of_field, self.fields))
         object.__setattr__(self, "_hints", hints)
 
     def matches(self, labels: Mapping[str, str], fields: Mapping[str, str]) -> bool:
-        """Whether an object with these labels and selectable fields is selected."""
+        """Report whether an object with these labels and selectable fields is selected."""
         if self._labels is not None and not self._labels(labels):
             return False
         return self._fields is None or self._fields(fields)
 
     def prefilter(self, value: bytes) -> bool | None:
-        """Whether an object is selected, as far as its bytes say that without being read, by the
-        texts that stand in them or do not; None: they do not say."""
-        found: bool | None = True
+        """Pre-filter on the object's raw bytes; None means that the object must be decoded."""
+        result: bool | None = True
         for hint in self._hints:
             if hint.may_hold_in(value):
-                found = None
+                result = None
             elif not hint.negated:
                 return False
-        return found
+        return result
 
     @property
     def selects_everything(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether there is no requirement."""
         return not self.labels and not self.fields
 
     @property
     def name(self) -> str | None:
-        """The only name that can match, where `metadata.name=x` says so."""
+        """The only name that can match, if `metadata.name=x` is required."""
         return self._only("metadata.name")
 
     @property
     def namespace(self) -> str | None:
-        """The only namespace that can match, where `metadata.namespace=x` says so."""
+        """The only namespace that can match, if `metadata.namespace=x` is required."""
         return self._only("metadata.namespace")
 
     def _only(self, name: str) -> str | None:
@@ -132,8 +131,8 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Hint:
-    """Where a condition holds, all texts of one of these groups stand in the object's bytes; what
-    is asked for is that it holds, or (negated) that it does not."""
+    """A necessary condition on raw bytes: if the requirement (without negation) holds, then the
+    bytes contain all texts of one of these groups."""
 
     groups: tuple[tuple[bytes, ...], ...]
     negated: bool
@@ -148,45 +147,48 @@ class _Hint:
         return False
 
 
-def _hint_of_label(one: Requirement) -> _Hint:
-    by_value = one.operator not in ("exists", "!", "gt", "lt")
-    groups = [_texts(one.key, value) for value in one.values] if by_value else [_texts(one.key)]
-    return _Hint(tuple(groups), one.operator in ("!=", "notin", "!"))
+def _hint_of_label(label: Requirement) -> _Hint:
+    by_value = label.operator not in ("exists", "!", "gt", "lt")
+    groups = (
+        [_texts(label.key, value) for value in label.values] if by_value else [_texts(label.key)]
+    )
+    return _Hint(tuple(groups), label.operator in ("!=", "notin", "!"))
 
 
 def _hint_of_field(term: FieldTerm) -> _Hint:
-    # Numbers and truths are stored in other words than they are selected by; a list apart.
+    # Numbers and booleans are not stored as the text that selects them; lists store their items
+    # apart.
     as_text = term.value not in ("true", "false") and not term.value.lstrip("-").isdigit()
     group = _texts(*term.value.split(",")) if as_text else ()
     return _Hint((group,), not term.equal)
 
 
 def _texts(*texts: str) -> tuple[bytes, ...]:
-    return tuple(one.encode() for one in texts if one)
+    return tuple(text.encode() for text in texts if text)
 
 
 def parse(label_text: str, field_text: str, resource: Resource | None = None) -> Selection:
-    """Read both selectors of a request; `resource` says which fields can be selected by.
+    """Parse both selectors of a request; `resource` defines the allowed fields.
 
     Raises BadObject.
     """
     labels = parse_labels(label_text) if label_text else ()
     terms = parse_fields(field_text) if field_text else ()
     if resource is not None:
-        terms = tuple(_resolved(term, resource) for term in terms)
+        terms = tuple(_resolve_field(term, resource) for term in terms)
     return Selection(labels, terms) if labels or terms else EVERYTHING
 
 
 def parse_labels(text: str) -> tuple[Requirement, ...]:
-    """Read a label selector; requirements come sorted by key. Raises BadObject."""
+    """Parse a label selector into requirements, sorted by key. Raises BadObject."""
     if len(text) > _MAX_LENGTH:
         raise BadObject(f"selector is longer than {_MAX_LENGTH} characters")
-    found = _LabelParser(_tokens(text)).requirements()
-    return tuple(sorted(found, key=lambda requirement: requirement.key))
+    requirements = _LabelParser(_tokens(text)).requirements()
+    return tuple(sorted(requirements, key=lambda requirement: requirement.key))
 
 
 def parse_fields(text: str) -> tuple[FieldTerm, ...]:
-    """Read a field selector; terms come sorted by their text. Raises BadObject."""
+    """Parse a field selector into terms, sorted by their text. Raises BadObject."""
     terms = []
     for part in sorted(_split_terms(text)):
         if not part:
@@ -194,7 +196,7 @@ def parse_fields(text: str) -> tuple[FieldTerm, ...]:
         for index in range(len(part)):
             sign = next((s for s in ("!=", "==", "=") if part.startswith(s, index)), "")
             if sign:
-                value = _unescaped(part[index + len(sign) :])
+                value = _unescape(part[index + len(sign) :])
                 terms.append(FieldTerm(part[:index], value, sign != "!="))
                 break
         else:
@@ -203,27 +205,30 @@ def parse_fields(text: str) -> tuple[FieldTerm, ...]:
 
 
 def requirement(key: str, operator: Operator, values: tuple[str, ...] = ()) -> Requirement:
-    """A checked requirement. Raises BadObject, worded as labels.NewRequirement."""
-    found = [f"key: Invalid value: {_quoted(key)}: {m}" for m in _joined(names.qualified_name(key))]
+    """Return a validated requirement. Raises BadObject worded as labels.NewRequirement words it."""
+    errors = [
+        f"key: Invalid value: {_quoted(key)}: {text}"
+        for text in _join_messages(names.qualified_name(key))
+    ]
     if operator in ("gt", "lt"):
-        found.extend(
-            f"values[{i}]: Invalid value: {_quoted(value)}: "
+        errors.extend(
+            f"values[{index}]: Invalid value: {_quoted(value)}: "
             "for 'Gt', 'Lt' operators, the value must be an integer"
-            for i, value in enumerate(values)
+            for index, value in enumerate(values)
             if _int64(value) is None
         )
-    found.extend(
-        f"values[{i}][{key}]: Invalid value: {_quoted(value)}: {message}"
-        for i, value in enumerate(values)
-        for message in _joined(names.label_value(value))
+    errors.extend(
+        f"values[{index}][{key}]: Invalid value: {_quoted(value)}: {message}"
+        for index, value in enumerate(values)
+        for message in _join_messages(names.label_value(value))
     )
-    if found:
-        unique = list(dict.fromkeys(found))
+    if errors:
+        unique = list(dict.fromkeys(errors))
         raise BadObject(unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]")
     return Requirement(key, operator, values)
 
 
-def _joined(messages: list[str]) -> list[str]:
+def _join_messages(messages: list[str]) -> list[str]:
     return ["; ".join(messages)] if messages else []
 
 
@@ -240,7 +245,7 @@ def _int64(text: str) -> int | None:
     return value if -_INT64_MAX - 1 <= value <= _INT64_MAX else None
 
 
-# Tokens of a label selector: words, keywords and signs; "" is the end.
+# Tokens of a label selector: words, keywords and operators; "" ends it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,23 +263,27 @@ class _Token:
 
 
 def _tokens(text: str) -> list[_Token]:
-    text, found, at = text.split("\0", 1)[0], [], 0
-    while at < len(text):
-        begin, character = at, text[at]
+    text, tokens, position = text.split("\0", 1)[0], [], 0
+    while position < len(text):
+        start, character = position, text[position]
         if character in _SPACE:
-            at += 1
+            position += 1
         elif character in _SPECIAL:
-            at += 2 if text[at : at + 2] in ("==", "!=") else 1
-            found.append(_Token("sign", text[begin:at]))
+            position += 2 if text[position : position + 2] in ("==", "!=") else 1
+            tokens.append(_Token("sign", text[start:position]))
         else:
-            while at < len(text) and text[at] not in _SPECIAL and text[at] not in _SPACE:
-                at += 1
-            found.append(_Token("word", text[begin:at]))
-    return [*found, _Token("end", "")]
+            while (
+                position < len(text)
+                and text[position] not in _SPECIAL
+                and text[position] not in _SPACE
+            ):
+                position += 1
+            tokens.append(_Token("word", text[start:position]))
+    return [*tokens, _Token("end", "")]
 
 
 class _LabelParser:
-    """Recursive descent over tokens, with the messages of labels.Parser."""
+    """A recursive-descent parser with the messages of labels.Parser."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self._tokens = tokens
@@ -289,14 +298,14 @@ class _LabelParser:
         return token
 
     def requirements(self) -> list[Requirement]:
-        found: list[Requirement] = []
+        parsed: list[Requirement] = []
         while self._next().kind != "end":
             if not self._next().begins:
                 raise BadObject(
                     f"found '{self._next().text}', expected: !, identifier, or 'end of string'"
                 )
             try:
-                found.append(self._requirement())
+                parsed.append(self._requirement())
             except BadObject as error:
                 raise BadObject(f"unable to parse requirement: {error}") from None
             token = self._take()
@@ -306,7 +315,7 @@ class _LabelParser:
                 raise BadObject(f"found '{token.text}', expected: ',' or 'end of string'")
             if not self._next().begins:
                 raise BadObject(f"found '{self._next().text}', expected: identifier after ','")
-        return found
+        return parsed
 
     def _requirement(self) -> Requirement:
         token = self._take()
@@ -316,7 +325,7 @@ class _LabelParser:
         if not token.is_word:
             raise BadObject(f"found '{token.text}', expected: identifier")
         key = token.text
-        for messages in _joined(names.qualified_name(key)):
+        for messages in _join_messages(names.qualified_name(key)):
             raise BadObject(f"<nil>: Invalid value: {_quoted(key)}: {messages}")
         if absent:
             return requirement(key, "!")
@@ -347,28 +356,28 @@ class _LabelParser:
             return {""}
         if not token.is_word and token.text != ",":
             raise BadObject(f"found '{token.text}', expected: ',', ')' or identifier")
-        found = self._identifiers()
-        self._take()  # the closing parenthesis, before which the list has stopped
-        return found
+        values = self._identifiers()
+        self._take()  # the closing parenthesis: _identifiers stops before it
+        return values
 
     def _identifiers(self) -> set[str]:
-        found: set[str] = set()
+        values: set[str] = set()
         while True:
             token = self._take()
             if token.is_word:
-                found.add(token.text)
+                values.add(token.text)
                 if self._next().text == ")":
-                    return found
+                    return values
                 if self._next().text != ",":
                     raise BadObject(f"found '{self._next().text}', expected: ',' or ')'")
             elif token.text == ",":
-                if not found:
-                    found.add("")
+                if not values:
+                    values.add("")
                 if self._next().text == ")":
-                    return found | {""}
+                    return values | {""}
                 if self._next().text == ",":
                     self._take()
-                    found.add("")
+                    values.add("")
             else:
                 raise BadObject(f"found '{token.text}', expected: ',', or identifier")
 
@@ -376,25 +385,25 @@ class _LabelParser:
 def _split_terms(text: str) -> list[str]:
     if len(text) > _MAX_LENGTH:
         raise BadObject(f"selector is longer than {_MAX_LENGTH} characters")
-    terms, begin, escaped = [], 0, False
+    terms, start, escaped = [], 0, False
     for index, character in enumerate(text):
         if escaped:
             escaped = False
         elif character == "\\":
             escaped = True
         elif character == ",":
-            terms.append(text[begin:index])
-            begin = index + 1
-    return [*terms, text[begin:]]
+            terms.append(text[start:index])
+            start = index + 1
+    return [*terms, text[start:]]
 
 
-def _unescaped(text: str) -> str:
-    found, escaped = [], False
+def _unescape(text: str) -> str:
+    characters, escaped = [], False
     for character in text:
         if escaped:
             if character not in "\\,=":
                 raise BadObject(f"invalid field selector: invalid escape sequence: \\{character}")
-            found.append(character)
+            characters.append(character)
             escaped = False
         elif character == "\\":
             escaped = True
@@ -403,25 +412,27 @@ def _unescaped(text: str) -> str:
                 f"invalid field selector: unescaped character in value: {ord(character)}"
             )
         else:
-            found.append(character)
+            characters.append(character)
     if escaped:
         raise BadObject("invalid field selector: invalid escape sequence: \\")
-    return "".join(found)
+    return "".join(characters)
 
 
-def _resolved(term: FieldTerm, resource: Resource) -> FieldTerm:
-    # Kinds with fields of their own name them in a function with its own message; all others
-    # share the default one, which accepts a namespace even for cluster-scoped kinds.
+def _resolve_field(term: FieldTerm, resource: Resource) -> FieldTerm:
+    # A kind with selectable fields has an error message of its own; all others share the default,
+    # which accepts metadata.namespace even for cluster-scoped kinds.
     aliases = dict(resource.field_aliases)
     name = aliases.get(term.name, term.name)
-    own = bool(resource.selectable_fields or resource.field_aliases or resource.definition)
+    has_own_message = bool(
+        resource.selectable_fields or resource.field_aliases or resource.definition
+    )
     if term.name in (*resource.selectable_fields, *aliases, "metadata.name"):
         return FieldTerm(name, term.value, term.equal)
-    if name == "metadata.namespace" and (resource.namespaced or not own):
+    if name == "metadata.namespace" and (resource.namespaced or not has_own_message):
         return FieldTerm(name, term.value, term.equal)
-    if own:
+    if has_own_message:
         raise BadObject(resource.unsupported_field_message.format(term.name))
-    known = ", ".join(f'"{one}"' for one in _ALWAYS_SELECTABLE)
+    known = ", ".join(f'"{field_name}"' for field_name in _ALWAYS_SELECTABLE)
     raise BadObject(f"{_quoted(term.name)} is not a known field selector: only {known}")
 
 
@@ -431,7 +442,7 @@ def _resolved(term: FieldTerm, resource: Resource) -> FieldTerm:
 def _all(tests: list[_Match]) -> _Match | None:
     if len(tests) <= 1:
         return tests[0] if tests else None
-    return lambda found: all(test(found) for test in tests)
+    return lambda mapping: all(test(mapping) for test in tests)
 
 
 def _field_test(term: FieldTerm) -> _Match:
@@ -441,24 +452,24 @@ def _field_test(term: FieldTerm) -> _Match:
     return lambda fields: fields.get(name, "") != value
 
 
-def _label_test(one: Requirement) -> _Match:
-    key, wanted = one.key, frozenset(one.values)
-    if one.operator in ("=", "=="):
-        value = one.values[0]
+def _label_test(label: Requirement) -> _Match:
+    key, values = label.key, frozenset(label.values)
+    if label.operator in ("=", "=="):
+        value = label.values[0]
         return lambda labels: labels.get(key) == value
-    if one.operator == "in":
-        return lambda labels: labels.get(key) in wanted
-    if one.operator in ("notin", "!="):
-        return lambda labels: labels.get(key) not in wanted
-    if one.operator == "exists":
+    if label.operator == "in":
+        return lambda labels: labels.get(key) in values
+    if label.operator in ("notin", "!="):
+        return lambda labels: labels.get(key) not in values
+    if label.operator == "exists":
         return lambda labels: key in labels
-    if one.operator == "!":
+    if label.operator == "!":
         return lambda labels: key not in labels
-    bound = _int64(one.values[0]) or 0
-    if one.operator == "gt":
+    bound = _int64(label.values[0]) or 0
+    if label.operator == "gt":
         return lambda labels: (value := _int64(labels.get(key, ""))) is not None and value > bound
     return lambda labels: (value := _int64(labels.get(key, ""))) is not None and value < bound
 
 
 EVERYTHING = Selection()
-"""Leaves nothing out."""
+"""Selects all objects."""

@@ -1,15 +1,15 @@
-"""What a kind decides about its own writes: hooks that do nothing until overridden.
+"""Strategies: hooks by which a kind defines its own writes; the defaults do nothing.
 
-A strategy is pure: trees in, trees changed in place or lists of FieldErrors out; no clock, no
-random, no store. What needs those (uid, times, allocation) is done around it. Trees are in the
+A strategy is pure: it changes trees in place or returns FieldErrors, and has no clock, random
+source or store. The caller provides what needs them (uid, times, allocation). Trees are in the
 group's hub version. Mirrors rest.RESTCreateStrategy and its siblings in k8s.io/apiserver.
 
-    Strategy             an ordinary kind without a status
-    TakesLong            what `validate` and `validate_update` raise rather than take long
-    GenerationStrategy   a kind without a status, whose content has generations
-    SpecStrategy         a kind with a spec and a status, which writes of the object leave alone
+    Strategy             a kind without a status and without generations
+    ValidationTakesLong  raised by `validate` and `validate_update` when they would take long
+    GenerationStrategy   a kind without a status whose content has generations
+    SpecStrategy         a kind with a spec and a status, which writes of the object do not change
     StatusStrategy       the `status` subresource of either
-    ordinary             what a kind gets that has nothing to say
+    default_strategy     the strategy of a kind that defines none
 """
 
 from __future__ import annotations
@@ -27,18 +27,20 @@ from kapiserver.api.metadata_validation import standard_finalizers
 from kapiserver.api.types import Kind, Tree
 
 UpdateRule: TypeAlias = Callable[[Tree, Tree], Iterable[FieldError]]
-"""The rules for a changed object: (new, old)."""
+"""Yields the errors of an updated object: `rule(new, old)`."""
 
 
 STATUS_METADATA = (
     "generation", "deletionTimestamp", "labels", "annotations", "ownerReferences", "finalizers",
 )  # fmt: skip
-"""What writes of a newer kind's status leave alone too (meta/v1's ResetObjectMetaForStatus)."""
+"""Metadata that status writes of newer kinds do not change (meta/v1's ResetObjectMetaForStatus)."""
 
 
 class ValidationTakesLong(Exception):
-    """Checking an object takes longer than others can wait: nothing was found out. The same is to
-    be done by `slow_strategy`, where nobody waits."""
+    """Validation would block other requests for too long and was not finished.
+
+    slow_strategy  does the same in full, for use on another thread
+    """
 
     def __init__(self, slow_strategy: Strategy) -> None:
         super().__init__()
@@ -46,81 +48,83 @@ class ValidationTakesLong(Exception):
 
 
 class Strategy:
-    """The answers of an ordinary kind without a status and without generations."""
+    """The strategy of an ordinary kind without a status and without generations."""
 
     allow_create_on_update = False
-    """PUT of a name that is not there creates it."""
+    """A PUT of a missing object creates it."""
     allow_unconditional_update = True
-    """PUT without a resourceVersion overwrites."""
+    """A PUT without a resourceVersion overwrites the object."""
     graceful = False
-    """Deletion first marks the object with a grace period, even one of 0 seconds."""
+    """A delete first sets a grace period on the object, even one of 0 seconds."""
     orphans_by_default = False
-    """A deletion that does not say what becomes of dependents leaves them (kinds of old)."""
+    """A delete without a propagation policy orphans dependents (old kinds)."""
     deletion_warning = ""
-    """What a deletion is told that does not say what becomes of dependents."""
+    """The warning for a delete without a propagation policy."""
     reset_fields: dict[str, Any] = {}
-    """Fields such a write leaves as they were, as a set of paths (FieldsV1): nobody owns them by
-    it."""
+    """Fields that such a write does not change, as a set of paths (FieldsV1); it cannot own
+    them."""
     declarative_rules: FieldRules = NO_RULES
-    """What the kind's type declares of its fields, beside what `validate` finds."""
+    """Declarative validation of the kind, in addition to `validate`."""
     generate_name_max = 63
-    """Names made from `metadata.generateName` are cut to this length."""
+    """The maximum length of names generated from `metadata.generateName`."""
 
     def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
-        """What is wrong with finalizers that are spelled as they should be."""
+        """Return the errors of finalizers that are well-formed."""
         return standard_finalizers(finalizers)
 
     def check_name(self, name: str) -> list[str]:
-        """The messages against `metadata.name`; empty when it is fine."""
+        """Return the error messages for `metadata.name`; empty if it is valid."""
         return names.dns1123_subdomain(name)
 
     def prepare_for_create(self, obj: Tree) -> None:
-        """Drop what a client must not set and fill what the kind decides."""
+        """Drop fields that clients cannot set, and set fields that the kind determines."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        """The same for an update: keep what an update of the object must not change."""
+        """Restore the fields that an update cannot change."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        """The rules for a new object, beside those of its metadata."""
+        """Return the errors of a new object, besides those of its metadata."""
         return []
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        """The rules for a changed one, beside those of its metadata."""
+        """Return the errors of an updated object, besides those of its metadata."""
         return []
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        """What the client should be told in Warning headers; `old` is None on create."""
+        """Return the texts of Warning headers; `old` is None on create."""
         return []
 
     def canonicalize(self, obj: Tree) -> None:
-        """Bring a valid object into its normal form, last before it is stored."""
+        """Normalize a valid object, as the last step before it is stored."""
 
     def grace_period(self, obj: Tree, asked: int | None) -> int:
-        """Seconds between asking for deletion and the object's end; 0: at once."""
+        """Return the grace period of a deletion in seconds; `asked` is the client's, 0 deletes at
+        once."""
         return 0
 
     def deletion_refusal(self, name: str) -> str:
-        """Why nobody deletes the object of that name; "" where one may. Collections go all the
-        same, as in kube-apiserver."""
+        """Return why the object of that name cannot be deleted; "" if it can.
+
+        Collection deletes ignore it, as in kube-apiserver.
+        """
         return ""
 
     def begin_deletion(self, new: Tree, old: Tree) -> None:
-        """Mark an object whose deletion was asked for, perhaps again, and which waits for its
+        """Update an object that a delete marks, perhaps again, and that waits for its
         finalizers."""
 
     def pending_finalizers(self, obj: Tree) -> list[str]:
-        """What still holds back an object whose deletion was asked for."""
+        """Return the finalizers that delay the deletion of the object."""
         return finalizers_of(obj)
 
     def fill_legacy_fields(self, obj: Tree) -> None:
-        """Fill in what an old server did not store, where resources say how to tell
-        (`Resource.legacy_marker`)."""
+        """Set the fields that an old server did not store; see `Resource.legacy_marker`."""
 
 
 class GenerationStrategy(Strategy):
     """A kind without a status: `metadata.generation` counts the changes of its content, from 1.
 
-    content   the field that they are counted of
+    content  the field whose changes are counted
     """
 
     content = "spec"
@@ -134,10 +138,10 @@ class GenerationStrategy(Strategy):
 
 
 class SpecStrategy(Strategy):
-    """A kind with a spec and a status: the status is the controller's, not the client's.
+    """A kind with a spec and a status: only controllers write the status, through its subresource.
 
-    empty_status   the canonical tree of a status nobody has written yet
-    generations    `metadata.generation` counts the changes of the spec, from 1
+    empty_status       the canonical tree of the initial status
+    tracks_generation  `metadata.generation` counts the changes of the spec, from 1
     """
 
     empty_status: Mapping[str, Any] = {}
@@ -155,19 +159,18 @@ class SpecStrategy(Strategy):
             metadata_of(new)["generation"] = generation_of(old) + 1
 
     def changes_generation(self, new: Tree, old: Tree) -> bool:
-        """Whether an update begins a new generation."""
+        """Report whether an update begins a new generation."""
         return bool(new.get("spec") != old.get("spec"))
 
 
 class StatusStrategy(Strategy):
-    """Writes of `/status`: the reverse, nothing but the status and metadata changes.
+    """Writes of `/status`: only the status and metadata change.
 
-    kind            the strategy of the object itself
-    keeps           parts of the object that stay as stored
-    keeps_metadata  parts of its metadata that do
-    off             parts of the status of features that are off: writes lose them, unless the
-                    object had them
-    rule            what the new status must keep to, given (new, old)
+    kind                the strategy of the object itself
+    preserved_fields    fields of the object that do not change
+    preserved_metadata  fields of its metadata that do not change
+    disabled_fields     status fields of disabled features: dropped unless stored already
+    validate_status     yields the errors of the new status, given (new, old)
     """
 
     def __init__(
@@ -186,10 +189,10 @@ class StatusStrategy(Strategy):
         self.validate_status = validate_status
         self.allow_unconditional_update = kind.allow_unconditional_update
         self.declarative_rules = kind.declarative_rules
-        kept: dict[str, Any] = {f"f:{part}": {} for part in preserved_fields}
+        reset_fields: dict[str, Any] = {f"f:{name}": {} for name in preserved_fields}
         if preserved_metadata:
-            kept["f:metadata"] = {f"f:{part}": {} for part in preserved_metadata}
-        self.reset_fields = kept
+            reset_fields["f:metadata"] = {f"f:{name}": {} for name in preserved_metadata}
+        self.reset_fields = reset_fields
 
     def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
         return self.kind.check_finalizers(finalizers)
@@ -198,14 +201,14 @@ class StatusStrategy(Strategy):
         return self.kind.check_name(name)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        for part in self.preserved_fields:
-            copy_field(new, old, part)
-        for part in self.preserved_metadata:
-            copy_field(metadata_of(new), metadata_of(old), part)
-        status, before = new.get("status") or {}, old.get("status") or {}
-        for part in self.disabled_fields:
-            if not before.get(part):
-                status.pop(part, None)
+        for name in self.preserved_fields:
+            copy_field(new, old, name)
+        for name in self.preserved_metadata:
+            copy_field(metadata_of(new), metadata_of(old), name)
+        status, old_status = new.get("status") or {}, old.get("status") or {}
+        for name in self.disabled_fields:
+            if not old_status.get(name):
+                status.pop(name, None)
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(self.validate_status(new, old))
@@ -214,16 +217,16 @@ class StatusStrategy(Strategy):
         return self.kind.pending_finalizers(obj)
 
 
-def copy_field(new: Tree, old: Tree, part: str) -> None:
-    """Give `new` the part of `old`, or none where `old` has none. `old` is not shared with it."""
-    if part in old:
-        new[part] = copy_tree(old[part])
+def copy_field(new: Tree, old: Tree, name: str) -> None:
+    """Set a field of `new` to a copy of that of `old`, or remove it if `old` has none."""
+    if name in old:
+        new[name] = copy_tree(old[name])
     else:
-        new.pop(part, None)
+        new.pop(name, None)
 
 
 class _OrdinarySpecStrategy(SpecStrategy):
-    """A spec and a status and no rules; `zero` is a tree of the kind of which nothing is set."""
+    """A kind with a spec and a status and no rules; `zero` is its tree with no field set."""
 
     def __init__(self, zero: Tree) -> None:
         self._zero = zero
@@ -234,7 +237,7 @@ class _OrdinarySpecStrategy(SpecStrategy):
 
 
 def default_strategy(type_: type[Kind]) -> Strategy:
-    """The strategy of a kind that has nothing to say of its own."""
+    """Return the strategy of a kind that defines none."""
     if all(flat.field.name != "status" for flat in type_.flat_fields()):
         return Strategy()
     return _OrdinarySpecStrategy(zero_tree(type_))

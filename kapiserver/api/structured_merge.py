@@ -1,9 +1,8 @@
-"""Two values of one schema laid over each other: merged, compared, cut, and seen as sets of fields.
+"""Structured merge: merging and comparing two values of one schema, and removing fields.
 
-The operations server-side apply is made of. They read by the nodes of `merge_schema` and speak of
-fields as `fieldsets` does; they know no manager, kind or version, and change no value they were
-given: what comes out may share parts with what went in. Mirrors the typed package of
-sigs.k8s.io/structured-merge-diff.
+These are the operations of server-side apply. They read values by the nodes of `merge_schema` and
+return fields as `fieldsets`. They know no manager, kind or version, and change no argument; results
+may share parts with arguments. Mirrors the typed package of sigs.k8s.io/structured-merge-diff.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from kapiserver.api.types import Value
 
 
 class _Absent:
-    """What stands for a value that is not there, which null is not."""
+    """The type of ABSENT."""
 
 
 ABSENT: Final = _Absent()
@@ -43,7 +42,7 @@ ABSENT: Final = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How one value differs from another."""
+    """The differences between two values."""
 
     added: Fields
     modified: Fields
@@ -54,7 +53,7 @@ class Comparison:
 
 
 def compare(node: Node, old: Value, new: Value) -> Comparison:
-    """How `new` differs from `old`."""
+    """Return the differences of `new` from `old`."""
     added, modified, removed = _compare(node, old, new)
     return Comparison(
         added=children(added or {}),
@@ -64,7 +63,7 @@ def compare(node: Node, old: Value, new: Value) -> Comparison:
 
 
 _Diff: TypeAlias = tuple[Fields | None, Fields | None, Fields | None]
-"""What was added, modified and removed at one place; None where nothing was."""
+"""The fields added, modified and removed at one node; None for no field."""
 
 _SAME: Final[_Diff] = (None, None, None)
 _MODIFIED: Final[_Diff] = (None, END, None)
@@ -74,18 +73,19 @@ def _compare(node: Node, old: Any, new: Any) -> _Diff:
     if old is new or (old is not ABSENT and new is not ABSENT and _equal(old, new)):
         return _SAME
     if old is ABSENT:
-        return _all(deduce(node, new), new), None, None
+        return _all_fields(deduce(node, new), new), None, None
     if new is ABSENT:
-        return None, None, _all(deduce(node, old), old)
+        return None, None, _all_fields(deduce(node, old), old)
     before, after = deduce(node, old), deduce(node, new)
     if before is not after and old is not None and new is not None:
-        return _all(after, new), END, _all(before, old)
+        return _all_fields(after, new), END, _all_fields(before, old)
     return _compare_inside(after if new is not None else before, old, new)
 
 
-def _equal(one: Value, other: Value) -> bool:
-    """Equality that tells True from 1 where it is seen at once; inside, canonical trees do."""
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+def _equal(left: Value, right: Value) -> bool:
+    """Compare values; distinguishes True from 1 at this level only, which suffices for canonical
+    trees."""
+    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
 
 
 def _compare_inside(node: Node, old: Value, new: Value) -> _Diff:
@@ -100,48 +100,48 @@ def _compare_maps(node: MapNode, old: dict[str, Value], new: dict[str, Value]) -
     added: Fields = {}
     modified: Fields = {}
     removed: Fields = {}
-    for name, one in old.items():
-        other = new.get(name, ABSENT)
-        if one is other:
+    for name, old_value in old.items():
+        new_value = new.get(name, ABSENT)
+        if old_value is new_value:
             continue
-        if other is ABSENT:
-            child = deduce(node.child(name) or UNDECLARED, one)
-            removed[field_step(name)] = _all(child, one)
+        if new_value is ABSENT:
+            child = deduce(node.child(name) or UNDECLARED, old_value)
+            removed[field_step(name)] = _all_fields(child, old_value)
         else:
-            found = _compare(node.child(name) or UNDECLARED, one, other)
-            if found is not _SAME:
-                _put(field_step(name), found, added, modified, removed)
-    for name, other in new.items():
+            diff = _compare(node.child(name) or UNDECLARED, old_value, new_value)
+            if diff is not _SAME:
+                _add_diff(field_step(name), diff, added, modified, removed)
+    for name, new_value in new.items():
         if name not in old:
-            child = deduce(node.child(name) or UNDECLARED, other)
-            added[field_step(name)] = _all(child, other)
+            child = deduce(node.child(name) or UNDECLARED, new_value)
+            added[field_step(name)] = _all_fields(child, new_value)
     return added or None, modified or None, removed or None
 
 
-def _put(step: Step, found: _Diff, added: Fields, modified: Fields, removed: Fields) -> None:
-    came, changed, went = found
-    if came is not None:
-        added[step] = came
-    if changed is not None:
-        modified[step] = changed
-    if went is not None:
-        removed[step] = went
+def _add_diff(step: Step, diff: _Diff, added: Fields, modified: Fields, removed: Fields) -> None:
+    added_fields, modified_fields, removed_fields = diff
+    if added_fields is not None:
+        added[step] = added_fields
+    if modified_fields is not None:
+        modified[step] = modified_fields
+    if removed_fields is not None:
+        removed[step] = removed_fields
 
 
 def _compare_lists(node: ListNode, old: list[Value], new: list[Value]) -> _Diff:
     added: Fields = {}
     modified: Fields = {}
     removed: Fields = {}
-    before, after = _gathered(node, old), _gathered(node, new)
+    before, after = _items_by_step(node, old), _items_by_step(node, new)
     for step in {**before, **after}:
-        ones, others = before.get(step, []), after.get(step, [])
-        if len(ones) <= 1 and len(others) <= 1:
-            found = _compare(node.item, _only(ones), _only(others))
+        old_items, new_items = before.get(step, []), after.get(step, [])
+        if len(old_items) <= 1 and len(new_items) <= 1:
+            diff = _compare(node.item, _only(old_items), _only(new_items))
         else:
-            # Items that share a step are one piece.
-            found = _compare(_PIECE, ones or ABSENT, others or ABSENT)
-        if found is not _SAME:
-            _put(step, found, added, modified, removed)
+            # Items that share a step are compared as an atomic list.
+            diff = _compare(_ATOMIC_LIST, old_items or ABSENT, new_items or ABSENT)
+        if diff is not _SAME:
+            _add_diff(step, diff, added, modified, removed)
     return added or None, modified or None, removed or None
 
 
@@ -149,30 +149,32 @@ def _only(items: list[Value]) -> Any:
     return items[0] if items else ABSENT
 
 
-_PIECE: Final = ListNode(AnyNode())
+_ATOMIC_LIST: Final = ListNode(AnyNode())
 
 
-def _gathered(node: ListNode, items: list[Value]) -> dict[Step, list[Value]]:
-    found: dict[Step, list[Value]] = {}
+def _items_by_step(node: ListNode, items: list[Value]) -> dict[Step, list[Value]]:
+    items_by_step: dict[Step, list[Value]] = {}
     for step, item in steps(node, items):
-        found.setdefault(step, []).append(item)
-    return found
+        items_by_step.setdefault(step, []).append(item)
+    return items_by_step
 
 
-def _all(node: Node, value: Value) -> Fields:
-    """The node of a value that came or went as a whole: it and all that lies in it."""
+def _all_fields(node: Node, value: Value) -> Fields:
+    """Return the fields of a value that was added or removed as a whole."""
     if node.__class__ is ScalarNode or not value:
         return END
-    found: Fields = {SELF: END}
+    fields: Fields = {SELF: END}
     if isinstance(node, MapNode) and not node.atomic:
-        for name, below in value.items():
-            found[field_step(name)] = _all(deduce(node.child(name) or UNDECLARED, below), below)
-        return found
+        for name, nested in value.items():
+            fields[field_step(name)] = _all_fields(
+                deduce(node.child(name) or UNDECLARED, nested), nested
+            )
+        return fields
     if isinstance(node, ListNode) and not node.atomic:
-        for step, items in _gathered(node, value).items():
+        for step, items in _items_by_step(node, value).items():
             item = items[0]
-            found[step] = _all(deduce(node.item, item), item) if len(items) == 1 else END
-        return found
+            fields[step] = _all_fields(deduce(node.item, item), item) if len(items) == 1 else END
+        return fields
     return END
 
 
@@ -180,7 +182,7 @@ def _all(node: Node, value: Value) -> Fields:
 
 
 def merge(node: Node, live: Value, config: Value) -> Value:
-    """The live value with what the configuration says laid over it; itself where nothing
+    """Merge a configuration into the live value. Returns the live value itself if nothing
     changes."""
     merged = _merge(node, live, config)
     return None if merged is ABSENT else merged
@@ -205,97 +207,102 @@ def _merge(node: Node, live: Any, config: Any) -> Any:
 
 
 def _merge_map(node: MapNode, live: dict[str, Value], config: dict[str, Value]) -> Any:
-    out = live
+    merged_map = live
     for name, value in config.items():
-        before = live.get(name, ABSENT)
-        merged = _merge(node.child(name) or UNDECLARED, before, value)
-        if merged is before:
+        live_value = live.get(name, ABSENT)
+        merged = _merge(node.child(name) or UNDECLARED, live_value, value)
+        if merged is live_value:
             continue
-        if out is live:
-            out = dict(live)
+        if merged_map is live:
+            merged_map = dict(live)
         if merged is ABSENT:
-            out.pop(name, None)
+            merged_map.pop(name, None)
         else:
-            out[name] = merged
-    return out
+            merged_map[name] = merged
+    return merged_map
 
 
 def _merge_list(node: ListNode, live: list[Value], config: list[Value]) -> list[Value]:
-    """Items in the configuration's order, those it does not name kept between them where they
-    were."""
-    ours, theirs = list(steps(node, live)), list(steps(node, config))
-    known = _first_items(ours)
-    wanted = dict(theirs)
-    shared = iter([step for step, _ in theirs if step in known])
-    due = next(shared, None)
-    out: list[Value] = []
-    taken: set[Step] = set()
+    """Return the items in the configuration's order, with other live items at their places in
+    between."""
+    live_items, config_items = list(steps(node, live)), list(steps(node, config))
+    live_by_step = _first_items(live_items)
+    config_by_step = dict(config_items)
+    shared = iter([step for step, _ in config_items if step in live_by_step])
+    next_shared = next(shared, None)
+    merged: list[Value] = []
+    merged_steps: set[Step] = set()
     left = right = 0
-    while left < len(ours) or right < len(theirs):
-        if left < len(ours):
-            step, item = ours[left]
-            if right < len(theirs) and step == theirs[right][0]:
-                out.append(_merge(node.item, known[step], wanted[step]))
-                taken.add(step)
-                left, right, due = left + 1, right + 1, next(shared, None)
+    while left < len(live_items) or right < len(config_items):
+        if left < len(live_items):
+            step, item = live_items[left]
+            if right < len(config_items) and step == config_items[right][0]:
+                merged.append(_merge(node.item, live_by_step[step], config_by_step[step]))
+                merged_steps.add(step)
+                left, right, next_shared = left + 1, right + 1, next(shared, None)
                 continue
-            if right < len(theirs) and step in wanted and due is not None and due != step:
-                left += 1  # its turn comes with the configuration's
+            if (
+                right < len(config_items)
+                and step in config_by_step
+                and next_shared is not None
+                and next_shared != step
+            ):
+                left += 1  # merged at its place in the configuration
                 continue
-            if step not in wanted:
-                out.append(item)
+            if step not in config_by_step:
+                merged.append(item)
                 left += 1
                 continue
-            if step in taken:
+            if step in merged_steps:
                 left += 1
-        if right < len(theirs):
-            step, item = theirs[right]
-            out.append(_merge(node.item, known.get(step, ABSENT), item))
-            taken.add(step)
+        if right < len(config_items):
+            step, item = config_items[right]
+            merged.append(_merge(node.item, live_by_step.get(step, ABSENT), item))
+            merged_steps.add(step)
             right += 1
-            if due == step:
-                due = next(shared, None)
-    same = len(out) == len(live) and all(map(operator.is_, out, live))
-    return live if same else out
+            if next_shared == step:
+                next_shared = next(shared, None)
+    same = len(merged) == len(live) and all(map(operator.is_, merged, live))
+    return live if same else merged
 
 
 def _first_items(pairs: list[tuple[Step, Value]]) -> dict[Step, Any]:
-    """The item of each step; ABSENT where several share it, which the configuration replaces."""
-    found: dict[Step, Any] = {}
+    """Return the item of each step; ABSENT if several share the step, so that they are replaced."""
+    items: dict[Step, Any] = {}
     for step, item in pairs:
-        found[step] = ABSENT if step in found else item
-    return found
+        items[step] = ABSENT if step in items else item
+    return items
 
 
-# Cutting.
+# Removing.
 
 
 def remove(node: Node, value: Value, fields: Fields) -> Value:
-    """The value without the items and fields of the set, and without what lies below them."""
+    """Return the value without the fields of the set and without the fields below them."""
     if not fields:
         return value
     node = deduce(node, value)
     if isinstance(node, ListNode) and isinstance(value, list) and not node.atomic:
-        kept = [
+        remaining = [
             item if below is None else remove(node.item, item, below)
-            for item, below in _kept(steps(node, value), fields, lambda step: step)
+            for item, below in _remaining(steps(node, value), fields, lambda step: step)
         ]
-        return kept or None
+        return remaining or None
     if isinstance(node, MapNode) and isinstance(value, dict) and not node.atomic:
-        cut = {
+        remaining_fields = {
             name: value[name]
             if below is None
             else remove(node.child(name) or UNDECLARED, value[name], below)
-            for name, below in _kept(((name, name) for name in value), fields, field_step)
+            for name, below in _remaining(((name, name) for name in value), fields, field_step)
         }
-        return cut or None
+        return remaining_fields or None
     return value
 
 
-def _kept(
+def _remaining(
     pairs: Any, fields: Fields, step_of: Callable[[str], Step]
 ) -> Iterator[tuple[Any, Fields | None]]:
-    """What stays, with the part of the set that lies below it (None: nothing does)."""
+    """Yield the remaining items with the part of the set below them; None if there is none."""
     for name, item in pairs:
         below = fields.get(step_of(name))
         if below is None:

@@ -1,6 +1,6 @@
-"""A value read by its schema: whether it fits, and which fields it sets.
+"""Typed values: whether a value fits its schema, and which fields it sets.
 
-Reads by the nodes of `merge_schema` and speaks of fields as `fieldsets` does; knows no manager,
+Reads values by the nodes of `merge_schema` and returns fields as `fieldsets`; knows no manager,
 kind or version. Mirrors validation and field sets of the typed package of
 sigs.k8s.io/structured-merge-diff.
 """
@@ -41,7 +41,7 @@ class SchemaMismatch(BadObject):
 # Steps.
 
 
-_NO_ITEM_OF_A_SET = {
+_SET_ITEM_ERRORS = {
     type(None): "associative list without keys has an element that's an explicit null",
     dict: "associative list without keys has an element that's a map type",
     list: "not supported: associative list with lists as elements",
@@ -49,14 +49,14 @@ _NO_ITEM_OF_A_SET = {
 
 
 def _item_step(node: ListNode, item: Value, index: int) -> Step:
-    """The step to an item of a list that is a set or a map. Raises SchemaMismatch."""
+    """Return the step to an item of a list that is a set or a map. Raises SchemaMismatch."""
     if node.relation == "set":
-        if type(item) in _NO_ITEM_OF_A_SET:
-            raise SchemaMismatch(f"element {index}: {_NO_ITEM_OF_A_SET[type(item)]}")
+        if type(item) in _SET_ITEM_ERRORS:
+            raise SchemaMismatch(f"element {index}: {_SET_ITEM_ERRORS[type(item)]}")
         return value_step(item)
     if not isinstance(item, dict):
-        what = "a null element" if item is None else "non-map elements"
-        raise SchemaMismatch(f"element {index}: associative list with keys may not have {what}")
+        element = "a null element" if item is None else "non-map elements"
+        raise SchemaMismatch(f"element {index}: associative list with keys may not have {element}")
     if len(node.keys) == 1:
         value = item.get(node.keys[0])
         if isinstance(value, str):
@@ -69,16 +69,16 @@ def _item_step(node: ListNode, item: Value, index: int) -> Step:
         if value is not None:
             keys[key] = value
     if not keys:
-        names = " ".join(f'"{key}"' for key in node.keys)
+        key_names = " ".join(f'"{key}"' for key in node.keys)
         raise SchemaMismatch(
             f"element {index}: associative list with keys has an element that omits all key "
-            f"fields [{names}] (and doesn't have default values for any key fields)"
+            f"fields [{key_names}] (and doesn't have default values for any key fields)"
         )
     return key_step(keys)
 
 
 def steps(node: ListNode, items: list[Value]) -> Iterator[tuple[Step, Value]]:
-    """The items with the steps to them. Raises SchemaMismatch."""
+    """Yield the items with the steps to them. Raises SchemaMismatch."""
     for index, item in enumerate(items):
         yield _item_step(node, item, index), item
 
@@ -87,7 +87,7 @@ def steps(node: ListNode, items: list[Value]) -> Iterator[tuple[Step, Value]]:
 
 
 def check(node: Node, value: Value, path: str = "") -> None:
-    """See that a value fits its schema, without repeated items. Raises SchemaMismatch."""
+    """Check that a value fits its schema and repeats no item. Raises SchemaMismatch."""
     errors = list(_errors(node, value, path))
     if errors:
         text = errors[0] if len(errors) == 1 else "\n".join(["errors:", *errors])
@@ -100,7 +100,7 @@ def _errors(node: Node, value: Value, path: str) -> Iterator[str]:
         return
     match node:
         case ScalarNode():
-            fault = _scalar_fault(node, value)
+            fault = _scalar_error(node, value)
             if fault:
                 yield f"{path}: {fault}"
         case MapNode():
@@ -116,16 +116,18 @@ _SCALAR_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
-def _scalar_fault(node: ScalarNode, value: Value) -> str:
+def _scalar_error(node: ScalarNode, value: Value) -> str:
     if node.kind == "untyped":
         return ""
-    wanted, name = _SCALAR_KINDS[node.kind]
-    fits = isinstance(value, wanted) and (node.kind == "boolean" or not isinstance(value, bool))
-    return "" if fits else f"expected {name}, got {_shown(value)}"
+    python_type, name = _SCALAR_KINDS[node.kind]
+    is_valid = isinstance(value, python_type) and (
+        node.kind == "boolean" or not isinstance(value, bool)
+    )
+    return "" if is_valid else f"expected {name}, got {_shown(value)}"
 
 
 def _shown(value: Value) -> str:
-    """A value as Go's %v shows it, which is how these messages do."""
+    """Format a value as Go's %v does in these messages."""
     from kapiserver.api.go_format import go_value
 
     if isinstance(value, bool):
@@ -137,104 +139,104 @@ def _map_errors(node: MapNode, value: Value, path: str) -> Iterator[str]:
     if not isinstance(value, dict):
         yield f"{path}: expected map, got {_shown(value)}"
         return
-    for name, below in value.items():
+    for name, nested in value.items():
         child = node.child(name)
         if child is None:
             yield f"{path}.{name}: field not declared in schema"
         else:
-            yield from _errors(child, below, f"{path}.{name}")
+            yield from _errors(child, nested, f"{path}.{name}")
 
 
 def _list_errors(node: ListNode, value: Value, path: str) -> Iterator[str]:
     if not isinstance(value, list):
         yield f"{path}: expected list, got {_shown(value)}"
         return
-    seen: set[Step] = set()
+    seen_steps: set[Step] = set()
     for index, item in enumerate(value):
-        here = f"{path}[{index}]"
+        item_path = f"{path}[{index}]"
         if not node.atomic:
             try:
                 step = _item_step(node, item, index)
             except SchemaMismatch as error:
                 yield f"{path}: {error}"
                 continue
-            here = path + format_step(step)
-            if step in seen:
+            item_path = path + format_step(step)
+            if step in seen_steps:
                 yield f"{path}: duplicate entries for key {format_step(step)}"
-            seen.add(step)
-        yield from _errors(node.item, item, here)
+            seen_steps.add(step)
+        yield from _errors(node.item, item, item_path)
 
 
 # Sets of fields.
 
 
 def checked_fields_of(node: Node, value: Value) -> Fields:
-    """See that a value fits its schema; the fields it sets. Raises SchemaMismatch."""
+    """Check a value and return the fields that it sets. Raises SchemaMismatch."""
     try:
-        return _said(node, value) or {}
+        return _checked_fields(node, value) or {}
     except SchemaMismatch:
-        check(node, value)  # which says what is wrong, and where
+        check(node, value)  # raises with a message
     return fields_of(node, value)
 
 
-def _said(node: Node, value: Value) -> Fields | None:
-    """As `_fields`, for a value that fits; raises SchemaMismatch without a word for others."""
+def _checked_fields(node: Node, value: Value) -> Fields | None:
+    """Like `_fields` for a valid value; raises SchemaMismatch without a message for others."""
     if node.__class__ is ScalarNode:
-        if value is not None and _scalar_fault(node, value):
+        if value is not None and _scalar_error(node, value):
             raise _MISFIT
         return END
     node = deduce(node, value)
     if isinstance(node, MapNode) and isinstance(value, dict):
-        found = _said_map(node, value)
-        return END if node.atomic else found
+        fields = _checked_map_fields(node, value)
+        return END if node.atomic else fields
     if isinstance(node, ListNode) and isinstance(value, list):
-        return _said_list(node, value)
+        return _checked_list_fields(node, value)
     if value is None:
         return _fields(node, value)
     if isinstance(node, ScalarNode):
-        return _said(node, value)
+        return _checked_fields(node, value)
     raise _MISFIT
 
 
-def _said_map(node: MapNode, value: dict[str, Value]) -> Fields | None:
-    found = {}
+def _checked_map_fields(node: MapNode, value: dict[str, Value]) -> Fields | None:
+    result = {}
     fields = node.fields
-    for name, below in value.items():
+    for name, nested in value.items():
         declared = fields.get(name)
         child = declared or node.rest
         if child is None:
             raise _MISFIT
-        inner = _said(child, below)
-        if below is None or below == {} or declared is None:
+        inner = _checked_fields(child, nested)
+        if nested is None or nested == {} or declared is None:
             inner = _as_member(inner)
         if inner is not None:
-            found[field_step(name)] = inner
-    return found or None
+            result[field_step(name)] = inner
+    return result or None
 
 
-def _said_list(node: ListNode, value: list[Value]) -> Fields | None:
+def _checked_list_fields(node: ListNode, value: list[Value]) -> Fields | None:
     if node.atomic:
         for item in value:
-            _said(node.item, item)
+            _checked_fields(node.item, item)
         return END
-    found: Fields = {}
+    result: Fields = {}
     for step, item in steps(node, value):
-        if step in found:
+        if step in result:
             raise _MISFIT
-        found[step] = _as_member(_said(node.item, item))
-    return found or None
+        result[step] = _as_member(_checked_fields(node.item, item))
+    return result or None
 
 
 _MISFIT: Final = SchemaMismatch("a value does not fit its schema")
 
 
 def fields_of(node: Node, value: Value) -> Fields:
-    """The fields a value sets, as a manager that applies it owns them."""
+    """Return the fields that a value sets: those that its applier owns."""
     return _fields(node, value) or {}
 
 
 def _fields(node: Node, value: Value) -> Fields | None:
-    """The node of a value; None where nothing is owned."""
+    """Return the set of a value's fields; None if it sets none."""
     node = deduce(node, value)
     match node:
         case MapNode(atomic=False):
@@ -245,65 +247,65 @@ def _fields(node: Node, value: Value) -> Fields | None:
 
 
 def _map_fields(node: MapNode, value: Value) -> Fields | None:
-    found = {}
-    for name, below in value.items():
+    result = {}
+    for name, nested in value.items():
         declared = node.fields.get(name)
         child = declared or node.rest
-        inner = None if child is None else _fields(child, below)
-        if below is None or below == {} or declared is None:
+        inner = None if child is None else _fields(child, nested)
+        if nested is None or nested == {} or declared is None:
             inner = _as_member(inner)
         if inner is not None:
-            found[field_step(name)] = inner
-    return found or None
+            result[field_step(name)] = inner
+    return result or None
 
 
 def _list_fields(node: ListNode, value: list[Value]) -> Fields | None:
-    found: Fields = {}
+    result: Fields = {}
     repeated: set[Step] = set()
     for step, item in steps(node, value):
-        if step in found:
+        if step in result:
             repeated.add(step)
             continue
-        found[step] = _as_member(_fields(node.item, item))
+        result[step] = _as_member(_fields(node.item, item))
     for step in repeated:
-        found[step] = END
-    return found or None
+        result[step] = END
+    return result or None
 
 
 def _as_member(node: Fields | None) -> Fields:
-    """The node with a path that ends at it."""
+    """Return the node with a path that ends at it."""
     return END if node is None else node if is_member(node) else {SELF: END, **node}
 
 
 def with_named_fields(node: Node, fields: Fields) -> Fields:
-    """The set with each declared field that has something below it as a member of its own."""
+    """Return the set with each declared field that has a path below it as a member."""
     declared = node.fields if isinstance(node, MapNode) else {}
-    found: Fields = {}
-    for step, below in fields.items():
-        if step == SELF or not below:
-            found[step] = below
+    result: Fields = {}
+    for step, nested in fields.items():
+        if step == SELF or not nested:
+            result[step] = nested
             continue
-        inner = with_named_fields(_below(node, step), below)
-        named = step[0] == "f" and step[2:] in declared
-        found[step] = _as_member(inner) if named else inner
-    return found
+        inner = with_named_fields(_child_node(node, step), nested)
+        is_declared = step[0] == "f" and step[2:] in declared
+        result[step] = _as_member(inner) if is_declared else inner
+    return result
 
 
 def reconcile(node: Node, fields: Fields) -> Fields:
-    """The set as the schema would have it: what became one piece is owned as a whole."""
-    found = fields
-    for step, below in fields.items():
-        if not below:
+    """Adapt a set to the schema: a value that became atomic is owned as a whole."""
+    result = fields
+    for step, nested in fields.items():
+        if not nested:
             continue
-        child = _below(node, step)
-        whole = not isinstance(child, ScalarNode) and child.atomic
-        inner = END if whole else reconcile(child, below)
-        if inner is not below:
-            found = fields | {step: inner} if found is fields else {**found, step: inner}
-    return found
+        child = _child_node(node, step)
+        is_atomic = not isinstance(child, ScalarNode) and child.atomic
+        inner = END if is_atomic else reconcile(child, nested)
+        if inner is not nested:
+            result = fields | {step: inner} if result is fields else {**result, step: inner}
+    return result
 
 
-def _below(node: Node, step: Step) -> Node:
+def _child_node(node: Node, step: Step) -> Node:
     if isinstance(node, MapNode):
         return node.child(step[2:]) or UNDECLARED
     if isinstance(node, ListNode):
@@ -312,4 +314,4 @@ def _below(node: Node, step: Step) -> Node:
 
 
 UNDECLARED: Final = ScalarNode("untyped")
-"""The node of what is not declared."""
+"""The node of an undeclared field."""

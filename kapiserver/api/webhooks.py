@@ -1,6 +1,6 @@
-"""Rules for how a webhook is reached: by a URL, or as a service.
+"""Validation of webhook client configurations: a URL or a service.
 
-Knows no kind: admission and conversion alike are asked of webhooks. Mirrors pkg/util/webhook of
+Knows no kind: admission and conversion webhooks share it. Mirrors pkg/util/webhook of
 k8s.io/apiserver.
 """
 
@@ -17,7 +17,7 @@ _FORM = "; desired format: https://host[/path]"
 
 
 def client_config(config: Tree, path: Path) -> Iterator[FieldError]:
-    """How a webhook is reached."""
+    """Yield the errors of a webhook's client configuration."""
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         yield required(path, "exactly one of url or service is required")
@@ -35,10 +35,10 @@ def _url(url: str, path: Path) -> Iterator[FieldError]:
         return
     if parts.scheme != "https":
         yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}")
-    user, at, host = parts.netloc.rpartition("@")
+    user, separator, host = parts.netloc.rpartition("@")
     if not host:
         yield invalid(path, host, f"host must be specified{_FORM}")
-    if at:
+    if separator:
         yield invalid(path, user, "user information is not permitted in the URL")
     if parts.fragment:
         yield invalid(path, parts.fragment, "fragments are not permitted in the URL")
@@ -54,17 +54,17 @@ def _service(service: Tree, path: Path) -> Iterator[FieldError]:
     messages = names.port_number(port)
     if messages:
         yield invalid(path / "port", port, f"port is not valid: {', '.join(messages)}")
-    where, at = service.get("path") or "/", path / "path"
-    if where == "/":
+    url_path, path_path = service.get("path") or "/", path / "path"
+    if url_path == "/":
         return
-    if where == "//":
-        yield invalid(at, where, "segment[0] may not be empty")
+    if url_path == "//":
+        yield invalid(path_path, url_path, "segment[0] may not be empty")
         return
-    if not where.startswith("/"):
-        yield invalid(at, where, "must start with a '/'")
-    for index, step in enumerate(where[1:].removesuffix("/").split("/")):
+    if not url_path.startswith("/"):
+        yield invalid(path_path, url_path, "must start with a '/'")
+    for index, step in enumerate(url_path[1:].removesuffix("/").split("/")):
         if not step:
-            yield invalid(at, where, f"segment[{index}] may not be empty")
+            yield invalid(path_path, url_path, f"segment[{index}] may not be empty")
             continue
         for message in names.dns1123_subdomain(step):
-            yield invalid(at, where, f"segment[{index}]: {message}")
+            yield invalid(path_path, url_path, f"segment[{index}]: {message}")

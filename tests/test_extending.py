@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from kapiserver.app import RunningServer
 from tests.clock import ManualClock
 
 PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
-MAX_LINES = 40
+MAX_LINES = 45
 MERGE_PATCH = "application/merge-patch+json"
 NAMESPACES = "/api/v1/namespaces"
 
@@ -101,3 +102,23 @@ def test_admission_plugin(example: Any) -> None:
     assert (created, patched) == (201, 403)
     assert namespace["metadata"]["labels"]["cost-center"] == "system-unsecured"
     assert "the label cost-center must stay" in status["message"]
+
+
+def test_controller(example: Any) -> None:
+    """The controller writes into each new namespace as its own user."""
+    watch = (
+        "/api/v1/configmaps?watch=1&fieldSelector=metadata.namespace%3Da,metadata.name%3Dwelcome"
+    )
+
+    async def run() -> dict[str, Any]:
+        serving = example("welcome").start(_config())
+        async with serving as running, aiohttp.ClientSession() as session:
+            async with session.post(running.url + NAMESPACES, json=_namespace("a")) as response:
+                assert response.status == 201
+            async with session.get(running.url + watch) as stream:
+                event: dict[str, Any] = json.loads(await stream.content.readline())
+                return event
+
+    event = asyncio.run(run())
+    assert event["object"]["data"] == {"greeting": "hello"}
+    assert event["object"]["metadata"]["managedFields"][0]["manager"] == "welcome-controller"

@@ -33,14 +33,14 @@ from kapiserver.apiserver.context import Filter, Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.faults import Faults
 from kapiserver.apiserver.filters import FILTERS
-from kapiserver.apiserver.filters.recovery import answer_error
+from kapiserver.apiserver.filters.recovery import error_response
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import parse_runtime_config, served
 from kapiserver.apiserver.serving.kubeconfig import write_kubeconfig
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
-from kapiserver.apiserver.serving.tls import Credentials, credentials
+from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
 from kapiserver.controllers.apiserver_endpoints import Place
@@ -129,7 +129,9 @@ async def serve(
         folder = config.cert_dir or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="kapiserver-"))
         )
-        made = credentials(config, folder) if config.secure_port is not None else None
+        certificates = None
+        if config.secure_port is not None:
+            certificates = ensure_certificates(config, folder)
         app = await build_app(
             config,
             clock=clock,
@@ -143,36 +145,36 @@ async def serve(
         _start_storage_tasks(app, stack)
         http = HttpServer(
             app.handle,
-            functools.partial(answer_error, app.server),
+            functools.partial(error_response, app.server),
             reuse_port=config.workers > 1,
         )
         stack.push_async_callback(_drain, app, http)
         insecure_port = 0
         if config.insecure_port is not None:
             insecure_port = await http.listen_insecure(config.insecure_port)
-        ca_text = made.ca.read_text() if made is not None else ""
+        ca_text = certificates.ca.read_text() if certificates is not None else ""
         await _start_loops(app, stack, controllers, ca_text=ca_text)
         await barrier()
         _start_repair(app, stack)
         app.server.health.start()
         insecure_url = f"http://{LOOPBACK}:{insecure_port}" if insecure_port else ""
-        if made is None:
+        if certificates is None:
             _start_kubernetes_service(app, stack, insecure_port)
             yield RunningServer(app=app, url=insecure_url, insecure_url=insecure_url)
             return
-        context = made.server_context()
+        context = certificates.server_context()
         port = await http.listen_secure(config.bind_address, config.secure_port or 0, context)
         _start_kubernetes_service(app, stack, port)
         url = f"https://{url_host(config.bind_address)}:{port}"
         kubeconfig = config.kubeconfig_out or folder / "kubeconfig"
-        write_kubeconfig(kubeconfig, url=url, made=made)
+        write_kubeconfig(kubeconfig, url=url, credentials=certificates)
         yield RunningServer(
             app=app,
             url=url,
             insecure_url=insecure_url,
-            ca_file=made.ca,
+            ca_file=certificates.ca,
             kubeconfig=kubeconfig,
-            credentials=made,
+            credentials=certificates,
         )
 
 

@@ -146,11 +146,12 @@ def _serve(options: argparse.Namespace) -> int:
         _serve_in_one_process(config)
         return 0
     from kapiserver import app  # noqa: F401 - before the fork, so that workers share its memory
-    from kapiserver.apiserver.serving.tls import credentials
+    from kapiserver.apiserver.serving.tls import ensure_certificates
     from kapiserver.apiserver.serving.workers import supervise
 
     if config.cert_dir is not None:
-        credentials(config, config.cert_dir)  # before the fork, so that one process creates them
+        # Before the fork, so that only one process creates them.
+        ensure_certificates(config, config.cert_dir)
     return supervise(config, _serve_as_worker)
 
 

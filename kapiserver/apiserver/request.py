@@ -49,12 +49,12 @@ class Outcome:
     """How a response ended.
 
     status      of the response that was sent
-    sent        bytes of the body, or of a stream's frames
-    finished    False: the client went away, or the connection was cut
+    bytes_sent  of the body, or of a stream's frames
+    finished    False if the client went away or the connection was aborted
     """
 
     status: int
-    sent: int
+    bytes_sent: int
     finished: bool
 
 

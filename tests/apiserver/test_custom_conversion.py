@@ -14,7 +14,7 @@ import pytest
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.customresources import webhook_client
-from kapiserver.apiserver.serving.tls import Credentials, credentials
+from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from tests.apiserver.conftest import Api, Server
 from tests.apiserver.customkit import apply, definition, establish, path_of, version, widget
 
@@ -116,7 +116,7 @@ def api() -> Iterator[Api]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
     config = Config(bind_address="hook.default.svc")
-    return credentials(config, Path(tmp_path_factory.mktemp("webhook")))
+    return ensure_certificates(config, Path(tmp_path_factory.mktemp("webhook")))
 
 
 @pytest.fixture

@@ -14,53 +14,54 @@ from kapiserver.storage import errors as storage
 
 INFO = parse_request_info("PUT", "/apis/apps/v1/namespaces/n/deployments/d", {})
 BASES = {"APIError", "CodecError", "StorageError", "ObjectError", "ServerError"}
-"""Never raised themselves."""
-BEFORE_ANY_REQUEST = {
-    "BadAdmissionConfiguration", "BadTokenFile", "InvalidEncryptionConfig", "NotOurs",
-    "WorkerFailed",
+"""Base classes, never raised themselves."""
+STARTUP_ERRORS = {
+    "BadAdmissionConfiguration", "InvalidEncryptionConfig", "BadTokenFile",
+    "ForeignKubeconfig", "WorkerFailed",
 }  # fmt: skip
-"""End the start of a server."""
-NEVER_LEAVE = {
-    "ResponseLost",  # storage/etcd.py words it as Unavailable
-    "BadToken",  # storage/lists.py words it as a BadQuery
-    "DecryptionError",  # the objects' codec words it as Undecryptable
-    "CostExceeded",  # the rules of custom resources word it as a FieldError
-    "EtcdError",  # the etcd store words it as an error of the KV contract
-    "Failed",  # likewise: an expression that has no value
-    "NotAllocated",  # allocation/services.py words it as an InvalidObject
-    "PortNotAllocated",  # likewise
-    "RequestNotSent",  # storage/etcd.py asks another endpoint
-    "NotHealthy",  # a failed check is told as failed
-    "OutOfTime",  # custom strategies word it as TakesLong
-    "FetchRequired",  # storage/offload.py asks again beside the event loop
-    "SyntaxProblem",  # told where a definition of rules is checked
-    "StrictErrors",  # body.py words them as a BadObject
+"""Errors that end the start of a server."""
+CAUGHT = {
+    "BadToken",  # the store raises BadQuery instead
+    "ResponseLost",  # the etcd store raises Unavailable instead
+    "DecryptionError",  # the object codec raises Undecryptable instead
+    "CostExceeded",  # validation rules of custom resources report a FieldError
+    "DropConnection",  # the listener aborts the connection
+    "EtcdError",  # the etcd store raises an error of the KV contract instead
+    "Failed",  # likewise, of an expression without a value
+    "NotAllocated",  # the allocation of services raises InvalidObject instead
+    "NotHealthy",  # a health check reports it
+    "RequestNotSent",  # the etcd store tries another endpoint
+    "FetchRequired",  # storage/offload.py repeats the work in a thread
+    "OutOfTime",  # custom strategies raise ValidationTakesLong instead
+    "PortNotAllocated",  # the allocation of services raises InvalidObject instead
+    "StatusError",  # what the internal client raises for an error Status
+    "StrictErrors",  # decoding raises BadObject instead
+    "SyntaxProblem",  # validation of the CRD reports it
     "TagError",  # ends `make generate`
-    "TakesLong",  # storage/offload.py does it where nobody waits
-    "Uncompilable",  # told where a definition of rules is checked
-    "WebhookFailed",  # worded by what asked the webhook
+    "ValidationTakesLong",  # storage/offload.py does the work in a thread
+    "Uncompilable",  # validation of the CRD reports it
+    "WebhookFailed",  # the caller of the webhook raises its own error
     "WrongPath",  # likewise, of a fieldPath
-    "WrongPattern",  # likewise, of a pattern
+    "InvalidPattern",  # likewise, of a pattern
 }
-"""Caught in the package that raises them."""
+"""Errors that are caught in the package that raises them, and what happens instead."""
 
 
-def _classes() -> list[type[Exception]]:
-    found: dict[str, type[Exception]] = {}
+def _error_classes() -> list[type[Exception]]:
+    classes: dict[str, type[Exception]] = {}
     for module in pkgutil.walk_packages(kapiserver.__path__, "kapiserver."):
         if module.name == "kapiserver.client":
-            continue  # nothing here uses it
-        for one in vars(importlib.import_module(module.name)).values():
-            is_error = inspect.isclass(one) and issubclass(one, Exception)
-            if is_error and one.__module__.startswith("kapiserver.") and one.__name__[0] != "_":
-                found[one.__name__] = one
-    ours = found.keys() - BASES - BEFORE_ANY_REQUEST - NEVER_LEAVE
-    return [found[name] for name in sorted(ours)]
+            continue  # a program of its own
+        for value in vars(importlib.import_module(module.name)).values():
+            is_error = inspect.isclass(value) and issubclass(value, Exception)
+            if is_error and value.__module__.startswith("kapiserver.") and value.__name__[0] != "_":
+                classes[value.__name__] = value
+    return [classes[name] for name in sorted(classes.keys() - BASES - STARTUP_ERRORS - CAUGHT)]
 
 
-@pytest.mark.parametrize("error", _classes(), ids=lambda one: one.__name__)
+@pytest.mark.parametrize("error", _error_classes(), ids=lambda error: error.__name__)
 def test_every_error_is_mapped(error: type[Exception]) -> None:
-    """No error class of any layer is left to become a 500 by accident."""
+    """Every error class that can reach a client has a row in errors.TABLE."""
     assert any(base in server.TABLE for base in error.__mro__)
 
 

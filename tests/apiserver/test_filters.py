@@ -81,7 +81,7 @@ def _ask(inner: Inner, request: Request | None = None, **parts) -> Response:
     async def once() -> AnyResponse:
         response = await _chain(inner, **parts)(request)
         sent = len(response.body) if isinstance(response, Response) else 0
-        request.complete(Outcome(status=response.status, sent=sent, finished=True))
+        request.complete(Outcome(status=response.status, bytes_sent=sent, finished=True))
         return response
 
     answer = asyncio.run(once())
@@ -250,7 +250,7 @@ def test_completion_callbacks(caplog: pytest.LogCaptureFixture) -> None:
     request.on_complete(lambda done: calls.append(done.outcome))
     request.on_complete(lambda done: calls.append(1 / 0))
     request.on_complete(lambda done: calls.append("first"))
-    outcome = Outcome(status=200, sent=5, finished=False)
+    outcome = Outcome(status=200, bytes_sent=5, finished=False)
     request.complete(outcome)
     request.complete(outcome)
     assert calls == ["first", outcome]

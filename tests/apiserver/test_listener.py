@@ -1,4 +1,4 @@
-"""HTTP on the wire: raw sockets against a handler of the test's own."""
+"""The HTTP listener: raw sockets against a handler of the test."""
 
 import asyncio
 import json
@@ -15,22 +15,22 @@ from kapiserver.apiserver.response import AnyResponse, Response, StreamResponse,
 from kapiserver.apiserver.serving import listener as listener_module
 from kapiserver.apiserver.serving.listener import LINE_LIMIT, Listener
 
-Ask = Callable[..., Awaitable[bytes]]
+Send = Callable[..., Awaitable[bytes]]
 
 
 _OUTCOMES: list[Outcome | None] = []
 
 
-class _Streaming:
-    """Stands for a running watch."""
+class _Watch:
+    """Stands for an open watch; counts cancellations."""
 
     cancelled = 0
-    told: asyncio.Event | None = None
+    cancelled_event: asyncio.Event | None = None
 
     def cancel(self) -> None:
-        _Streaming.cancelled += 1
-        if _Streaming.told is not None:
-            _Streaming.told.set()
+        _Watch.cancelled += 1
+        if _Watch.cancelled_event is not None:
+            _Watch.cancelled_event.set()
 
 
 def _broken() -> Iterator[bytes]:
@@ -43,13 +43,13 @@ def _large() -> Iterator[bytes]:
         for _ in range(100):
             yield b"x" * 1_000_000
     finally:
-        assert _Streaming.told is not None
-        _Streaming.told.set()
+        assert _Watch.cancelled_event is not None
+        _Watch.cancelled_event.set()
 
 
 def _stream(request: Request) -> AnyResponse:
     sink = request.open_sink()
-    request.on_complete(lambda _: _Streaming().cancel())
+    request.on_complete(lambda _: _Watch().cancel())
     if request.path == "/refused":
         return text("no", status=409)
     if request.path == "/stream":
@@ -62,7 +62,7 @@ def _stream(request: Request) -> AnyResponse:
 
 
 async def _handle(request: Request) -> AnyResponse:
-    request.on_complete(lambda done: _OUTCOMES.append(done.outcome))
+    request.on_complete(lambda completed_request: _OUTCOMES.append(completed_request.outcome))
     if request.path == "/slices":
         return Response(body=iter([b"a" * 10, b"", b"b" * 20]))
     if request.path == "/large":
@@ -78,28 +78,28 @@ async def _handle(request: Request) -> AnyResponse:
             return text("large", status=413)
         except BadRequest as error:
             return text(str(error), status=400)
-    if request.path == "/gone":
-        assert _Streaming.told is not None
+    if request.path == "/disconnect":
+        assert _Watch.cancelled_event is not None
         try:
             await request.read_body(1000)
         except BadRequest:
-            _Streaming.told.set()
+            _Watch.cancelled_event.set()
     if request.path in ("/stream", "/idle", "/over", "/refused"):
         return _stream(request)
     return text(f"{request.method} {request.path} {sorted(request.query.items())}")
 
 
-def _answer_error(request: Request, error: Exception) -> Response:
+def _error_response(request: Request, error: Exception) -> Response:
     return text(str(error), status=409)
 
 
 @asynccontextmanager
-async def _listening() -> AsyncIterator[tuple[Listener, Ask]]:
-    listener = Listener(_handle, _answer_error, user=ANONYMOUS)
+async def _listening() -> AsyncIterator[tuple[Listener, Send]]:
+    listener = Listener(_handle, _error_response, user=ANONYMOUS)
     server = await asyncio.get_running_loop().create_server(listener, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
 
-    async def ask(*pieces: bytes, until: bytes = b"") -> bytes:
+    async def send(*pieces: bytes, until: bytes = b"") -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for piece in pieces:
             writer.write(piece)
@@ -112,16 +112,16 @@ async def _listening() -> AsyncIterator[tuple[Listener, Ask]]:
 
     listener.port = port
     try:
-        yield listener, ask
+        yield listener, send
     finally:
         server.close()
         await listener.drain(1)
 
 
-def _ask(*pieces: bytes, until: bytes = b"") -> bytes:
+def _send(*pieces: bytes, until: bytes = b"") -> bytes:
     async def once() -> bytes:
-        async with _listening() as (_, ask):
-            return await ask(*pieces, until=until)
+        async with _listening() as (_, send):
+            return await send(*pieces, until=until)
 
     return asyncio.run(once())
 
@@ -142,73 +142,73 @@ def _get(target: str, *headers: str) -> bytes:
 )
 def test_targets(target: str, body: str) -> None:
     """Path and query of a request target arrive unquoted."""
-    answer = _ask(_get(target))
-    head, _, found = answer.partition(b"\r\n\r\n")
+    response = _send(_get(target))
+    head, _, response_body = response.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b"Connection: close" in head
     assert b"\r\nDate: " in head
-    assert found.decode() == body
+    assert response_body.decode() == body
 
 
 def test_slices() -> None:
-    """Slices go out chunked, or as they are where their length is known."""
-    chunked = _ask(_get("/slices"))
+    """Slices are sent chunked, or with a Content-Length if their total length is known."""
+    chunked = _send(_get("/slices"))
     assert b"Transfer-Encoding: chunked\r\n" in chunked
     assert chunked.endswith(b"\r\n\r\na\r\naaaaaaaaaa\r\n14\r\n" + b"b" * 20 + b"\r\n0\r\n\r\n")
-    known = _ask(_get("/known"))
+    known = _send(_get("/known"))
     assert b"Content-Length: 30\r\n" in known
     assert known.endswith(b"a" * 10 + b"b" * 20)
-    old = _ask(b"GET /slices HTTP/1.0\r\n\r\n")
+    old = _send(b"GET /slices HTTP/1.0\r\n\r\n")
     assert b"Transfer-Encoding" not in old
     assert old.endswith(b"a" * 10 + b"b" * 20)
 
 
-def test_broken_off() -> None:
-    """An answer that fails half way ends without an end, so that nobody takes it for whole."""
+def test_failing_body() -> None:
+    """A response whose body fails half way has no last chunk: the client sees the failure."""
 
-    async def twice() -> tuple[bytes, bytes]:
-        async with _listening() as (_, ask):
+    async def request_twice() -> tuple[bytes, bytes]:
+        async with _listening() as (_, send):
             try:
-                first = await ask(_get("/broken"))
+                first = await send(_get("/broken"))
             except ConnectionResetError:
                 first = b""
-            return first, await ask(_get("/still"))
+            return first, await send(_get("/still"))
 
-    first, second = asyncio.run(twice())
+    first, second = asyncio.run(request_twice())
     assert not first.endswith(b"0\r\n\r\n")
     assert b"secret" not in first
     assert second.endswith(b"GET /still []")
 
 
 def test_slow_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that takes nothing of a large answer is cut off in the end."""
+    """The connection of a client that reads nothing of a large response is aborted."""
     monkeypatch.setattr(listener_module, "SLOW_CLIENT_SECONDS", 0.01)
 
-    async def ask_and_wait() -> None:
-        _Streaming.told = asyncio.Event()
+    async def send_and_wait() -> None:
+        _Watch.cancelled_event = asyncio.Event()
         async with _listening() as (listener, _):
             # A reader with so small a limit stops reading at once.
             _, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=1)
             writer.write(_get("/large"))
             async with asyncio.timeout(30):
-                await _Streaming.told.wait()
+                await _Watch.cancelled_event.wait()
             writer.transport.abort()
 
-    asyncio.run(ask_and_wait())
+    asyncio.run(send_and_wait())
 
 
 def test_head() -> None:
-    """HEAD has the length and no body."""
-    answer = _ask(b"HEAD /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    assert b"Content-Length: 10\r\n" in answer
-    assert answer.endswith(b"\r\n\r\n")
+    """A response to HEAD has the Content-Length and no body."""
+    response = _send(b"HEAD /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert b"Content-Length: 10\r\n" in response
+    assert response.endswith(b"\r\n\r\n")
 
 
 def test_pipelined() -> None:
     """Requests sent without waiting are answered in order."""
     first = b"GET /1 HTTP/1.1\r\nHost: x\r\n\r\n"
-    answer = _ask(first + _get("/2"))
-    assert answer.index(b"GET /1") < answer.index(b"GET /2")
+    response = _send(first + _get("/2"))
+    assert response.index(b"GET /1") < response.index(b"GET /2")
 
 
 @pytest.mark.parametrize(
@@ -222,15 +222,15 @@ def test_pipelined() -> None:
     ],
 )
 def test_bodies(pieces: list[bytes], body: bytes) -> None:
-    """Bodies are read whole, however framed, up to the bound."""
+    """Bodies of either framing are read whole, up to the limit."""
     head = b"POST /body HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-    assert _ask(head + pieces[0], *pieces[1:]).endswith(b"\r\n\r\n" + body)
+    assert _send(head + pieces[0], *pieces[1:]).endswith(b"\r\n\r\n" + body)
 
 
 def test_continue() -> None:
-    """A client that waits to be told to go on is told."""
+    """A client that sends `Expect: 100-continue` gets 100 Continue."""
     head = b"POST /body HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
-    assert _ask(head, until=b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert _send(head, until=b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 @pytest.mark.parametrize(
@@ -249,13 +249,13 @@ def test_continue() -> None:
     ids=range(9),
 )
 def test_garbage(garbage: bytes) -> None:
-    """What is no HTTP is answered by a plain 400 that says no more, and the server lives on."""
+    """Bytes that are not HTTP get a plain 400, and the server goes on."""
 
-    async def twice() -> tuple[bytes, bytes]:
-        async with _listening() as (_, ask):
-            return await ask(garbage), await ask(_get("/still"))
+    async def request_twice() -> tuple[bytes, bytes]:
+        async with _listening() as (_, send):
+            return await send(garbage), await send(_get("/still"))
 
-    first, second = asyncio.run(twice())
+    first, second = asyncio.run(request_twice())
     assert first.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert first.endswith(b"\r\n\r\n400 Bad Request")
     assert second.endswith(b"GET /still []")
@@ -279,9 +279,9 @@ _POST = b"POST /body HTTP/1.1\r\nHost: x\r\n"
     ],
     ids=range(5),
 )  # fmt: skip
-def test_what_go_says(request_: bytes, line: bytes, text: bytes) -> None:
-    """What Go's server answers by itself is answered so here, in plain text."""
-    assert _ask(request_) == (
+def test_errors_of_go_server(request_: bytes, line: bytes, text: bytes) -> None:
+    """Errors that Go's HTTP server handles by itself get the same plain text."""
+    assert _send(request_) == (
         b"HTTP/1.1 " + line + b"\r\nContent-Type: text/plain; charset=utf-8\r\n"
         b"Connection: close\r\n\r\n" + text
     )
@@ -291,7 +291,7 @@ _CHUNKS = _POST + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"
 
 
 @pytest.mark.parametrize(
-    ("broken", "words"),
+    ("broken", "message"),
     [
         (b"zz\r\n", "invalid byte in chunk length"),
         (b"2\r\nabX", "malformed chunked encoding"),
@@ -300,35 +300,35 @@ _CHUNKS = _POST + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"
     ids=range(3),
 )
 @pytest.mark.parametrize("late", [False, True])
-def test_broken_chunks(broken: bytes, words: str, late: bool) -> None:
-    """A body that breaks amid its chunks is an error of its request, told at once however late
-    it comes, and the connection ends."""
+def test_broken_chunks(broken: bytes, message: str, late: bool) -> None:
+    """A malformed chunk, early or late in the body, is reported at once as an error of its request,
+    and the connection is closed."""
 
     async def scenario() -> bytes:
         async with _listening() as (listener, _):
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
             writer.write(_CHUNKS + (b"" if late else broken))
             if late:
-                while not any(one.body for one in listener.connections):  # noqa: ASYNC110
+                while not any(connection.body for connection in listener.connections):  # noqa: ASYNC110
                     await asyncio.sleep(0)
                 writer.write(broken)
-            answer = await reader.read()
+            response = await reader.read()
             writer.close()
-            return answer
+            return response
 
-    assert asyncio.run(asyncio.wait_for(scenario(), 30)).endswith(words.encode())
+    assert asyncio.run(asyncio.wait_for(scenario(), 30)).endswith(message.encode())
 
 
 @pytest.mark.parametrize(
-    ("request_", "line", "words"),
+    ("request_", "line", "message"),
     [
         ("FOO /api/v1/pods", "405 Method Not Allowed", "the server does not allow this method on"),
         ("get /api/v1/pods", "405 Method Not Allowed", "the server does not allow this method on"),
         ("POST /api/v1/namespaces", "400 Bad Request", "invalid byte in chunk length"),
     ],
 )
-def test_faults_are_statuses(api, request_: str, line: str, words: str) -> None:
-    """A method that nobody knows and a broken body are answered with a Status by a server."""
+def test_http_errors_are_statuses(api, request_: str, line: str, message: str) -> None:
+    """An unknown method and a malformed body get a Status."""
     text = f"{request_} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
     with socket.create_connection(("127.0.0.1", api.port), timeout=60) as connection:
         connection.sendall(text.encode())
@@ -337,46 +337,46 @@ def test_faults_are_statuses(api, request_: str, line: str, words: str) -> None:
     assert b"Content-Type: application/json\r\n" in head
     status = json.loads(body)
     assert (status["kind"], status["code"]) == ("Status", int(line[:3]))
-    assert status["message"].startswith(words)
+    assert status["message"].startswith(message)
 
 
 def test_stream() -> None:
-    """Frames go out as chunks as they come; the end is clean and the watch is cancelled."""
-    before = _Streaming.cancelled
-    answer = _ask(_get("/stream"))
-    assert answer.endswith(b"\r\n\r\n4\r\none\n\r\n4\r\ntwo\n\r\n0\r\n\r\n")
-    assert _Streaming.cancelled == before + 1
-    assert _ask(b"GET /stream HTTP/1.0\r\n\r\n").endswith(b"\r\n\r\none\ntwo\n")
+    """Each frame is a chunk; the stream ends with the last chunk, and the watch is cancelled."""
+    before = _Watch.cancelled
+    response = _send(_get("/stream"))
+    assert response.endswith(b"\r\n\r\n4\r\none\n\r\n4\r\ntwo\n\r\n0\r\n\r\n")
+    assert _Watch.cancelled == before + 1
+    assert _send(b"GET /stream HTTP/1.0\r\n\r\n").endswith(b"\r\n\r\none\ntwo\n")
 
 
-def test_stream_head_comes_first() -> None:
-    """The head goes out before any event does, so that the client knows that it watches."""
-    head = _ask(b"GET /idle HTTP/1.1\r\nHost: x\r\n\r\n", until=b"\r\n\r\n")
+def test_stream_head_is_sent_first() -> None:
+    """The head is sent before any event, so that the client knows that the watch is open."""
+    head = _send(b"GET /idle HTTP/1.1\r\nHost: x\r\n\r\n", until=b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_stream_that_is_over_before_it_begins() -> None:
-    """The client gets a whole answer without events, not the end of one: a server that drains
-    ends streams that are being opened too."""
-    answer = _ask(_get("/over"))
-    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert answer.endswith(b"\r\n\r\n0\r\n\r\n")
+def test_stream_closed_before_start() -> None:
+    """A stream closed before it starts is a complete response without events: a draining server
+    closes streams that are just being opened."""
+    response = _send(_get("/over"))
+    assert response.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert response.endswith(b"\r\n\r\n0\r\n\r\n")
 
 
-def test_stream_ends_in_time() -> None:
-    """A stream has its own time."""
-    assert _ask(_get("/idle?timeout=0.01")).endswith(b"\r\n\r\n0\r\n\r\n")
+def test_stream_timeout() -> None:
+    """A stream ends after its timeout."""
+    assert _send(_get("/idle?timeout=0.01")).endswith(b"\r\n\r\n0\r\n\r\n")
 
 
-def test_stream_refused() -> None:
-    """An error before the first frame is an ordinary answer."""
-    answer = _ask(_get("/refused"))
-    assert answer.startswith(b"HTTP/1.1 409 Conflict\r\n")
-    assert answer.endswith(b"\r\n\r\nno")
+def test_stream_error() -> None:
+    """An error before the first frame is an ordinary response."""
+    response = _send(_get("/refused"))
+    assert response.startswith(b"HTTP/1.1 409 Conflict\r\n")
+    assert response.endswith(b"\r\n\r\nno")
 
 
 def test_streams_end_cleanly() -> None:
-    """When the server drains, every stream gets its end."""
+    """A draining server ends every stream with the last chunk."""
 
     async def drain() -> bytes:
         async with _listening() as (listener, _):
@@ -392,10 +392,10 @@ def test_streams_end_cleanly() -> None:
     assert asyncio.run(drain()).endswith(b"0\r\n\r\n")
 
 
-def test_too_late() -> None:
-    """A connection that comes when all others are closed is closed too."""
+def test_connection_after_drain() -> None:
+    """A connection that arrives after the others were closed is closed too."""
 
-    async def come() -> bytes:
+    async def connect() -> bytes:
         async with _listening() as (listener, _):
             await listener.drain(1)
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
@@ -407,11 +407,11 @@ def test_too_late() -> None:
             finally:
                 writer.close()
 
-    assert asyncio.run(come()) == b""
+    assert asyncio.run(connect()) == b""
 
 
-def test_what_is_in_flight_finishes() -> None:
-    """A request that has begun is read to its end and answered before the server closes."""
+def test_drain_finishes_requests() -> None:
+    """A request in flight is read to its end and gets its response before the server closes."""
 
     async def upload() -> bytes:
         async with _listening() as (listener, _):
@@ -421,47 +421,47 @@ def test_what_is_in_flight_finishes() -> None:
             await reader.readuntil(b"\r\n\r\n")
             draining = asyncio.ensure_future(listener.drain(5))
             writer.write(b"hello")
-            answer = await reader.read()
+            response = await reader.read()
             await draining
             writer.close()
-            return answer
+            return response
 
     assert asyncio.run(upload()).endswith(b"\r\n\r\n5")
 
 
-def test_client_goes_away() -> None:
-    """A stream whose client is gone is cancelled."""
+def test_client_disconnects() -> None:
+    """A stream is cancelled when its client disconnects."""
 
-    async def leave() -> None:
-        _Streaming.told = asyncio.Event()
-        async with _listening() as (_, ask):
-            await ask(b"GET /idle HTTP/1.1\r\nHost: x\r\n\r\n", until=b"\r\n\r\n")
+    async def disconnect() -> None:
+        _Watch.cancelled_event = asyncio.Event()
+        async with _listening() as (_, send):
+            await send(b"GET /idle HTTP/1.1\r\nHost: x\r\n\r\n", until=b"\r\n\r\n")
             async with asyncio.timeout(30):
-                await _Streaming.told.wait()
+                await _Watch.cancelled_event.wait()
 
-    before = _Streaming.cancelled
-    asyncio.run(leave())
-    assert _Streaming.cancelled == before + 1
+    before = _Watch.cancelled
+    asyncio.run(disconnect())
+    assert _Watch.cancelled == before + 1
 
 
-def test_client_goes_away_amid_its_body() -> None:
-    """A body whose client is gone is a broken-off body, no error of the server's."""
+def test_client_disconnects_in_body() -> None:
+    """A client that disconnects while it sends the body causes BadRequest, no server error."""
 
-    async def leave() -> None:
-        _Streaming.told = asyncio.Event()
+    async def disconnect() -> None:
+        _Watch.cancelled_event = asyncio.Event()
         async with _listening() as (listener, _):
             _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
-            writer.write(b"POST /gone HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            writer.write(b"POST /disconnect HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
             await writer.drain()
             writer.close()
             async with asyncio.timeout(30):
-                await _Streaming.told.wait()
+                await _Watch.cancelled_event.wait()
 
-    asyncio.run(leave())
+    asyncio.run(disconnect())
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "sent", "finished"),
+    ("path", "status", "bytes_sent", "finished"),
     [
         ("/x", 200, len("GET /x []"), True),
         ("/known", 200, 30, True),
@@ -470,8 +470,8 @@ def test_client_goes_away_amid_its_body() -> None:
         ("/refused", 409, 2, True),
     ],
 )
-def test_outcomes(path: str, status: int, sent: int, finished: bool) -> None:
-    """A request completes once, with the status, the bytes and the end of its response."""
+def test_outcomes(path: str, status: int, bytes_sent: int, finished: bool) -> None:
+    """A request completes once, with the status, size and completeness of its response."""
     _OUTCOMES.clear()
-    _ask(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-    assert [Outcome(status=status, sent=sent, finished=finished)] == _OUTCOMES
+    _send(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    assert [Outcome(status=status, bytes_sent=bytes_sent, finished=finished)] == _OUTCOMES

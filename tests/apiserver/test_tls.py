@@ -21,9 +21,9 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 def test_kept(tmp_path: Path) -> None:
     """Files that are good are used again, byte for byte; keys are for the owner alone."""
-    tls.credentials(Config(), tmp_path)
+    tls.ensure_certificates(Config(), tmp_path)
     before = _contents(tmp_path)
-    tls.credentials(Config(), tmp_path)
+    tls.ensure_certificates(Config(), tmp_path)
     assert _contents(tmp_path) == before
     for name in FILES:
         if name.endswith(".key"):
@@ -32,9 +32,9 @@ def test_kept(tmp_path: Path) -> None:
 
 def test_renewed(tmp_path: Path) -> None:
     """A certificate about to expire is made anew under the same CA."""
-    tls.credentials(Config(), tmp_path, now=NOW - timedelta(days=tls.LEAF_DAYS - 1))
+    tls.ensure_certificates(Config(), tmp_path, now=NOW - timedelta(days=tls.LEAF_DAYS - 1))
     before = _contents(tmp_path)
-    tls.credentials(Config(), tmp_path)
+    tls.ensure_certificates(Config(), tmp_path)
     after = _contents(tmp_path)
     changed = {name for name in FILES if before[name] != after[name]}
     assert changed == {"apiserver.crt", "apiserver.key", "admin.crt", "admin.key"}
@@ -42,18 +42,18 @@ def test_renewed(tmp_path: Path) -> None:
 
 def test_expired_ca(tmp_path: Path) -> None:
     """An expired CA takes all it signed with it."""
-    tls.credentials(Config(), tmp_path, now=NOW - timedelta(days=tls.CA_DAYS))
+    tls.ensure_certificates(Config(), tmp_path, now=NOW - timedelta(days=tls.CA_DAYS))
     before = _contents(tmp_path)
-    tls.credentials(Config(), tmp_path)
+    tls.ensure_certificates(Config(), tmp_path)
     assert all(_contents(tmp_path)[name] != before[name] for name in FILES)
 
 
 def test_names(tmp_path: Path) -> None:
     """The server's certificate holds all its names, and is made anew for another address."""
-    made = tls.credentials(Config(), tmp_path)
+    made = tls.ensure_certificates(Config(), tmp_path)
     names = _names(made.serving.certificate)
     assert {"localhost", "kubernetes.default.svc", "127.0.0.1", "::1", "10.0.0.1"} <= names
-    tls.credentials(Config(bind_address="10.1.2.3"), tmp_path)
+    tls.ensure_certificates(Config(bind_address="10.1.2.3"), tmp_path)
     assert "10.1.2.3" in _names(made.serving.certificate)
 
 
@@ -65,19 +65,19 @@ def _names(path: Path) -> set[str]:
 
 def test_contexts(tmp_path: Path) -> None:
     """What was made loads into TLS on both ends."""
-    made = tls.credentials(Config(), tmp_path)
+    made = tls.ensure_certificates(Config(), tmp_path)
     assert made.server_context().verify_mode is ssl.CERT_OPTIONAL
     client = ssl.create_default_context(cafile=str(made.ca))
     client.load_cert_chain(made.admin.certificate, made.admin.key)
 
 
 def test_kubeconfig(tmp_path: Path) -> None:
-    """The kubeconfig is for its owner alone, and never replaces someone else's."""
-    made = tls.credentials(Config(), tmp_path)
+    """The kubeconfig is for its owner alone, and never replaces a file that the user wrote."""
+    made = tls.ensure_certificates(Config(), tmp_path)
     path = tmp_path / "sub" / "kubeconfig"
     for _ in range(2):
-        kubeconfig.write_kubeconfig(path, url="https://127.0.0.1:1", made=made)
+        kubeconfig.write_kubeconfig(path, url="https://127.0.0.1:1", credentials=made)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("apiVersion: v1\nkind: Config\n")
-    with pytest.raises(kubeconfig.NotOurs):
-        kubeconfig.write_kubeconfig(path, url="https://127.0.0.1:1", made=made)
+    with pytest.raises(kubeconfig.ForeignKubeconfig):
+        kubeconfig.write_kubeconfig(path, url="https://127.0.0.1:1", credentials=made)

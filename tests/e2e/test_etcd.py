@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import credentials
+from kapiserver.apiserver.serving.tls import ensure_certificates
 from tests.e2e.cluster import (
     CONFIGMAPS,
     ENDS_WITHIN,
@@ -257,7 +257,7 @@ def test_tls(tmp_path: Path) -> None:
     -keyfile; without them it does not start."""
     if version(programs()[0]) < "3.5":
         pytest.skip("this etcd's gateway shows the server's certificate as a client's")
-    made = credentials(Config(), tmp_path / "etcd")
+    made = ensure_certificates(Config(), tmp_path / "etcd")
     member = Member(
         flags=(
             f"--cert-file={made.serving.certificate}",

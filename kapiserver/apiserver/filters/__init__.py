@@ -18,7 +18,7 @@ from kapiserver.apiserver.filters.faults import inject_faults
 from kapiserver.apiserver.filters.headers import add_headers
 from kapiserver.apiserver.filters.in_flight import limit_in_flight
 from kapiserver.apiserver.filters.metrics import record_metrics
-from kapiserver.apiserver.filters.recovery import answer_errors
+from kapiserver.apiserver.filters.recovery import respond_to_errors
 from kapiserver.apiserver.filters.slow_requests import log_slow_requests
 
 FILTERS: tuple[Filter, ...] = (
@@ -28,7 +28,7 @@ FILTERS: tuple[Filter, ...] = (
     log_access,  # logs the status that the client gets
     add_headers,  # outside answer_errors: an error response has warnings too
     compress_answers,  # compresses error responses too
-    answer_errors,  # around every filter and handler that may raise
+    respond_to_errors,  # around every filter and handler that may raise
     end_in_time,  # around every filter and handler that may take long
     authenticate,  # before the filters that read the user
     limit_in_flight,  # after authenticate: administrators are exempt

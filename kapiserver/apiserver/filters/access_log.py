@@ -37,7 +37,7 @@ def _log_request(request: Request) -> None:
         "path": request.path,
         "status": outcome.status,
         "ms": f"{(time.perf_counter() - request.received) * 1000:.1f}",
-        "bytes": outcome.sent,
+        "bytes": outcome.bytes_sent,
         "user": request.user.name,
         "from": request.remote,
         "agent": request.header("User-Agent"),

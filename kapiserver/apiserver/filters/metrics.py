@@ -83,7 +83,7 @@ def _record(metrics: Metrics, request: Request) -> None:
     if info.verb != "watch":
         series.seconds.observe(time.perf_counter() - request.received)
         if info.verb in _READ_VERBS:
-            series.body_bytes.observe(outcome.sent)
+            series.body_bytes.observe(outcome.bytes_sent)
 
 
 def labels_of(request: Request) -> RequestLabels:

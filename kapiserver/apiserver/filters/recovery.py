@@ -1,4 +1,4 @@
-"""Turns every error into a Status; one that nobody expected is logged and told as a 500.
+"""Turns every error into a Status response; an unexpected error is logged and becomes a 500.
 
 Mirrors filters/wrap.go (WithPanicRecovery) and responsewriters/status.go of k8s.io/apiserver.
 """
@@ -18,8 +18,8 @@ from kapiserver.apiserver.status import status
 _log = logging.getLogger(__name__)
 
 
-def answer_errors(server: Server, next_handler: Handler) -> Handler:
-    """Never let an error past; tell the client no internal detail."""
+def respond_to_errors(server: Server, next_handler: Handler) -> Handler:
+    """Convert errors into responses that contain no internal details."""
 
     async def handle(request: Request) -> AnyResponse:
         try:
@@ -27,13 +27,13 @@ def answer_errors(server: Server, next_handler: Handler) -> Handler:
         except DropConnection:
             raise
         except Exception as error:
-            return answer_error(server, request, error)
+            return error_response(server, request, error)
 
     return handle
 
 
-def answer_error(server: Server, request: Request, error: Exception) -> Response:
-    """The Status of an error, in the best encoding that the client takes."""
+def error_response(server: Server, request: Request, error: Exception) -> Response:
+    """Return the Status of an error, in the encoding that the client prefers."""
     tree = status_of(error, request.info)
     if tree is None:
         _log.error(

@@ -1,4 +1,4 @@
-"""/metrics: the metrics of a server in Prometheus' text form, or in OpenMetrics'.
+"""Serves /metrics in the Prometheus text format or in OpenMetrics.
 
 The only module that knows prometheus-client; it is loaded at the first scrape.
 """
@@ -31,7 +31,7 @@ _COMPONENT = "apiserver"
 
 
 async def metrics(server: Server, request: Request) -> AnyResponse:
-    """Answer a scrape."""
+    """Return the response to a scrape. Raises MethodNotAllowed."""
     if request.path.strip("/") != "metrics":
         return page_not_found()
     if request.method != "GET":
@@ -93,7 +93,7 @@ class _ServerCollector(Collector):
         )
         yield _gauge(
             "apiserver_current_inflight_requests",
-            "Requests that are being worked on, watches left out.",
+            "Requests in flight, without watches.",
             ("request_kind",),
             {(kind,): value for kind, value in metrics.in_flight.values.items()},
         )

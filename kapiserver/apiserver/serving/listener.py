@@ -1,7 +1,7 @@
-"""Where HTTP bytes meet requests and answers: the only module that speaks the HTTP library.
+"""Reads HTTP requests and writes responses: the only module that uses the HTTP server library.
 
-aiohttp's low-level server reads; we write ourselves: an answer of known bytes in one call, slices
-as the client takes them, streams straight to the transport. Knows no Kubernetes.
+aiohttp's low-level server parses requests. Responses are written here: a body of bytes in one call,
+slices at the speed of the client, watch frames directly to the transport. Knows no Kubernetes.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Certificate, Outcome, Request, parse_query, unquote_path
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Headers, Response, StreamResponse
-from kapiserver.apiserver.serving.http_errors import BAD_REQUEST, Plain, fault_of
+from kapiserver.apiserver.serving.http_errors import BAD_REQUEST, PlainTextError, error_for
 
 _log = logging.getLogger(__name__)
 
 LINE_LIMIT = 128 * 1024
-"""Bytes of a request line: long label selectors fit."""
+"""Bytes of a request line; long label selectors need it."""
 FIELD_LIMIT = 64 * 1024
 FIELD_COUNT = 128
 LINGER_SECONDS = 5.0
 CLOSE_SECONDS = 1.0
 IDLE_SECONDS = 90.0
-"""An idle connection ends after that, as with kube-apiserver."""
+"""An idle connection is closed after this time, as by kube-apiserver."""
 SLOW_CLIENT_SECONDS = 60.0
-"""A client that takes nothing of its answer for so long is cut off."""
+"""The connection of a client that reads nothing of its response for so long is aborted."""
 
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-"""In a path; Go's server answers by itself."""
+"""In a path; Go's HTTP server refuses it before any handler runs."""
 _LAST_CHUNK = b"0\r\n\r\n"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
-class _Sent:
-    """What aiohttp wants of a response; by then everything is written."""
+class _Written:
+    """The response object that aiohttp expects of a handler; the response is already written."""
 
     __slots__ = ("keep_alive",)
 
@@ -64,8 +64,8 @@ class _Sent:
         pass
 
 
-_KEEP = cast(web.StreamResponse, _Sent(keep_alive=True))
-_CLOSE = cast(web.StreamResponse, _Sent(keep_alive=False))
+_KEEP_ALIVE = cast(web.StreamResponse, _Written(keep_alive=True))
+_CLOSE = cast(web.StreamResponse, _Written(keep_alive=False))
 
 
 class _Connection(web.RequestHandler):
@@ -77,12 +77,12 @@ class _Connection(web.RequestHandler):
         super().__init__(*args, **kwargs)
         self.stream: StreamSink | None = None
         self.body: StreamReader | None = None
-        """The body that is being read."""
+        """The request body that is being read, if any."""
         self._certificate: Certificate | bool | None = True
 
     @property
     def certificate(self) -> Certificate | None:
-        """The client's certificate, read once a connection."""
+        """The client's certificate, read once per connection."""
         if self._certificate is True:
             self._certificate = _certificate(self.transport)
         return cast("Certificate | None", self._certificate)
@@ -95,16 +95,17 @@ class _Connection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         body = self.body
-        if body is not None and not body.is_eof() and self.fault is not None:
-            # The library tells it as the next request, and would let this one wait for ever.
-            body.set_exception(self.fault)
+        if body is not None and not body.is_eof() and self.body_error is not None:
+            # aiohttp queues the error as if it were the next request; without this, the reader of
+            # the body would wait forever.
+            body.set_exception(self.body_error)
 
     @property
-    def fault(self) -> ServerError | None:
-        """What is wrong with the body that is being read."""
-        words = getattr(self._messages[-1][0], "message", None) if self._messages else None
-        fault = None if words is None else fault_of(words)
-        return fault if isinstance(fault, ServerError) else None
+    def body_error(self) -> ServerError | None:
+        """The error of the body that is being read, or None."""
+        message = getattr(self._messages[-1][0], "message", None) if self._messages else None
+        body_error = None if message is None else error_for(message)
+        return body_error if isinstance(body_error, ServerError) else None
 
     def handle_error(
         self,
@@ -113,32 +114,33 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """What is no HTTP at all gets Go's answer, and nothing of what we think of it."""
+        """Write the response for bytes that aiohttp cannot parse, as Go's HTTP server does."""
         transport = request.transport
         if transport is None:
             return _CLOSE
-        known = status == HTTPStatus.BAD_REQUEST
-        fault = fault_of(message or "") if known else Plain(f"{status} {_REASONS[status]}")
-        if isinstance(fault, Plain):
-            transport.write(_plain(fault))
+        is_bad_request = status == HTTPStatus.BAD_REQUEST
+        line = f"{status} {_REASONS[status]}"
+        error = error_for(message or "") if is_bad_request else PlainTextError(line)
+        if isinstance(error, PlainTextError):
+            transport.write(_plain_text(error))
         else:
             listener = cast(Listener, self._manager)
-            answer = listener.answer_fault(_request(request, self, ANONYMOUS), fault)
-            body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
+            response = listener.error_response(_request(request, self, ANONYMOUS), error)
+            body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
             framing = f"Content-Length: {len(body)}\r\nConnection: close\r\n"
-            head = _head_lines(answer.status, answer.media_type, answer.headers, framing)
+            head = _head_lines(response.status, response.media_type, response.headers, framing)
             transport.write(head + body)
         return _CLOSE
 
 
 class StreamSink:
-    """The client's end of a stream: writes whole frames as chunks, without waiting.
+    """Writes the frames of a stream to the client's connection, as HTTP chunks, without waiting.
 
-    A handler opens it inside the filter chain; frames are held back until `start` sends the head,
-    which needs the headers that outer filters add.
+    A handler opens it inside the filter chain; frames are buffered until `start` sends the head,
+    to which outer filters add headers.
     """
 
-    __slots__ = ("_chunked", "_held", "_started", "_transport", "_writer", "done", "sent")
+    __slots__ = ("_chunked", "_pending", "_started", "_transport", "_writer", "bytes_sent", "done")
 
     def __init__(
         self, transport: asyncio.WriteTransport, writer: AbstractStreamWriter, *, chunked: bool
@@ -146,67 +148,69 @@ class StreamSink:
         self._transport = transport
         self._writer = writer
         self._chunked = chunked
-        self._held: list[bytes] | None = []
+        self._pending: list[bytes] | None = []
         loop = asyncio.get_running_loop()
         self._started: asyncio.Future[None] = loop.create_future()
         self.done: asyncio.Future[None] = loop.create_future()
-        self.sent = 0
+        self.bytes_sent = 0
         """Bytes of frames."""
 
     def write(self, frames: bytes) -> None:
         """Write one or more whole frames of the stream."""
         if self.done.done():
             return
-        self.sent += len(frames)
+        self.bytes_sent += len(frames)
         if self._chunked:
             frames = b"%x\r\n%b\r\n" % (len(frames), frames)
-        if self._held is not None:
-            self._held.append(frames)
+        if self._pending is not None:
+            self._pending.append(frames)
         else:
             self._transport.write(frames)
 
     def start(self, head: bytes) -> None:
-        """Send the head and the frames held back: also of a stream that has ended already."""
-        held = self._held or ()
-        self._held = None
+        """Send the head and the buffered frames, even if the stream has already ended."""
+        pending = self._pending or ()
+        self._pending = None
         if not self._transport.is_closing():
-            self._transport.write(b"".join((head, *held)))
+            self._transport.write(b"".join((head, *pending)))
         if not self._started.done():
             self._started.set_result(None)
 
     def backlog(self) -> int:
-        """Return the bytes that the client's connection has not taken yet."""
-        return sum(map(len, self._held or ())) + self._transport.get_write_buffer_size()
+        """Return the number of bytes that are buffered for the client."""
+        return sum(map(len, self._pending or ())) + self._transport.get_write_buffer_size()
 
     async def drained(self) -> None:
-        """Return when the client has taken most of the backlog, or has gone."""
+        """Return when most of the backlog is written, or the connection is lost."""
         await self._started
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()
 
     def close(self) -> None:
-        """Write nothing more."""
+        """End the stream; later writes are dropped."""
         if not self.done.done():
             self.done.set_result(None)
 
 
-AnswerError: TypeAlias = Callable[[Request, Exception], Response]
-"""Turns an error into the response of a request that no handler was called for."""
+ErrorHandler: TypeAlias = Callable[[Request, Exception], Response]
+"""Returns the error response for a request that never reaches a handler."""
 
 
 class Listener(web.Server):
-    """Serves `handle` on every connection that a socket accepts; `user` is who asks before
-    authentication knows better."""
+    """Calls `handle` for the requests of every connection that a socket accepts.
+
+    user    of requests before authentication
+    """
 
     def __init__(
         self,
         handle: Handler,
-        answer_error: AnswerError,
+        error_response: ErrorHandler,
         *,
         user: User,
     ) -> None:
         super().__init__(
-            self._serve,
+            self._count_request,
             access_log=None,
             max_line_size=LINE_LIMIT,
             max_field_size=FIELD_LIMIT,
@@ -217,65 +221,65 @@ class Listener(web.Server):
         )
         self._handle = handle
         self._user = user
-        self._answer_error = answer_error
+        self._error_response = error_response
         self._streams: set[StreamSink] = set()
-        self._busy = 0
-        self._idle = asyncio.Event()
+        self._in_flight = 0
+        self._all_finished = asyncio.Event()
         self._draining = False
         self._drained = False
 
     def __call__(self) -> web.RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
 
-    def answer_fault(self, request: Request, error: ServerError) -> Response:
-        """The Status for what no handler was asked."""
-        return self._answer_error(request, error)
+    def error_response(self, request: Request, error: ServerError) -> Response:
+        """Return the error response for a request that never reaches a handler."""
+        return self._error_response(request, error)
 
     async def drain(self, seconds: float) -> None:
-        """End every stream cleanly, let what is in flight finish within that time, then close
-        all connections. Nothing accepts new ones by now."""
+        """End every stream cleanly, give requests in flight that many seconds to finish, then close
+        all connections. The caller has stopped accepting new ones."""
         self._draining = True
         for stream in tuple(self._streams):
             stream.close()
-        if self._busy:
+        if self._in_flight:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    await self._idle.wait()
+                    await self._all_finished.wait()
         self.pre_shutdown()
         await self.shutdown(CLOSE_SECONDS)
         self._drained = True
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Know of a connection; one that was accepted when all others were closed ends."""
+        """Track a connection; abort one that arrives after `drain` has closed the others."""
         super().connection_made(handler, transport)
         if self._drained:
             transport.abort()
 
-    async def _serve(self, raw: web.BaseRequest) -> web.StreamResponse:
-        self._busy += 1
+    async def _count_request(self, raw: web.BaseRequest) -> web.StreamResponse:
+        self._in_flight += 1
         try:
-            sent = await self._answer(raw)
+            reply = await self._handle_request(raw)
         finally:
-            self._busy -= 1
-            if self._draining and not self._busy:
-                self._idle.set()
-        return _CLOSE if self._draining else sent
+            self._in_flight -= 1
+            if self._draining and not self._in_flight:
+                self._all_finished.set()
+        return _CLOSE if self._draining else reply
 
-    async def _answer(self, raw: web.BaseRequest) -> web.StreamResponse:
+    async def _handle_request(self, raw: web.BaseRequest) -> web.StreamResponse:
         connection = cast(_Connection, raw.protocol)
         if _BAD_ESCAPE.search(raw.raw_path.partition("?")[0]):
             if raw.transport is not None:
-                raw.transport.write(_plain(BAD_REQUEST))
+                raw.transport.write(_plain_text(BAD_REQUEST))
             return _CLOSE
         request = _request(raw, connection, self._user)
         request.open_sink = functools.partial(self._open_sink, raw, connection)
-        outcome = Outcome(status=0, sent=0, finished=False)
+        outcome = Outcome(status=0, bytes_sent=0, finished=False)
         try:
             response = await self._handle(request)
             if isinstance(response, StreamResponse):
-                outcome, reply = await self._stream(raw, response)
+                outcome, reply = await self._write_stream(raw, response)
             else:
-                outcome, reply = await _respond_whole(raw, response)
+                outcome, reply = await _write_response_or_abort(raw, response)
         except DropConnection:
             if raw.transport is not None:
                 raw.transport.abort()
@@ -284,7 +288,7 @@ class Listener(web.Server):
             if connection.stream is not None:
                 self._close_sink(connection, connection.stream)
             request.complete(outcome)
-        if raw.content.exception() is not None:  # bytes after a broken body are no request
+        if raw.content.exception() is not None:  # do not parse the rest of a broken body
             connection.force_close()
         return reply
 
@@ -301,7 +305,7 @@ class Listener(web.Server):
         self._streams.discard(sink)
         connection.stream = None
 
-    async def _stream(
+    async def _write_stream(
         self, raw: web.BaseRequest, response: StreamResponse
     ) -> tuple[Outcome, web.StreamResponse]:
         sink = cast(StreamSink, response.sink)
@@ -309,38 +313,38 @@ class Listener(web.Server):
         sink.start(_stream_head(response, chunked=chunked))
         if self._draining:
             sink.close()
-        await _ended(sink, response.timeout)
+        await _wait_closed(sink, response.timeout)
         sink.close()
         finished = raw.transport is not None
-        outcome = Outcome(status=response.status, sent=sink.sent, finished=finished)
+        outcome = Outcome(status=response.status, bytes_sent=sink.bytes_sent, finished=finished)
         if raw.transport is None or not chunked:
             return outcome, _CLOSE
-        slow = raw.transport.get_write_buffer_size() > 0
+        is_backlogged = raw.transport.get_write_buffer_size() > 0
         raw.transport.write(_LAST_CHUNK)
-        return outcome, _CLOSE if slow or not raw.keep_alive else _KEEP
+        return outcome, _CLOSE if is_backlogged or not raw.keep_alive else _KEEP_ALIVE
 
 
-async def _ended(sink: StreamSink, seconds: float) -> None:
+async def _wait_closed(sink: StreamSink, seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds or None):
             await sink.done
 
 
-def _plain(fault: Plain) -> bytes:
+def _plain_text(error: PlainTextError) -> bytes:
     return (
-        f"HTTP/1.1 {fault.line}\r\nContent-Type: text/plain; charset=utf-8\r\n"
-        f"Connection: close\r\n\r\n{fault.text or fault.line}"
+        f"HTTP/1.1 {error.line}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"Connection: close\r\n\r\n{error.text or error.line}"
     ).encode()
 
 
 def _request(raw: web.BaseRequest, connection: _Connection, user: User) -> Request:
-    target = raw.raw_path
-    if not target.startswith("/"):  # absolute form: a proxy's way to ask
-        _, _, rest = target.partition("://")
-        target = "/" + rest.partition("/")[2]
-    quoted, _, text = target.partition("?")
-    path = unquote_path(quoted)
-    query = parse_query(text)
+    request_target = raw.raw_path
+    if not request_target.startswith("/"):  # absolute form, as sent to proxies
+        _, _, rest = request_target.partition("://")
+        request_target = "/" + rest.partition("/")[2]
+    quoted_path, _, query_text = request_target.partition("?")
+    path = unquote_path(quoted_path)
+    query = parse_query(query_text)
     return Request(
         method=raw.method,
         path=path,
@@ -362,8 +366,8 @@ async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
     pieces: list[bytes] = []
     size = 0
     connection = cast(_Connection, raw.protocol)
-    if connection.fault is not None and not raw.content.is_eof():
-        raise connection.fault
+    if connection.body_error is not None and not raw.content.is_eof():
+        raise connection.body_error
     connection.body = raw.content
     try:
         while piece := await raw.content.readany():
@@ -371,96 +375,98 @@ async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
             if size > limit:
                 raise BodyTooLarge(limit)
             pieces.append(piece)
-    except (web.RequestPayloadError, ConnectionError):  # broken off, or nobody is left to tell
+    except (web.RequestPayloadError, ConnectionError):  # the client stopped sending or went away
         raise BadRequest("unexpected EOF") from None
     finally:
         connection.body = None
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-async def _respond_whole(
+async def _write_response_or_abort(
     raw: web.BaseRequest, response: Response
 ) -> tuple[Outcome, web.StreamResponse]:
-    """Write a response to its end, or cut the connection: half of one must not look whole."""
+    """Write a response; on an error abort the connection, so that the client sees the failure."""
     try:
-        return await _respond(raw, response)
+        return await _write_response(raw, response)
     except ConnectionError:
         return _unfinished(response), _CLOSE
     except TimeoutError:
-        _log.info("%s reads its response too slowly", raw.remote)
+        _log.info("client %s reads its response too slowly; connection aborted", raw.remote)
     except Exception:
-        _log.exception("%s %s: the response broke off", raw.method, raw.path)
+        _log.exception("%s %s: writing the response failed", raw.method, raw.path)
     if raw.transport is not None:
         raw.transport.abort()
     return _unfinished(response), _CLOSE
 
 
 def _unfinished(response: Response) -> Outcome:
-    return Outcome(status=response.status, sent=0, finished=False)
+    return Outcome(status=response.status, bytes_sent=0, finished=False)
 
 
-async def _respond(raw: web.BaseRequest, response: Response) -> tuple[Outcome, web.StreamResponse]:
+async def _write_response(
+    raw: web.BaseRequest, response: Response
+) -> tuple[Outcome, web.StreamResponse]:
     transport = raw.transport
     if transport is None:
         return _unfinished(response), _CLOSE
-    without_body = raw.method == "HEAD" or response.status in (204, 304)
-    reply = _KEEP if raw.keep_alive else _CLOSE
-    sent = 0
+    omit_body = raw.method == "HEAD" or response.status in (204, 304)
+    reply = _KEEP_ALIVE if raw.keep_alive else _CLOSE
+    bytes_sent = 0
     if isinstance(response.body, bytes):
         head = _head(raw, response, f"Content-Length: {len(response.body)}\r\n")
-        transport.write(head if without_body else head + response.body)
-        sent = 0 if without_body else len(response.body)
-        await _taken(raw)
+        transport.write(head if omit_body else head + response.body)
+        bytes_sent = 0 if omit_body else len(response.body)
+        await _wait_writable(raw)
     elif response.length is not None:
         transport.write(_head(raw, response, f"Content-Length: {response.length}\r\n"))
-        if not without_body:
-            sent = await _write_slices(raw, response.body)
+        if not omit_body:
+            bytes_sent = await _write_slices(raw, response.body)
     elif raw.version >= (1, 1):
         transport.write(_head(raw, response, "Transfer-Encoding: chunked\r\n"))
-        if not without_body:
-            sent = await _write_slices(raw, map(_chunk, response.body))
+        if not omit_body:
+            bytes_sent = await _write_slices(raw, map(_http_chunk, response.body))
             transport.write(_LAST_CHUNK)
     else:
         transport.write(_head(raw, response, ""))
-        sent = await _write_slices(raw, response.body)
+        bytes_sent = await _write_slices(raw, response.body)
         reply = _CLOSE
-    return Outcome(status=response.status, sent=sent, finished=True), reply
+    return Outcome(status=response.status, bytes_sent=bytes_sent, finished=True), reply
 
 
-def _chunk(piece: bytes) -> bytes:
-    # An empty one would end the body: a compressor keeps back what it was given.
+def _http_chunk(piece: bytes) -> bytes:
+    # A compressor may return no bytes for a slice; an empty chunk would end the body.
     return b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
 
 
 async def _write_slices(raw: web.BaseRequest, slices: Iterable[bytes]) -> int:
-    """Write slices as the client takes them; return their bytes. Raises TimeoutError."""
-    sent = 0
+    """Write slices at the speed of the client; return the bytes written. Raises TimeoutError."""
+    bytes_sent = 0
     for piece in slices:
         if raw.transport is None:
             raise ConnectionResetError
         raw.transport.write(piece)
-        sent += len(piece)
-        # A client that takes all at once never makes drain() wait: let others run all the same.
-        await _taken(raw)
+        bytes_sent += len(piece)
+        # For a fast client drain() returns at once; yield to other requests all the same.
+        await _wait_writable(raw)
         await asyncio.sleep(0)
-    return sent
+    return bytes_sent
 
 
-async def _taken(raw: web.BaseRequest) -> None:
-    """Wait until the client has taken most of what was written. Raises TimeoutError."""
+async def _wait_writable(raw: web.BaseRequest) -> None:
+    """Wait until the transport's write buffer is mostly empty. Raises TimeoutError."""
     if raw.protocol.writing_paused:
         async with asyncio.timeout(SLOW_CLIENT_SECONDS):
             await raw.writer.drain()
 
 
-def _head(raw: web.BaseRequest, answer: Response, framing: str) -> bytes:
+def _head(raw: web.BaseRequest, response: Response, framing: str) -> bytes:
     close = "" if raw.keep_alive else "Connection: close\r\n"
-    return _head_lines(answer.status, answer.media_type, answer.headers, framing + close)
+    return _head_lines(response.status, response.media_type, response.headers, framing + close)
 
 
-def _stream_head(answer: StreamResponse, *, chunked: bool) -> bytes:
+def _stream_head(response: StreamResponse, *, chunked: bool) -> bytes:
     framing = "Transfer-Encoding: chunked\r\n" if chunked else "Connection: close\r\n"
-    return _head_lines(answer.status, answer.media_type, answer.headers, framing)
+    return _head_lines(response.status, response.media_type, response.headers, framing)
 
 
 def _head_lines(status: int, media_type: str, headers: Headers, framing: str) -> bytes:
@@ -477,13 +483,13 @@ def _date(second: int) -> str:
 
 
 def _certificate(transport: asyncio.BaseTransport | None) -> Certificate | None:
-    """The subject of the client's certificate, which TLS has verified against our client CAs."""
-    shown = transport.get_extra_info("peercert") if transport is not None else None
-    if not shown:
+    """Return the subject of the client's certificate, which TLS has verified, or None."""
+    peer_certificate = transport.get_extra_info("peercert") if transport is not None else None
+    if not peer_certificate:
         return None
-    parts = [part for relative in shown.get("subject", ()) for part in relative]
-    names = [value for key, value in parts if key == "commonName"]
+    attributes = [part for relative in peer_certificate.get("subject", ()) for part in relative]
+    names = [value for key, value in attributes if key == "commonName"]
     return Certificate(
         common_name=names[-1] if names else "",
-        organizations=tuple(value for key, value in parts if key == "organizationName"),
+        organizations=tuple(value for key, value in attributes if key == "organizationName"),
     )

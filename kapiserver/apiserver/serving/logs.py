@@ -1,6 +1,6 @@
-"""Logs: one line of `key=value` pairs an event on standard error, nothing about what goes well.
+"""Logging to standard error: one line of `key=value` pairs per event; by default only warnings.
 
-Set up once by the command line; a server inside of another program leaves its logging alone.
+The command line sets it up once. A server embedded in another program does not touch its logging.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 
 _LEVELS = {0: logging.WARNING, 1: logging.INFO}
 FIELDS = "fields"
-"""`extra={FIELDS: {...}}` of a log call adds pairs to its line."""
+"""A log call with `extra={FIELDS: {...}}` adds these pairs to its line."""
 
 
 class LineFormatter(logging.Formatter):
@@ -32,7 +32,7 @@ class LineFormatter(logging.Formatter):
 
 
 def _quoted(text: str) -> str:
-    # Nothing that a client sends may break a line or forge another.
+    # Text from a client must not break a log line or forge another.
     plain = text and all(c.isalnum() or c in "-_./:@+" for c in text)
     if plain and text.isascii():
         return text
@@ -41,7 +41,7 @@ def _quoted(text: str) -> str:
 
 
 def set_up(verbosity: int) -> None:
-    """Log to standard error: warnings; with -v each request too; with -vv all there is."""
+    """Log to standard error: warnings (0), each request too (1), or debug messages too (2)."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter())
     root = logging.getLogger()

@@ -1,6 +1,6 @@
-"""The listening sockets of one server: opened, and drained at the end.
+"""The listening sockets of one server: opens them, and drains them on shutdown.
 
-Knows the handler of requests and nothing of what it answers.
+Knows the handler of requests, and no response.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from kapiserver.apiserver.authentication.user import ANONYMOUS, UNSECURED, User
 from kapiserver.apiserver.context import Handler
-from kapiserver.apiserver.serving.listener import AnswerError, Listener
+from kapiserver.apiserver.serving.listener import ErrorHandler, Listener
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 512
-"""Connections that the system holds until they are accepted."""
+"""Connections that the operating system queues until they are accepted."""
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")
 
 
@@ -39,15 +39,15 @@ class HttpServer:
     reuse_port  several processes listen on the same port
     """
 
-    def __init__(self, handle: Handler, answer_error: AnswerError, *, reuse_port: bool) -> None:
+    def __init__(self, handle: Handler, error_response: ErrorHandler, *, reuse_port: bool) -> None:
         self._handle = handle
-        self._answer_error = answer_error
+        self._error_response = error_response
         self._reuse_port = reuse_port
         self._endpoints: list[_Endpoint] = []
 
     async def listen_insecure(self, port: int) -> int:
         """Listen on the loopback address without TLS; return the port, which the system chooses
-        for 0. Every request there is the administrator's. Raises OSError."""
+        for 0. Every request there has the user `UNSECURED`. Raises OSError."""
         return await self._listen(LOOPBACK, port, UNSECURED, None)
 
     async def listen_secure(self, address: str, port: int, context: ssl.SSLContext) -> int:
@@ -57,7 +57,7 @@ class HttpServer:
     async def _listen(
         self, address: str | None, port: int, user: User, context: ssl.SSLContext | None
     ) -> int:
-        listener = Listener(self._handle, self._answer_error, user=user)
+        listener = Listener(self._handle, self._error_response, user=user)
         sockets = await asyncio.get_running_loop().create_server(
             listener,
             address,
@@ -75,8 +75,7 @@ class HttpServer:
         to finish."""
         for endpoint in self._endpoints:
             _stop_accepting(endpoint.sockets)
-        # A connection that was accepted just now is made within a few turns of the loop, and is
-        # drained too.
+        # asyncio creates the handler of a connection a few loop iterations after accepting it.
         for _ in range(3):
             await asyncio.sleep(0)
         for endpoint in self._endpoints:
@@ -92,12 +91,12 @@ def url_host(bind_address: str) -> str:
 
 
 def _stop_accepting(sockets: asyncio.Server) -> None:
-    """Leave new connections to the system before the sockets are closed.
+    """Stop accepting connections, before the sockets are closed.
 
-    Closing an asyncio server leaks a connection that it accepted but has not made yet: the
-    connection stays open, and nobody answers it.
+    Closing an asyncio server leaks a connection that it has accepted but has no handler for yet:
+    it stays open and gets no response.
     """
     loop = asyncio.get_running_loop()
     for listening in sockets.sockets:
-        with suppress(NotImplementedError):  # on Windows nothing is accepted in advance
+        with suppress(NotImplementedError):  # the event loop of Windows has no readers
             loop.remove_reader(listening.fileno())

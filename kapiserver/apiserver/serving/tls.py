@@ -1,8 +1,8 @@
-"""Certificates: a CA of our own, the server's certificate and an administrator's, kept in a folder.
+"""The files in `--cert-dir`: a CA, the server's certificate and an administrator's certificate.
 
-Made when missing, expired (or nearly) or made for other names; kept otherwise. `cryptography` is
-imported only to make one: a start with good files does not pay for it. Files: `ca.crt ca.key`
-`apiserver.crt apiserver.key admin.crt admin.key`, keys readable by the owner alone.
+A certificate is created if it is missing, expires soon or lacks a name of the server.
+`cryptography` is imported only to create one, so that a start with usable files is fast. Files:
+`ca.crt ca.key apiserver.crt apiserver.key admin.crt admin.key`; only the owner can read the keys.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CA_DAYS = 3650
 LEAF_DAYS = 365
 RENEW_DAYS = 30
-"""A certificate with fewer days left is made anew at start."""
+"""A certificate that expires in fewer days is replaced at start."""
 NAMES = (
     "localhost",
     "kubernetes",
@@ -39,7 +39,7 @@ NAMES = (
 ADMIN = "kubernetes-admin"
 ADMIN_GROUP = "system:masters"
 
-# The Validity of a certificate in DER: two UTCTimes. Our own dates lie before 2050, so always so.
+# The Validity of a certificate in DER: two UTCTimes, the encoding of dates before 2050.
 _VALIDITY = re.compile(rb"\x30\x1e\x17\x0d(\d{12})Z\x17\x0d(\d{12})Z")
 
 
@@ -53,16 +53,22 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """What a server shows, what signs its clients, and a client certificate of an administrator."""
+    """The certificate files of a server.
+
+    ca          the CA of the serving certificate
+    serving     the server's certificate
+    admin       a client certificate of an administrator
+    trusted     CAs whose client certificates are accepted
+    """
 
     ca: Path
     serving: Pair
     admin: Pair
     trusted: tuple[Path, ...]
-    """CAs whose client certificates are believed."""
 
     def server_context(self) -> ssl.SSLContext:
-        """TLS for the listening socket; clients may show a certificate."""
+        """Return the TLS context of the listening socket; client certificates are optional.
+        Raises ValueError for a file without a certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.serving.certificate, self.serving.key)
@@ -71,64 +77,66 @@ class Credentials:
             try:
                 context.load_verify_locations(path)
             except ssl.SSLError as error:
-                raise ValueError(f"{path} holds no certificate: {error.reason}") from error
+                raise ValueError(f"{path} contains no certificate: {error.reason}") from error
         context.set_alpn_protocols(["http/1.1"])
         return context
 
 
-def credentials(config: Config, folder: Path, *, now: datetime | None = None) -> Credentials:
-    """Find or make everything in `folder`. Raises OSError for a folder or file that is no good."""
+def ensure_certificates(
+    config: Config, folder: Path, *, now: datetime | None = None
+) -> Credentials:
+    """Return the certificates in `folder`, created where missing or unusable. Raises OSError."""
     now = now or datetime.now(UTC)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     ca = Pair(certificate=folder / "ca.crt", key=folder / "ca.key")
     serving = Pair(certificate=folder / "apiserver.crt", key=folder / "apiserver.key")
     admin = Pair(certificate=folder / "admin.crt", key=folder / "admin.key")
-    fresh_ca = not _is_good(ca, (), now)
-    if fresh_ca:
+    new_ca = not _is_usable(ca, (), now)
+    if new_ca:
         _write_ca(ca, now)
     names = alternative_names(config)
-    if fresh_ca or not _is_good(serving, names, now):
+    if new_ca or not _is_usable(serving, names, now):
         _write_leaf(serving, ca, now, name="kube-apiserver", names=names)
-    if fresh_ca or not _is_good(admin, (), now):
+    if new_ca or not _is_usable(admin, (), now):
         _write_leaf(admin, ca, now, name=ADMIN, organization=ADMIN_GROUP)
     if config.tls_cert_file is not None and config.tls_private_key_file is not None:
         serving = Pair(certificate=config.tls_cert_file, key=config.tls_private_key_file)
-    extra = (config.client_ca_file,) if config.client_ca_file is not None else ()
+    extra_cas = (config.client_ca_file,) if config.client_ca_file is not None else ()
     return Credentials(
         ca=config.tls_cert_file or ca.certificate,
         serving=serving,
         admin=admin,
-        trusted=(ca.certificate, *extra),
+        trusted=(ca.certificate, *extra_cas),
     )
 
 
 def alternative_names(config: Config) -> tuple[str, ...]:
-    """The names and addresses under which the server is reached."""
-    found = [*NAMES, socket.gethostname().lower(), "127.0.0.1", "::1"]
+    """Return the DNS names and IP addresses by which clients reach the server."""
+    names = [*NAMES, socket.gethostname().lower(), "127.0.0.1", "::1"]
     if config.bind_address not in ("", "0.0.0.0", "::"):
-        found.append(config.bind_address)
+        names.append(config.bind_address)
     ranges = config.service_cluster_ip_range.split(",")
-    found.extend(str(ipaddress.ip_network(one.strip()).network_address + 1) for one in ranges)
-    return tuple(dict.fromkeys(found))
+    names.extend(str(ipaddress.ip_network(cidr.strip()).network_address + 1) for cidr in ranges)
+    return tuple(dict.fromkeys(names))
 
 
-def _is_good(pair: Pair, names: Sequence[str], now: datetime) -> bool:
-    """Whether both files are there, last long enough and hold the names."""
+def _is_usable(pair: Pair, names: Sequence[str], now: datetime) -> bool:
+    """Report whether both files exist, expire late enough and contain all names."""
     if not (pair.certificate.exists() and pair.key.exists()):
         return False
     der = ssl.PEM_cert_to_DER_cert(pair.certificate.read_text())
     validity = _VALIDITY.search(der)
     if validity is None:
         return False
-    text = validity[2].decode()  # yymmddhhmmss
-    ends = datetime.fromisoformat(f"20{text[:6]}T{text[6:]}+00:00")
-    if ends < now + timedelta(days=RENEW_DAYS):
+    not_after = validity[2].decode()  # yymmddhhmmss
+    expiry = datetime.fromisoformat(f"20{not_after[:6]}T{not_after[6:]}+00:00")
+    if expiry < now + timedelta(days=RENEW_DAYS):
         return False
-    return all(_encoded(name) in der for name in names)
+    return all(_der_name(name) in der for name in names)
 
 
-def _encoded(name: str) -> bytes:
-    """A subject alternative name as DER holds it: tag, length, bytes."""
+def _der_name(name: str) -> bytes:
+    """Encode a subject alternative name in DER: tag, length, bytes."""
     try:
         packed, tag = ipaddress.ip_address(name).packed, 0x87
     except ValueError:
@@ -154,7 +162,7 @@ def _write_ca(pair: Pair, now: datetime) -> None:
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
-    _write(pair, builder, key, signed_with=key)
+    _write(pair, builder, key, signing_key=key)
 
 
 def _write_leaf(
@@ -166,7 +174,7 @@ def _write_leaf(
     organization: str = "",
     names: Sequence[str] = (),
 ) -> None:
-    """A server's certificate where there are `names`, else a client's."""
+    """Write a server certificate for `names`, or a client certificate without names."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -185,9 +193,9 @@ def _write_leaf(
         .add_extension(authority, critical=False)
     )
     if names:
-        alternatives = x509.SubjectAlternativeName([_alternative(one) for one in names])
-        builder = builder.add_extension(alternatives, critical=False)
-    _write(pair, builder, key, signed_with=issuer_key)
+        names_extension = x509.SubjectAlternativeName(list(map(_general_name, names)))
+        builder = builder.add_extension(names_extension, critical=False)
+    _write(pair, builder, key, signing_key=issuer_key)
 
 
 def _name(common_name: str, organization: str) -> x509.Name:
@@ -200,7 +208,7 @@ def _name(common_name: str, organization: str) -> x509.Name:
     return x509.Name(parts)
 
 
-def _alternative(name: str) -> x509.GeneralName:
+def _general_name(name: str) -> x509.GeneralName:
     from cryptography import x509
 
     try:
@@ -219,7 +227,7 @@ def _builder(
         .subject_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # An hour back: clocks of clients differ.
+        # One hour ago, for clients whose clocks are behind.
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=days))
     )
@@ -230,11 +238,11 @@ def _write(
     builder: x509.CertificateBuilder,
     key: EllipticCurvePrivateKey,
     *,
-    signed_with: EllipticCurvePrivateKey,
+    signing_key: EllipticCurvePrivateKey,
 ) -> None:
     from cryptography.hazmat.primitives import hashes, serialization
 
-    certificate = builder.sign(signed_with, hashes.SHA256())
+    certificate = builder.sign(signing_key, hashes.SHA256())
     key_text = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -245,5 +253,5 @@ def _write(
 
 
 def pem_base64(path: Path) -> str:
-    """A file's bytes as a kubeconfig holds them."""
+    """Return the content of a file in base64, as a kubeconfig embeds it."""
     return base64.b64encode(path.read_bytes()).decode()

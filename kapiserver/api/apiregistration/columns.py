@@ -9,15 +9,15 @@ from kapiserver.api.columns import AGE, NAME, Column, Columns
 from kapiserver.api.types import Tree
 
 
-def _service(found: Tree, _: datetime) -> str:
-    service = value_at(found, "spec", "service")
+def _service(api_service: Tree, _: datetime) -> str:
+    service = value_at(api_service, "spec", "service")
     if service is None:
         return "Local"
     return f"{service.get('namespace') or ''}/{service.get('name') or ''}"
 
 
-def _available(available: Tree, _: datetime) -> str:
-    for condition in value_at(available, "status", "conditions") or ():
+def _available(api_service: Tree, _: datetime) -> str:
+    for condition in value_at(api_service, "status", "conditions") or ():
         if condition.get("type") == "Available":
             status = condition.get("status") or ""
             return status if status == "True" else f"{status} ({condition.get('reason') or ''})"

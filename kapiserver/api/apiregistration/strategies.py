@@ -11,7 +11,7 @@ from kapiserver.api.types import Tree
 
 
 class APIServiceStrategy(SpecStrategy):
-    """What this server answers for itself is available at once."""
+    """The strategy of API services. A service of this server is available at once."""
 
     allow_unconditional_update = False
     tracks_generation = False

@@ -1,4 +1,4 @@
-"""Validation of servers that answer for whole group-versions.
+"""Validation of API services.
 
 Mirrors pkg/apis/apiregistration/validation of k8s.io/kube-aggregator.
 """
@@ -18,12 +18,12 @@ _STATUSES = ("True", "False", "Unknown")
 
 
 def validate_api_service(obj: Tree) -> Iterator[FieldError]:
-    """A registration, new or changed."""
+    """Validate a new or updated API service."""
     spec = obj.get("spec") or {}
     group, version = spec.get("group") or "", spec.get("version") or ""
-    wanted, name = f"{version}.{group}", name_of(obj)
-    if name and name != wanted and not names.path_segment(name):
-        detail = f'must be `spec.version+"."+spec.group`: "{wanted}"'
+    expected_name, name = f"{version}.{group}", name_of(obj)
+    if name and name != expected_name and not names.path_segment(name):
+        detail = f'must be `spec.version+"."+spec.group`: "{expected_name}"'
         yield invalid(Path("metadata") / "name", name, detail)
     if not group and version != "v1":
         detail = "only v1 may have an empty group and it better be legacy kube"
@@ -32,10 +32,10 @@ def validate_api_service(obj: Tree) -> Iterator[FieldError]:
         for message in names.dns1123_subdomain(group)[:1]:
             yield invalid(_SPEC / "group", group, message)
     yield from validate_format(names.dns1035_label, version, _SPEC / "version")
-    for field, most in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
+    for field, maximum in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
         value = spec.get(field) or 0
-        if not 0 < value <= most:
-            yield invalid(_SPEC / field, value, f"must be positive and less than {most}")
+        if not 0 < value <= maximum:
+            yield invalid(_SPEC / field, value, f"must be positive and less than {maximum}")
     yield from _validate_server(spec)
 
 
@@ -62,7 +62,7 @@ def _validate_server(spec: Tree) -> Iterator[FieldError]:
 
 
 def validate_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
-    """What is known of a server."""
+    """Validate the status of an API service."""
     for index, condition in enumerate(value_at(new, "status", "conditions") or ()):
         if condition.get("status") not in _STATUSES:
             status_path = (Path("status") / "conditions")[index] / "status"

@@ -1,4 +1,4 @@
-"""The tables of the internal.apiserver group."""
+"""Table columns of the internal.apiserver group."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kapiserver.api.columns import AGE, NAME, UNSET, Column, Columns, join_first
 from kapiserver.api.types import Tree
 
 
-def _versions(versions: Tree, _: datetime) -> str:
-    shown = [
+def _versions(storage_version: Tree, _: datetime) -> str:
+    texts = [
         f"{version.get('apiServerID') or ''}={version.get('encodingVersion') or ''}"
-        for version in value_at(versions, "status", "storageVersions") or ()
+        for version in value_at(storage_version, "status", "storageVersions") or ()
     ]
-    return join_first(shown) or UNSET
+    return join_first(texts) or UNSET
 
 
 COLUMNS: dict[str, Columns] = {

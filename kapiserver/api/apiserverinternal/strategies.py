@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from kapiserver.api.apiserverinternal.validation import storage_version_name, validate_status_update
+from kapiserver.api.apiserverinternal.validation import name_problems, validate_status_update
 from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrategy, Strategy
 
 
 class StorageVersionStrategy(SpecStrategy):
-    """Nothing is asked for: all is in the status."""
+    """The strategy of storage versions, whose spec is empty."""
 
     allow_unconditional_update = False
     tracks_generation = False
 
     def check_name(self, name: str) -> list[str]:
-        return storage_version_name(name)
+        return name_problems(name)
 
 
 _VERSION = StorageVersionStrategy()

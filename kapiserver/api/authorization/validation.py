@@ -1,4 +1,4 @@
-"""Validation of questions about access. Mirrors pkg/apis/authorization/validation."""
+"""Validation of access reviews. Mirrors pkg/apis/authorization/validation."""
 
 from __future__ import annotations
 
@@ -13,56 +13,62 @@ from kapiserver.api.types import Tree
 _CheckKey: TypeAlias = Callable[[str, Path], list[FieldError]]
 
 _SPEC = Path("spec")
-_WITH_VALUES = ("In", "NotIn")
-_WITHOUT_VALUES = ("Exists", "DoesNotExist")
+_OPERATORS_WITH_VALUES = ("In", "NotIn")
+_OPERATORS_WITHOUT_VALUES = ("Exists", "DoesNotExist")
 
 
 def validate_subject_access_review(obj: Tree) -> Iterator[FieldError]:
-    """A question about any user."""
+    """Validate a SubjectAccessReview."""
     yield from _validate_subject_access(obj)
-    yield from _no_metadata(obj, but=("managedFields",), detail="must be empty")
+    yield from _validate_empty_metadata(obj, allowed=("managedFields",), detail="must be empty")
 
 
 def validate_self_subject_access_review(obj: Tree) -> Iterator[FieldError]:
-    """A question about the caller."""
-    yield from _one_request(obj)
+    """Validate a SelfSubjectAccessReview."""
+    yield from _validate_attributes(obj)
     yield from _validate_selectors(obj)
-    yield from _no_metadata(obj, but=("managedFields",), detail="must be empty")
+    yield from _validate_empty_metadata(obj, allowed=("managedFields",), detail="must be empty")
 
 
 def validate_local_subject_access_review(obj: Tree) -> Iterator[FieldError]:
-    """A question about any user in one namespace."""
+    """Validate a LocalSubjectAccessReview."""
     yield from _validate_subject_access(obj)
-    but = ("managedFields", "namespace")
-    yield from _no_metadata(obj, but=but, detail="must be empty except for namespace")
+    allowed = ("managedFields", "namespace")
+    yield from _validate_empty_metadata(
+        obj, allowed=allowed, detail="must be empty except for namespace"
+    )
     spec = obj.get("spec") or {}
-    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    resource, non_resource = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and (resource.get("namespace") or "") != namespace_of(obj):
         yield invalid(
             _SPEC / "resourceAttributes" / "namespace",
             resource.get("namespace") or "",
             "must match metadata.namespace",
         )
-    if path is not None:
+    if non_resource is not None:
         detail = "disallowed on this kind of request"
-        yield invalid(_SPEC / "nonResourceAttributes", _shown(path), detail)
+        yield invalid(
+            _SPEC / "nonResourceAttributes", _go_non_resource_attributes(non_resource), detail
+        )
 
 
 def _validate_subject_access(obj: Tree) -> Iterator[FieldError]:
-    yield from _one_request(obj)
+    yield from _validate_attributes(obj)
     spec = obj.get("spec") or {}
     if not spec.get("user") and not spec.get("groups"):
         yield invalid(_SPEC / "user", "", "at least one of user or group must be specified")
     yield from _validate_selectors(obj)
 
 
-def _one_request(obj: Tree) -> Iterator[FieldError]:
+def _validate_attributes(obj: Tree) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
-    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if resource is not None and path is not None:
+    resource, non_resource = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and non_resource is not None:
         detail = "cannot be specified in combination with resourceAttributes"
-        yield invalid(_SPEC / "nonResourceAttributes", _shown(path), detail)
-    if resource is None and path is None:
+        yield invalid(
+            _SPEC / "nonResourceAttributes", _go_non_resource_attributes(non_resource), detail
+        )
+    if resource is None and non_resource is None:
         detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         yield invalid(_SPEC / "resourceAttributes", None, detail)
 
@@ -93,11 +99,11 @@ def _validate_selector(selector: Tree, path: Path, check_key: _CheckKey) -> Iter
 def _validate_requirement(
     requirement: Tree, path: Path, check_key: _CheckKey
 ) -> Iterator[FieldError]:
-    # Operators that nobody here knows may come from newer clients: authorizers leave them out.
+    # Unknown operators may come from newer clients. Authorizers ignore them.
     operator = requirement.get("operator") or ""
-    if operator in _WITH_VALUES and not requirement.get("values"):
+    if operator in _OPERATORS_WITH_VALUES and not requirement.get("values"):
         yield required(path / "values", "must be specified when `operator` is 'In' or 'NotIn'")
-    if operator in _WITHOUT_VALUES and requirement.get("values"):
+    if operator in _OPERATORS_WITHOUT_VALUES and requirement.get("values"):
         detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
         yield forbidden(path / "values", detail)
     yield from check_key(requirement.get("key") or "", path / "key")
@@ -107,13 +113,18 @@ def _validate_field_key(key: str, path: Path) -> list[FieldError]:
     return [] if key else [required(path, "must be specified")]
 
 
-def _no_metadata(obj: Tree, *, but: tuple[str, ...], detail: str) -> Iterator[FieldError]:
+def _validate_empty_metadata(
+    obj: Tree, *, allowed: tuple[str, ...], detail: str
+) -> Iterator[FieldError]:
     metadata = metadata_of(obj)
-    if any(value for name, value in metadata.items() if name not in but):
+    if any(value for name, value in metadata.items() if name not in allowed):
         yield invalid(Path("metadata"), metadata, detail)
 
 
-def _shown(path: Tree) -> Tree:
-    # As Go writes the internal type, which has no names for JSON.
-    found: dict[str, Any] = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
-    return found
+def _go_non_resource_attributes(attributes: Tree) -> Tree:
+    # The internal Go struct, whose JSON form has the names of Go's fields.
+    struct: dict[str, Any] = {
+        "Path": attributes.get("path", ""),
+        "Verb": attributes.get("verb", ""),
+    }
+    return struct

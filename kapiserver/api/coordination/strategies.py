@@ -14,7 +14,7 @@ from kapiserver.api.types import Tree
 
 
 class LeaseStrategy(Strategy):
-    """A lease is taken by whoever saw its last version: no update without one."""
+    """The strategy of leases. Updates must name a resourceVersion."""
 
     allow_create_on_update = True
     allow_unconditional_update = False
@@ -27,7 +27,7 @@ class LeaseStrategy(Strategy):
 
 
 class LeaseCandidateStrategy(Strategy):
-    """As a lease; its name is that of a file."""
+    """The strategy of lease candidates, whose names may be any config map key."""
 
     allow_create_on_update = True
     allow_unconditional_update = False

@@ -1,4 +1,4 @@
-"""Validation of leases and candidates for them. Mirrors pkg/apis/coordination/validation."""
+"""Validation of leases and lease candidates. Mirrors pkg/apis/coordination/validation."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _VERSION = re.compile(
     rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_PART}(?:\.{_PART})*))?"
     r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
-_VERSION_MAX = 1024  # no version is as long; what reads them is spared the rest
+_VERSION_MAX = 1024  # longer texts are rejected before parsing
 _ZERO = ((0, 0, 0), True, ())
 _Version: TypeAlias = tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]
 
 
 def validate_lease(obj: Tree) -> Iterator[FieldError]:
-    """A lease, new or changed."""
+    """Validate a new or updated lease."""
     spec = obj.get("spec") or {}
     seconds = spec.get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
@@ -46,7 +46,7 @@ def validate_lease(obj: Tree) -> Iterator[FieldError]:
 
 
 def _validate_strategy(strategy: str) -> Iterator[FieldError]:
-    strategy_path = _SPEC / "strategy" / "strategy"  # upstream names it twice
+    strategy_path = _SPEC / "strategy" / "strategy"  # twice, as in kube-apiserver
     if "/" in strategy:
         yield from validate_format(names.qualified_name, strategy, strategy_path)
     elif strategy not in _STRATEGIES:
@@ -54,43 +54,49 @@ def _validate_strategy(strategy: str) -> Iterator[FieldError]:
 
 
 def validate_candidate(obj: Tree) -> Iterator[FieldError]:
-    """A candidate, new or changed."""
+    """Validate a new or updated lease candidate."""
     spec = obj.get("spec") or {}
     yield from validate_required(spec, "leaseName", _SPEC)
-    binary, emulated = spec.get("binaryVersion") or "", spec.get("emulationVersion") or ""
-    unreadable = "must be a valid semantic version"
-    if emulated and _version(emulated) is None:
-        yield invalid(_SPEC / "emulationVersion", emulated, unreadable)
-    if not binary:
+    binary_version = spec.get("binaryVersion") or ""
+    emulation_version = spec.get("emulationVersion") or ""
+    not_semantic = "must be a valid semantic version"
+    if emulation_version and _parse_version(emulation_version) is None:
+        yield invalid(_SPEC / "emulationVersion", emulation_version, not_semantic)
+    if not binary_version:
         yield required(_SPEC / "binaryVersion")
-    elif _version(binary) is None:
-        yield invalid(_SPEC / "binaryVersion", binary, unreadable)
-    if binary and emulated and (_version(binary) or _ZERO) < (_version(emulated) or _ZERO):
+    elif _parse_version(binary_version) is None:
+        yield invalid(_SPEC / "binaryVersion", binary_version, not_semantic)
+    if (
+        binary_version
+        and emulation_version
+        and (_parse_version(binary_version) or _ZERO) < (_parse_version(emulation_version) or _ZERO)
+    ):
         detail = "must be greater than or equal to `emulationVersion`"
-        yield invalid(_SPEC / "binaryVersion", binary, detail)
+        yield invalid(_SPEC / "binaryVersion", binary_version, detail)
     strategy = spec.get("strategy") or ""
     if not strategy:
         yield required(_SPEC / "strategy")
         return
-    if strategy in _STRATEGIES and (_version(emulated) or _ZERO) == _ZERO:
+    if strategy in _STRATEGIES and (_parse_version(emulation_version) or _ZERO) == _ZERO:
         detail = f"must be specified when `strategy` is '{strategy}'"
         yield required(_SPEC / "emulationVersion", detail)
     yield from _validate_strategy(strategy)
 
 
-def _version(text: str) -> _Version | None:
-    """What orders a version: its numbers, that it is no draft, and which draft it is."""
-    found = _VERSION.fullmatch(text) if len(text) <= _VERSION_MAX else None
-    if found is None:
+def _parse_version(text: str) -> _Version | None:
+    """Return the sort key of a semantic version (numbers, whether it is a release, pre-release), or
+    None if it is invalid."""
+    match = _VERSION.fullmatch(text) if len(text) <= _VERSION_MAX else None
+    if match is None:
         return None
-    draft = found[4]
-    parts = draft.split(".") if draft else ()
+    pre_release = match[4]
+    parts = pre_release.split(".") if pre_release else ()
     ranks = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
-    return tuple(int(found[part]) for part in (1, 2, 3)), not draft, ranks
+    return tuple(int(match[part]) for part in (1, 2, 3)), not pre_release, ranks
 
 
 def validate_candidate_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A candidate that is to be changed: it stays with its lease."""
+    """Validate an updated candidate. Its lease is immutable."""
     yield from validate_candidate(new)
-    lease_name, before = (value_at(one, "spec", "leaseName") or "" for one in (new, old))
-    yield from immutable(lease_name, before, _SPEC / "leaseName")
+    lease_name, old_lease_name = (value_at(obj, "spec", "leaseName") or "" for obj in (new, old))
+    yield from immutable(lease_name, old_lease_name, _SPEC / "leaseName")

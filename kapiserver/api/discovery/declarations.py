@@ -9,11 +9,13 @@ from kapiserver.api.declarative_validation import (
     max_items,
     required_value,
 )
-from kapiserver.api.discovery.validation import ADDRESSES_MAX, TYPES
+from kapiserver.api.discovery.validation import ADDRESS_TYPES, ADDRESSES_MAX
 
 ENDPOINT_SLICE = FieldRules(
     fields={
-        "addressType": FieldRules(short_circuit=(immutable, required_value), rules=(enum(*TYPES),)),
+        "addressType": FieldRules(
+            short_circuit=(immutable, required_value), rules=(enum(*ADDRESS_TYPES),)
+        ),
         "endpoints": FieldRules(
             items=FieldRules(
                 fields={

@@ -18,13 +18,16 @@ from kapiserver.api.types import Tree
 
 _CONTENT = ("addressType", "endpoints", "ports")
 _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
-_OWN_CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
+_KUBERNETES_CONTROLLERS = (
+    "endpointslice-controller.k8s.io",
+    "endpointslicemirroring-controller.k8s.io",
+)
 _TOPOLOGY = "deprecatedTopology"
-_HOST = "kubernetes.io/hostname"
+_HOST_LABEL = "kubernetes.io/hostname"
 
 
 class EndpointSliceStrategy(Strategy):
-    """All of it counts as its spec, labels included; the old topology is not taken any more."""
+    """Generations count changes of the content and of labels. Deprecated topology is dropped."""
 
     declarative_rules = ENDPOINT_SLICE
 
@@ -34,15 +37,15 @@ class EndpointSliceStrategy(Strategy):
             endpoint.pop(_TOPOLOGY, None)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
-        changes = any(new.get(name) != old.get(name) for name in _CONTENT)
-        if changes or labels_of(new) != labels_of(old):
+        is_changed = any(new.get(name) != old.get(name) for name in _CONTENT)
+        if is_changed or labels_of(new) != labels_of(old):
             metadata_of(new)["generation"] = generation_of(old) + 1
         if (new.get("endpoints") or []) == (old.get("endpoints") or []):
             return
-        known = {_old_node(endpoint) for endpoint in old.get("endpoints") or ()} - {""}
+        old_nodes = {_topology_node(endpoint) for endpoint in old.get("endpoints") or ()} - {""}
         for endpoint in new.get("endpoints") or ():
-            node = _old_node(endpoint)
-            if node in known and endpoint.get("nodeName") is None:
+            node = _topology_node(endpoint)
+            if node in old_nodes and endpoint.get("nodeName") is None:
                 endpoint["nodeName"] = node
             endpoint.pop(_TOPOLOGY, None)
             reorder_keys(endpoint, v1.Endpoint)
@@ -54,13 +57,13 @@ class EndpointSliceStrategy(Strategy):
         return list(validate_endpoint_slice_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        found = []
+        warnings_ = []
         if old is None and new.get("addressType") == "FQDN":
-            # The path is spelled as kube-apiserver does.
-            found.append("spec.addressType: FQDN endpoints are deprecated")
-        if labels_of(new).get(_MANAGED_BY) in _OWN_CONTROLLERS:
-            return found
-        return found + [
+            # The path as in kube-apiserver's message.
+            warnings_.append("spec.addressType: FQDN endpoints are deprecated")
+        if labels_of(new).get(_MANAGED_BY) in _KUBERNETES_CONTROLLERS:
+            return warnings_
+        return warnings_ + [
             text
             for index, endpoint in enumerate(new.get("endpoints") or ())
             for number, address in enumerate(endpoint.get("addresses") or ())
@@ -68,9 +71,9 @@ class EndpointSliceStrategy(Strategy):
         ]
 
 
-def _old_node(endpoint: Tree) -> str:
-    """The node that an endpoint named before there was a field for it; "" for none."""
-    name = (endpoint.get(_TOPOLOGY) or {}).get(_HOST) or ""
+def _topology_node(endpoint: Tree) -> str:
+    """Return the node that an endpoint names in its deprecated topology, or ""."""
+    name = (endpoint.get(_TOPOLOGY) or {}).get(_HOST_LABEL) or ""
     return "" if names.dns1123_subdomain(name) else name
 
 

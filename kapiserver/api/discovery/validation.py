@@ -19,7 +19,7 @@ from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
-TYPES = ("FQDN", "IPv4", "IPv6")
+ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 _VERSIONS = {"IPv4": 4, "IPv6": 6}
 _ENDPOINTS_MAX = 1000
 ADDRESSES_MAX = 100
@@ -29,11 +29,11 @@ _HINTS_MAX = 8
 
 
 def validate_endpoint_slice(obj: Tree, old_obj: Tree | None = None) -> Iterator[FieldError]:
-    """A slice; endpoints that all were there before, under other rules, may stay."""
-    type_, endpoints = obj.get("addressType") or "", obj.get("endpoints") or []
-    yield from validate_enum(type_, TYPES, Path("addressType"))
+    """Validate a new or updated slice. Unchanged endpoints are not validated again."""
+    address_type, endpoints = obj.get("addressType") or "", obj.get("endpoints") or []
+    yield from validate_enum(address_type, ADDRESS_TYPES, Path("addressType"))
     if old_obj is None or endpoints != (old_obj.get("endpoints") or []):
-        yield from _validate_endpoints(endpoints, Path("endpoints"), type_)
+        yield from _validate_endpoints(endpoints, Path("endpoints"), address_type)
     yield from _validate_ports(obj.get("ports") or (), Path("ports"))
 
 
@@ -136,7 +136,7 @@ def _validate_ports(ports: Sequence[Tree], path: Path) -> Iterator[FieldError]:
 
 
 def validate_endpoint_slice_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A changed slice: its addresses stay of their type."""
+    """Validate an updated slice. Its address type is immutable."""
     yield from validate_endpoint_slice(new, old)
-    type_, old_address_type = new.get("addressType") or "", old.get("addressType") or ""
-    yield from immutable(type_, old_address_type, Path("addressType"))
+    address_type, old_address_type = new.get("addressType") or "", old.get("addressType") or ""
+    yield from immutable(address_type, old_address_type, Path("addressType"))

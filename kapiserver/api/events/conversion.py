@@ -1,4 +1,4 @@
-"""Events of events.k8s.io/v1 are kept as those of the core group: other names, the same facts.
+"""Conversion of events.k8s.io/v1 to core/v1, in which events are stored. Only field names differ.
 
 Mirrors pkg/apis/events/v1/conversion.go.
 """
@@ -19,15 +19,17 @@ NAMES = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-"""Fields of events.k8s.io by what the core group calls them."""
+"""Fields of events.k8s.io and their names in the core group."""
 
 
 def _to_core(source: Tree, target: Tree) -> None:
-    target.update((theirs, source[ours]) for ours, theirs in NAMES.items() if ours in source)
+    target.update((core_name, source[name]) for name, core_name in NAMES.items() if name in source)
 
 
 def _from_core(source: Tree, target: Tree) -> None:
-    target.update((ours, source[theirs]) for ours, theirs in NAMES.items() if theirs in source)
+    target.update(
+        (name, source[core_name]) for name, core_name in NAMES.items() if core_name in source
+    )
 
 
 CONVERSIONS: Functions = {

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from kapiserver.api.group import Resource
 
-_OF_OBJECT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_REFERENCE_FIELDS = (
+    "kind",
+    "namespace",
+    "name",
+    "uid",
+    "apiVersion",
+    "resourceVersion",
+    "fieldPath",
+)
 
 RESOURCES = (
     Resource(
@@ -18,7 +26,7 @@ RESOURCES = (
         short_names=("ev",),
         selectable_fields=("reason", "source", "type"),
         field_aliases=(
-            *((f"regarding.{name}", f"involvedObject.{name}") for name in _OF_OBJECT),
+            *((f"regarding.{name}", f"involvedObject.{name}") for name in _REFERENCE_FIELDS),
             ("reportingController", "reportingComponent"),
         ),
     ),

@@ -1,4 +1,4 @@
-"""How writes of the events group behave: on core's events, by stricter rules."""
+"""The strategy of events.k8s.io: core events with stricter validation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kapiserver.api.types import Tree
 
 
 class NewEventStrategy(EventStrategy):
-    """An event is what its first report says; later ones count in its series."""
+    """The strategy of events in events.k8s.io. After create, only the series changes."""
 
     def check_name(self, name: str) -> list[str]:
         return names.dns1123_subdomain(name)

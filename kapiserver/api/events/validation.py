@@ -1,6 +1,6 @@
-"""Stricter rules for events that are written through events.k8s.io, in the form that core keeps.
+"""Validation of events that are written through events.k8s.io. Stricter than that of core events.
 
-Mirrors the part of pkg/apis/core/validation/events.go that the version of the request decides.
+Mirrors the part of pkg/apis/core/validation/events.go that depends on the version of the request.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from kapiserver.api.metadata_validation import IMMUTABLE
 from kapiserver.api.types import Tree
 
 _REPORTER = "reportingController"
-_OLD = ("firstTimestamp", "lastTimestamp", "count", "source")
-_FIXED = (
+_DEPRECATED_FIELDS = ("firstTimestamp", "lastTimestamp", "count", "source")
+_IMMUTABLE_FIELDS = (
     ("involvedObject", "InvolvedObject"),
     ("reason", "Reason"),
     ("message", "Message"),
@@ -33,36 +33,36 @@ _FIXED = (
     ("reportingController", "ReportingController"),
     ("reportingInstance", "ReportingInstance"),
 )
-"""What does not change, and how the inner struct of Go calls it."""
+"""The immutable fields, and their names in the internal Go struct."""
 
 
 def validate_new_event(obj: Tree) -> Iterator[FieldError]:
-    """An event that begins."""
+    """Validate a new event."""
     yield from validate_event(obj, _REPORTER)
     yield from _validate_series(obj)
     if not obj.get("eventTime"):
         yield required(Path("eventTime"))
     if obj.get("type") not in ("Normal", "Warning"):
         yield invalid(Path("type"), "", f"has invalid value: {obj.get('type') or ''}")
-    for name in _OLD:
+    for name in _DEPRECATED_FIELDS:
         if obj.get(name):
             yield invalid(Path(name), "", "needs to be unset")
 
 
 def validate_event_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """An event that came again: nothing but its series changes."""
+    """Validate an updated event. Only its series may change."""
     yield from validate_event(new, _REPORTER)
     if new.get("series") != old.get("series"):
         yield from _validate_series(new)
-    wanted, kept = _shown(new), _shown(old)
-    for name, inner in _FIXED:
-        if wanted[inner] != kept[inner]:
-            yield invalid(Path(name), wanted[inner], IMMUTABLE)
+    new_event, old_event = _go_event(new), _go_event(old)
+    for name, go_name in _IMMUTABLE_FIELDS:
+        if new_event[go_name] != old_event[go_name]:
+            yield invalid(Path(name), new_event[go_name], IMMUTABLE)
 
 
-def _shown(obj: Tree) -> dict[str, Any]:
-    found = as_go_struct(obj, Event)
-    return {**found, "ReportingController": found["ReportingComponent"]}
+def _go_event(obj: Tree) -> dict[str, Any]:
+    struct = as_go_struct(obj, Event)
+    return {**struct, "ReportingController": struct["ReportingComponent"]}
 
 
 def _validate_series(obj: Tree) -> Iterator[FieldError]:

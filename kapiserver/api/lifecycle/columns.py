@@ -34,70 +34,79 @@ def _status(obj: Tree, _: datetime) -> str:
         for condition in value_at(obj, "status", "conditions") or ():
             if condition.get("type") == type_ and condition.get("status") == "True":
                 return f"{type_} ({condition.get('reason') or ''})"
-    seen = value_at(obj, "status", "observedGeneration") or 0
-    return "Progressing" if seen > 0 else "Pending"
+    observed = value_at(obj, "status", "observedGeneration") or 0
+    return "Progressing" if observed > 0 else "Pending"
 
 
 def _responders(eviction: Tree) -> list[Tree]:
     return value_at(eviction, "status", "targetResponders") or []
 
 
-def _current(eviction: Tree) -> Tree:
-    # The active one, or the last that was.
-    found = [one for one in _responders(eviction) if one.get("state") != "Inactive"]
-    return next((one for one in found if one.get("state") == "Active"), found[-1] if found else {})
+def _current_responder(eviction: Tree) -> Tree:
+    # The active responder, or the last one that was active.
+    started = [
+        responder for responder in _responders(eviction) if responder.get("state") != "Inactive"
+    ]
+    return next(
+        (responder for responder in started if responder.get("state") == "Active"),
+        started[-1] if started else {},
+    )
 
 
-def _report(eviction: Tree) -> Tree:
-    name = _current(eviction).get("name")
+def _current_report(eviction: Tree) -> Tree:
+    name = _current_responder(eviction).get("name")
     reports = value_at(eviction, "status", "responders") or ()
     return next((report for report in reports if name and report.get("name") == name), {})
 
 
 def _responder(eviction: Tree, _: datetime) -> str:
-    every, current = _responders(eviction), _current(eviction)
-    if not current:
+    responders, current_responder = _responders(eviction), _current_responder(eviction)
+    if not current_responder:
         return UNSET
-    done = sum(one.get("state") not in ("Inactive", "Active") for one in every)
-    return f"{current.get('name') or ''} ({done}/{len(every)})"
+    finished = sum(responder.get("state") not in ("Inactive", "Active") for responder in responders)
+    return f"{current_responder.get('name') or ''} ({finished}/{len(responders)})"
 
 
 def _responder_status(eviction: Tree, now: datetime) -> str:
-    current, report = _current(eviction), _report(eviction)
-    if not current:
+    responder, report = _current_responder(eviction), _current_report(eviction)
+    if not responder:
         return UNSET
-    state = current.get("state") or ""
-    at = report.get("startTime") if state == "Active" else report.get("completionTime")
-    shown = "Started" if state == "Active" and at else state
-    return f"{shown} ({age_text(at, now)} ago)" if at else shown
+    state = responder.get("state") or ""
+    time_ = report.get("startTime") if state == "Active" else report.get("completionTime")
+    text_ = "Started" if state == "Active" and time_ else state
+    return f"{text_} ({age_text(time_, now)} ago)" if time_ else text_
 
 
-def _finish(eviction: Tree, now: datetime) -> str:
-    current, report = _current(eviction), _report(eviction)
-    if current.get("state") != "Active":
+def _expected_finish(eviction: Tree, now: datetime) -> str:
+    responder, report = _current_responder(eviction), _current_report(eviction)
+    if responder.get("state") != "Active":
         return "-"
-    expected = parse_time(report.get("expectedCompletionTime"))
-    if expected is None:
+    finish_time = parse_time(report.get("expectedCompletionTime"))
+    if finish_time is None:
         return UNKNOWN
-    left = (expected - now).total_seconds()
-    return f"in {human_duration(left)}" if left >= 0 else f"{human_duration(-left)} ago"
+    seconds = (finish_time - now).total_seconds()
+    return f"in {human_duration(seconds)}" if seconds >= 0 else f"{human_duration(-seconds)} ago"
 
 
 def _requesters(eviction: Tree, _: datetime) -> str:
     requesters = value_at(eviction, "status", "requesters") or ()
-    wanting = [one.get("name") or "" for one in requesters if one.get("intent") != "Withdrawn"]
-    if not wanting:
+    names_ = [
+        requester.get("name") or ""
+        for requester in requesters
+        if requester.get("intent") != "Withdrawn"
+    ]
+    if not names_:
         return "<withdrawn>" if requesters else NONE
-    return join_first(wanting, 1)
+    return join_first(names_, 1)
 
 
 def _heartbeat(eviction: Tree, now: datetime) -> str:
-    at = _report(eviction).get("heartbeatTime")
-    return f"{age_text(at, now)} ago" if at else UNSET
+    heartbeat = _current_report(eviction).get("heartbeatTime")
+    return f"{age_text(heartbeat, now)} ago" if heartbeat else UNSET
 
 
 def _message(eviction: Tree, _: datetime) -> str:
-    return (_report(eviction).get("message") or "").strip() or UNSET
+    return (_current_report(eviction).get("message") or "").strip() or UNSET
 
 
 _TARGET = Column(
@@ -120,7 +129,9 @@ COLUMNS: dict[str, Columns] = {
                 "Responder Status", _responder_status, "State that the active responder reports."
             ),
             Column(
-                "Responder Expected Finish", _finish, "When the active responder expects to finish."
+                "Responder Expected Finish",
+                _expected_finish,
+                "When the active responder expects to finish.",
             ),
             Column("Requesters", _requesters, "Requesters of the eviction."),
             AGE,

@@ -22,7 +22,7 @@ from kapiserver.api.declarative_validation import (
 )
 
 
-def _party(name: str) -> list[str]:
+def _qualified_name_problems(name: str) -> list[str]:
     if "/" not in name:
         return ['must be a domain-prefixed key (such as "acme.io/foo")']
     return names.qualified_name(name)
@@ -30,7 +30,9 @@ def _party(name: str) -> list[str]:
 
 _NAME = text_format(names.dns1123_subdomain)
 _METADATA = FieldRules(fields={"name": FieldRules(rules=(_NAME,))})
-_PARTY = FieldRules(short_circuit=(required_value,), rules=(text_format(_party),))
+_QUALIFIED_NAME = FieldRules(
+    short_circuit=(required_value,), rules=(text_format(_qualified_name_problems),)
+)
 _INTENT = FieldRules(short_circuit=(required_value,), rules=(enum("Eviction", "Withdrawn"),))
 _POD = FieldRules(
     pointer=True,
@@ -40,8 +42,8 @@ _POD = FieldRules(
     },
 )
 _TARGET = FieldRules(short_circuit=(immutable,), rules=(union("pod"),), fields={"pod": _POD})
-_SETTLED = FieldRules(short_circuit=(no_modify, no_unset))
-_REPORTED = {
+_SET_ONCE = FieldRules(short_circuit=(no_modify, no_unset))
+_COMMON_STATUS = {
     "conditions": FieldRules(short_circuit=(max_items(100),), rules=(unique("type"),)),
     "observedGeneration": FieldRules(
         pointer=True, short_circuit=(no_unset,), rules=(no_decrease, minimum(1))
@@ -49,11 +51,11 @@ _REPORTED = {
 }
 
 
-def _named(maximum: int, **fields: FieldRules) -> FieldRules:
+def _named_list(maximum: int, **fields: FieldRules) -> FieldRules:
     return FieldRules(
         short_circuit=(max_items(maximum),),
         rules=(unique("name"),),
-        items=FieldRules(fields={"name": _PARTY, **fields}),
+        items=FieldRules(fields={"name": _QUALIFIED_NAME, **fields}),
         keys=("name",),
     )
 
@@ -64,9 +66,9 @@ EVICTION = FieldRules(
         "spec": FieldRules(fields={"target": _TARGET}),
         "status": FieldRules(
             fields={
-                **_REPORTED,
-                "requesters": _named(100, intent=_INTENT),
-                "targetResponders": _named(
+                **_COMMON_STATUS,
+                "requesters": _named_list(100, intent=_INTENT),
+                "targetResponders": _named_list(
                     11,
                     priority=FieldRules(
                         short_circuit=(no_modify, no_unset, required_pointer),
@@ -78,10 +80,10 @@ EVICTION = FieldRules(
                         rules=(enum("Inactive", "Active", "Interrupted", "Canceled", "Completed"),),
                     ),
                 ),
-                "responders": _named(
+                "responders": _named_list(
                     11,
-                    startTime=_SETTLED,
-                    completionTime=_SETTLED,
+                    startTime=_SET_ONCE,
+                    completionTime=_SET_ONCE,
                     message=FieldRules(pointer=True, rules=(max_length(4000),)),
                 ),
             }
@@ -95,11 +97,12 @@ EVICTION_REQUEST = FieldRules(
             fields={
                 "target": _TARGET,
                 "requester": FieldRules(
-                    short_circuit=(immutable, required_value), rules=(text_format(_party),)
+                    short_circuit=(immutable, required_value),
+                    rules=(text_format(_qualified_name_problems),),
                 ),
                 "intent": _INTENT,
             }
         ),
-        "status": FieldRules(fields=_REPORTED),
+        "status": FieldRules(fields=_COMMON_STATUS),
     }
 )

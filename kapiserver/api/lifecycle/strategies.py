@@ -11,14 +11,14 @@ from kapiserver.api.strategy import STATUS_METADATA, SpecStrategy, StatusStrateg
 
 
 class EvictionStrategy(SpecStrategy):
-    """What goes does not change."""
+    """The strategy of evictions, whose target is immutable."""
 
     allow_unconditional_update = False
     declarative_rules = EVICTION
 
 
 class EvictionRequestStrategy(SpecStrategy):
-    """What shall go does not change; who asked may withdraw."""
+    """The strategy of eviction requests, whose target is immutable. The requester may withdraw."""
 
     allow_unconditional_update = False
     declarative_rules = EVICTION_REQUEST

@@ -13,27 +13,30 @@ from kapiserver.api.errors import FieldError, Path, invalid
 from kapiserver.api.types import Tree
 
 _STATUS = Path("status")
-_FINAL = ("TargetEvicted", "Failed")
+_FINAL_CONDITIONS = ("TargetEvicted", "Failed")
 
 
 def validate_request_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
-    """What is known of a request."""
+    """Validate the status of an eviction request."""
     yield from validate_conditions(value_at(new, "status", "conditions"), _STATUS / "conditions")
 
 
 def validate_eviction_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """Who asked, who answers: nobody is forgotten, and an end is an end."""
+    """Validate the status of an eviction. Responders cannot be removed, and final conditions cannot
+    be reverted."""
     yield from validate_request_status_update(new, old)
     conditions = value_at(new, "status", "conditions") or []
     for condition in value_at(old, "status", "conditions") or ():
-        ended = condition.get("type") in _FINAL and condition.get("status") == "True"
-        if ended and condition not in conditions:
+        is_final = condition.get("type") in _FINAL_CONDITIONS and condition.get("status") == "True"
+        if is_final and condition not in conditions:
             detail = f"{condition['type']} condition status cannot be reverted"
             yield invalid(_STATUS / "conditions", conditions, detail)
-    responders, before = (value_at(one, "status", "targetResponders") or [] for one in (new, old))
-    if before and [responder.get("name") for responder in responders] != [
-        one.get("name") for one in before
+    responders, old_responders = (
+        value_at(obj, "status", "targetResponders") or [] for obj in (new, old)
+    )
+    if old_responders and [responder.get("name") for responder in responders] != [
+        responder.get("name") for responder in old_responders
     ]:
-        what = "keys" if len(responders) == len(before) else "length and the same keys"
-        detail = f"must preserve the same {what} in the same order"
+        noun = "keys" if len(responders) == len(old_responders) else "length and the same keys"
+        detail = f"must preserve the same {noun} in the same order"
         yield invalid(_STATUS / "targetResponders", responders, detail)

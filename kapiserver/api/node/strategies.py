@@ -12,7 +12,7 @@ from kapiserver.api.types import Tree
 
 
 class RuntimeClassStrategy(Strategy):
-    """Made by PUT too; its handler stays."""
+    """The strategy of runtime classes. PUT may create them."""
 
     allow_create_on_update = True
     allow_unconditional_update = False

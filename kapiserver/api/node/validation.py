@@ -1,4 +1,4 @@
-"""Validation of the runtimes of containers.
+"""Validation of runtime classes.
 
 Mirrors pkg/apis/node/validation.
 """
@@ -15,7 +15,7 @@ from kapiserver.api.types import Tree
 
 
 def validate_runtime_class(obj: Tree) -> Iterator[FieldError]:
-    """Validate a new runtime; its type declares the rules for its handler."""
+    """Validate a runtime class. The rules for its handler are declarative."""
     if obj.get("overhead") is not None:
         yield from validate_resource_requirements(
             {"limits": obj["overhead"].get("podFixed")}, Path("overhead")
@@ -24,11 +24,11 @@ def validate_runtime_class(obj: Tree) -> Iterator[FieldError]:
     if scheduling is None:
         return
     yield from validate_labels(scheduling.get("nodeSelector"), path / "nodeSelector")
-    borne, tolerations_path = scheduling.get("tolerations") or [], path / "tolerations"
-    yield from validate_tolerations(borne, tolerations_path)
+    tolerations, tolerations_path = scheduling.get("tolerations") or [], path / "tolerations"
+    yield from validate_tolerations(tolerations, tolerations_path)
     seen: set[tuple[str, ...]] = set()
-    for index, one in enumerate(borne):
-        key = tuple(one.get(name) or "" for name in ("key", "operator", "value", "effect"))
+    for index, toleration in enumerate(tolerations):
+        key = tuple(toleration.get(name) or "" for name in ("key", "operator", "value", "effect"))
         if key in seen:
-            yield duplicate(tolerations_path[index], one)
+            yield duplicate(tolerations_path[index], toleration)
         seen.add(key)

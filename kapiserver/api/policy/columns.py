@@ -11,8 +11,8 @@ from kapiserver.api.types import Tree
 
 def _amount(name: str) -> CellReader:
     def cell(budget: Tree, _: datetime) -> str:
-        found = value_at(budget, "spec", name)
-        return "N/A" if found is None else str(found)
+        amount = value_at(budget, "spec", name)
+        return "N/A" if amount is None else str(amount)
 
     return cell
 

@@ -16,7 +16,8 @@ from kapiserver.api.types import Tree
 
 
 class PodDisruptionBudgetStrategy(SpecStrategy):
-    """Evictions count on it, so nobody overwrites one unseen; its name is as its writer likes."""
+    """The strategy of pod disruption budgets. Updates must name a resourceVersion, because
+    evictions count on the status. Any path segment is a valid name."""
 
     allow_unconditional_update = False
     empty_status = {

@@ -17,23 +17,23 @@ from kapiserver.api.types import Tree
 
 _SPEC = Path("spec")
 _AMOUNTS = ("minAvailable", "maxUnavailable")
-_EVICTION = ("AlwaysAllow", "IfHealthyBudget")
+_EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
 def validate_pod_disruption_budget(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
-    """A budget, new or in the place of an old one."""
+    """Validate a new or updated budget. Labels of the old selector need not be valid."""
     spec, old_selector = obj.get("spec") or {}, value_at(old or {}, "spec", "selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if all(spec.get(name) is not None for name in _AMOUNTS):
-        # The spec as Go spells it: the inner type has no names of its own.
-        shown = {
+        # The internal Go struct, whose JSON form has the names of Go's fields.
+        value = {
             "MinAvailable": spec["minAvailable"],
             "Selector": spec.get("selector"),
             "MaxUnavailable": spec["maxUnavailable"],
             "UnhealthyPodEvictionPolicy": policy,
         }
-        yield invalid(_SPEC, shown, "minAvailable and maxUnavailable cannot be both set")
+        yield invalid(_SPEC, value, "minAvailable and maxUnavailable cannot be both set")
     for name in _AMOUNTS:
         if spec.get(name) is not None:
             yield from validate_int_or_percent(spec[name], _SPEC / name)
@@ -41,12 +41,12 @@ def validate_pod_disruption_budget(obj: Tree, old: Tree | None = None) -> Iterat
     yield from validate_label_selector(
         spec.get("selector"), _SPEC / "selector", before=old_selector
     )
-    if policy is not None and policy not in _EVICTION:
-        yield not_supported(_SPEC / "unhealthyPodEvictionPolicy", policy, _EVICTION)
+    if policy is not None and policy not in _EVICTION_POLICIES:
+        yield not_supported(_SPEC / "unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES)
 
 
 def validate_budget_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
-    """What the controller reports."""
+    """Validate the status of a budget."""
     status = new.get("status") or {}
     yield from validate_conditions(status.get("conditions"), Path("status") / "conditions")
     yield from validate_nonnegative_counts(status, _COUNTS)

@@ -18,13 +18,13 @@ def _policy(group: Tree, _: datetime) -> str:
 
 
 def _status(group: Tree, _: datetime) -> str:
-    found = "Pending"
+    state = "Pending"
     for condition in value_at(group, "status", "conditions") or ():
         if condition.get("type") == "PodGroupInitiallyScheduled":
-            found = "Scheduled" if condition.get("status") == "True" else "Unschedulable"
+            state = "Scheduled" if condition.get("status") == "True" else "Unschedulable"
         elif condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
             return condition.get("reason") or ""
-    return found
+    return state
 
 
 _POLICY = Column("Policy", _policy, "Scheduling policy of the group: Basic or Gang.")

@@ -23,7 +23,8 @@ from kapiserver.api.types import Tree
 
 
 class PriorityClassStrategy(Strategy):
-    """Its value stays, so there is one generation; those of the system stay as a whole."""
+    """The strategy of priority classes. Their value is immutable, so there is one generation.
+    System classes cannot be deleted."""
 
     def prepare_for_create(self, obj: Tree) -> None:
         metadata_of(obj)["generation"] = 1
@@ -41,7 +42,7 @@ class PriorityClassStrategy(Strategy):
 
 
 class PodGroupStrategy(SpecStrategy):
-    """A group, of pods or of groups."""
+    """The strategy of pod groups and composite pod groups."""
 
     tracks_generation = False
 
@@ -53,7 +54,7 @@ class PodGroupStrategy(SpecStrategy):
 
 
 class WorkloadStrategy(Strategy):
-    """Templates of groups."""
+    """The strategy of workloads."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_workload(obj))

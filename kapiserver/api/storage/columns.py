@@ -27,9 +27,9 @@ _DEFAULT = (
 )
 
 
-def _class_name(class_name: Tree, _: datetime) -> str:
-    default = any(annotations_of(class_name).get(key) == "true" for key in _DEFAULT)
-    return f"{name_of(class_name)} (default)" if default else name_of(class_name)
+def _class_name(storage_class: Tree, _: datetime) -> str:
+    is_default = any(annotations_of(storage_class).get(key) == "true" for key in _DEFAULT)
+    return f"{name_of(storage_class)} (default)" if is_default else name_of(storage_class)
 
 
 def _audiences(driver: Tree, _: datetime) -> str:

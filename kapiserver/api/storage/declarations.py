@@ -12,14 +12,14 @@ from kapiserver.api.declarative_validation import (
     text_format,
 )
 
-_FIXED = FieldRules(short_circuit=(immutable,))
+_IMMUTABLE = FieldRules(short_circuit=(immutable,))
 
 STORAGE_CLASS = FieldRules(
     fields={
         "provisioner": FieldRules(short_circuit=(immutable, required_value)),
-        "parameters": _FIXED,
-        "reclaimPolicy": _FIXED,
-        "volumeBindingMode": _FIXED,
+        "parameters": _IMMUTABLE,
+        "reclaimPolicy": _IMMUTABLE,
+        "volumeBindingMode": _IMMUTABLE,
     }
 )
 _ATTACHER = FieldRules(

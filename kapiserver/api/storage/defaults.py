@@ -10,7 +10,7 @@ from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.storage import v1
 from kapiserver.api.types import Tree, Type
 
-_DRIVER = {
+_DRIVER_DEFAULTS = {
     "attachRequired": True,
     "podInfoOnMount": False,
     "storageCapacity": False,
@@ -26,7 +26,7 @@ def _default_storage_class(storage_class: Tree) -> None:
 
 
 def _default_driver(spec: Tree) -> None:
-    fill_missing(spec, **_DRIVER)
+    fill_missing(spec, **_DRIVER_DEFAULTS)
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
     reorder_keys(spec, v1.CSIDriverSpec)

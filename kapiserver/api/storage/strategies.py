@@ -28,14 +28,14 @@ from kapiserver.api.strategy import (
 )
 from kapiserver.api.types import Tree
 
-_TOKENS_IN_THE_OPEN = (
+_TOKENS_IN_ATTRIBUTES = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to "
     "prevent possible logging of tokens in volume attributes"
 )
 
 
 class StorageClassStrategy(Strategy):
-    """What volumes are made of does not change."""
+    """The strategy of storage classes."""
 
     declarative_rules = STORAGE_CLASS
 
@@ -46,18 +46,18 @@ class StorageClassStrategy(Strategy):
         return list(validate_storage_class(new))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        found = []
+        warnings_ = []
         for index, term in enumerate(new.get("allowedTopologies") or ()):
             expressions_path = Path("allowedTopologies")[index] / "matchLabelExpressions"
             for position, expression in enumerate(term.get("matchLabelExpressions") or ()):
-                words = DEPRECATED_NODE_LABELS.get(expression.get("key") or "")
-                if words:
-                    found.append(f"{expressions_path[position] / 'key'}: {words}")
-        return found
+                deprecation = DEPRECATED_NODE_LABELS.get(expression.get("key") or "")
+                if deprecation:
+                    warnings_.append(f"{expressions_path[position] / 'key'}: {deprecation}")
+        return warnings_
 
 
 class VolumeAttributesClassStrategy(Strategy):
-    """Only its metadata changes."""
+    """The strategy of volume attributes classes."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_attributes_class(obj))
@@ -67,7 +67,7 @@ class VolumeAttributesClassStrategy(Strategy):
 
 
 class VolumeAttachmentStrategy(SpecStrategy):
-    """What is attached where does not change; whether it is, the driver says."""
+    """The strategy of volume attachments, whose spec is immutable."""
 
     allow_unconditional_update = False
     tracks_generation = False
@@ -82,7 +82,7 @@ class VolumeAttachmentStrategy(SpecStrategy):
 
 
 class CSINodeStrategy(SpecStrategy):
-    """The kubelet's list of a node's drivers."""
+    """The strategy of CSI nodes."""
 
     allow_unconditional_update = False
     tracks_generation = False
@@ -95,7 +95,7 @@ class CSINodeStrategy(SpecStrategy):
 
 
 class CSIDriverStrategy(GenerationStrategy):
-    """What a driver can do."""
+    """The strategy of CSI drivers."""
 
     allow_unconditional_update = False
 
@@ -107,13 +107,13 @@ class CSIDriverStrategy(GenerationStrategy):
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         tokens = value_at(new, "spec", "tokenRequests")
-        same = old is not None and (value_at(old, "spec", "tokenRequests") or []) == tokens
-        told = value_at(new, "spec", "serviceAccountTokenInSecrets") is not None
-        return [_TOKENS_IN_THE_OPEN] if tokens and not (same or told) else []
+        is_unchanged = old is not None and (value_at(old, "spec", "tokenRequests") or []) == tokens
+        is_decided = value_at(new, "spec", "serviceAccountTokenInSecrets") is not None
+        return [_TOKENS_IN_ATTRIBUTES] if tokens and not (is_unchanged or is_decided) else []
 
 
 class CSIStorageCapacityStrategy(Strategy):
-    """What a driver measured."""
+    """The strategy of CSI storage capacities."""
 
     allow_unconditional_update = False
 
@@ -125,16 +125,16 @@ class CSIStorageCapacityStrategy(Strategy):
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         topology, path = new.get("nodeTopology") or {}, Path("nodeTopology")
-        found = []
+        warnings_ = []
         for index, requirement in enumerate(topology.get("matchExpressions") or ()):
             key = requirement.get("key") or ""
             if key in DEPRECATED_NODE_LABELS:
                 key_path = (path / "matchExpressions")[index] / "key"
-                found.append(f"{key_path}: {key} is {DEPRECATED_NODE_LABELS[key]}")
+                warnings_.append(f"{key_path}: {key} is {DEPRECATED_NODE_LABELS[key]}")
         for label in sorted(topology.get("matchLabels") or ()):
             if label in DEPRECATED_NODE_LABELS:
-                found.append(f"{path / 'matchLabels' / label}: {DEPRECATED_NODE_LABELS[label]}")
-        return found
+                warnings_.append(f"{path / 'matchLabels' / label}: {DEPRECATED_NODE_LABELS[label]}")
+        return warnings_
 
 
 _ATTACHMENT = VolumeAttachmentStrategy()

@@ -1,4 +1,4 @@
-"""Validation of classes, drivers and attachments of volumes.
+"""Validation of storage classes, CSI drivers, CSI nodes, attachments and capacities.
 
 Mirrors pkg/apis/storage/validation.
 """
@@ -40,28 +40,28 @@ _KEYS_MAX = 512
 _PARAMETERS_MAX = 256 * 1024
 _MESSAGE_MAX = 1024
 _NODE_ID_MAX = 256
-_RECLAIM = ("Delete", "Retain")
-_BINDING = ("Immediate", "WaitForFirstConsumer")
+_RECLAIM_POLICIES = ("Delete", "Retain")
+_BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 _GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
-_LIFECYCLES = ("Persistent", "Ephemeral")
+_LIFECYCLE_MODES = ("Persistent", "Ephemeral")
 
 
 def validate_storage_class(obj: Tree) -> Iterator[FieldError]:
-    """A class, new or changed."""
+    """Validate a new or updated storage class."""
     yield from _validate_provisioner(obj.get("provisioner") or "", Path("provisioner"))
     yield from _validate_parameters(obj.get("parameters") or {}, Path("parameters"))
     policy = obj.get("reclaimPolicy")
-    if policy and policy not in _RECLAIM:
-        yield not_supported(Path("reclaimPolicy"), policy, _RECLAIM)
+    if policy and policy not in _RECLAIM_POLICIES:
+        yield not_supported(Path("reclaimPolicy"), policy, _RECLAIM_POLICIES)
     mode = obj.get("volumeBindingMode")
     if mode is None:
         yield required(Path("volumeBindingMode"))
-    elif mode not in _BINDING:
-        yield not_supported(Path("volumeBindingMode"), mode, _BINDING)
+    elif mode not in _BINDING_MODES:
+        yield not_supported(Path("volumeBindingMode"), mode, _BINDING_MODES)
     yield from _validate_topologies(obj.get("allowedTopologies") or (), Path("allowedTopologies"))
 
 
-def _kept(new: Tree, old: Tree, *fields: str) -> Iterator[FieldError]:
+def _validate_unchanged(new: Tree, old: Tree, *fields: str) -> Iterator[FieldError]:
     for name in fields:
         if (new.get(name) or None) != (old.get(name) or None):
             yield forbidden(Path(name), f"updates to {name} are forbidden.")
@@ -89,11 +89,11 @@ def _size(texts: Mapping[str, str]) -> int:
 
 
 def _validate_topologies(terms: Sequence[Tree], path: Path) -> Iterator[FieldError]:
-    # Upstream begins with as many empty terms as there are terms; its answers are kept.
-    seen: list[dict[str, set[str]]] = [{} for _ in terms]
+    # kube-apiserver starts with as many empty terms as there are terms. Its results are kept.
+    seen_terms: list[dict[str, set[str]]] = [{} for _ in terms]
     for index, term in enumerate(terms):
         expressions_path = path[index] / "matchLabelExpressions"
-        found: dict[str, set[str]] = {}
+        term_values: dict[str, set[str]] = {}
         expressions = term.get("matchLabelExpressions") or ()
         if not expressions:
             yield required(expressions_path)
@@ -103,12 +103,12 @@ def _validate_topologies(terms: Sequence[Tree], path: Path) -> Iterator[FieldErr
             expression_path = expressions_path[position]
             yield from _validate_topology_values(values, expression_path / "values")
             yield from validate_label_key(key, expression_path / "key")
-            if key in found:
+            if key in term_values:
                 yield duplicate(expression_path / "key", key)
-            found[key] = set(values)
-        for _ in range(seen.count(found)):
+            term_values[key] = set(values)
+        for _ in range(seen_terms.count(term_values)):
             yield duplicate(expressions_path, "")
-        seen.append(found)
+        seen_terms.append(term_values)
 
 
 def _validate_topology_values(values: Sequence[str], path: Path) -> Iterator[FieldError]:
@@ -120,7 +120,7 @@ def _validate_topology_values(values: Sequence[str], path: Path) -> Iterator[Fie
 
 
 def validate_attributes_class(obj: Tree) -> Iterator[FieldError]:
-    """Validate a new class of attributes."""
+    """Validate a new volume attributes class."""
     yield from _validate_provisioner(obj.get("driverName") or "", Path("driverName"))
     yield from _validate_parameters(obj.get("parameters") or {}, Path("parameters"))
     if not obj.get("parameters"):
@@ -128,14 +128,14 @@ def validate_attributes_class(obj: Tree) -> Iterator[FieldError]:
 
 
 def validate_attributes_class_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A class of attributes that is to be changed: only its metadata may."""
-    yield from _kept(new, old, "driverName", "parameters")
+    """Validate an updated volume attributes class. Only metadata may change."""
+    yield from _validate_unchanged(new, old, "driverName", "parameters")
     yield from validate_attributes_class(new)
 
 
 def validate_attachment(obj: Tree) -> Iterator[FieldError]:
     """Validate a new attachment."""
-    yield from _validate_attachment(obj)
+    yield from _validate_attachment_fields(obj)
     spec = obj.get("spec") or {}
     yield from validate_driver_name(spec.get("attacher") or "", _SPEC / "attacher")
     volume = value_at(spec, "source", "persistentVolumeName")
@@ -144,11 +144,11 @@ def validate_attachment(obj: Tree) -> Iterator[FieldError]:
         yield from validate_format(names.dns1123_subdomain, volume, name_path)
 
 
-def _validate_attachment(obj: Tree) -> Iterator[FieldError]:
+def _validate_attachment_fields(obj: Tree) -> Iterator[FieldError]:
     spec = obj.get("spec") or {}
     if not spec.get("attacher"):
         yield required(_SPEC / "attacher")
-    yield from _attached(spec.get("source") or {}, _SPEC / "source")
+    yield from _validate_source(spec.get("source") or {}, _SPEC / "source")
     yield from validate_format(
         names.dns1123_subdomain, spec.get("nodeName") or "", _SPEC / "nodeName"
     )
@@ -156,13 +156,13 @@ def _validate_attachment(obj: Tree) -> Iterator[FieldError]:
     if _size(status.get("attachmentMetadata") or {}) > _PARAMETERS_MAX:
         yield too_long(path / "attachmentMetadata", _PARAMETERS_MAX)
     for name in ("attachError", "detachError"):
-        found, field_path = status.get(name) or {}, path / name
-        if len((found.get("message") or "").encode("utf-8", "replace")) > _MESSAGE_MAX:
+        error, field_path = status.get(name) or {}, path / name
+        if len((error.get("message") or "").encode("utf-8", "replace")) > _MESSAGE_MAX:
             yield too_long(field_path / "message", _PARAMETERS_MAX)
-        yield from validate_range(found.get("errorCode"), 0, INT32_MAX, field_path / "errorCode")
+        yield from validate_range(error.get("errorCode"), 0, INT32_MAX, field_path / "errorCode")
 
 
-def _attached(source: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_source(source: Tree, path: Path) -> Iterator[FieldError]:
     volume, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
     detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
     if volume is None and inline is None:
@@ -177,22 +177,23 @@ def _attached(source: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def validate_attachment_update(new: Tree, _: Tree) -> Iterator[FieldError]:
-    """An attachment that is to be changed: what is attached where stays, as its type declares."""
-    yield from _validate_attachment(new)
+    """Validate an updated attachment. Declarative validation checks that the spec does not
+    change."""
+    yield from _validate_attachment_fields(new)
 
 
 def validate_csi_node(obj: Tree) -> Iterator[FieldError]:
-    """The drivers of a node."""
+    """Validate the drivers of a CSI node."""
     seen: set[str] = set()
     for index, driver in enumerate(value_at(obj, "spec", "drivers") or ()):
         driver_path, name = (_SPEC / "drivers")[index], driver.get("name") or ""
         yield from validate_driver_name(name, driver_path / "name")
-        node = driver.get("nodeID") or ""
-        if not node:
+        node_id = driver.get("nodeID") or ""
+        if not node_id:
             yield required(driver_path / "nodeID")
-        if len(node) > _NODE_ID_MAX:
+        if len(node_id) > _NODE_ID_MAX:
             yield invalid(
-                driver_path / "nodeID", node, f"must be {_NODE_ID_MAX} characters or less"
+                driver_path / "nodeID", node_id, f"must be {_NODE_ID_MAX} characters or less"
             )
         yield from validate_nonnegative_field(
             driver.get("allocatable") or {}, "count", driver_path / "allocatable"
@@ -210,21 +211,23 @@ def validate_csi_node(obj: Tree) -> Iterator[FieldError]:
 
 
 def validate_csi_node_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A driver stays as it came, but for how many volumes it bears."""
+    """Validate an updated CSI node. Of a driver, only `allocatable` may change."""
     yield from validate_csi_node(new)
 
-    def fixed(driver: Tree) -> Tree:
+    def immutable_part(driver: Tree) -> Tree:
         return {name: value for name, value in driver.items() if name != "allocatable"}
 
-    before = {driver.get("name"): driver for driver in value_at(old, "spec", "drivers") or ()}
+    old_drivers = {driver.get("name"): driver for driver in value_at(old, "spec", "drivers") or ()}
     for driver in value_at(new, "spec", "drivers") or ():
-        kept = before.get(driver.get("name"))
-        if kept is not None:
-            yield from immutable(fixed(driver), fixed(kept), _SPEC / "drivers")
+        old_driver = old_drivers.get(driver.get("name"))
+        if old_driver is not None:
+            yield from immutable(
+                immutable_part(driver), immutable_part(old_driver), _SPEC / "drivers"
+            )
 
 
 def validate_csi_driver(obj: Tree) -> Iterator[FieldError]:
-    """What the cluster must know of a driver."""
+    """Validate a new CSI driver."""
     spec = obj.get("spec") or {}
     if spec.get("attachRequired") is None:
         yield required(_SPEC / "attachedRequired")
@@ -236,18 +239,18 @@ def validate_csi_driver(obj: Tree) -> Iterator[FieldError]:
         yield not_supported(_SPEC / "fsGroupPolicy", policy, _GROUP_POLICIES)
     yield from _validate_tokens(spec.get("tokenRequests") or (), _SPEC / "tokenRequests")
     for mode in spec.get("volumeLifecycleModes") or ():
-        if mode not in _LIFECYCLES:
-            yield not_supported_in_order(_SPEC / "volumeLifecycleModes", mode, _LIFECYCLES)
+        if mode not in _LIFECYCLE_MODES:
+            yield not_supported_in_order(_SPEC / "volumeLifecycleModes", mode, _LIFECYCLE_MODES)
     if spec.get("seLinuxMount") is None:
         yield required(_SPEC / "seLinuxMount")
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")
     if period is not None and period < 10:
         seconds_path = _SPEC / "nodeAllocatableUpdatePeriodSeconds"
         yield invalid(seconds_path, period, "must be greater than or equal to 10 seconds")
-    secret = spec.get("serviceAccountTokenInSecrets")
-    if secret is not None and not spec.get("tokenRequests"):
+    in_secrets = spec.get("serviceAccountTokenInSecrets")
+    if in_secrets is not None and not spec.get("tokenRequests"):
         detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
-        yield invalid(_SPEC / "serviceAccountTokenInSecrets", secret, detail)
+        yield invalid(_SPEC / "serviceAccountTokenInSecrets", in_secrets, detail)
 
 
 def _validate_tokens(tokens: Sequence[Tree], path: Path) -> Iterator[FieldError]:
@@ -263,16 +266,16 @@ def _validate_tokens(tokens: Sequence[Tree], path: Path) -> Iterator[FieldError]
 
 
 def validate_csi_driver_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A driver that is to be changed."""
+    """Validate an updated CSI driver."""
     yield from validate_csi_driver(new)
     fields = (("attachRequired", "attachedRequired"), ("volumeLifecycleModes",) * 2)
-    for name, shown in fields:
-        old_name: Any = value_at(old, "spec", name)
-        yield from immutable(value_at(new, "spec", name), old_name, _SPEC / shown)
+    for name, path_name in fields:
+        old_value: Any = value_at(old, "spec", name)
+        yield from immutable(value_at(new, "spec", name), old_value, _SPEC / path_name)
 
 
 def validate_storage_capacity(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
-    """How much storage there is, and in place of what was said before."""
+    """Validate a new or updated storage capacity. Labels of the old topology need not be valid."""
     topology, old_node_topology = obj.get("nodeTopology"), (old or {}).get("nodeTopology")
     yield from validate_label_selector(topology, Path("nodeTopology"), before=old_node_topology)
     name = obj.get("storageClassName") or ""
@@ -283,7 +286,7 @@ def validate_storage_capacity(obj: Tree, old: Tree | None = None) -> Iterator[Fi
 
 
 def validate_storage_capacity_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """What a capacity is about stays."""
+    """Validate an updated storage capacity. Topology and storage class are immutable."""
     yield from validate_storage_capacity(new, old)
     for name in ("nodeTopology", "storageClassName"):
         yield from immutable(new.get(name), old.get(name), Path(name))

@@ -10,8 +10,8 @@ from kapiserver.api.types import Tree
 
 
 def _resource(migration: Tree, _: datetime) -> str:
-    asked = value_at(migration, "spec", "resource") or {}
-    resource, group = asked.get("resource") or "", asked.get("group") or ""
+    reference = value_at(migration, "spec", "resource") or {}
+    resource, group = reference.get("resource") or "", reference.get("group") or ""
     return f"{resource}.{group}" if group else resource
 
 

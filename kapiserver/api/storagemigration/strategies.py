@@ -13,7 +13,7 @@ from kapiserver.api.types import Tree
 
 
 class MigrationStrategy(SpecStrategy):
-    """What is rewritten does not change."""
+    """The strategy of storage version migrations, whose spec is immutable."""
 
     allow_unconditional_update = False
     tracks_generation = False

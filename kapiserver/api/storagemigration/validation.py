@@ -1,4 +1,4 @@
-"""Validation of rewriting stored objects.
+"""Validation of storage version migrations.
 
 Mirrors pkg/apis/storagemigration/validation.
 """
@@ -16,13 +16,13 @@ from kapiserver.api.types import Tree
 
 _RESOURCE = Path("spec") / "resource"
 _STATUS = Path("status")
-_ENDS = (("Succeeded", "Success", "success"), ("Failed", "Failed", "failed"))
+_FINAL_CONDITIONS = (("Succeeded", "Success", "success"), ("Failed", "Failed", "failed"))
 
 
 def validate_migration(obj: Tree) -> Iterator[FieldError]:
-    """A migration, new or changed."""
-    asked = value_at(obj, "spec", "resource") or {}
-    resource, group = asked.get("resource") or "", asked.get("group") or ""
+    """Validate a new or updated migration."""
+    reference = value_at(obj, "spec", "resource") or {}
+    resource, group = reference.get("resource") or "", reference.get("group") or ""
     if not resource:
         yield required(_RESOURCE / "resource", "resource is required to be set")
     elif messages := names.dns1035_label(resource):
@@ -32,41 +32,41 @@ def validate_migration(obj: Tree) -> Iterator[FieldError]:
 
 
 def validate_migration_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A migration that is to be changed: what is rewritten stays."""
+    """Validate an updated migration. Its spec is immutable."""
     yield from validate_migration(new)
     yield from immutable(new.get("spec"), old.get("spec"), Path("spec"))
 
 
 def validate_migration_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """How far the rewriting is: it ends once, one way or the other."""
+    """Validate the status of a migration. It succeeds or fails once."""
     status = new.get("status") or {}
-    version, before = (value_at(one, "status", "resourceVersion") or "" for one in (new, old))
+    version, old_version = (value_at(obj, "status", "resourceVersion") or "" for obj in (new, old))
     resource_version_path = _STATUS / "resourceVersion"
-    detail = _wrong_with_version(version)
+    detail = _resource_version_problem(version)
     if detail:
         yield invalid(resource_version_path, version, detail)
     yield from validate_conditions(status.get("conditions"), _STATUS / "conditions")
-    if before and version != before:
+    if old_version and version != old_version:
         yield invalid(resource_version_path, version, "field is immutable")
-    is_now, was = _true(new), _true(old)
+    conditions, old_conditions = _true_conditions(new), _true_conditions(old)
     errors = []
-    if {"Succeeded", "Failed"} <= is_now:
+    if {"Succeeded", "Failed"} <= conditions:
         errors.append("Both success and failed conditions cannot be true at the same time")
     errors.extend(
-        f"Running condition cannot be true when {small} condition is true"
-        for type_, _, small in _ENDS
-        if {type_, "Running"} <= is_now
+        f"Running condition cannot be true when {lower_name} condition is true"
+        for type_, _, lower_name in _FINAL_CONDITIONS
+        if {type_, "Running"} <= conditions
     )
     errors.extend(
-        f"{large} condition cannot be set to false once it is true"
-        for type_, large, _ in _ENDS
-        if type_ in was and type_ not in is_now
+        f"{upper_name} condition cannot be set to false once it is true"
+        for type_, upper_name, _ in _FINAL_CONDITIONS
+        if type_ in old_conditions and type_ not in conditions
     )
     for text in errors:
         yield invalid(_STATUS / "conditions", status.get("conditions"), text)
 
 
-def _wrong_with_version(version: str) -> str:
+def _resource_version_problem(version: str) -> str:
     if not version.isdigit() or not version.isascii():
         return f"resource version is not well formed: {version}"
     if version.startswith("0"):
@@ -74,6 +74,8 @@ def _wrong_with_version(version: str) -> str:
     return ""
 
 
-def _true(obj: Tree) -> set[str]:
+def _true_conditions(obj: Tree) -> set[str]:
     conditions = value_at(obj, "status", "conditions") or ()
-    return {one.get("type") or "" for one in conditions if one.get("status") == "True"}
+    return {
+        condition.get("type") or "" for condition in conditions if condition.get("status") == "True"
+    }

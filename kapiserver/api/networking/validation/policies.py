@@ -62,9 +62,9 @@ def _validate_policy(obj: Tree, old: Tree) -> Iterator[FieldError]:
     if len(types) > len(_TYPES):
         yield invalid(path, types, "may not specify more than two policyTypes")
         return
-    for index, one in enumerate(types):
-        if one not in _TYPES:
-            yield not_supported_in_order(path[index], one, _TYPES)
+    for index, type_ in enumerate(types):
+        if type_ not in _TYPES:
+            yield not_supported_in_order(path[index], type_, _TYPES)
 
 
 def _validate_port(port: Tree, path: Path) -> Iterator[FieldError]:
@@ -91,30 +91,34 @@ def _validate_port(port: Tree, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_peer(
-    peer: Tree, path: Path, known: Container[str], old_peer: Tree | None
+    peer: Tree, path: Path, old_networks: Container[str], old_peer: Tree | None
 ) -> Iterator[FieldError]:
     block = peer.get("ipBlock")
-    members = [one for one in ("podSelector", "namespaceSelector") if peer.get(one) is not None]
+    members = [
+        name_ for name_ in ("podSelector", "namespaceSelector") if peer.get(name_) is not None
+    ]
     for name in members:
         yield from validate_label_selector(peer[name], path / name, before=old_peer)
     if block is not None:
-        yield from _validate_block(block, path / "ipBlock", known)
+        yield from _validate_ip_block(block, path / "ipBlock", old_networks)
         if members:
             yield forbidden(path, "may not specify both ipBlock and another peer")
     elif not members:
         yield required(path, "must specify a peer")
 
 
-def _validate_block(block: Tree, path: Path, known: Container[str]) -> Iterator[FieldError]:
-    text = block.get("cidr") or ""
+def _validate_ip_block(
+    ip_block: Tree, path: Path, old_networks: Container[str]
+) -> Iterator[FieldError]:
+    text = ip_block.get("cidr") or ""
     if not text:
         yield required(path / "cidr")
         return
-    yield from validate_format(addresses.cidr, text, path / "cidr", old_values=known)
-    whole = addresses.network_of(text)
-    for index, inner in enumerate(block.get("except") or () if whole is not None else ()):
-        inner_path = (path / "except")[index]
-        yield from validate_format(addresses.cidr, inner, inner_path, old_values=known)
-        part = addresses.network_of(inner)
-        if part is not None and not addresses.is_strictly_in(part, whole):
-            yield invalid(inner_path, inner, "must be a strict subset of `cidr`")
+    yield from validate_format(addresses.cidr, text, path / "cidr", old_values=old_networks)
+    network = addresses.network_of(text)
+    for index, excluded in enumerate(ip_block.get("except") or () if network is not None else ()):
+        excluded_path = (path / "except")[index]
+        yield from validate_format(addresses.cidr, excluded, excluded_path, old_values=old_networks)
+        inner_network = addresses.network_of(excluded)
+        if inner_network is not None and not addresses.is_strictly_in(inner_network, network):
+            yield invalid(excluded_path, excluded, "must be a strict subset of `cidr`")

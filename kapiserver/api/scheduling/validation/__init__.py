@@ -1,5 +1,5 @@
-"""Validation of priorities, for groups of pods and for what an application's groups look like.
+"""Validation of the scheduling group: priority classes, pod groups and workloads.
 
-Mirrors pkg/apis/scheduling/validation and the rules that its types declare. Features of groups are
-taken to be on: kube-apiserver serves groups to those alone who turn such features on.
+Mirrors pkg/apis/scheduling/validation and its declarative validation. All features of pod groups
+are taken to be on: kube-apiserver serves pod groups only if they are.
 """

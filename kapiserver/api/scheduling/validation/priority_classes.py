@@ -1,4 +1,4 @@
-"""Validation of priorities."""
+"""Validation of priority classes."""
 
 from __future__ import annotations
 
@@ -9,48 +9,54 @@ from kapiserver.api.errors import FieldError, Path, forbidden, not_supported_in_
 from kapiserver.api.metadata_validation import immutable
 from kapiserver.api.types import Tree
 
-_SYSTEM = "system-"
+_SYSTEM_PREFIX = "system-"
 USER_MAX = 1_000_000_000
 SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
-PREEMPTION = ("Never", "PreemptLowerPriority")
-_SHOWN = ("PreemptLowerPriority", "Never")  # the order in which messages list them
+PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
+_POLICIES_IN_MESSAGES = (
+    "PreemptLowerPriority",
+    "Never",
+)  # in the order of kube-apiserver's messages
 
 
 def validate_priority_class(obj: Tree) -> Iterator[FieldError]:
     """Validate a new class."""
     name, value = name_of(obj), obj.get("value") or 0
-    if name.startswith(_SYSTEM):
-        wrong = _unlike_system(name, value, default=bool(obj.get("globalDefault")))
-        if wrong:
+    if name.startswith(_SYSTEM_PREFIX):
+        problem = _system_class_problem(name, value, is_default=bool(obj.get("globalDefault")))
+        if problem:
             detail = (
-                f"priority class names with '{_SYSTEM}' prefix are reserved for system use only. "
-                f"error: {wrong}"
+                f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use "
+                f"only. error: {problem}"
             )
             yield forbidden(Path("metadata") / "name", detail)
     elif value > USER_MAX:
         detail = f"maximum allowed value of a user defined priority is {USER_MAX}"
         yield forbidden(Path("value"), detail)
-    policy, preemption_policy_path = obj.get("preemptionPolicy"), Path("preemptionPolicy")
-    if policy == "":
+    preemption_policy = obj.get("preemptionPolicy")
+    preemption_policy_path = Path("preemptionPolicy")
+    if preemption_policy == "":
         yield required(preemption_policy_path)
-    elif policy is not None and policy not in PREEMPTION:
-        yield not_supported_in_order(preemption_policy_path, policy, _SHOWN)
+    elif preemption_policy is not None and preemption_policy not in PREEMPTION_POLICIES:
+        yield not_supported_in_order(
+            preemption_policy_path, preemption_policy, _POLICIES_IN_MESSAGES
+        )
 
 
-def _unlike_system(name: str, value: int, *, default: bool) -> str:
-    wanted = SYSTEM_CLASSES.get(name)
-    if wanted is None:
+def _system_class_problem(name: str, value: int, *, is_default: bool) -> str:
+    system_value = SYSTEM_CLASSES.get(name)
+    if system_value is None:
         return f"{name} is not a known system priority class"
-    if value != wanted:
-        return f"value of {name} PriorityClass must be {wanted}"
-    if default:
+    if value != system_value:
+        return f"value of {name} PriorityClass must be {system_value}"
+    if is_default:
         return f"globalDefault of {name} PriorityClass must be false"
     return ""
 
 
 def validate_priority_class_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """A class that is to be changed: pods have its priority already."""
+    """Validate an updated priority class. Its value and its preemption policy are immutable."""
     if (new.get("value") or 0) != (old.get("value") or 0):
         yield forbidden(Path("value"), "may not be changed in an update.")
-    name = "preemptionPolicy"
-    yield from immutable(new.get(name), old.get(name), Path(name))
+    field_name = "preemptionPolicy"
+    yield from immutable(new.get(field_name), old.get(field_name), Path(field_name))

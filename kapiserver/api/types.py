@@ -1,7 +1,7 @@
-"""The form in which API types are declared, and what every layer reads from a declaration.
+"""API types: how they are declared, and what other layers read from the declarations.
 
-A type describes a tree: the JSON-shaped value (dict, list, str, int, float, bool, None) that is
-the only form of an API object in memory. A declaration reads like a table:
+A type describes a tree: the JSON-shaped value (dict, list, str, int, float, bool, None) that is the
+only form of an API object in memory. A declaration reads like a table:
 
     class ContainerPort(Type):
         \"\"\"A network port in a single container.\"\"\"
@@ -11,10 +11,10 @@ the only form of an API object in memory. A declaration reads like a table:
         containerPort: int32 = field(3, always=True)
         protocol: str = field(4, default="TCP", enum=("TCP", "UDP", "SCTP"))
 
-The annotation is the type of the value, in the order in which Go's struct has it (that is the key
-order of the JSON): `str bool bytes int32 int64 double Any`, a Type, `list[T]`, `dict[str, T]`;
-`T | None` where Go has a pointer (absent is told apart from zero). A trailing underscore is
-dropped from the name (`from_`). Annotations are read at first use, so declaring costs nothing.
+The fields are in the order of Go's struct, which is the key order of the JSON. The annotation is
+the type of the value: `str bool bytes int32 int64 double Any`, a Type, `list[T]`, `dict[str, T]`,
+or `T | None` for a pointer in Go (absent and zero differ). A trailing underscore is dropped from
+the name (`from_`). Annotations are read on first use, so that declarations cost nothing.
 
 A table that two versions of a group share is declared once. The module of the other version calls
 `inherit_types(__name__, v1)` and declares only the types that differ, as subclasses:
@@ -24,10 +24,10 @@ A table that two versions of a group share is declared once. The module of the o
         protocol: str | None = field(4)
         hostPort = remove_field()
 
-A field keeps its place in the key order; a new field comes last, or `before` another.
-Annotations of inherited fields are read in the module of the subclass first, so that nested types
-are those of its own version. A table that names an inherited type imports it under TYPE_CHECKING,
-from where it is declared.
+A field keeps its place in the key order; a new field comes last, or before the field that its
+`before` option names. Annotations of inherited fields are read in the module of the subclass
+first, so that nested types are those of its own version. A table that names an inherited type
+imports it under TYPE_CHECKING, from where it is declared.
 
 This module knows no wire format, no group and no kind. Mirrors the struct tags of k8s.io/api.
 """
@@ -55,7 +55,7 @@ double = NewType("double", float)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldOptions:
-    """What `field(...)` says beside the annotation. See `field` for the meaning of each."""
+    """The arguments of `field(...)`; see there."""
 
     number: int
     json: str | None
@@ -149,24 +149,25 @@ class FieldOverride:
 
 
 def override_field(**options: Any) -> Any:
-    """The field of the base class with some of its options changed. See `field` for them."""
+    """Change some options of a field of the base class. See `field` for the options."""
     return FieldOverride(options)
 
 
 def remove_field() -> Any:
-    """Drop a field of the base class."""
+    """Remove a field of the base class."""
     return FieldOverride(None)
 
 
 class Type:
-    """A message on the wire, an object in the tree. Subclasses declare fields; nobody makes one."""
+    """A message on the wire, an object in the tree. Subclasses declare fields; there are no
+    instances."""
 
     atomic: ClassVar[bool] = False
-    """Replaced as a whole in server-side apply (structType atomic)."""
+    """Whether it is replaced as a whole in server-side apply (structType atomic)."""
     wire: ClassVar[bool] = True
-    """Whether it has a Protobuf form; Table has none, and its fields no number."""
+    """Whether it has a Protobuf form; Table has none, and its fields have no number."""
     package: ClassVar[str] = ""
-    """The IDL's package where it is not that of the module."""
+    """The IDL package, if it is not that of the module."""
 
     def __init_subclass__(cls) -> None:
         base = cls.__mro__[1]
@@ -175,21 +176,21 @@ class Type:
 
     @classmethod
     def merge_node(cls) -> Any:
-        """What server-side apply must know of it (a Node of `merge_schema.py`), where that does
-        not follow from its fields."""
+        """Return its schema for server-side apply (a Node of `merge_schema.py`) if the fields do
+        not define it; else None."""
         return None
 
     @classmethod
     def fields(cls) -> tuple[Field, ...]:
-        """The fields as declared, embedded structs unopened."""
-        found: Any = cls
-        return _fields(found)
+        """Return the declared fields, embedded structs as one field."""
+        key: Any = cls
+        return _fields(key)
 
     @classmethod
     def flat_fields(cls) -> tuple[FlatField, ...]:
-        """The fields as JSON shows them, in its key order: embedded structs opened."""
-        found: Any = cls
-        return _flat_fields(found)
+        """Return the fields in the key order of the JSON, those of embedded structs included."""
+        key: Any = cls
+        return _flat_fields(key)
 
 
 def description(type_: type[Type]) -> str:
@@ -204,7 +205,7 @@ class ScalarType(Type):
     """
 
     openapi: ClassVar[Tree] = {}
-    """The value's schema in OpenAPI v3."""
+    """The schema of the value in OpenAPI v3."""
 
     @classmethod
     def canonical(cls, value: Value) -> Value:
@@ -228,20 +229,22 @@ class ScalarType(Type):
 class Variant(ScalarType):
     """A single value of one of several shapes, each a field of the message: a schema or a bool.
 
-    `to_message` and `from_message` choose the field; what lies in it is read by its own shape.
+    `to_message` and `from_message` choose the field; its value is read by the shape of the field.
     """
 
     @classmethod
     def canonical(cls, value: Value) -> Value:
-        """The value as far as it can be told without reading what lies in it."""
+        """Return the value, canonical as far as it can be without reading nested values."""
         return None if value is None else cls.from_message(cls.to_message(value))
 
 
 class Kind(Type):
-    """A type with `kind` and `apiVersion`, which stand first in JSON and not at all in protobuf."""
+    """A type with `kind` and `apiVersion`, which come first in JSON and are absent from
+    Protobuf."""
 
     listed: ClassVar[bool] = True
-    """Whether there is a list kind of it; False for options, reviews and other single answers."""
+    """Whether it has a list kind; False for options, reviews and other kinds that are not
+    stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +256,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A nested Type; Leaf and Kind included."""
+    """A nested Type, including ScalarType and Kind."""
 
     type: type[Type]
 
@@ -279,9 +282,10 @@ STRING = Scalar("string")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A declared field with its annotation read.
+    """A declared field with its annotation parsed.
 
-    `number` is None for what is not on the wire: kind, apiVersion, fields of types without one.
+    `number` is None for fields that are not on the wire: kind, apiVersion, fields of types without
+    a Protobuf form.
     """
 
     attribute: str
@@ -339,9 +343,9 @@ def _shape(annotation: Any) -> Shape:
 
 
 def annotation(field: Field) -> object:
-    """The annotation that declares a field of the same shape."""
-    found: object = _annotation(field.shape)
-    return typing.Optional[found] if field.pointer else found  # noqa: UP045
+    """Return the annotation that declares a field of the same shape."""
+    python_type: object = _annotation(field.shape)
+    return typing.Optional[python_type] if field.pointer else python_type  # noqa: UP045
 
 
 def _annotation(shape: Shape) -> Any:
@@ -410,7 +414,7 @@ def _field(cls: type[Type], attribute: str, owner: type[Type], options: FieldOpt
 
 
 def _read_annotation(cls: type[Type], owner: type[Type], attribute: str) -> tuple[Shape, bool]:
-    """The shape that `owner` declares, and whether it is a pointer, as a field of `cls`."""
+    """Return the shape that `owner` declares and whether it is a pointer, for a field of `cls`."""
     annotation: Any = inspect.get_annotations(owner)[attribute]
     if isinstance(annotation, str):
         # The nearest module comes first: a type of this version hides its namesake of another.
@@ -449,19 +453,19 @@ def inherit_types(
 ) -> None:
     """Declare the types of another version in the module of that name, each as a subclass.
 
-    `only` names the types to take, `without` those to leave out; by default all are taken. A type
-    that differs is declared again below the call. Raises TypeError for a name that is no type of
-    `source`.
+    `only` names the types to inherit, `without` those to exclude; by default all are inherited. A
+    type that differs is declared again below the call. Raises TypeError for a name that is not a
+    type of `source`.
     """
-    found = {
+    types_by_name = {
         name: base
         for name, base in vars(source).items()
         if isinstance(base, type) and issubclass(base, Type) and base.__module__ == source.__name__
     }
-    unknown = sorted({*only, *without} - found.keys())
+    unknown = sorted({*only, *without} - types_by_name.keys())
     if unknown:
         raise TypeError(f"{module}: {source.__name__} has no types {', '.join(unknown)}")
     target = vars(sys.modules[module])
-    for name, base in found.items():
+    for name, base in types_by_name.items():
         if name in only or not (only or name in without):
             target[name] = type(name, (base,), {"__module__": module, "__doc__": base.__doc__})

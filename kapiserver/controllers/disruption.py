@@ -14,10 +14,10 @@ from kapiserver.api.accessors import (
     generation_of,
     has_condition,
     is_terminating,
-    labels_of,
     metadata_of,
     name_of,
     namespace_of,
+    uid_of,
     value_at,
 )
 from kapiserver.api.errors import BadObject
@@ -26,12 +26,12 @@ from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.label_selectors import selection_of
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.subscriptions import Subscriptions
 from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
+from kapiserver.storage.informer import ObjectChange
 from kapiserver.storage.lifecycle import timestamp
-from kapiserver.storage.metadata_informer import ObjectMetadata
-from kapiserver.storage.query import ListQuery
 
 NAME = "disruption-controller"
 WORKERS = 4
@@ -47,9 +47,7 @@ _SCALED_OWNERS = {
     ("StatefulSet", "apps"): (_APPS, "statefulsets"),
     ("Deployment", "apps"): (_APPS, "deployments"),
 }
-_RELEVANT_RESOURCES = frozenset(
-    ("pods", *(f"{name}.{v.group}".rstrip(".") for v, name in _SCALED_OWNERS.values()))
-)
+_PODS = (CORE, "pods")
 
 
 class DisruptionController:
@@ -57,101 +55,81 @@ class DisruptionController:
 
     def __init__(self, context: ControllerContext) -> None:
         self._server = server = context.server
-        self._metadata = context.metadata
-        self._budgets: dict[str, set[ObjectKey]] = {}
-        """By namespace."""
         self._scheduled: set[str] = set()
+        """Namespaces whose budgets are about to be queued."""
+        self._subscriptions = Subscriptions(server)
         self._queue: WorkQueue[ObjectKey] = WorkQueue(
             self._reconcile, server.clock, workers=WORKERS, name=NAME
         )
 
     async def start(self) -> None:
-        """Subscribe to the metadata of all objects."""
-        self._metadata.subscribe(self)
+        """Subscribe to budgets; the first one subscribes to pods and their controllers."""
+        self._budgets = self._subscriptions.add(_POLICY, "poddisruptionbudgets", self._on_budget)
 
     async def stop(self) -> None:
         """End, cancelling reconciles in progress."""
+        self._subscriptions.cancel()
         await self._queue.stop()
 
-    def on_reset(self) -> None:
-        """Forget everything: all present objects follow."""
-        self._queue.clear()
-        self._budgets.clear()
+    def _on_budget(self, change: ObjectChange) -> None:
+        if change.new is not None:
+            for version, resource in (_PODS, *_SCALED_OWNERS.values()):
+                self._subscriptions.add(version, resource, self._on_pod_or_owner)
+            self._queue.add(change.new.key)
 
-    def on_upsert(self, seen: ObjectMetadata) -> None:
-        """An object was created or changed."""
-        if seen.resource.qualified_name == "poddisruptionbudgets.policy":
-            self._budgets.setdefault(seen.key.namespace, set()).add(seen.key)
-            self._queue.add(seen.key)
-        else:
-            self._schedule(seen)
-
-    def on_delete(self, seen: ObjectMetadata) -> None:
-        """An object was deleted."""
-        if seen.resource.qualified_name == "poddisruptionbudgets.policy":
-            known = self._budgets.get(seen.key.namespace, set())
-            known.discard(seen.key)
-            if not known:
-                self._budgets.pop(seen.key.namespace, None)
-        else:
-            self._schedule(seen)
-
-    def _schedule(self, seen: ObjectMetadata) -> None:
-        namespace = seen.key.namespace
-        if namespace not in self._budgets or namespace in self._scheduled:
-            return
-        if seen.resource.qualified_name in _RELEVANT_RESOURCES:
+    def _on_pod_or_owner(self, change: ObjectChange) -> None:
+        namespace = change.last.key.namespace
+        if namespace not in self._scheduled and self._budgets.lister.list(namespace):
             self._scheduled.add(namespace)
             self._server.clock.call_later(BATCH_SECONDS, lambda: self._add_budgets(namespace))
 
     def _add_budgets(self, namespace: str) -> None:
         self._scheduled.discard(namespace)
-        for key in self._budgets.get(namespace, ()):
-            self._queue.add(key)
+        for budget in self._budgets.lister.list(namespace):
+            self._queue.add(budget.key)
 
     async def _reconcile(self, key: ObjectKey) -> None:
+        await self._subscriptions.wait_synced()
+        entry = self._budgets.lister.get(key)
+        if entry is None or is_terminating(entry.tree()):
+            return
+        budget = entry.tree()
+        pods = self._selected_pods(budget)
+        expected, desired = self._expected_and_desired(budget, pods)
+        now = self._server.clock.now()
+
+        def change(current: Tree | None) -> Tree:
+            assert current is not None
+            return current | {"status": _status(current, pods, expected, desired, now)}
+
         store = self._server.stores.by_name(_POLICY, "poddisruptionbudgets")
         with contextlib.suppress(NotFound):
-            budget = (await store.get(key)).tree()
-            if is_terminating(budget):
-                return
-            pods = await self._selected_pods(budget)
-            expected, desired = await self._expected_and_desired(budget, pods)
-            now = self._server.clock.now()
-
-            def change(current: Tree | None) -> Tree:
-                assert current is not None
-                return current | {"status": _status(current, pods, expected, desired, now)}
-
             written = await store.update(key, change, subresource="status")
             if value_at(written.entry.tree(), "status", "disruptedPods"):
                 self._queue.add_after(key, EVICTION_TIMEOUT_SECONDS)
 
-    async def _selected_pods(self, budget: Tree) -> list[Tree]:
+    def _selected_pods(self, budget: Tree) -> list[Tree]:
         try:
             selection = selection_of(value_at(budget, "spec", "selector"))
         except BadObject:  # such a selector selects nothing
             return []
         if selection is None:
             return []
-        listed = await self._server.stores.by_name(CORE, "pods").list(
-            ListQuery(namespace=namespace_of(budget))
-        )
-        trees = [entry.tree() for entry in listed.entries]
-        return [pod for pod in trees if selection.matches(labels_of(pod), {})]
+        pods = self._server.stores.by_name(*_PODS).informer.lister.list(namespace_of(budget))
+        return [pod.tree() for pod in pods if selection.matches(pod.labels, {})]
 
-    async def _expected_and_desired(self, budget: Tree, pods: Sequence[Tree]) -> tuple[int, int]:
+    def _expected_and_desired(self, budget: Tree, pods: Sequence[Tree]) -> tuple[int, int]:
         """Return how many pods are expected, and how many of them should be healthy."""
         spec = budget.get("spec") or {}
         most, least = spec.get("maxUnavailable"), spec.get("minAvailable")
         if most is None and not isinstance(least, str):
             return len(pods), least or 0
-        expected = await self._expected_pods(pods)
+        expected = self._expected_pods(pods)
         if most is not None:
             return expected, max(expected - _scaled_value(most, expected), 0)
         return expected, _scaled_value(least, expected)
 
-    async def _expected_pods(self, pods: Sequence[Tree]) -> int:
+    def _expected_pods(self, pods: Sequence[Tree]) -> int:
         """Return the sum of the replicas that the pods' controllers ask for."""
         owners: dict[str, tuple[str, Tree]] = {}
         for pod in pods:
@@ -160,25 +138,24 @@ class DisruptionController:
                 owners[owner.get("uid") or ""] = (namespace_of(pod), owner)
         total, counted = 0, set()
         for namespace, owner in owners.values():
-            found = await self._owner(namespace, owner)
+            found = self._owner(namespace, owner)
             above = _controller_of(found) if found is not None else None
             if found is not None and above is not None and above.get("kind") == "Deployment":
-                found = await self._owner(namespace, above) or found
+                found = self._owner(namespace, above) or found
             if found is not None and (uid := metadata_of(found).get("uid")) not in counted:
                 counted.add(uid)
                 total += value_at(found, "spec", "replicas") or 0
         return total
 
-    async def _owner(self, namespace: str, owner: Tree) -> Tree | None:
+    def _owner(self, namespace: str, owner: Tree) -> Tree | None:
         group = (owner.get("apiVersion") or "").rpartition("/")[0]
-        where = _SCALED_OWNERS.get((owner.get("kind") or "", group))
-        if where is None:
+        resource = _SCALED_OWNERS.get((owner.get("kind") or "", group))
+        if resource is None:
             return None
         key = ObjectKey(namespace, owner.get("name") or "")
-        with contextlib.suppress(NotFound):
-            found = (await self._server.stores.by_name(*where).get(key)).tree()
-            if metadata_of(found).get("uid") == owner.get("uid"):
-                return found
+        entry = self._server.stores.by_name(*resource).informer.lister.get(key)
+        if entry is not None and uid_of(entry.tree()) == owner.get("uid"):
+            return entry.tree()
         return None
 
 

@@ -32,11 +32,13 @@ from kapiserver.controllers.endpoint_builder import (
     slices,
     subsets,
 )
+from kapiserver.controllers.subscriptions import Subscriptions
 from kapiserver.controllers.workqueue import WorkQueue
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import AlreadyExists, NotFound
-from kapiserver.storage.metadata_informer import ObjectMetadata
-from kapiserver.storage.query import DeleteQuery, ListQuery
+from kapiserver.storage.informer import Informer, ObjectChange
+from kapiserver.storage.kv import Revision
+from kapiserver.storage.query import DeleteQuery
 
 WORKERS = 4
 BATCH_SECONDS = 0.1
@@ -50,12 +52,12 @@ _MIRROR_MANAGER = "endpointslicemirroring-controller.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """One of the controllers: the resources it reads beside services, and its sync function."""
+    """One of the controllers: its name, and what it does for a namespace."""
 
     name: str
-    depends_on: tuple[str, ...]
-    sync: Callable[[Server, str, frozenset[str]], Awaitable[None]]
-    """(server, namespace, names of deleted services)"""
+    reads_pods: bool
+    sync: Callable[[_Reader, str, frozenset[str]], Awaitable[None]]
+    """(reader, namespace, names of deleted services)"""
 
 
 class ServiceEndpointsController:
@@ -63,117 +65,127 @@ class ServiceEndpointsController:
 
     def __init__(self, context: ControllerContext, variant: _Variant) -> None:
         self._server = context.server
-        self._metadata = context.metadata
         self._variant = variant
-        self._services: dict[str, set[str]] = {}
         self._deleted_services: dict[str, set[str]] = {}
         """By namespace: what was written for them is deleted too."""
         self._scheduled: set[str] = set()
         self._durations: dict[str, float] = {}
         """Seconds that the last reconcile took, by namespace."""
+        self._subscriptions = Subscriptions(context.server)
         self._queue: WorkQueue[str] = WorkQueue(
             self._reconcile, context.server.clock, workers=WORKERS, name=variant.name
         )
 
     async def start(self) -> None:
-        """Subscribe to the metadata of all objects."""
-        self._metadata.subscribe(self)
+        """Subscribe to services and what is written for them; the first service with a selector
+        subscribes to pods."""
+        add = self._subscriptions.add
+        self._reader = _Reader(
+            server=self._server,
+            namespaces=add(CORE, "namespaces", _ignore),
+            services=add(CORE, "services", self._on_service),
+            endpoints=add(CORE, "endpoints", self._on_endpoints),
+            slices=add(_DISCOVERY, "endpointslices", self._on_slice),
+        )
 
     async def stop(self) -> None:
         """End, cancelling reconciles in progress."""
+        self._subscriptions.cancel()
         await self._queue.stop()
 
-    def on_reset(self) -> None:
-        """Forget everything: all present objects follow."""
-        self._queue.clear()
-        for part in (self._services, self._deleted_services, self._durations):
-            part.clear()
+    def _on_service(self, change: ObjectChange) -> None:
+        namespace, name = change.last.key
+        if change.new is None:
+            self._deleted_services.setdefault(namespace, set()).add(name)
+        elif self._variant.reads_pods and selects_pods(change.new.tree()):
+            self._reader.pods = self._subscriptions.add(CORE, "pods", self._on_input)
+        self._schedule(namespace)
 
-    def on_upsert(self, seen: ObjectMetadata) -> None:
-        """An object was created or changed."""
-        name = seen.resource.qualified_name
-        if name == "services":
-            self._services.setdefault(seen.key.namespace, set()).add(seen.key.name)
-            self._schedule(seen.key.namespace)
-        elif name in self._variant.depends_on and seen.key.namespace in self._services:
-            self._schedule(seen.key.namespace)
+    def _on_endpoints(self, change: ObjectChange) -> None:
+        if change.new is None or not self._variant.reads_pods:
+            self._on_input(change)
 
-    def on_delete(self, seen: ObjectMetadata) -> None:
-        """An object was deleted."""
-        namespace, name = seen.key.namespace, seen.resource.qualified_name
-        if name == "services":
-            services = self._services.get(namespace, set())
-            services.discard(seen.key.name)
-            if not services:
-                self._services.pop(namespace, None)
-                self._durations.pop(namespace, None)
-            self._deleted_services.setdefault(namespace, set()).add(seen.key.name)
-            self._schedule(namespace)
-        elif (
-            name in (*self._variant.depends_on, *_WRITTEN_RESOURCES) and namespace in self._services
-        ):
+    def _on_slice(self, change: ObjectChange) -> None:
+        if change.new is None:
+            self._on_input(change)
+
+    def _on_input(self, change: ObjectChange) -> None:
+        namespace = change.last.key.namespace
+        if namespace not in self._scheduled and self._reader.services.lister.list(namespace):
             self._schedule(namespace)
 
     def _schedule(self, namespace: str) -> None:
         if namespace not in self._scheduled:
             self._scheduled.add(namespace)
-            seconds = max(BATCH_SECONDS, REST_FACTOR * self._durations.get(namespace, 0))
+            seconds = max(BATCH_SECONDS, REST_FACTOR * self._durations.pop(namespace, 0))
             self._server.clock.call_later(seconds, lambda: self._add(namespace))
 
     def _add(self, namespace: str) -> None:
         self._scheduled.discard(namespace)
         self._queue.add(namespace)
 
-    async def _reconcile(self, namespace: str) -> None:
-        gone = frozenset(self._deleted_services.pop(namespace, set()))
-        with contextlib.suppress(NotFound):
-            entry = await self._server.stores.by_name(CORE, "namespaces").get(
-                ObjectKey("", namespace)
-            )
-            if is_terminating(entry.tree()):
-                return
-            began = self._server.clock.now()
-            try:
-                await self._variant.sync(self._server, namespace, gone)
-            except Exception:
-                self._deleted_services.setdefault(namespace, set()).update(gone)
-                raise
-            if namespace in self._services:
-                self._durations[namespace] = self._server.clock.now() - began
+    async def _reconcile(self, name: str) -> None:
+        await self._subscriptions.wait_synced()
+        namespace = self._reader.namespaces.lister.get(ObjectKey("", name))
+        deleted = frozenset(self._deleted_services.pop(name, set()))
+        if namespace is None or is_terminating(namespace.tree()):
+            return
+        began = self._server.clock.now()
+        try:
+            await self._variant.sync(self._reader, name, deleted)
+        except Exception:
+            self._deleted_services.setdefault(name, set()).update(deleted)
+            raise
+        self._durations[name] = self._server.clock.now() - began
 
 
-_WRITTEN_RESOURCES = ("endpoints", "endpointslices.discovery.k8s.io")
+@dataclass(slots=True, kw_only=True)
+class _Reader:
+    """The informers that a controller reads; `pods` is None while no service selects any."""
+
+    server: Server
+    namespaces: Informer
+    services: Informer
+    endpoints: Informer
+    slices: Informer
+    pods: Informer | None = None
 
 
-async def _list_namespace(
-    server: Server, version: GroupVersion, name: str, namespace: str
-) -> list[Tree]:
-    listed = await server.stores.by_name(version, name).list(ListQuery(namespace=namespace))
-    return [entry.tree() for entry in listed.entries]
+def _ignore(_change: ObjectChange) -> None:
+    pass
 
 
-async def _services_with_pods(server: Server, namespace: str) -> list[tuple[Tree, list[Tree]]]:
-    services = await _list_namespace(server, CORE, "services", namespace)
-    mine = [one for one in services if selects_pods(one) and not is_terminating(one)]
-    pods = await _list_namespace(server, CORE, "pods", namespace) if mine else []
-    labelled: dict[tuple[str, str], list[Tree]] = {}
-    for pod in pods:
-        for label in labels_of(pod).items():
-            labelled.setdefault(label, []).append(pod)
+def _trees(informer: Informer, namespace: str) -> list[Tree]:
+    return [entry.tree() for entry in informer.lister.list(namespace)]
+
+
+def _services_with_pods(reader: _Reader, namespace: str) -> list[tuple[Tree, list[Tree]]]:
+    services = [
+        service
+        for service in _trees(reader.services, namespace)
+        if selects_pods(service) and not is_terminating(service)
+    ]
+    if not services or reader.pods is None:
+        return []
+    pods_by_label: dict[tuple[str, str], list[Entry]] = {}
+    for pod in reader.pods.lister.list(namespace):
+        for label in pod.labels.items():
+            pods_by_label.setdefault(label, []).append(pod)
 
     def candidates(service: Tree) -> list[Tree]:
         selector = service["spec"]["selector"].items()
-        return min((labelled.get(label, []) for label in selector), key=len)
+        rarest = min((pods_by_label.get(label, []) for label in selector), key=len)
+        return [pod.tree() for pod in rarest]
 
-    return [(service, selected(service, candidates(service))) for service in mine]
+    return [(service, selected(service, candidates(service))) for service in services]
 
 
 # Endpoints.
 
 
-async def _sync_endpoints(server: Server, namespace: str, gone: frozenset[str]) -> None:
-    store = server.stores.by_name(CORE, "endpoints")
-    for service, pods in await _services_with_pods(server, namespace):
+async def _sync_endpoints(reader: _Reader, namespace: str, deleted: frozenset[str]) -> None:
+    store = reader.server.stores.by_name(CORE, "endpoints")
+    for service, pods in _services_with_pods(reader, namespace):
         metadata = {
             "name": name_of(service),
             "namespace": namespace,
@@ -184,18 +196,17 @@ async def _sync_endpoints(server: Server, namespace: str, gone: frozenset[str]) 
         }
         wanted: Tree = {"kind": "Endpoints", "apiVersion": "v1", "metadata": metadata}
         wanted["subsets"] = subsets(service, pods)
-        await _write(server, CORE, "endpoints", wanted)
-    for name in gone:
+        await _write(reader.server, CORE, "endpoints", wanted)
+    for name in deleted:
         key = ObjectKey(namespace, name)
-        with contextlib.suppress(NotFound):
-            await server.stores.by_name(CORE, "services").get(key)
-            continue  # it is there again
-        with contextlib.suppress(NotFound):
-            await store.delete(key, DeleteQuery())
+        if reader.services.lister.get(key) is None:  # else it was created again
+            with contextlib.suppress(NotFound):
+                await store.delete(key, DeleteQuery())
 
 
-async def _write(server: Server, version: GroupVersion, resource: str, wanted: Tree) -> None:
-    """Create or replace an object, keeping labels and annotations that others added."""
+async def _write(server: Server, version: GroupVersion, resource: str, wanted: Tree) -> Revision:
+    """Create or replace an object, keeping labels and annotations that others added. Return the
+    revision that it has then."""
     store = server.stores.by_name(version, resource)
     fresh = decoded(server, wanted)
     content = {key: value for key, value in fresh.items() if key != "metadata"}
@@ -217,34 +228,32 @@ async def _write(server: Server, version: GroupVersion, resource: str, wanted: T
     name = fresh["metadata"].get("name")
     if name:
         with contextlib.suppress(NotFound):
-            await store.update(ObjectKey(namespace, name), change)
-            return
+            return (await store.update(ObjectKey(namespace, name), change)).entry.revision
     with contextlib.suppress(AlreadyExists):
-        await store.create(fresh, namespace=namespace)
+        return (await store.create(fresh, namespace=namespace)).entry.revision
+    return Revision(0)
 
 
 # Slices.
 
 
-async def _sync_slices(server: Server, namespace: str, gone: frozenset[str]) -> None:
-    there = await _slices_of(server, namespace, _SLICE_MANAGER)
-    for service, pods in await _services_with_pods(server, namespace):
+async def _sync_slices(reader: _Reader, namespace: str, deleted: frozenset[str]) -> None:
+    there = _slices_of(reader, namespace, _SLICE_MANAGER)
+    for service, pods in _services_with_pods(reader, namespace):
         name = name_of(service)
         wanted = slices(service, pods)
         owner = owned_by(service, "Service")
         given = {**labels(service), SERVICE_NAME: name, MANAGED_BY: _SLICE_MANAGER}
         metadata = {"namespace": namespace, "labels": given, "ownerReferences": [owner]}
-        await _write_slices(server, name, metadata, wanted, there.pop(name, []))
-    for name in gone:
-        await _delete_slices(server, namespace, there.get(name, []))
+        await _write_slices(reader, name, metadata, wanted, there.pop(name, []))
+    for name in deleted:
+        await _delete_slices(reader.server, namespace, there.get(name, []))
 
 
-async def _sync_mirrored_slices(server: Server, namespace: str, gone: frozenset[str]) -> None:
-    there = await _slices_of(server, namespace, _MIRROR_MANAGER)
-    services = {
-        name_of(one): one for one in await _list_namespace(server, CORE, "services", namespace)
-    }
-    for endpoints in await _list_namespace(server, CORE, "endpoints", namespace):
+async def _sync_mirrored_slices(reader: _Reader, namespace: str, deleted: frozenset[str]) -> None:
+    there = _slices_of(reader, namespace, _MIRROR_MANAGER)
+    services = {name_of(service): service for service in _trees(reader.services, namespace)}
+    for endpoints in _trees(reader.endpoints, namespace):
         name = name_of(endpoints)
         service = services.get(name)
         if service is None or not is_mirrored(endpoints, service):
@@ -255,37 +264,44 @@ async def _sync_mirrored_slices(server: Server, namespace: str, gone: frozenset[
         annotations = mirrored_annotations(endpoints)
         if annotations:
             metadata["annotations"] = annotations
-        await _write_slices(server, name, metadata, mirrored(endpoints), there.pop(name, []))
-    for left in there.values():  # of Endpoints or services that are no more
-        await _delete_slices(server, namespace, left)
+        await _write_slices(reader, name, metadata, mirrored(endpoints), there.pop(name, []))
+    for left in there.values():  # of deleted Endpoints or services
+        await _delete_slices(reader.server, namespace, left)
 
 
-async def _slices_of(server: Server, namespace: str, manager: str) -> dict[str, list[Tree]]:
-    found: dict[str, list[Tree]] = {}
-    for one in await _list_namespace(server, _DISCOVERY, "endpointslices", namespace):
-        given = labels_of(one)
-        if given.get(MANAGED_BY) == manager and not is_terminating(one):
-            found.setdefault(given.get(SERVICE_NAME) or "", []).append(one)
-    return found
+def _slices_of(reader: _Reader, namespace: str, manager: str) -> dict[str, list[Tree]]:
+    """Return the slices that a controller manages, by the name of their service."""
+    slices_by_service: dict[str, list[Tree]] = {}
+    for entry in reader.slices.lister.list(namespace):
+        own_labels = entry.labels
+        if own_labels.get(MANAGED_BY) == manager and not is_terminating(entry.tree()):
+            service = own_labels.get(SERVICE_NAME) or ""
+            slices_by_service.setdefault(service, []).append(entry.tree())
+    return slices_by_service
 
 
 async def _write_slices(
-    server: Server,
+    reader: _Reader,
     service: str,
     metadata: Mapping[str, object],
-    wanted: Sequence[Tree],
-    there: list[Tree],
+    contents: Sequence[Tree],
+    existing: list[Tree],
 ) -> None:
-    for content in wanted:
-        kept = next((one for one in there if one["addressType"] == content["addressType"]), None)
+    """Write slices of these contents over the existing ones of a service; delete the others."""
+    written = Revision(0)
+    for content in contents:
+        family = content["addressType"]
+        reused = next((found for found in existing if found["addressType"] == family), None)
         named: Tree = {"generateName": f"{service}-"}
-        if kept is not None:
-            there.remove(kept)
-            named = {"name": name_of(kept)}
+        if reused is not None:
+            existing.remove(reused)
+            named = {"name": name_of(reused)}
         head = {"kind": "EndpointSlice", "apiVersion": str(_DISCOVERY)}
         tree = {**head, "metadata": {**named, **metadata}, **content}
-        await _write(server, _DISCOVERY, "endpointslices", tree)
-    await _delete_slices(server, str(metadata["namespace"]), there)
+        written = await _write(reader.server, _DISCOVERY, "endpointslices", tree)
+    await _delete_slices(reader.server, str(metadata["namespace"]), existing)
+    # The next reconcile must find the slices that this one has created.
+    await reader.slices.wait_for(written)
 
 
 async def _delete_slices(server: Server, namespace: str, there: Sequence[Tree]) -> None:
@@ -295,11 +311,9 @@ async def _delete_slices(server: Server, namespace: str, there: Sequence[Tree]) 
             await store.delete(ObjectKey(namespace, name_of(one)), DeleteQuery())
 
 
-_ENDPOINTS = _Variant("endpoints-controller", ("pods",), _sync_endpoints)
-_SLICES = _Variant("endpointslice-controller", ("pods",), _sync_slices)
-_MIRRORED_SLICES = _Variant(
-    "endpointslice-mirroring-controller", ("endpoints",), _sync_mirrored_slices
-)
+_ENDPOINTS = _Variant("endpoints-controller", True, _sync_endpoints)
+_SLICES = _Variant("endpointslice-controller", True, _sync_slices)
+_MIRRORED_SLICES = _Variant("endpointslice-mirroring-controller", False, _sync_mirrored_slices)
 
 
 def endpoints_controller(context: ControllerContext) -> ServiceEndpointsController:

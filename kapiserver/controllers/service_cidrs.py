@@ -21,12 +21,12 @@ from kapiserver.api.accessors import (
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.subscriptions import Subscriptions
 from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
+from kapiserver.storage.informer import ObjectChange
 from kapiserver.storage.lifecycle import timestamp
-from kapiserver.storage.metadata_informer import ObjectMetadata
-from kapiserver.storage.query import ListQuery
 
 NAME = "service-cidr-controller"
 FINALIZER = "networking.k8s.io/service-cidr-finalizer"
@@ -45,55 +45,50 @@ class ServiceCIDRController:
 
     def __init__(self, context: ControllerContext) -> None:
         self._server = server = context.server
-        self._metadata = context.metadata
-        self._terminating: set[ObjectKey] = set()
+        self._subscriptions = Subscriptions(server)
         self._queue: WorkQueue[ObjectKey] = WorkQueue(
             self._reconcile, server.clock, workers=WORKERS, name=NAME
         )
 
     async def start(self) -> None:
-        """Subscribe to the metadata of all objects."""
-        self._metadata.subscribe(self)
+        """Subscribe to ServiceCIDRs; the first terminating one subscribes to addresses."""
+        self._cidrs = self._subscriptions.add(_NETWORKING, "servicecidrs", self._on_cidr)
 
     async def stop(self) -> None:
         """End, cancelling reconciles in progress."""
+        self._subscriptions.cancel()
         await self._queue.stop()
 
-    def on_reset(self) -> None:
-        """Forget everything: all present objects follow."""
-        self._queue.clear()
-        self._terminating.clear()
-
-    def on_upsert(self, seen: ObjectMetadata) -> None:
-        """An object was created or changed."""
-        if seen.resource.qualified_name == "servicecidrs.networking.k8s.io":
-            if seen.terminating:
-                self._terminating.add(seen.key)
-            self._queue.add(seen.key)
+    def _on_cidr(self, change: ObjectChange) -> None:
+        if change.new is not None:
+            self._queue.add(change.new.key)
             self._add_terminating()  # a new range may contain the addresses of a terminating one
 
-    def on_delete(self, seen: ObjectMetadata) -> None:
-        """An object was deleted, perhaps the last address of a terminating range."""
-        self._terminating.discard(seen.key)
-        if seen.resource.qualified_name == "ipaddresses.networking.k8s.io":
+    def _on_address(self, change: ObjectChange) -> None:
+        if change.new is None:
             self._add_terminating()
 
     def _add_terminating(self) -> None:
-        for key in self._terminating:
-            self._queue.add(key)
+        for entry in self._cidrs.lister.list():
+            if is_terminating(entry.tree()):
+                self._queue.add(entry.key)
 
     async def _reconcile(self, key: ObjectKey) -> None:
+        await self._subscriptions.wait_synced()
+        entry = self._cidrs.lister.get(key)
+        if entry is None:
+            return
+        cidr = entry.tree()
         store = self._server.stores.by_name(_NETWORKING, "servicecidrs")
         with contextlib.suppress(NotFound):
-            found = (await store.get(key)).tree()
-            if not is_terminating(found):
-                if FINALIZER not in finalizers_of(found):
+            if not is_terminating(cidr):
+                if FINALIZER not in finalizers_of(cidr):
                     await store.update(key, _with_finalizer)
-                await self._set_ready_condition(key, found, status="True", reason="", message=READY)
-            elif FINALIZER in finalizers_of(found):
-                if await self._has_exclusive_addresses(found):
+                await self._set_ready_condition(key, cidr, status="True", reason="", message=READY)
+            elif FINALIZER in finalizers_of(cidr):
+                if await self._has_exclusive_addresses(cidr):
                     await self._set_ready_condition(
-                        key, found, status="False", reason="Terminating", message=STILL_REFERENCED
+                        key, cidr, status="False", reason="Terminating", message=STILL_REFERENCED
                     )
                 else:
                     await store.update(key, _without_finalizer)
@@ -121,16 +116,19 @@ class ServiceCIDRController:
         await store.update(key, change, subresource="status")
 
     async def _has_exclusive_addresses(self, cidr: Tree) -> bool:
-        """Return whether an address is in this range and in no other."""
-        ranges = await self._server.stores.by_name(_NETWORKING, "servicecidrs").list(ListQuery())
+        """Return whether an address is in this range and in no other, according to the store at
+        the time of the call. Raises StorageError."""
+        addresses = self._subscriptions.add(_NETWORKING, "ipaddresses", self._on_address)
+        await self._subscriptions.wait_synced()
+        await self._cidrs.fresh()
+        await addresses.fresh()
         others: list[_Network] = []
-        for entry in ranges.entries:
-            one = entry.tree()
-            if name_of(one) != name_of(cidr) and not is_terminating(one):
-                others.extend(_networks(one))
+        for entry in self._cidrs.lister.list():
+            other = entry.tree()
+            if name_of(other) != name_of(cidr) and not is_terminating(other):
+                others.extend(_networks(other))
         own = _networks(cidr)
-        listed = await self._server.stores.by_name(_NETWORKING, "ipaddresses").list(ListQuery())
-        for entry in listed.entries:
+        for entry in addresses.lister.list():
             address = ipaddress.ip_address(entry.key.name)
             if _contains(own, address) and not _contains(others, address):
                 return True

@@ -7,7 +7,8 @@ pkg/controller/volume/pvcprotection, pvprotection and vacprotection.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from kapiserver.api.accessors import (
@@ -15,45 +16,67 @@ from kapiserver.api.accessors import (
     is_terminating,
     metadata_of,
     name_of,
+    namespace_of,
     uid_of,
     value_at,
 )
-from kapiserver.api.group import CORE, GroupVersion
+from kapiserver.api.group import CORE, GroupVersion, Resource
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
 from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.subscriptions import Subscriptions
 from kapiserver.controllers.workqueue import WorkQueue
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import NotFound
+from kapiserver.storage.informer import Index, ObjectChange
 from kapiserver.storage.metadata_informer import ObjectMetadata
-from kapiserver.storage.query import ListQuery, Preconditions
+from kapiserver.storage.query import Preconditions
 
 WORKERS = 4
 _STORAGE = GroupVersion("storage.k8s.io", "v1")
-_CLASS = "volumeAttributesClassName"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _User:
+    """A resource whose objects may use protected ones.
+
+    references  the keys (`namespace/name`, or the name of a cluster-scoped object) that an object
+                of the resource may use
+    uses        whether an object (the first) uses a protected one (the second)
+    """
+
+    version: GroupVersion
+    resource: str
+    references: Callable[[Tree], Iterable[str]]
+    uses: Callable[[Tree, Tree], bool] = lambda _user, _protected: True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _ProtectedKind:
-    """A kind of protected objects; `users` are the resources whose objects may use them."""
+    """A kind of protected objects; `in_use` tells what its own status says."""
 
     controller: str
     version: GroupVersion
-    name: str
+    resource: str
     finalizer: str
-    users: tuple[str, ...]
-    is_used: Callable[[Server, Tree], Awaitable[bool]]
+    users: tuple[_User, ...] = ()
+    in_use: Callable[[Tree], bool] = lambda _protected: False
 
 
 class ProtectionController:
-    """The control loop of one kind; its queue holds keys of objects."""
+    """The control loop of one kind; its queue holds keys of objects.
+
+    The metadata informer tells of deleted objects. Users are cached once the first one is deleted.
+    """
 
     def __init__(self, context: ControllerContext, kind: _ProtectedKind) -> None:
         self._server = context.server
         self._metadata = context.metadata
         self._kind = kind
-        self._waiting: set[ObjectKey] = set()
-        """Deleted, and in use at the last reconcile."""
+        self._waiting: dict[str, ObjectKey] = {}
+        """Deleted objects that were in use at the last reconcile, by reference."""
+        self._indices: dict[_User, Index] = {}
+        """Users by what they refer to."""
+        self._subscriptions = Subscriptions(context.server)
         self._queue: WorkQueue[ObjectKey] = WorkQueue(
             self._reconcile, context.server.clock, workers=WORKERS, name=kind.controller
         )
@@ -64,6 +87,9 @@ class ProtectionController:
 
     async def stop(self) -> None:
         """End, cancelling reconciles in progress."""
+        self._subscriptions.cancel()
+        for index in self._indices.values():
+            index.cancel()
         await self._queue.stop()
 
     def on_reset(self) -> None:
@@ -73,28 +99,39 @@ class ProtectionController:
 
     def on_upsert(self, seen: ObjectMetadata) -> None:
         """An object was created or changed."""
-        kind = self._kind
-        if seen.resource.name == kind.name and seen.resource.group == kind.version.group:
-            # It is let go, or it was made when nobody protected it.
-            if seen.terminating is (kind.finalizer in seen.finalizers):
-                self._queue.add(seen.key)
-        elif self._waiting:
-            self._on_user_changed(seen)
+        # It is deleted, or it was created while nothing added the finalizer.
+        if self._is_protected(seen.resource) and (
+            seen.terminating is (self._kind.finalizer in seen.finalizers)
+        ):
+            self._queue.add(seen.key)
 
     def on_delete(self, seen: ObjectMetadata) -> None:
-        """An object is there no more: perhaps it was the last that used one."""
-        if self._waiting:
-            self._on_user_changed(seen)
+        """An object was deleted."""
+        if self._is_protected(seen.resource):
+            self._waiting.pop(_reference(*seen.key), None)
 
-    def _on_user_changed(self, seen: ObjectMetadata) -> None:
-        if seen.resource.qualified_name in self._kind.users:
-            for key in self._waiting:
-                if key.namespace in ("", seen.key.namespace):
-                    self._queue.add(key)
+    def _is_protected(self, resource: Resource) -> bool:
+        kind = self._kind
+        return resource.name == kind.resource and resource.group == kind.version.group
+
+    def _watch_users(self) -> None:
+        for user in self._kind.users:
+            if user not in self._indices:
+                informer = self._server.stores.by_name(user.version, user.resource).informer
+                self._indices[user] = informer.index(_references_of(user))
+                on_change = functools.partial(self._on_user_change, user)
+                self._subscriptions.add(user.version, user.resource, on_change)
+
+    def _on_user_change(self, user: _User, change: ObjectChange) -> None:
+        if self._waiting and change.old is not None:
+            for reference in user.references(change.old.tree()):
+                if reference in self._waiting:
+                    self._queue.add(self._waiting[reference])
 
     async def _reconcile(self, key: ObjectKey) -> None:
-        store = self._server.stores.by_name(self._kind.version, self._kind.name)
-        self._waiting.discard(key)
+        store = self._server.stores.by_name(self._kind.version, self._kind.resource)
+        reference = _reference(*key)
+        self._waiting.pop(reference, None)
         with contextlib.suppress(NotFound):
             obj = (await store.get(key)).tree()
             finalizers = finalizers_of(obj)
@@ -103,10 +140,21 @@ class ProtectionController:
                 if self._kind.finalizer not in finalizers:
                     await store.update(key, self._with_finalizer, preconditions=held)
             elif self._kind.finalizer in finalizers:
-                self._waiting.add(key)  # before looking: users may go meanwhile
-                if not await self._kind.is_used(self._server, obj):
-                    self._waiting.discard(key)
+                self._waiting[reference] = key  # first: users may be deleted meanwhile
+                if not await self._is_used(obj, reference):
+                    self._waiting.pop(reference, None)
                     await store.update(key, self._without_finalizer, preconditions=held)
+
+    async def _is_used(self, obj: Tree, reference: str) -> bool:
+        """Return whether an object uses this one, according to the store at the time of the call.
+        Raises StorageError."""
+        self._watch_users()
+        for user, index in self._indices.items():
+            await self._server.stores.by_name(user.version, user.resource).informer.fresh()
+            await index.wait_synced()
+            if any(user.uses(entry.tree(), obj) for entry in index.get(reference)):
+                return True
+        return self._kind.in_use(obj)
 
     def _with_finalizer(self, obj: Tree | None) -> Tree:
         assert obj is not None
@@ -124,69 +172,73 @@ class ProtectionController:
         return obj
 
 
-async def _claim_is_used(server: Server, claim: Tree) -> bool:
-    namespace = claim["metadata"].get("namespace") or ""
-    listed = await server.stores.by_name(CORE, "pods").list(ListQuery(namespace=namespace))
-    return any(_uses(entry.tree(), claim) for entry in listed.entries)
+def _reference(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if namespace else name
 
 
-def _uses(pod: Tree, claim: Tree) -> bool:
+def _references_of(user: _User) -> Callable[[Entry], Iterable[str]]:
+    return lambda entry: user.references(entry.tree())
+
+
+def _claims_of_pod(pod: Tree) -> Iterator[str]:
+    for volume in value_at(pod, "spec", "volumes") or ():
+        name = value_at(volume, "persistentVolumeClaim", "claimName")
+        if name:
+            yield _reference(namespace_of(pod), name)
+        if volume.get("ephemeral") is not None:
+            yield _reference(namespace_of(pod), f"{name_of(pod)}-{volume.get('name')}")
+
+
+def _pod_uses(pod: Tree, claim: Tree) -> bool:
     if not value_at(pod, "spec", "nodeName"):  # the kubelet will not start it any more
         return False
-    ended = value_at(pod, "status", "phase") in ("Failed", "Succeeded")
+    finished = value_at(pod, "status", "phase") in ("Failed", "Succeeded")
     owners = metadata_of(claim).get("ownerReferences") or ()
-    own = any(one.get("uid") == uid_of(pod) and one.get("controller") for one in owners)
+    owned = any(owner.get("uid") == uid_of(pod) and owner.get("controller") for owner in owners)
     for volume in value_at(pod, "spec", "volumes") or ():
         if value_at(volume, "persistentVolumeClaim", "claimName") == name_of(claim):
             return True
-        made = f"{name_of(pod)}-{volume.get('name')}" == name_of(claim)
-        if volume.get("ephemeral") is not None and made and own and not ended:
+        has_name = f"{name_of(pod)}-{volume.get('name')}" == name_of(claim)
+        if volume.get("ephemeral") is not None and has_name and owned and not finished:
             return True
     return False
 
 
-async def _volume_is_used(_: Server, volume: Tree) -> bool:
-    return bool(value_at(volume, "status", "phase") == "Bound")
-
-
-async def _class_is_used(server: Server, class_: Tree) -> bool:
-    name = name_of(class_)
-    volumes = await server.stores.by_name(CORE, "persistentvolumes").list(ListQuery())
-    if any(value_at(one.tree(), "spec", _CLASS) == name for one in volumes.entries):
-        return True
-    claims = await server.stores.by_name(CORE, "persistentvolumeclaims").list(ListQuery())
-    wanted = (
-        ("spec", _CLASS),
+def _classes_of(obj: Tree) -> Iterator[str]:
+    """Yield the names of VolumeAttributesClasses that a volume or claim refers to."""
+    for path in (
+        ("spec", "volumeAttributesClassName"),
         ("status", "currentVolumeAttributesClassName"),
         ("status", "modifyVolumeStatus", "targetVolumeAttributesClassName"),
-    )
-    trees = [entry.tree() for entry in claims.entries]
-    return any(value_at(claim, *path) == name for claim in trees for path in wanted)
+    ):
+        name = value_at(obj, *path)
+        if name:
+            yield name
 
 
 _CLAIMS = _ProtectedKind(
-    "persistentvolumeclaim-protection-controller",
-    CORE,
-    "persistentvolumeclaims",
-    "kubernetes.io/pvc-protection",
-    ("pods",),
-    _claim_is_used,
+    controller="persistentvolumeclaim-protection-controller",
+    version=CORE,
+    resource="persistentvolumeclaims",
+    finalizer="kubernetes.io/pvc-protection",
+    users=(_User(version=CORE, resource="pods", references=_claims_of_pod, uses=_pod_uses),),
 )
 _VOLUMES = _ProtectedKind(
-    "persistentvolume-protection-controller",
-    CORE,
-    "persistentvolumes",
-    "kubernetes.io/pv-protection",
-    (),
-    _volume_is_used,
+    controller="persistentvolume-protection-controller",
+    version=CORE,
+    resource="persistentvolumes",
+    finalizer="kubernetes.io/pv-protection",
+    in_use=lambda volume: bool(value_at(volume, "status", "phase") == "Bound"),
 )
 _CLASSES = _ProtectedKind(
-    "volumeattributesclass-protection-controller",
-    _STORAGE,
-    "volumeattributesclasses",
-    "kubernetes.io/vac-protection",
-    ("persistentvolumeclaims", "persistentvolumes"),
-    _class_is_used,
+    controller="volumeattributesclass-protection-controller",
+    version=_STORAGE,
+    resource="volumeattributesclasses",
+    finalizer="kubernetes.io/vac-protection",
+    users=(
+        _User(version=CORE, resource="persistentvolumes", references=_classes_of),
+        _User(version=CORE, resource="persistentvolumeclaims", references=_classes_of),
+    ),
 )
 
 

@@ -24,9 +24,10 @@ class Subscriptions:
         return informer
 
     async def wait_synced(self) -> None:
-        """Wait until all subscriptions are synced. Raises StorageError."""
-        for subscription in tuple(self._subscriptions.values()):
-            await subscription.wait_synced()
+        """Wait until all subscriptions are synced, those added meanwhile too. Raises
+        StorageError."""
+        while unsynced := [each for each in self._subscriptions.values() if not each.synced]:
+            await unsynced[0].wait_synced()
 
     def cancel(self) -> None:
         """Cancel all subscriptions."""

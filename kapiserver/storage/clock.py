@@ -1,7 +1,7 @@
-"""Time as the layers above the codecs see it: injected, so that no test sleeps.
+"""The clock: wall time and timers, injected so that tests do not sleep.
 
-`SystemClock` is the only place in this package that asks the machine for the time of day. A test
-passes its own `Clock` and moves it by hand.
+`SystemClock` is the only place in this package that reads the wall clock. A test passes its own
+`Clock` and advances it.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Protocol
 
 
 class Timer(Protocol):
-    """Something that will happen, unless cancelled before."""
+    """A pending callback."""
 
     def cancel(self) -> None:
-        """Make it not happen. Idempotent."""
+        """Cancel the callback. Idempotent."""
 
 
 class Clock(Protocol):
-    """Tells the time and calls back later, on the event loop."""
+    """Reads the time and schedules callbacks on the event loop."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call `callback` on the running event loop that many seconds from now."""
+        """Call `callback` on the running event loop after so many seconds."""
 
 
 class SystemClock:
-    """The machine's clock and the running loop's timers."""
+    """The system's wall clock and the running loop's timers."""
 
     def now(self) -> float:
         return time.time()

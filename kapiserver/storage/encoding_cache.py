@@ -1,7 +1,8 @@
-"""How much memory the things made of stored bytes may take: trees, and encodings.
+"""The memory limit for what is derived from stored bytes: decoded trees, and encodings.
 
-Each sort has a shelf of its own, so that writing does not push out what lists are made of. What
-is used gets a second chance before it goes. Knows no codec.
+Trees and encodings have an LRU cache each, so that writes do not evict the encodings that lists
+are made of. An entry that was used since it was added gets a second chance before eviction. Knows
+no codec.
 """
 
 from __future__ import annotations
@@ -12,18 +13,21 @@ from collections.abc import Callable
 from kapiserver.storage.entry import Entry
 
 DEFAULT_BYTES = 128 << 20
-"""Bytes of trees and encodings kept, for all resources together."""
+"""Default limit for trees and encodings, for all resources together."""
 TREE_SHARE = 32
-"""One part in so many is for trees."""
+"""One part in this many is for trees."""
 TREE_COST = 8
-"""Bytes of memory that a tree takes for each byte of its stored form, about."""
+"""Approximate bytes of memory of a tree per byte of its stored form."""
 ADMIT_ONE_IN = 8
-"""Of what a list makes when the shelf is full, one in so many is kept: a list that is larger than
-the shelf finds most of it there the next time, instead of pushing itself out from the front."""
+"""When the cache is nearly full, a list adds only one encoding in this many. Without that, a list
+larger than the cache would evict its own first items, and find none of them the next time."""
 
 
 class LRUCache:
-    """One sort of derived things within a number of bytes."""
+    """Entries with a derived value (tree or encoding), limited in bytes.
+
+    drop    evicts the value of an entry
+    """
 
     def __init__(self, limit: int, drop: Callable[[Entry], None]) -> None:
         self.limit = limit
@@ -33,29 +37,29 @@ class LRUCache:
         self._rejected = 0
 
     def add(self, entry: Entry, size: int) -> None:
-        """Something of that many bytes was made of the entry."""
-        held = self._sizes
-        held[entry] = held.get(entry, 0) + size
-        held.move_to_end(entry)
+        """Account for a derived value of so many bytes; evict the oldest if over the limit."""
+        sizes = self._sizes
+        sizes[entry] = sizes.get(entry, 0) + size
+        sizes.move_to_end(entry)
         self.size += size
-        while self.size > self.limit and len(held) > 1:
-            oldest, size = held.popitem(last=False)
+        while self.size > self.limit and len(sizes) > 1:
+            oldest, size = sizes.popitem(last=False)
             if oldest.used and oldest is not entry:
                 oldest.used = False
-                held[oldest] = size
+                sizes[oldest] = size
             else:
                 self.size -= size
                 self._drop(oldest)
 
     def admits(self) -> bool:
-        """Whether to keep one of very many things that are made at once."""
+        """Whether to cache one of the many values that a list derives."""
         if self.size < self.limit * 7 // 8:
             return True
         self._rejected = (self._rejected + 1) % ADMIT_ONE_IN
         return not self._rejected
 
     def remove(self, entry: Entry) -> None:
-        """Nobody will ask for the entry again."""
+        """Evict an entry that nobody will ask for again."""
         size = self._sizes.pop(entry, 0)
         if size:
             self.size -= size
@@ -63,7 +67,7 @@ class LRUCache:
 
 
 class EncodingCache:
-    """The shelves of all resources."""
+    """The caches of all resources."""
 
     def __init__(self, limit: int = DEFAULT_BYTES) -> None:
         self.trees = LRUCache(limit // TREE_SHARE, Entry.drop_tree)
@@ -71,10 +75,10 @@ class EncodingCache:
 
     @property
     def size(self) -> int:
-        """Bytes kept."""
+        """Bytes in both caches."""
         return self.trees.size + self.encodings.size
 
     def remove(self, entry: Entry) -> None:
-        """A revision that has been superseded: watches may still ask for it, but not for long."""
+        """Evict a superseded revision; only watches may ask for it, and not for long."""
         self.trees.remove(entry)
         self.encodings.remove(entry)

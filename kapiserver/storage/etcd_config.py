@@ -1,4 +1,4 @@
-"""Where etcd is and how to get in, as a value that is made before the client is imported.
+"""The configuration of an etcd connection. Importing it does not import the client.
 
 Knows no flag and no connection.
 """
@@ -11,14 +11,16 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtcdConfig:
-    """Settings of one store in etcd; named as kube-apiserver's --etcd-* flags.
+    """Settings of one store in etcd, named like kube-apiserver's --etcd-* flags.
 
-    endpoints  URLs, all of one cluster: http://host:2379 or https://...
-    cafile     who signs the servers' certificates; None: the system's authorities
-    prefix     is put before all keys, unseen by who uses the store
-    username   "": nobody in particular
-    password_file   holds the user's password; read at each log-in
-    root       what all keys begin with before a "/": what others keep beside it is not watched
+    endpoints       URLs of one cluster: http://host:2379 or https://host:2379
+    cafile          CA bundle for the servers' certificates; None for the system's CAs
+    certfile        client certificate
+    keyfile         private key of the client certificate
+    username        "" for no authentication
+    password_file   holds the user's password; read at each login
+    prefix          prepended to every key in etcd, invisible to users of the store
+    root            the first segments of all keys; keys of others beside it are not watched
     """
 
     endpoints: tuple[str, ...] = ()

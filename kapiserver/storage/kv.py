@@ -1,10 +1,10 @@
-"""The whole storage contract: revisions of bytes under keys.
+"""The storage contract: a revisioned key-value store.
 
-A store is one ordered map key -> value with one counter, the revision, which every write moves by
-at least one. Every backend in `storage/backends.py` keeps this contract, and one conformance
-suite and one state machine (tests/storage) hold them to it. Keys and values are opaque here: this
-module knows no object, no kind and no encryption. Mirrors etcd v3 (Range, Txn on mod_revision,
-Watch, Compact) as kube-apiserver uses it.
+A store is one ordered map from keys to values, with one counter: the revision. Every write
+increases the revision by at least one. Every backend in `storage/backends.py` implements this
+contract; a conformance suite and a state machine in tests/storage run over each of them. Keys and
+values are opaque: this module knows no object, no kind and no encryption. Mirrors etcd v3 (Range,
+Txn on mod_revision, Watch, Compact) as kube-apiserver uses it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from typing import NewType, Protocol
 
 Revision = NewType("Revision", int)
-"""A state of the whole store; 1 is the empty store."""
+"""Identifies a state of the whole store; an empty store is at revision 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValue:
-    """One key's value and the revision that wrote it; `stale`: the same value would be stored in
-    other bytes today, so it is worth a write."""
+    """One key, its value and the revision of the write (etcd's mod_revision).
+
+    stale       the stored bytes should be rewritten, for example with the current encryption key
+    """
 
     key: str
     value: bytes
@@ -30,11 +32,11 @@ class KeyValue:
 
 @dataclass(frozen=True, slots=True)
 class RangeResult:
-    """Part of a range, all of one revision.
+    """One page of a range read, all of one revision.
 
     items       in key order
-    revision    of the snapshot that was read
-    remaining   how many keys of the prefix follow the last item
+    revision    the revision that was read
+    remaining   number of keys of the prefix after the last item
     """
 
     items: Sequence[KeyValue]
@@ -44,7 +46,7 @@ class RangeResult:
 
 @dataclass(frozen=True, slots=True)
 class GetResult:
-    """The answer to one get: the pair (None where there is no such key) and the revision read."""
+    """The result of a get: the key-value pair, None for an absent key, and the revision read."""
 
     item: KeyValue | None
     revision: Revision
@@ -54,8 +56,8 @@ class GetResult:
 class KVEvent:
     """One change of one key.
 
-    value       None: the key was deleted
-    previous    the value before; None: the key was created
+    value       the new value; None if the key was deleted
+    previous    the old value; None if the key was created
     """
 
     key: str
@@ -65,26 +67,26 @@ class KVEvent:
 
 
 class EventSink(Protocol):
-    """Takes what a watch sees. Called on the event loop; must not block and must not raise."""
+    """Receives the events of a watch, on the event loop. Must not block and must not raise."""
 
     def on_events(self, batch: Sequence[KVEvent]) -> None:
-        """Changes in revision order; all changes of one revision come in one batch."""
+        """Receive events in revision order; all events of one revision come in one batch."""
 
     def on_progress(self, revision: Revision) -> None:
-        """Nothing else happened below the prefix up to and including `revision`."""
+        """All events below the prefix up to and including `revision` were delivered."""
 
     def on_closed(self, error: Exception | None) -> None:
-        """The watch is over: None after `cancel`, else Compacted or Unavailable."""
+        """The watch has ended: `error` is None after `cancel`, else Compacted or Unavailable."""
 
 
 class Watch(Protocol):
     """A running watch."""
 
     def cancel(self) -> None:
-        """End it; `closed(None)` follows before this returns, and nothing after that."""
+        """End the watch. Calls `on_closed(None)` before it returns, and nothing afterwards."""
 
     def request_progress(self) -> None:
-        """Ask for a `progress` call soon."""
+        """Request a call of `on_progress`."""
 
 
 class KV(Protocol):
@@ -101,7 +103,7 @@ class KV(Protocol):
     durable: bool
 
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
-        """Read one key, now or at a revision. Raises Compacted, FutureRevision."""
+        """Return one key at a revision, or the current one. Raises Compacted, FutureRevision."""
 
     async def range(
         self,
@@ -111,34 +113,40 @@ class KV(Protocol):
         limit: int = 0,
         revision: Revision | None = None,
     ) -> RangeResult:
-        """Read the keys that begin with `prefix`, from the key `start` on (inclusive; "" means
-        the first), at most `limit` (0: all), now or at a revision. Raises Compacted,
-        FutureRevision."""
+        """Return the keys that begin with `prefix`, at a revision or the current one.
+
+        start   first key, inclusive; "" for the first key of the prefix
+        limit   maximum number of keys; 0 for no limit
+
+        Raises Compacted, FutureRevision.
+        """
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
-        """Write a key that is absent; with `ttl` it is deleted that many seconds later.
-        Raises KeyExists."""
+        """Create a key and return the revision; with `ttl` the key is deleted after that many
+        seconds. Raises KeyExists."""
 
     async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
-        """Write a key that was last written at `expected`. Raises Conflict, also when absent."""
+        """Update a key whose last write was at revision `expected`, and return the new revision.
+        Raises Conflict, also if the key is absent."""
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:
-        """Delete a key that was last written at `expected`. Raises Conflict, also when absent."""
+        """Delete a key whose last write was at revision `expected`, and return the new revision.
+        Raises Conflict, also if the key is absent."""
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
-        """Show `sink` every change below `prefix` with a revision greater than `after`, past ones
-        first, each once and in order. `closed(Compacted)` when `after` was compacted away."""
+        """Deliver every event below `prefix` with a revision greater than `after` to `sink`: past
+        events first, each once and in order. The sink gets `on_closed(Compacted)` if history
+        after `after` was compacted."""
 
     async def current_revision(self) -> Revision:
-        """The newest revision, linearizable: no write acknowledged before the call is newer."""
+        """Return the newest revision, linearizably: it includes every acknowledged write."""
 
     async def writable(self) -> None:
-        """Raise what a write would, where the store knows that writes fail though reads do not.
-        Raises Refused."""
+        """Raise Refused if the store knows that writes fail, for example for lack of space."""
 
     async def compact(self, revision: Revision) -> None:
-        """Forget what only revisions before `revision` can see. Reading below it then raises
-        Compacted; current values stay. Raises FutureRevision."""
+        """Discard the history before `revision`. Reading an older revision raises Compacted from
+        then on; current values stay. Raises FutureRevision."""
 
     async def close(self) -> None:
-        """End all watches and release the store. Idempotent."""
+        """End all watches and close the store. Idempotent."""

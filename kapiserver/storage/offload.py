@@ -1,7 +1,7 @@
-"""Work that would hold the event loop for long, done in a thread: one piece at a time.
+"""Runs long CPU-bound work in a thread, one piece at a time, so that the event loop stays free.
 
-Others have their turn every few milliseconds meanwhile, as Python's threads do. What is worked on
-is nobody else's, or changed by nobody. Knows no object.
+The interpreter switches between the thread and the event loop every few milliseconds. The work
+must only use data that nothing else changes meanwhile. Knows no object.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ Result = TypeVar("Result")
 
 
 LARGE_OBJECT_BYTES = 256 << 10
-"""Bytes of an object with which nothing is done at once: reading it takes some 10 ms."""
+"""Larger objects are processed in the thread: decoding one takes about 10 ms."""
 
 
 class Offloader:
-    """The place of one server for such work: more threads would only share what one has."""
+    """Runs the long work of one server. It uses one thread: more would share the same GIL."""
 
     def __init__(self) -> None:
-        self._place = asyncio.Semaphore(1)
+        self._thread_slot = asyncio.Semaphore(1)
 
     async def run_with_strategy(
         self, strategy: Strategy, work: Callable[..., Result], *args: Any
     ) -> Result:
-        """What `work(*args, strategy)` returns or raises: at once, or begun again aside where the
-        strategy finds that it takes long."""
+        """Return `work(*args, strategy)`. If the strategy raises TakesLong, the work starts again
+        in the thread."""
         try:
             return work(*args, strategy)
         except ValidationTakesLong as error:
@@ -41,13 +41,13 @@ class Offloader:
         return await self.run_in_thread(lambda: work(*args, slow_strategy))
 
     async def run_sized(self, size: int, work: Callable[..., Result], *args: Any) -> Result:
-        """What `work(*args)` with an object of so many bytes returns or raises."""
+        """Return `work(*args)`, run in the thread if the object has at least LARGE_OBJECT_BYTES."""
         if size < LARGE_OBJECT_BYTES:
             return work(*args)
         return await self.run_in_thread(lambda: work(*args))
 
     async def apply_change(self, entry: Entry, change: UpdateFunc) -> Tree:
-        """What a change makes of an entry, which may want something first."""
+        """Return the object that an update function makes of an entry; fetches what it requires."""
         while True:
             try:
                 return await self.run_sized(len(entry.value), change, copy_tree(entry.tree()))
@@ -55,12 +55,12 @@ class Offloader:
                 await error.fetch()
 
     async def tree(self, entry: Entry) -> Tree:
-        """The tree of an entry, as `Entry.tree`."""
+        """Return `Entry.tree`; a large object is decoded in the thread."""
         if entry.cached_tree is None and len(entry.value) >= LARGE_OBJECT_BYTES:
             entry.cache_tree(await self.run_in_thread(lambda: entry.codec.tree(entry)))
         return entry.tree()
 
     async def run_in_thread(self, work: Callable[[], Result]) -> Result:
-        """What `work` returns or raises."""
-        async with self._place:
+        """Return `work()`, run in the thread."""
+        async with self._thread_slot:
             return await asyncio.to_thread(work)

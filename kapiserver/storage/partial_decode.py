@@ -1,6 +1,6 @@
-"""A type cut down to a few of its fields, so that a decoder reads those and skips the rest.
+"""Types reduced to a few of their fields: a decoder for them reads these and skips the rest.
 
-Knows declarations, no bytes and no kind.
+Knows type declarations, no bytes and no kind.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from typing import Any
 from kapiserver.api.types import Field, Message, Type, annotation
 
 SELECTABLE_METADATA = ("metadata.name", "metadata.namespace", "metadata.labels")
-"""What every selector may ask of metadata."""
+"""The metadata fields that selectors read."""
 
 
 def partial_type(type_: type[Type], paths: tuple[str, ...]) -> type[Type]:
-    """The type with the fields at these paths, and what lies below them. Paths that name no field
-    are left out: their values are computed from others, so the first part of such a path is kept
-    whole."""
+    """Return the type with only the fields at these paths, and everything below them. If a path
+    names no field, its value is computed from others: its first segment is included whole."""
     key: Any = type_
     return _projection(key, paths)
 
 
-@functools.cache  # a further server in the process compiles none anew
+@functools.cache  # shared by all servers of the process
 def _projection(type_: type[Type], paths: tuple[str, ...]) -> type[Type]:
     wanted: dict[str, set[str]] = {}
     for path in paths:

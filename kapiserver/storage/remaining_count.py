@@ -1,4 +1,4 @@
-"""How many keys follow a page of the embedded store: remembered from page to page. Knows no SQL."""
+"""Remembers how many keys follow a page, so that the next page need not count them. No SQL."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ from kapiserver.storage.kv import Revision
 
 
 class RemainingCounts:
-    """How many keys there are from a key on, as pages have found it: the next page of the same
-    revision need not count them all again, which would make reading a million keys in pages take
-    minutes. Shared by the threads that read a store."""
+    """The number of keys from a key to the end of a range, at a revision.
 
-    _MOST = 64
+    Without it each page would count all following keys, and reading a million keys in pages would
+    take minutes. Shared by the reader threads of a store.
+    """
+
+    _MAX_COUNTS = 64
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str, Revision], int] = {}
+        self._counts: dict[tuple[str, str, Revision], int] = {}
 
     def get(self, first: str, end: str, revision: Revision) -> int:
-        """The keys of [first, end) at a revision; -1: not known."""
-        return self._known.get((first, end, revision), -1)
+        """Return the number of keys in [first, end) at a revision, -1 if it is not known."""
+        return self._counts.get((first, end, revision), -1)
 
     def put(self, first: str, end: str, revision: Revision, count: int) -> None:
-        """Remember it, and forget the oldest."""
-        known = self._known
-        known[(first, end, revision)] = count
-        for oldest in tuple(known)[: -self._MOST]:
-            known.pop(oldest, None)
+        """Remember the number of keys in [first, end), and drop the oldest entries."""
+        counts = self._counts
+        counts[(first, end, revision)] = count
+        for oldest in tuple(counts)[: -self._MAX_COUNTS]:
+            counts.pop(oldest, None)

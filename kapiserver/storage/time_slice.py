@@ -1,8 +1,8 @@
-"""Long work in turns: how long one part of it holds the event loop before others may run.
+"""Time slices: long work on the event loop yields to other tasks every few milliseconds.
 
-By time, as counting does not tell: the same object costs a microsecond where its bytes are at hand
-and three hundred where they are made. Reads the processor's clock, not the time: nothing but who
-runs first depends on it. Knows no work.
+Slices are measured in time and not in objects: encoding an object costs one microsecond if its
+bytes are cached and three hundred if not. The performance counter is used without injecting a
+clock, because only the order of tasks depends on it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import asyncio
 from time import perf_counter
 
 SLICE_SECONDS = 0.004
-"""Of one piece of work; several may be under way at once."""
+"""How long one piece of work runs before it yields."""
 
 
 class TimeSlice:
-    """One part after another of some long work."""
+    """Measures the current time slice of one piece of work."""
 
     __slots__ = ("_end",)
 
@@ -23,16 +23,16 @@ class TimeSlice:
         self.restart()
 
     def restart(self) -> None:
-        """The next part begins."""
+        """Start a new slice."""
         self._end = perf_counter() + SLICE_SECONDS
 
     @property
     def expired(self) -> bool:
-        """Whether it is for others to run now."""
+        """Whether the slice is used up."""
         return perf_counter() >= self._end
 
     async def yield_if_expired(self) -> None:
-        """Let others run if it is for them."""
+        """Yield to other tasks if the slice is used up, and start a new one."""
         if perf_counter() >= self._end:
             await asyncio.sleep(0)
             self.restart()

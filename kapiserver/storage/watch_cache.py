@@ -1,9 +1,9 @@
-"""The present objects of one resource in memory, and what changed lately: the watch cache.
+"""The watch cache: the current objects of one resource in memory, and their recent events.
 
-A sorted list of entries, an index, a ring of recent changes and snapshots of recent revisions,
-fed by one watch of the store. It fills at first use; when its watch breaks it empties itself, ends
-its own watchers and fills again at the next use. Knows keys and revisions, no kind, no selector
-and no encoding. Mirrors storage/cacher of k8s.io/apiserver.
+It holds a sorted list of entries, an index, a ring of recent events and snapshots of recent
+revisions, fed by one watch of the store. It is filled at first use. When its watch breaks, it
+empties itself, ends its watchers and is filled again at the next use. Knows keys and revisions, no
+kind, no selector and no encoding. Mirrors storage/cacher of k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from kapiserver.storage.errors import Compacted, StorageError, Unavailable
 from kapiserver.storage.kv import KV, KVEvent, Revision, Watch
 
 PAGE = 500
-"""Keys read from the store at once while filling."""
+"""Keys per page while the cache is filled."""
 RECENT_SECONDS = 75.0
-"""How long changes are remembered for watches that resume."""
-RECENT_LEAST = 1024
-RECENT_MOST = 65536
-"""Changes remembered whatever their age, and never more than."""
+"""How long events are kept for watches that resume."""
+MIN_RECENT_EVENTS = 1024
+MAX_RECENT_EVENTS = 65536
+"""Events kept whatever their age, and the maximum number of events."""
 RECENT_BYTES = 4 << 20
-"""Bytes that remembering changes may take beside the present objects; and as many again for
-changes that were recalled from the store."""
+"""Memory limit for recent events, current objects not counted. Events recalled from the store's
+history may take as much again."""
 EVENT_COST = 500
-"""Bytes that a change takes beside the values of objects, about."""
+"""Approximate bytes of an event without the values of its objects."""
 SNAPSHOTS = 16
-"""Past states kept for paged lists; older ones are read from the store."""
+"""Snapshots kept for paged lists; older revisions are read from the store."""
 SNAPSHOT_SECONDS = 60.0
-PATIENCE = 3.0
-"""Seconds to wait for a revision that is not here yet."""
-ASK_SECONDS = 0.1
-"""How often the store is asked for it."""
+WAIT_SECONDS = 3.0
+"""Seconds to wait for a revision that the cache has not received."""
+PROGRESS_REQUEST_SECONDS = 0.1
+"""Interval of progress requests while waiting."""
 
 _path = attrgetter("path")
 
 
 class CachedEvent:
-    """One change: the entry after it (None: deleted) and before it (None: created)."""
+    """One event: the new entry (None if deleted) and the previous one (None if created)."""
 
     __slots__ = ("_deleted_entry", "entry", "path", "previous", "revision", "time")
 
@@ -66,8 +66,7 @@ class CachedEvent:
 
     @property
     def deleted_entry(self) -> Entry:
-        """The object as it was before, at the revision of this change: what a watcher is told
-        has gone."""
+        """The deleted object at the revision of its deletion, as DELETED events carry it."""
         found = self._deleted_entry
         if found is None:
             last = self.previous
@@ -78,7 +77,7 @@ class CachedEvent:
 
 @dataclass(slots=True)
 class _Snapshot:
-    """All entries as they were from `first` to `last` (None: still)."""
+    """All entries from revision `first` to `last` (None if they are still current)."""
 
     entries: list[Entry]
     first: Revision
@@ -87,31 +86,31 @@ class _Snapshot:
 
 
 class CacheListener(Protocol):
-    """Takes what happens to a cache. Called on the event loop; must not block and not raise."""
+    """Receives the events of a cache, on the event loop. Must not block and must not raise."""
 
     def on_filled(self) -> None:
-        """The cache holds all objects, and changes follow."""
+        """The cache was filled and holds all objects; events follow."""
 
     def on_events(self, events: Sequence[CachedEvent]) -> None:
-        """Changes, in order; the cache has them already."""
+        """Receive events in order; the cache has applied them."""
 
     def on_emptied(self, entries: list[Entry], error: Exception | None) -> None:
-        """The cache has lost its watch and these entries; `error` is None if it was stopped."""
+        """The cache was emptied of these entries; `error` is None if it was stopped."""
 
 
 class WatchCache:
-    """The cache of one resource: the keys below one prefix. It is the `EventSink` of its watch."""
+    """The watch cache of one resource, the keys below one prefix; the `EventSink` of its watch."""
 
     def __init__(self, kv: KV, prefix: str, origin: EntryCodec, clock: Clock) -> None:
         self.prefix = prefix
         self.revision = Revision(0)
-        """Everything up to this revision is here."""
+        """The cache has received all events up to this revision."""
         self.published: Callable[[Sequence[CachedEvent]], None] = lambda _: None
-        """Called with each batch of changes, after they are here."""
+        """Called with each batch of events, after they were applied."""
         self.broken: Callable[[], None] = lambda: None
-        """Called when the cache has emptied itself."""
+        """Called when the cache was emptied."""
         self.events_received = 0
-        """Changes that the store has shown since the start."""
+        """Events received from the store since the start."""
         self._listeners: tuple[CacheListener, ...] = ()
         self._kv = kv
         self._origin = origin
@@ -120,70 +119,70 @@ class WatchCache:
         self._filling: asyncio.Task[None] | None = None
         self._entries: list[Entry] = []
         self._index: dict[str, Entry] = {}
-        self._changed = Revision(0)
+        self._last_change = Revision(0)
         self._recent: deque[CachedEvent] = deque()
         self._recent_bytes = 0
-        self._recent_most = RECENT_BYTES
-        self._forgotten = Revision(0)
-        self._recalling = asyncio.Lock()
+        self._recent_bytes_limit = RECENT_BYTES
+        self._history_start = Revision(0)
+        self._recall_lock = asyncio.Lock()
         self._snapshots: deque[_Snapshot] = deque(maxlen=SNAPSHOTS)
         self._superseded: list[Entry] = []
         self._expected: dict[str, list[Entry]] = {}
-        self._waiting: list[tuple[Revision, asyncio.Future[None]]] = []
+        self._waiters: list[tuple[Revision, asyncio.Future[None]]] = []
 
     @property
     def count(self) -> int:
-        """How many objects are here."""
+        """Number of objects in the cache."""
         return len(self._entries)
 
-    # Being up to date.
+    # Waiting.
 
     async def wait_ready(self) -> None:
-        """Fill the cache if it is empty. Raises Unavailable."""
+        """Wait until the cache is filled. Raises Unavailable."""
         while self._watch is None:
             if self._filling is None:
                 self._filling = asyncio.create_task(self._fill())
             await asyncio.shield(self._filling)
 
     async def wait_fresh(self) -> None:
-        """Wait until every write acknowledged before the call is here. Raises Unavailable."""
+        """Wait until the cache has every write acknowledged before the call. Raises Unavailable."""
         await self.wait_ready()
         current = await self._kv.current_revision()
-        # Who was stopped meanwhile has emptied itself, and fills itself once more.
+        # If the cache was stopped while we waited, fill it again.
         await self.wait_ready()
         if current > self.revision and not await self.wait_for_revision(current):
-            raise Unavailable(f"revision {current} has not come within {PATIENCE} seconds")
+            raise Unavailable(f"revision {current} has not come within {WAIT_SECONDS} seconds")
 
     async def wait_for_revision(self, revision: Revision) -> bool:
-        """Wait for a revision; False when it does not come in time. Raises Unavailable."""
+        """Wait for a revision; return False on timeout. Raises Unavailable."""
         await self.wait_ready()
         if revision <= self.revision:
             return True
-        arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((revision, arrived))
-        deadline = self._clock.now() + PATIENCE
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((revision, reached))
+        deadline = self._clock.now() + WAIT_SECONDS
         timer: Timer | None = None
 
-        def ask() -> None:
-            # Again and again: the revision may be one that is still to be written elsewhere.
+        def poll_progress() -> None:
+            # Repeated, because another server may be about to write the revision.
             nonlocal timer
             if self._clock.now() >= deadline:
-                arrived.cancel()
+                reached.cancel()
             else:
                 self.request_progress()
-                timer = self._clock.call_later(ASK_SECONDS, ask)
+                timer = self._clock.call_later(PROGRESS_REQUEST_SECONDS, poll_progress)
 
-        ask()
+        poll_progress()
         try:
-            await asyncio.wait([arrived])
-            if arrived.cancelled():
+            await asyncio.wait([reached])
+            if reached.cancelled():
                 return False
-            arrived.result()
+            reached.result()
         finally:
             if timer is not None:
                 timer.cancel()
-            self._waiting = [one for one in self._waiting if one[1] is not arrived]
-        # Who is stopped meanwhile fills itself once more for those who are still here.
+            self._waiters = [one for one in self._waiters if one[1] is not reached]
+        # If the cache was stopped while we waited, fill it again for the remaining waiters.
         return self._watch is not None or await self.wait_for_revision(revision)
 
     @property
@@ -200,7 +199,7 @@ class WatchCache:
         self._listeners = tuple(other for other in self._listeners if other is not listener)
 
     def request_progress(self) -> None:
-        """Ask the store how far its watch is."""
+        """Request a progress notification of the store's watch."""
         if self._watch is not None:
             self._watch.request_progress()
 
@@ -210,11 +209,11 @@ class WatchCache:
                 try:
                     revision, entries = await self._read_all()
                     break
-                except Compacted:  # a compaction overtook the reading
+                except Compacted:  # the revision was compacted between two pages
                     continue
             self._entries = entries
             self._index = {entry.path: entry for entry in entries}
-            self.revision = self._changed = self._forgotten = revision
+            self.revision = self._last_change = self._history_start = revision
             self._watch = self._kv.watch(self.prefix, after=revision, sink=self)
             for listener in self._listeners:
                 listener.on_filled()
@@ -233,17 +232,17 @@ class WatchCache:
             start = page.items[-1].key + "\0"
 
     def stop(self) -> None:
-        """End the store's watch."""
+        """End the watch of the store, which empties the cache."""
         if self._watch is not None:
             self._watch.cancel()
 
-    # What the store's watch tells.
+    # The sink of the store's watch.
 
     def on_events(self, batch: Sequence[KVEvent]) -> None:
-        """Take changes in."""
+        """Apply events and publish them."""
         self.events_received += len(batch)
         now = self._clock.now()
-        # Their watchers have been told by now, and what the others need is made again.
+        # Watchers have received the previous events by now; for others the encodings are remade.
         for entry in self._superseded:
             self._origin.on_superseded(entry)
         seen = [self._apply(event, now) for event in batch]
@@ -256,13 +255,13 @@ class WatchCache:
         self.published(seen)
 
     def on_progress(self, revision: Revision) -> None:
-        """Nothing else happened up to `revision`."""
+        """All events up to `revision` were received."""
         if revision > self.revision:
             self.revision = revision
             self._wake()
 
     def on_closed(self, error: Exception | None) -> None:
-        """The store's watch is over: begin anew at the next use."""
+        """The store's watch has ended: empty the cache, to be filled again at the next use."""
         self._watch = None
         entries = self._entries
         for entry in entries:
@@ -273,7 +272,7 @@ class WatchCache:
         self._recent.clear()
         self._recent_bytes = 0
         self._snapshots.clear()
-        for _, future in self._waiting:
+        for _, future in self._waiters:
             if future.done():
                 continue
             if error is None:
@@ -287,7 +286,7 @@ class WatchCache:
 
     def _apply(self, event: KVEvent, now: float) -> CachedEvent:
         path, revision = event.key, event.revision
-        self._own_entries(revision)
+        self._copy_on_write(revision)
         previous = self._index.get(path)
         entry = None
         if event.value is not None:
@@ -305,7 +304,7 @@ class WatchCache:
             else:
                 entries[at] = entry
             self._index[path] = entry
-        self._changed = revision
+        self._last_change = revision
         seen = CachedEvent(path, revision, entry, previous, now)
         self._recent.append(seen)
         self._recent_bytes += _size(seen)
@@ -321,56 +320,56 @@ class WatchCache:
     def _trim(self, now: float) -> None:
         recent, oldest = self._recent, now - RECENT_SECONDS
         while (
-            len(recent) > RECENT_MOST
-            or (self._recent_bytes > self._recent_most and recent)
-            or (len(recent) > RECENT_LEAST and recent[0].time < oldest)
+            len(recent) > MAX_RECENT_EVENTS
+            or (self._recent_bytes > self._recent_bytes_limit and recent)
+            or (len(recent) > MIN_RECENT_EVENTS and recent[0].time < oldest)
         ):
-            gone = recent.popleft()
-            self._forgotten = gone.revision
-            size = _size(gone)
+            dropped = recent.popleft()
+            self._history_start = dropped.revision
+            size = _size(dropped)
             self._recent_bytes -= size
-            self._recent_most = max(RECENT_BYTES, self._recent_most - size)
+            self._recent_bytes_limit = max(RECENT_BYTES, self._recent_bytes_limit - size)
         snapshots, oldest = self._snapshots, now - SNAPSHOT_SECONDS
         while snapshots and snapshots[0].at < oldest:
             snapshots.popleft()
 
     def _wake(self) -> None:
-        for revision, future in self._waiting:
+        for revision, future in self._waiters:
             if revision <= self.revision and not future.done():
                 future.set_result(None)
 
-    # Writes of this process, whose trees are at hand.
+    # Writes of this process, whose trees need not be decoded.
 
     def expect_write(self, entry: Entry) -> None:
-        """Use this entry for the write that is about to happen, instead of making one."""
+        """Use this entry for the event of a write that is about to happen, instead of a new one."""
         self._expected.setdefault(entry.path, []).append(entry)
 
     def end_write(self, entry: Entry) -> None:
-        """The write has happened, or failed. If it has and the store's watch has not told yet, the
-        entry is still expected: a second one of the same would have its own tree and encodings."""
+        """The write has succeeded or failed. If its event has not arrived yet, the entry stays
+        expected, because a second entry would have its own tree and encodings."""
         if entry.revision <= self.revision or self._watch is None:
             self._forget_expected(entry.path, lambda one: one is entry)
 
-    def _forget_expected(self, path: str, wanted: Callable[[Entry], bool]) -> None:
-        left = [one for one in self._expected.get(path, ()) if not wanted(one)]
-        if left:
-            self._expected[path] = left
+    def _forget_expected(self, path: str, matches: Callable[[Entry], bool]) -> None:
+        remaining = [one for one in self._expected.get(path, ()) if not matches(one)]
+        if remaining:
+            self._expected[path] = remaining
         else:
             self._expected.pop(path, None)
 
     # Reading.
 
     def get(self, path: str) -> Entry | None:
-        """The entry under a key."""
+        """Return the entry of a key, or None."""
         return self._index.get(path)
 
     def range(self, scope: str, start: str = "") -> list[Entry]:
-        """The entries below a prefix, or under one whole key, from the key `start` on."""
+        """Return the entries below a prefix, or of one key, from the key `start` on."""
         return entries_in_scope(self._entries, scope, start)
 
     def events_since(self, revision: Revision) -> list[CachedEvent] | None:
-        """The changes after a revision; None when not all of them are remembered."""
-        if revision < self._forgotten:
+        """Return the events after a revision, or None if some are no longer kept."""
+        if revision < self._history_start:
             return None
         found = []
         for event in reversed(self._recent):
@@ -381,32 +380,32 @@ class WatchCache:
         return found
 
     async def recall_history(self, revision: Revision) -> bool:
-        """Make the changes after a revision known from the store's history, for a watch that
-        resumes after a restart; False when they are forgotten, or too many."""
-        async with self._recalling:
-            if revision >= self._forgotten:
+        """Load the events after a revision from the store's history, for a watch that resumes after
+        a restart. Return False if they were compacted or are too many."""
+        async with self._recall_lock:
+            if revision >= self._history_start:
                 return True
-            history = HistoryCollector(until=self._forgotten)
+            history = HistoryCollector(until=self._history_start)
             watch = self._kv.watch(self.prefix, after=revision, sink=history)
             try:
                 watch.request_progress()
                 complete = await history.complete
             finally:
                 watch.cancel()
-            if not complete or history.until != self._forgotten:
+            if not complete or history.until != self._history_start:
                 return False
             now = self._clock.now()
-            recalled = [self._recalled(event, now) for event in history.seen]
+            recalled = [self._recalled_event(event, now) for event in history.seen]
             size = sum(map(_size, recalled))
-            if self._recent_most + size > 2 * RECENT_BYTES:
+            if self._recent_bytes_limit + size > 2 * RECENT_BYTES:
                 return False
-            self._recent_most += size
+            self._recent_bytes_limit += size
             self._recent.extendleft(reversed(recalled))
             self._recent_bytes += size
-            self._forgotten = revision
+            self._history_start = revision
             return True
 
-    def _recalled(self, event: KVEvent, now: float) -> CachedEvent:
+    def _recalled_event(self, event: KVEvent, now: float) -> CachedEvent:
         entry = previous = None
         if event.value is not None:
             entry = Entry(self._origin, event.key, event.value, event.revision)
@@ -417,19 +416,19 @@ class WatchCache:
     @property
     def oldest(self) -> Revision:
         """The oldest revision a watch can resume from."""
-        return self._forgotten
+        return self._history_start
 
     def snapshot(self) -> None:
         """Keep the present state, so that a paged list can go on from it. Costs one copy of the
         references, when the next change comes."""
         snapshots = self._snapshots
         if not snapshots or snapshots[-1].last is not None:
-            snapshots.append(_Snapshot(self._entries, self._changed, None, self._clock.now()))
+            snapshots.append(_Snapshot(self._entries, self._last_change, None, self._clock.now()))
         snapshots[-1].at = self._clock.now()
 
     def range_at(self, revision: Revision, scope: str, start: str = "") -> list[Entry] | None:
-        """The entries as they were at a revision; None when that is not remembered."""
-        if self._changed <= revision <= self.revision:
+        """Return the entries at a revision, or None if no snapshot has it."""
+        if self._last_change <= revision <= self.revision:
             return entries_in_scope(self._entries, scope, start)
         oldest = self._clock.now() - SNAPSHOT_SECONDS
         for one in self._snapshots:
@@ -437,15 +436,15 @@ class WatchCache:
                 return entries_in_scope(one.entries, scope, start)
         return None
 
-    def _own_entries(self, revision: Revision) -> None:
-        # A snapshot of the present state shares the list: the first change after it copies.
+    def _copy_on_write(self, revision: Revision) -> None:
+        # Copy on write: the snapshot of the current revision shares the list of entries.
         if self._snapshots and self._snapshots[-1].last is None:
             self._snapshots[-1].last = Revision(revision - 1)
             self._entries = list(self._entries)
 
 
 class HistoryCollector:
-    """Collects a watch's events up to a revision; the `EventSink` of that watch."""
+    """Collects the events of a watch up to a revision; the `EventSink` of that watch."""
 
     def __init__(self, *, until: Revision) -> None:
         self.until = until
@@ -453,20 +452,20 @@ class HistoryCollector:
         self.complete: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     def on_events(self, batch: Sequence[KVEvent]) -> None:
-        """Take those that are wanted."""
+        """Collect events up to the revision."""
         self.seen.extend(event for event in batch if event.revision <= self.until)
         if batch[-1].revision >= self.until:
             self._finish(complete=True)
-        elif len(self.seen) > RECENT_LEAST * 16:
+        elif len(self.seen) > MIN_RECENT_EVENTS * 16:
             self._finish(complete=False)
 
     def on_progress(self, revision: Revision) -> None:
-        """Everything up to `revision` was shown."""
+        """Finish if all events were delivered."""
         if revision >= self.until:
             self._finish(complete=True)
 
-    def on_closed(self, error: Exception | None) -> None:  # noqa: ARG002 - whatever it was
-        """There is no more."""
+    def on_closed(self, error: Exception | None) -> None:  # noqa: ARG002 - any error
+        """The watch ended before the revision."""
         self._finish(complete=False)
 
     def _finish(self, *, complete: bool) -> None:
@@ -475,7 +474,7 @@ class HistoryCollector:
 
 
 def _size(event: CachedEvent) -> int:
-    # What came after is the present object, or stands before the next change of it.
+    # The new entry is a current object, or the previous entry of the next event.
     return EVENT_COST + (0 if event.previous is None else len(event.previous.value))
 
 

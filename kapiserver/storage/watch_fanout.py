@@ -1,9 +1,9 @@
-"""From changes to the streams of those who watch: fan-out, selection, bookmarks, backlogs.
+"""The fan-out of events to the watchers of one resource: selection, bookmarks and backlogs.
 
-Watchers that see the same (scope, selection, form of frames) are one audience: what an audience
-sees of a batch of changes is framed and joined once, and the same bytes are written straight to
-each sink. A watcher whose client takes too long is ended; clients resume from the last version
-they saw. Knows no media type and no kind. Mirrors cache_watcher.go of k8s.io/apiserver.
+Watchers with the same scope, selection and frame form are a group. The events of a batch are
+encoded into frames and joined once per group, and the same bytes are written to each sink. A
+watcher whose backlog grows too large is ended; its client resumes at the last resource version it
+received. Knows no media type and no kind. Mirrors cache_watcher.go of k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from kapiserver.storage.time_slice import TimeSlice
 from kapiserver.storage.watch_cache import CachedEvent, WatchCache
 
 MAX_BACKLOG_BYTES = 2 << 20
-"""Bytes a client may be behind."""
+"""Limit of the bytes written to a sink and not yet taken by its client."""
 CATCH_UP_BYTES = 256 << 10
-"""Bytes written at once while a watcher catches up, at most."""
+"""Bytes written at once while a watcher catches up."""
 YIELD_EVERY = 100
-"""Watchers served before others may run."""
+"""Watchers written to before other tasks run."""
 MAX_PENDING_EVENTS = 20_000
-"""Changes that may wait to be delivered."""
+"""Limit of the events waiting for delivery."""
 MAX_PAUSE_SECONDS = 0.02
-"""Seconds that a change may wait for the next ones at most. After each round the pump rests as
-long as the round took: changes that come meanwhile go out together, and what many watchers are
-sent never takes more than half of the loop's time."""
+"""After each round of deliveries the pump pauses as long as the round took, up to this limit.
+Events that arrive meanwhile are delivered together, and fan-out takes at most half of the event
+loop's time."""
 MIN_PAUSE_SECONDS = 0.002
 BOOKMARK_SECONDS = 60.0
 
@@ -41,27 +41,28 @@ _log = logging.getLogger(__name__)
 
 
 class VisibleEvent(NamedTuple):
-    """What one watcher sees of a change."""
+    """An event as the watchers of one selection see it."""
 
     kind: EventType
     entry: Entry
 
 
 def visible_event(event: CachedEvent, selection: Selection) -> VisibleEvent | None:
-    """What a selection sees: an object that begins or ceases to match is added or deleted."""
-    now, before = event.entry, event.previous
+    """Return an event as a selection sees it, or None: an object that starts to match is ADDED,
+    one that stops matching is DELETED."""
+    new, old = event.entry, event.previous
     if not selection.selects_everything:
-        if now is not None and not now.is_selected(selection):
-            now = None
-        if before is not None and not before.is_selected(selection):
-            before = None
-    if now is not None:
-        return VisibleEvent("ADDED" if before is None else "MODIFIED", now)
-    return None if before is None else VisibleEvent("DELETED", event.deleted_entry)
+        if new is not None and not new.is_selected(selection):
+            new = None
+        if old is not None and not old.is_selected(selection):
+            old = None
+    if new is not None:
+        return VisibleEvent("ADDED" if old is None else "MODIFIED", new)
+    return None if old is None else VisibleEvent("DELETED", event.deleted_entry)
 
 
 class Watcher:
-    """One running watch."""
+    """One client's watch."""
 
     __slots__ = (
         "_on_end",
@@ -94,7 +95,7 @@ class Watcher:
         self._on_end: Callable[[Watcher], None] = lambda _: None
 
     def cancel(self) -> None:
-        """Write nothing more to the sink; it is not closed. Idempotent."""
+        """Stop writing to the sink, and leave it open. Idempotent."""
         if not self.ended:
             self.ended = True
             self._on_end(self)
@@ -102,20 +103,20 @@ class Watcher:
                 self.task.cancel()
 
     def end(self, error: Exception | None = None) -> None:
-        """End the stream: with an ERROR event, or for a client that should just resume without."""
+        """Close the stream, after an ERROR event if there is an error. Else clients resume."""
         if not self.ended:
             if error is not None:
                 self.sink.write(self.framer.error(error))
             self.cancel()
             self.sink.close()
 
-    def set_on_end(self, leave: Callable[[Watcher], None]) -> None:
-        """From now on `leave` is called at the end."""
-        self._on_end = leave
+    def set_on_end(self, on_end: Callable[[Watcher], None]) -> None:
+        """Set the callback for the end of the watch."""
+        self._on_end = on_end
 
 
 class WatcherGroup:
-    """Watchers that see the same: below `scope` (a prefix, or one key), through one selection."""
+    """Watchers with the same scope (a prefix, or one key), selection and frames."""
 
     __slots__ = ("framer", "identity", "scope", "selection", "watchers")
 
@@ -127,19 +128,19 @@ class WatcherGroup:
         self.watchers: dict[Watcher, None] = {}
 
     def covers(self, path: str) -> bool:
-        """Whether the scope holds a key."""
+        """Whether a key is in the scope."""
         return path.startswith(self.scope) if self.scope.endswith("/") else path == self.scope
 
     def frames(self, events: Iterable[CachedEvent]) -> Iterator[bytes]:
-        """What the audience sees of each change in its scope: nothing of some."""
+        """Yield the frame of each event, b"" for an event that the selection does not match."""
         selection, frame = self.selection, self.framer.event
         for event in events:
-            one = visible_event(event, selection)
-            yield b"" if one is None else frame(one.kind, one.entry)
+            visible = visible_event(event, selection)
+            yield b"" if visible is None else frame(visible.kind, visible.entry)
 
 
 class WatchFanout:
-    """All watches of one resource."""
+    """All watchers of one resource."""
 
     def __init__(self, cache: WatchCache, clock: Clock) -> None:
         self._cache = cache
@@ -164,105 +165,110 @@ class WatchFanout:
         return len(self._starting) + sum(joined)
 
     def publish(self, events: Sequence[CachedEvent]) -> None:
-        """Show changes to whom they concern, soon."""
+        """Queue events for delivery."""
         if self._groups:
             self._pending.extend(events)
             self._start_pump()
         if len(self._pending) > MAX_PENDING_EVENTS:
-            _log.warning("changes come faster than they can be sent: ending all watches")
+            _log.warning("too many undelivered events: ending all watches")
             self.end_all()
 
-    def start(self, watching: Watcher, initial: Sequence[Entry] | None, *, marked: bool) -> None:
-        """Start a watch: the initial objects if any (at the watcher's `sent` revision; `marked`:
-        followed by the bookmark that ends them), what changed since, then what will."""
-        watching.set_on_end(self._starting.discard)
-        self._starting.add(watching)
-        watching.task = asyncio.create_task(self._catch_up(watching, initial, marked))
+    def start(self, watcher: Watcher, initial: Sequence[Entry] | None, *, marked: bool) -> None:
+        """Start a watcher: initial objects, events since `sent_revision`, then live events.
+
+        initial     objects at `sent_revision`; None for none
+        marked      send the bookmark that ends the initial events
+        """
+        watcher.set_on_end(self._starting.discard)
+        self._starting.add(watcher)
+        watcher.task = asyncio.create_task(self._catch_up(watcher, initial, marked))
 
     async def wait_delivered(self) -> None:
-        """Wait until all that was published has been shown."""
+        """Wait until all published events were delivered."""
         while self._pump is not None:
             await asyncio.wait([self._pump])
 
     def end_all(self) -> None:
-        """End every stream: clients resume."""
+        """Close every stream, so that clients resume."""
         self._pending.clear()
-        everybody = [
-            one
-            for audiences in self._groups.values()
-            for audience in audiences.values()
-            for one in audience.watchers
+        watchers = [
+            watcher
+            for groups in self._groups.values()
+            for group in groups.values()
+            for watcher in group.watchers
         ]
-        for watching in [*everybody, *self._starting]:
-            watching.end()
+        for watcher in [*watchers, *self._starting]:
+            watcher.end()
 
     # Catching up.
 
     async def _catch_up(
-        self, watching: Watcher, initial: Sequence[Entry] | None, marked: bool
+        self, watcher: Watcher, initial: Sequence[Entry] | None, marked: bool
     ) -> None:
         try:
             if initial is not None:
-                await self._write(watching, _initial_frames(watching, initial))
+                await self._write(watcher, _initial_frames(watcher, initial))
                 if marked:
-                    framer = watching.framer
-                    watching.sink.write(
-                        framer.bookmark(watching.sent_revision, initial_events_end=True)
+                    framer = watcher.framer
+                    watcher.sink.write(
+                        framer.bookmark(watcher.sent_revision, initial_events_end=True)
                     )
             while True:
-                missed = self._cache.events_since(watching.sent_revision)
-                if missed is None:
-                    # It fell behind while it was sent the initial objects; the client resumes.
-                    watching.end()
+                missed_events = self._cache.events_since(watcher.sent_revision)
+                if missed_events is None:
+                    # The cache dropped events while initial objects were sent; the client resumes.
+                    watcher.end()
                     return
-                audience = watching.group
-                missed = [event for event in missed if audience.covers(event.path)]
-                if not missed:
+                group = watcher.group
+                missed_events = [event for event in missed_events if group.covers(event.path)]
+                if not missed_events:
                     break
-                watching.sent_revision = missed[-1].revision
-                await self._write(watching, audience.frames(missed))
-            watching.sent_revision = max(watching.sent_revision, self._cache.revision)
-            self._join(watching)
+                watcher.sent_revision = missed_events[-1].revision
+                await self._write(watcher, group.frames(missed_events))
+            watcher.sent_revision = max(watcher.sent_revision, self._cache.revision)
+            self._join(watcher)
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            _report("a watch could not be started", error)
-            watching.end(error)
+            _report("starting a watch failed", error)
+            watcher.end(error)
 
-    async def _write(self, watching: Watcher, frames: Iterator[bytes]) -> None:
-        sink, waiting, size, turn = watching.sink, [], 0, TimeSlice()
+    async def _write(self, watcher: Watcher, frames: Iterator[bytes]) -> None:
+        sink, frames_to_write, size, time_slice = watcher.sink, [], 0, TimeSlice()
         for frame in frames:
             if frame:
-                waiting.append(frame)
+                frames_to_write.append(frame)
                 size += len(frame)
-            if size >= CATCH_UP_BYTES or (size and turn.expired):
-                sink.write(b"".join(waiting))
-                waiting, size = [], 0
+            if size >= CATCH_UP_BYTES or (size and time_slice.expired):
+                sink.write(b"".join(frames_to_write))
+                frames_to_write, size = [], 0
                 await sink.drained()
-            await turn.yield_if_expired()
-        if waiting:
-            sink.write(b"".join(waiting))
+            await time_slice.yield_if_expired()
+        if frames_to_write:
+            sink.write(b"".join(frames_to_write))
             await sink.drained()
 
-    def _join(self, watching: Watcher) -> None:
-        watching.task = None
-        mine = watching.group
-        audience = self._groups.setdefault(mine.scope, {}).setdefault(mine.identity, mine)
-        audience.watchers[watching] = None
-        watching.group = audience
-        self._starting.discard(watching)
-        watching.set_on_end(self._leave)
-        if watching.bookmarks and self._bookmark_timer is None:
+    def _join(self, watcher: Watcher) -> None:
+        watcher.task = None
+        own_group = watcher.group
+        group = self._groups.setdefault(own_group.scope, {}).setdefault(
+            own_group.identity, own_group
+        )
+        group.watchers[watcher] = None
+        watcher.group = group
+        self._starting.discard(watcher)
+        watcher.set_on_end(self._leave)
+        if watcher.bookmarks and self._bookmark_timer is None:
             self._bookmark_timer = self._clock.call_later(BOOKMARK_SECONDS, self._bookmark)
 
-    def _leave(self, watching: Watcher) -> None:
-        audience = watching.group
-        audience.watchers.pop(watching, None)
-        audiences = self._groups.get(audience.scope)
-        if not audience.watchers and audiences is not None:
-            audiences.pop(audience.identity, None)
-            if not audiences:
-                del self._groups[audience.scope]
+    def _leave(self, watcher: Watcher) -> None:
+        group = watcher.group
+        group.watchers.pop(watcher, None)
+        groups = self._groups.get(group.scope)
+        if not group.watchers and groups is not None:
+            groups.pop(group.identity, None)
+            if not groups:
+                del self._groups[group.scope]
         if not self._groups and self._bookmark_timer is not None:
             self._bookmark_timer.cancel()
             self._bookmark_timer = None
@@ -277,19 +283,19 @@ class WatchFanout:
         try:
             while self._pending or self._bookmarks_due:
                 if self._pending:
-                    began = self._clock.now()
+                    round_start = self._clock.now()
                     batch, self._pending = self._pending, []
-                    for audience, events in self._matching_groups(batch).items():
-                        await self._deliver(audience, events)
-                    rest = min(self._clock.now() - began, MAX_PAUSE_SECONDS)
-                    if rest > MIN_PAUSE_SECONDS:
-                        await asyncio.sleep(rest)
+                    for group, events in self._matching_groups(batch).items():
+                        await self._deliver(group, events)
+                    pause = min(self._clock.now() - round_start, MAX_PAUSE_SECONDS)
+                    if pause > MIN_PAUSE_SECONDS:
+                        await asyncio.sleep(pause)
                 else:
                     self._bookmarks_due = False
                     try:
                         await self._deliver_bookmarks(self._cache.revision)
                     except Exception:
-                        _log.exception("a bookmark could not be made")
+                        _log.exception("encoding a bookmark failed")
         finally:
             self._pump = None
             if self._pending:
@@ -298,37 +304,39 @@ class WatchFanout:
     def _matching_groups(
         self, batch: Sequence[CachedEvent]
     ) -> dict[WatcherGroup, list[CachedEvent]]:
-        found: dict[WatcherGroup, list[CachedEvent]] = {}
-        root, audiences = self._cache.prefix, self._groups
+        events_by_group: dict[WatcherGroup, list[CachedEvent]] = {}
+        root, groups = self._cache.prefix, self._groups
         for event in batch:
             path = event.path
-            # All of it, its namespace (the same for cluster-scoped ones), the object itself.
+            # The resource, the namespace (the resource again if cluster-scoped), the object.
             for scope in {root, path[: path.rindex("/") + 1], path}:
-                for audience in audiences.get(scope, {}).values():
-                    found.setdefault(audience, []).append(event)
-        return found
+                for group in groups.get(scope, {}).values():
+                    events_by_group.setdefault(group, []).append(event)
+        return events_by_group
 
-    async def _deliver(self, audience: WatcherGroup, events: list[CachedEvent]) -> None:
+    async def _deliver(self, group: WatcherGroup, events: list[CachedEvent]) -> None:
         try:
-            joined = b"".join(audience.frames(events))
+            joined = b"".join(group.frames(events))
         except Exception as error:
-            _report("a change could not be framed", error)
-            for watching in list(audience.watchers):
-                watching.end(error)
+            _report("encoding an event failed", error)
+            for watcher in list(group.watchers):
+                watcher.end(error)
             return
         if not joined:
             return
-        self.events_sent += len(events) * len(audience.watchers)
+        self.events_sent += len(events) * len(group.watchers)
         first, last = events[0].revision, events[-1].revision
-        for number, watching in enumerate(list(audience.watchers), 1):
-            if watching.ended or watching.sent_revision >= last:
+        for count, watcher in enumerate(list(group.watchers), 1):
+            if watcher.ended or watcher.sent_revision >= last:
                 continue
-            if watching.sent_revision >= first:  # it joined between two of these changes
-                missed = [event for event in events if event.revision > watching.sent_revision]
-                _write_live(watching, b"".join(audience.frames(missed)))
+            if watcher.sent_revision >= first:  # it joined between two of these events
+                missed_events = [
+                    event for event in events if event.revision > watcher.sent_revision
+                ]
+                _write_live(watcher, b"".join(group.frames(missed_events)))
             else:
-                _write_live(watching, joined)
-            if number % YIELD_EVERY == 0:
+                _write_live(watcher, joined)
+            if count % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
 
     # Bookmarks.
@@ -341,42 +349,42 @@ class WatchFanout:
 
     async def _deliver_bookmarks(self, revision: Revision) -> None:
         frames: dict[Hashable, bytes] = {}
-        everybody = [
-            one
-            for audiences in self._groups.values()
-            for audience in audiences.values()
-            for one in audience.watchers
-            if one.bookmarks and one.sent_revision <= revision
+        watchers = [
+            watcher
+            for groups in self._groups.values()
+            for group in groups.values()
+            for watcher in group.watchers
+            if watcher.bookmarks and watcher.sent_revision <= revision
         ]
-        for number, watching in enumerate(everybody, 1):
-            framer = watching.framer
+        for count, watcher in enumerate(watchers, 1):
+            framer = watcher.framer
             frame = frames.get(framer.identity)
             if frame is None:
                 frame = framer.bookmark(revision, initial_events_end=False)
                 frames[framer.identity] = frame
-            if not watching.ended:
-                _write_live(watching, frame)
-            if number % YIELD_EVERY == 0:
+            if not watcher.ended:
+                _write_live(watcher, frame)
+            if count % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
 
 
-def _report(what: str, error: Exception) -> None:
-    # What lies in the store may be unreadable; everything else is a fault of ours.
+def _report(message: str, error: Exception) -> None:
+    # A corrupt value in the store is no bug of the server: log it without a traceback.
     unreadable = isinstance(error, Corrupt)
-    _log.error("%s: %s", what, error, exc_info=None if unreadable else error)
+    _log.error("%s: %s", message, error, exc_info=None if unreadable else error)
 
 
-def _initial_frames(watching: Watcher, initial: Sequence[Entry]) -> Iterator[bytes]:
-    """The frame of each object, nothing for those that are not selected."""
-    selection, frame = watching.group.selection, watching.framer.event
+def _initial_frames(watcher: Watcher, initial: Sequence[Entry]) -> Iterator[bytes]:
+    """Yield the frame of each object, b"" for one that the selection does not match."""
+    selection, frame = watcher.group.selection, watcher.framer.event
     for entry in initial:
         yield frame("ADDED", entry) if entry.is_selected(selection) else b""
 
 
-def _write_live(watching: Watcher, frames: bytes) -> None:
+def _write_live(watcher: Watcher, frames: bytes) -> None:
     if not frames:
         return
-    if watching.sink.backlog() > MAX_BACKLOG_BYTES:
-        watching.end()
+    if watcher.sink.backlog() > MAX_BACKLOG_BYTES:
+        watcher.end()
     else:
-        watching.sink.write(frames)
+        watcher.sink.write(frames)

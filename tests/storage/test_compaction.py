@@ -13,8 +13,8 @@ from tests.clock import ManualClock
 
 async def turn(compaction: Compactor) -> None:
     """Let the turn that has begun come to its end."""
-    assert compaction._turn is not None
-    await asyncio.gather(compaction._turn)
+    assert compaction._task is not None
+    await asyncio.gather(compaction._task)
 
 
 async def readable(store: KV, revision: Revision) -> bool:

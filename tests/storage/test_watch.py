@@ -17,7 +17,7 @@ from kapiserver.codecs.framing import CBOR_SEQUENCE, LENGTH_PREFIXED
 from kapiserver.storage.errors import BadQuery, Unavailable
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery, ListQuery
-from kapiserver.storage.watch_cache import RECENT_LEAST, RECENT_SECONDS
+from kapiserver.storage.watch_cache import MIN_RECENT_EVENTS, RECENT_SECONDS
 from kapiserver.storage.watch_fanout import BOOKMARK_SECONDS, MAX_BACKLOG_BYTES
 from tests.storage.objectkit import (
     CBOR,
@@ -237,7 +237,7 @@ def test_too_old_a_version_is_an_error_event() -> None:
     async def test(house: House) -> None:
         store = house.of("configmaps")
         await store.create(config_map("a", data={"n": "0"}))
-        for number in range(RECENT_LEAST + 5):
+        for number in range(MIN_RECENT_EVENTS + 5):
             await store.update(
                 key("a"), lambda current, n=number: current | {"data": {"n": f"{n + 1}"}}
             )

@@ -14,7 +14,7 @@ from kapiserver.storage.entry import Entry
 from kapiserver.storage.errors import Expired, ResourceVersionTooLarge
 from kapiserver.storage.kv import KV, Revision
 from kapiserver.storage.query import DeleteQuery, ListQuery
-from kapiserver.storage.watch_cache import RECENT_LEAST, RECENT_SECONDS
+from kapiserver.storage.watch_cache import MIN_RECENT_EVENTS, RECENT_SECONDS
 from kapiserver.storage.watch_fanout import BOOKMARK_SECONDS, MAX_BACKLOG_BYTES
 from tests.storage.objectkit import (
     JSON,
@@ -109,14 +109,14 @@ async def test_watches_resume_within_the_window_and_not_beyond(house: House) -> 
     """What the ring has forgotten comes from the store's history, and is gone with it."""
     store = house.of("configmaps")
     begin = (await store.create(config_map("a"))).entry.revision
-    for number in range(RECENT_LEAST // 8):
+    for number in range(MIN_RECENT_EVENTS // 8):
         await put(store, "a", "data", to={"n": f"{number}"})
     house.clock.advance(RECENT_SECONDS + 1)
     last = (await put(store, "a", "data", to={"n": "last"})).entry.revision
     client = Client()
     await watch(store, client, resource_version=f"{begin}")
-    await client.count(RECENT_LEAST // 8 + 1)
-    assert [event["type"] for event in client.events] == ["MODIFIED"] * (RECENT_LEAST // 8 + 1)
+    await client.count(MIN_RECENT_EVENTS // 8 + 1)
+    assert [event["type"] for event in client.events] == ["MODIFIED"] * (MIN_RECENT_EVENTS // 8 + 1)
     assert client.events[-1]["object"]["metadata"]["resourceVersion"] == f"{last}"
     await house.kv.compact(last)
     late, fresh = Client(), House(house.kv).of("configmaps")

@@ -34,6 +34,7 @@ from kapiserver.apiserver.customresources.custom_resources import CustomResource
 from kapiserver.apiserver.faults import Faults
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.filters.recovery import error_response
+from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.routes import route
@@ -193,6 +194,10 @@ async def _start_loops(
 ) -> None:
     await app.server.custom_resources.start()
     stack.callback(app.server.custom_resources.stop)
+    classifier = app.server.flow_classifier
+    if classifier is not None:
+        classifier.start()
+        stack.callback(classifier.stop)
     manager = ControllerManager(app.server, ca_text=ca_text, registry=registry)
     await manager.start()
     stack.push_async_callback(manager.stop)
@@ -274,6 +279,7 @@ async def build_app(
             accounts=_accounts(config, stores, clock),
         ),
         authorizer=authorizer or UnionAuthorizer([AllowAuthenticated()]),
+        flow_classifier=FlowClassifier(stores),
         faults=faults,
         plugin_chain=AdmissionPlugins(
             admission_plugins,

@@ -28,6 +28,7 @@ from kapiserver.storage.clock import Clock
 if TYPE_CHECKING:
     from kapiserver.apiserver.admission.configuration import AdmissionSettings
     from kapiserver.apiserver.faults import Faults
+    from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
     from kapiserver.codecs.codec_factory import CodecFactory
     from kapiserver.storage.store_registry import StoreRegistry
 
@@ -48,6 +49,7 @@ class Server:
     metrics: Metrics = field(default_factory=Metrics)
     authentication: Authentication = field(default_factory=Authentication)
     authorizer: Authorizer = field(default_factory=AllowAuthenticated)
+    flow_classifier: FlowClassifier | None = None
     faults: Faults | None = None
     """Of a test that makes requests fail."""
     admission: AdmissionSettings | None = None

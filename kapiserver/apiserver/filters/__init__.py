@@ -15,6 +15,7 @@ from kapiserver.apiserver.filters.authorization import authorize
 from kapiserver.apiserver.filters.compression import compress_answers
 from kapiserver.apiserver.filters.deadline import end_in_time
 from kapiserver.apiserver.filters.faults import inject_faults
+from kapiserver.apiserver.filters.flow_control import add_flow_headers
 from kapiserver.apiserver.filters.headers import add_headers
 from kapiserver.apiserver.filters.in_flight import limit_in_flight
 from kapiserver.apiserver.filters.metrics import record_metrics
@@ -27,6 +28,7 @@ FILTERS: tuple[Filter, ...] = (
     log_slow_requests,
     log_access,  # logs the status that the client gets
     add_headers,  # outside answer_errors: an error response has warnings too
+    add_flow_headers,  # outside respond_to_errors: an error response has them too
     compress_answers,  # compresses error responses too
     respond_to_errors,  # around every filter and handler that may raise
     end_in_time,  # around every filter and handler that may take long

@@ -38,7 +38,7 @@ from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.routes import route
-from kapiserver.apiserver.runtime_config import parse_runtime_config, served
+from kapiserver.apiserver.runtime_config import parse_runtime_config, resource_filter
 from kapiserver.apiserver.serving.kubeconfig import write_kubeconfig
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
@@ -241,7 +241,7 @@ async def build_app(
     """
     clock = clock or SystemClock()
     tokens = read_tokens(config.token_auth_file) if config.token_auth_file else {}
-    scheme = Scheme(is_enabled=served(parse_runtime_config(config.runtime_config)))
+    scheme = Scheme(is_enabled=resource_filter(parse_runtime_config(config.runtime_config)))
     codecs = CodecFactory(scheme, _media_types(config))
     encryption = _encryption(config, clock)
     metrics = Metrics()

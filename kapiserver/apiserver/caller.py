@@ -1,6 +1,6 @@
-"""Caller: on whose behalf an operation runs, and what the server tells them beside the result.
+"""The caller of an operation: its user, and the warnings and annotations that the operation adds.
 
-Made of an HTTP request or by the internal client. Knows neither.
+Created from an HTTP request or by the internal client. Knows neither.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from kapiserver.apiserver.authentication.user import User
 
 
 class Warnings:
-    """Texts for the client's Warning headers: no text twice, bounded in number and size."""
+    """Texts for the response's Warning headers, without duplicates, `LIMIT` characters in total."""
 
     LIMIT = 4096
     __slots__ = ("texts",)
@@ -20,8 +20,8 @@ class Warnings:
         self.texts: list[str] = []
 
     def add(self, text: str) -> None:
-        """Tell the client; ignored beyond the bound, as kube-apiserver does."""
-        # Names out of CBOR may hold bytes that are no text.
+        """Add a text; beyond the limit it is dropped, as in kube-apiserver."""
+        # Names decoded from CBOR may contain surrogates.
         text = text.encode("utf-8", "replace").decode()
         if text and text not in self.texts:
             size = sum(map(len, self.texts)) + len(text)

@@ -1,6 +1,7 @@
-"""One server's settings, as one frozen value; the command line makes it at the edge.
+"""The settings of one server; the command line creates them from flags.
 
-Nothing below `cli.py` reads a flag or the environment. Names are those of kube-apiserver's flags.
+Only `cli.py` and `flags.py` know flags; nothing reads the environment. Fields have the names of
+kube-apiserver's flags.
 """
 
 from __future__ import annotations
@@ -11,21 +12,20 @@ from pathlib import Path
 from kapiserver.apiserver.feature_gates import DEFAULT_GATES, FeatureGates
 
 BODY_LIMIT = 3 * 1024 * 1024
-"""Bytes of a request body, as kube-apiserver's MaxRequestBodyBytes."""
+"""The most bytes of a request body; kube-apiserver's MaxRequestBodyBytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """How one server listens, stores and bounds; the defaults suit a test.
+    """The settings of one server; the defaults suit a test.
 
-    secure_port     None: no HTTPS; 0: a free port
-    insecure_port   None: no plain HTTP; 0: a free port; always on the loopback
-    cert_dir        None: a temporary directory, gone with the server
-    storage         what `storage/backends.py` takes: `sqlite:PATH`, `sqlite::memory:`,
-                    `etcd:URL,URL,...`
-    etcd_prefix     what all keys begin with, in every storage
-    workers         processes that share the ports, each with bounds of its own
-    runtime_config  what is served beside or less than the stable versions: `api/beta=true,...`
+    secure_port     None turns HTTPS off; 0 picks a free port
+    insecure_port   None turns plain HTTP off; 0 picks a free port; always on the loopback
+    cert_dir        None means a temporary directory that is deleted with the server
+    storage         `sqlite:PATH`, `sqlite::memory:` or `etcd:URL,...` (`storage/backends.py`)
+    etcd_prefix     prefix of all keys, in every backend
+    workers         processes that share the ports; limits apply to each
+    runtime_config  API versions and resources to turn on or off: `api/beta=true,...`
     """
 
     bind_address: str = "127.0.0.1"
@@ -73,5 +73,5 @@ class Config:
 
     @property
     def key_root(self) -> str:
-        """What all keys begin with, without the slash at its end."""
+        """The prefix of all keys, without a slash at its end."""
         return f"/{self.etcd_prefix.strip('/')}".rstrip("/")

@@ -1,6 +1,6 @@
-"""What one server is made of: the parts that handlers and filters work with.
+"""The parts of one server, as handlers and filters use them.
 
-Made once by `build_app` of `kapiserver/app.py`; nothing here reads flags or the environment.
+`build_app` of `kapiserver/app.py` creates it once. Reads no flag and no environment.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Server:
     authorizer: Authorizer = field(default_factory=AllowAuthenticated)
     flow_classifier: FlowClassifier | None = None
     faults: Faults | None = None
-    """Of a test that makes requests fail."""
+    """Faults that a test injects into requests."""
     admission: AdmissionSettings | None = None
-    """Of the file that configures admission plugins, where there is one."""
+    """Settings from --admission-control-config-file, if set."""
     plugin_chain: Callable[[str, str], PluginChain] = lambda _resource, _operation: PluginChain()
     """The admission plugins for a qualified resource (with its subresource) and an operation."""
 
@@ -64,10 +64,10 @@ class Server:
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[AnyResponse]]
-"""Answers a request, or raises one of the errors of `errors.TABLE`."""
+"""Returns the response to a request, or raises an error that `errors.TABLE` has a row for."""
 
 Filter: TypeAlias = Callable[[Server, Handler], Handler]
-"""Wraps what comes after it; made once per server."""
+"""Returns a handler that wraps the next one; called once per server."""
 
 Hook: TypeAlias = Callable[[Server, Attributes, Tree | None, Tree | None], Awaitable[None]]
 """One step of an admission plugin: (server, attributes, new object, old object). Changes the new

@@ -1,4 +1,4 @@
-"""Go's notation for durations: `1m30s`, `250ms`. Pure."""
+"""Parses durations in Go's notation, such as `1m30s` and `250ms`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-
 
 
 def parse_duration(text: str) -> float | None:
-    """Seconds of a duration; None where the text is none, or negative."""
+    """Return the seconds of a duration, or None if the text is not one or is negative."""
     if _DURATION.fullmatch(text) is None:
         return None
     return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))

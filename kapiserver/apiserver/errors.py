@@ -1,17 +1,17 @@
-"""From exception to Status: one table for every error of every layer, and this layer's own.
+"""The Status of every error: a table by error class, and the error classes of this layer.
 
     ServerError
     |-- BadRequest          400
     |-- Unauthorized        401
     |-- Forbidden           403
-    |-- UnknownResource     404: no such path below a version that is served
+    |-- UnknownResource     404: no such resource in a served version
     |   `-- UnknownGroup    404: no such API group
-    |-- MethodNotAllowed    405: no such verb on the resource
-    |-- NoSuchForm          406: the answer cannot be turned into the kind asked for
+    |-- MethodNotAllowed    405: the resource does not have the verb
+    |-- NoSuchForm          406: the response has no form of the requested kind
     |-- BodyTooLarge        413
     |-- TooManyRequests     429 with Retry-After
-    |-- InternalError       500 whose message is for the client
-    |-- ServiceUnavailable  503: not ready, or on the way out
+    |-- InternalError       500 with a message for the client
+    |-- ServiceUnavailable  503: not ready, or shutting down
     `-- RequestTimeout      504
 
 To add an error: one line in TABLE (a test finds classes without one). Mirrors
@@ -36,18 +36,21 @@ class ServerError(Exception):
 
 
 class BadRequest(ServerError):
-    """A request that makes no sense."""
+    """The request is malformed or contradicts itself."""
 
 
 class Unauthorized(ServerError):
-    """Credentials that nobody here vouches for, or none where some are needed."""
+    """The credentials are invalid, or missing and required."""
 
     def __init__(self) -> None:
         super().__init__("Unauthorized")
 
 
 class Forbidden(ServerError):
-    """Refused by authorization or admission; `reason` without the words about who and what."""
+    """Authorization or admission refused the request.
+
+    reason      why; the message puts the resource and name before it
+    """
 
     def __init__(
         self,
@@ -73,18 +76,18 @@ class Forbidden(ServerError):
 
 
 class UnknownResource(ServerError):
-    """No such path below a version that is served."""
+    """A served version has no such resource."""
 
     def __init__(self) -> None:
         super().__init__("the server could not find the requested resource")
 
 
 class UnknownGroup(UnknownResource):
-    """No such API group. Over HTTP the answer is a plain page, as for any unknown path."""
+    """No such API group. Over HTTP the response is a plain page, as for any unknown path."""
 
 
 class MethodNotAllowed(ServerError):
-    """No such verb on the resource."""
+    """The resource does not have the verb."""
 
     def __init__(
         self, message: str = "the server does not allow this method on the requested resource"
@@ -93,11 +96,11 @@ class MethodNotAllowed(ServerError):
 
 
 class NoSuchForm(ServerError):
-    """The answer cannot be turned into the kind asked for."""
+    """The response cannot be converted to the kind that the Accept header requests."""
 
 
 class BodyTooLarge(ServerError):
-    """A body of more than `limit` bytes."""
+    """The request body has more than `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"Request entity too large: limit is {limit}")
@@ -105,7 +108,7 @@ class BodyTooLarge(ServerError):
 
 
 class TooManyRequests(ServerError):
-    """Not now: as many requests are in flight as may be, or a budget is spent."""
+    """Too many requests are in flight, or a disruption budget is exhausted."""
 
     def __init__(
         self,
@@ -120,18 +123,18 @@ class TooManyRequests(ServerError):
 
 
 class InternalError(ServerError):
-    """Something failed here, in words that are fit for the client."""
+    """The server failed; the message contains nothing that the client must not see."""
 
     def __init__(self, message: str) -> None:
         super().__init__(f"Internal error occurred: {message}")
 
 
 class ServiceUnavailable(ServerError):
-    """Not ready yet, or on the way out."""
+    """The server is not ready yet, or is shutting down."""
 
 
 class RequestTimeout(ServerError):
-    """The request took longer than it may."""
+    """The request exceeded its time limit."""
 
     def __init__(self) -> None:
         super().__init__("Timeout: request did not complete within the allotted timeout")
@@ -140,8 +143,8 @@ class RequestTimeout(ServerError):
 ToStatus: TypeAlias = Callable[[Exception, RequestInfo], Tree]
 
 
-def _plain(code: int, reason: str) -> ToStatus:
-    """The error's own message under a code and a reason."""
+def _with_message(code: int, reason: str) -> ToStatus:
+    """A Status with the error's own message."""
 
     def to_status(error: Exception, info: RequestInfo) -> Tree:
         return status(code=code, reason=reason, message=str(error))
@@ -149,14 +152,14 @@ def _plain(code: int, reason: str) -> ToStatus:
     return to_status
 
 
-def _fixed(code: int, reason: str, message: str, *, retry_after: int = 0) -> ToStatus:
-    """Words of our own: the error's message is not for the client."""
+def _with_fixed_message(code: int, reason: str, message: str, *, retry_after: int = 0) -> ToStatus:
+    """A Status with a fixed message, for errors whose own message is not for the client."""
 
     def to_status(error: Exception, info: RequestInfo) -> Tree:
-        found = _target(info)
+        status_details = _request_details(info)
         if retry_after:
-            found["retryAfterSeconds"] = retry_after
-        return status(code=code, reason=reason, message=message, details=found)
+            status_details["retryAfterSeconds"] = retry_after
+        return status(code=code, reason=reason, message=message, details=status_details)
 
     return to_status
 
@@ -168,30 +171,33 @@ def _with_empty_details(code: int, reason: str) -> ToStatus:
     return to_status
 
 
-def _target(info: RequestInfo) -> Tree:
-    """Details that name what the request is about."""
+def _request_details(info: RequestInfo) -> Tree:
+    """Return the details that name the request's object."""
     return details(name=info.name, group=info.version.group, kind=info.resource)
 
 
 def _invalid(error: Exception, info: RequestInfo) -> Tree:
     assert isinstance(error, api.InvalidObject)
     causes = [
-        cause(reason=one.reason, message=one.message, field=str(one.path)) for one in error.errors
+        cause(reason=field_error.reason, message=field_error.message, field=str(field_error.path))
+        for field_error in error.errors
     ]
-    about = details(name=error.name, group=error.group, kind=error.kind, causes=causes)
-    return status(code=422, reason="Invalid", message=str(error), details=about)
+    status_details = details(name=error.name, group=error.group, kind=error.kind, causes=causes)
+    return status(code=422, reason="Invalid", message=str(error), details=status_details)
 
 
 def _forbidden(error: Exception, info: RequestInfo) -> Tree:
     assert isinstance(error, Forbidden)
-    about = details(name=error.name, group=error.group, kind=error.resource, causes=error.causes)
-    return status(code=403, reason="Forbidden", message=str(error), details=about)
+    status_details = details(
+        name=error.name, group=error.group, kind=error.resource, causes=error.causes
+    )
+    return status(code=403, reason="Forbidden", message=str(error), details=status_details)
 
 
 def _too_many(error: Exception, info: RequestInfo) -> Tree:
     assert isinstance(error, TooManyRequests)
-    about = details(causes=error.causes, retry_after=error.retry_after)
-    return status(code=429, reason="TooManyRequests", message=str(error), details=about)
+    status_details = details(causes=error.causes, retry_after=error.retry_after)
+    return status(code=429, reason="TooManyRequests", message=str(error), details=status_details)
 
 
 def _qualified(info: RequestInfo) -> str:
@@ -199,16 +205,16 @@ def _qualified(info: RequestInfo) -> str:
     return f"{info.resource}.{group}" if group else info.resource
 
 
-def _exists(error: Exception, info: RequestInfo) -> Tree:
+def _already_exists(error: Exception, info: RequestInfo) -> Tree:
     message = f'{_qualified(info)} "{info.name}" already exists'
-    return status(code=409, reason="AlreadyExists", message=message, details=_target(info))
+    return status(code=409, reason="AlreadyExists", message=message, details=_request_details(info))
 
 
 def _conflict(error: Exception, info: RequestInfo) -> Tree:
     message = (
         f'Operation cannot be fulfilled on {_qualified(info)} "{info.name}": {storage.MODIFIED}'
     )
-    return status(code=409, reason="Conflict", message=message, details=_target(info))
+    return status(code=409, reason="Conflict", message=message, details=_request_details(info))
 
 
 def _internal(error: Exception, info: RequestInfo) -> Tree:
@@ -218,20 +224,20 @@ def _internal(error: Exception, info: RequestInfo) -> Tree:
     )
 
 
-def _unread(error: Exception, info: RequestInfo) -> Tree:
+def _unreadable(error: Exception, info: RequestInfo) -> Tree:
     return _internal(InternalError(str(error)), info)
 
 
-def _object(code: int, reason: str) -> ToStatus:
-    """An error that names its object."""
+def _named_object(code: int, reason: str) -> ToStatus:
+    """A Status for an error that names its object."""
 
     def to_status(error: Exception, info: RequestInfo) -> Tree:
         assert isinstance(error, storage.ObjectError)
         retry_after = error.retry_after if isinstance(error, storage.AlreadyExists) else 0
-        about = details(
+        status_details = details(
             name=error.name, group=error.group, kind=error.resource, retry_after=retry_after
         )
-        return status(code=code, reason=reason, message=str(error), details=about)
+        return status(code=code, reason=reason, message=str(error), details=status_details)
 
     return to_status
 
@@ -245,10 +251,10 @@ def _expired(error: Exception, info: RequestInfo) -> Tree:
 
 
 def _too_new(error: Exception, info: RequestInfo) -> Tree:
-    words = "Too large resource version"
-    causes = [cause(reason="ResourceVersionTooLarge", message=words)]
-    about = details(causes=causes, retry_after=1)
-    return status(code=504, reason="Timeout", message=str(error), details=about)
+    message = "Too large resource version"
+    causes = [cause(reason="ResourceVersionTooLarge", message=message)]
+    status_details = details(causes=causes, retry_after=1)
+    return status(code=504, reason="Timeout", message=str(error), details=status_details)
 
 
 def _field_conflicts(error: Exception, info: RequestInfo) -> Tree:
@@ -257,8 +263,8 @@ def _field_conflicts(error: Exception, info: RequestInfo) -> Tree:
         cause(reason="FieldManagerConflict", message=f"conflict with {manager}", field=path)
         for manager, path in error.paths
     ]
-    about = details(causes=causes)
-    return status(code=409, reason="Conflict", message=str(error), details=about)
+    status_details = details(causes=causes)
+    return status(code=409, reason="Conflict", message=str(error), details=status_details)
 
 
 def _patch_failed(error: Exception, info: RequestInfo) -> Tree:
@@ -266,22 +272,22 @@ def _patch_failed(error: Exception, info: RequestInfo) -> Tree:
     return status(code=422, reason="Invalid", message=message, details={})
 
 
-_BAD_REQUEST = _plain(400, "BadRequest")
-# No Retry-After: a client that obeys one waits ten times as long, and a write may have happened.
-_NOT_NOW = _fixed(503, "ServiceUnavailable", "the store does not answer")
+_BAD_REQUEST = _with_message(400, "BadRequest")
+# Without Retry-After: clients that obey it wait ten times as long, and a write may have happened.
+_STORE_UNAVAILABLE = _with_fixed_message(503, "ServiceUnavailable", "the store does not answer")
 
 TABLE: dict[type[Exception], ToStatus] = {
     # this layer
     BadRequest: _BAD_REQUEST,
-    Unauthorized: _plain(401, "Unauthorized"),
+    Unauthorized: _with_message(401, "Unauthorized"),
     Forbidden: _forbidden,
     UnknownResource: _with_empty_details(404, "NotFound"),
     MethodNotAllowed: _with_empty_details(405, "MethodNotAllowed"),
-    NoSuchForm: _plain(406, "NotAcceptable"),
-    BodyTooLarge: _plain(413, "RequestEntityTooLarge"),
+    NoSuchForm: _with_message(406, "NotAcceptable"),
+    BodyTooLarge: _with_message(413, "RequestEntityTooLarge"),
     TooManyRequests: _too_many,
     InternalError: _internal,
-    ServiceUnavailable: _plain(503, "ServiceUnavailable"),
+    ServiceUnavailable: _with_message(503, "ServiceUnavailable"),
     RequestTimeout: _with_empty_details(504, "Timeout"),
     # api
     api.InvalidObject: _invalid,
@@ -290,43 +296,47 @@ TABLE: dict[type[Exception], ToStatus] = {
     api.ConversionFailed: _BAD_REQUEST,
     api.FieldConflicts: _field_conflicts,
     api.PatchFailed: _patch_failed,
-    api.PatchTooLong: _plain(413, "RequestEntityTooLarge"),
+    api.PatchTooLong: _with_message(413, "RequestEntityTooLarge"),
     # codecs
     codecs.Malformed: _BAD_REQUEST,
     codecs.MissingKind: _BAD_REQUEST,
     codecs.UnknownKind: _BAD_REQUEST,
     codecs.WrongValue: _BAD_REQUEST,
-    codecs.TooLarge: _plain(413, "RequestEntityTooLarge"),
+    codecs.TooLarge: _with_message(413, "RequestEntityTooLarge"),
     codecs.UnsupportedEncoding: _BAD_REQUEST,
-    codecs.NotEncodable: _plain(406, "NotAcceptable"),
-    codecs.NotAcceptable: _plain(406, "NotAcceptable"),
-    codecs.UnsupportedMediaType: _plain(415, "UnsupportedMediaType"),
+    codecs.NotEncodable: _with_message(406, "NotAcceptable"),
+    codecs.NotAcceptable: _with_message(406, "NotAcceptable"),
+    codecs.UnsupportedMediaType: _with_message(415, "UnsupportedMediaType"),
     # storage
-    storage.KeyExists: _exists,
+    storage.KeyExists: _already_exists,
     storage.Conflict: _conflict,
-    storage.Compacted: _fixed(410, "Expired", "The resourceVersion is too old."),
-    storage.FutureRevision: _fixed(504, "Timeout", "Too large resource version", retry_after=1),
-    storage.Unavailable: _NOT_NOW,
-    storage.ConversionRefused: _plain(500, ""),
-    storage.Refused: _plain(500, ""),  # as kube-apiserver hands on what etcd says
-    # kube-apiserver: 500 without a reason. It is the object's fault, and no retry helps.
-    storage.ValueTooLarge: _plain(413, "RequestEntityTooLarge"),
-    storage.Corrupt: _fixed(500, "InternalError", "Internal error occurred: unreadable object"),
-    storage.Undecryptable: _unread,
-    storage.Unreadable: _unread,
-    storage.StoreLocked: _NOT_NOW,
-    storage.NotFound: _object(404, "NotFound"),
-    storage.AlreadyExists: _object(409, "AlreadyExists"),
-    storage.ObjectConflict: _object(409, "Conflict"),
+    storage.Compacted: _with_fixed_message(410, "Expired", "The resourceVersion is too old."),
+    storage.FutureRevision: _with_fixed_message(
+        504, "Timeout", "Too large resource version", retry_after=1
+    ),
+    storage.Unavailable: _STORE_UNAVAILABLE,
+    storage.ConversionRefused: _with_message(500, ""),
+    storage.Refused: _with_message(500, ""),  # kube-apiserver passes on the message of etcd
+    # kube-apiserver responds 500 without a reason; 413 tells the client not to retry.
+    storage.ValueTooLarge: _with_message(413, "RequestEntityTooLarge"),
+    storage.Corrupt: _with_fixed_message(
+        500, "InternalError", "Internal error occurred: unreadable object"
+    ),
+    storage.Undecryptable: _unreadable,
+    storage.Unreadable: _unreadable,
+    storage.StoreLocked: _STORE_UNAVAILABLE,
+    storage.NotFound: _named_object(404, "NotFound"),
+    storage.AlreadyExists: _named_object(409, "AlreadyExists"),
+    storage.ObjectConflict: _named_object(409, "Conflict"),
     storage.Expired: _expired,
     storage.ResourceVersionTooLarge: _too_new,
     storage.BadQuery: _BAD_REQUEST,
 }
-"""A class without a line here takes that of its nearest base."""
+"""A class without a row uses that of its nearest base class."""
 
 
 def status_of(error: Exception, info: RequestInfo) -> Tree | None:
-    """The Status of an error; None: nobody expected it, so it is an internal one."""
+    """Return the Status of an error, or None if the table has no row for it."""
     for class_ in type(error).__mro__:
         to_status = TABLE.get(class_)
         if to_status is not None:

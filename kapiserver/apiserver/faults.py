@@ -1,6 +1,6 @@
-"""The seam where a test makes requests fail: errors, delays, dropped connections.
+"""Fault injection for tests: errors, delays and dropped connections around requests.
 
-Nothing is here unless `serve` is given faults. Knows no kind of fault.
+The parameter `faults` of `serve` turns it on. Knows no particular fault.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kapiserver.apiserver.response import AnyResponse
 
 
 class DropConnection(Exception):
-    """Cut the client's connection without a response."""
+    """Makes the listener abort the client's connection without a response."""
 
 
 class Faults(Protocol):
@@ -23,7 +23,7 @@ class Faults(Protocol):
     """
 
     async def before(self, request: Request) -> None:
-        """Called before the handler runs: nothing has been written."""
+        """Called before the handler, when nothing has been stored."""
 
     async def after(self, request: Request, response: AnyResponse) -> None:
-        """Called after the handler: a write is done, and the client does not know it yet."""
+        """Called after the handler: a write is stored, and the client has no response yet."""

@@ -1,7 +1,7 @@
-"""Whether a server is alive and ready: named checks and the texts of /healthz, /livez, /readyz.
+"""Health checks, and the responses of /healthz, /livez and /readyz.
 
-Why a check failed goes to the log, never to the client. Mirrors apiserver/pkg/server/healthz of
-k8s.io/apiserver.
+The reason of a failed check is logged and never sent to the client. Mirrors
+apiserver/pkg/server/healthz of k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from kapiserver.apiserver.response import Response, page_not_found, text
+from kapiserver.apiserver.response import Response, page_not_found, text_response
 
 _log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 2.0
-Probe: TypeAlias = Callable[[], Awaitable[None]]
-"""Raises what is wrong."""
+HealthCheck: TypeAlias = Callable[[], Awaitable[None]]
+"""Returns if the server is healthy, else raises an exception."""
 
 
-class NotHealthy(Exception):
-    """What a probe found, for the log."""
+class Unhealthy(Exception):
+    """A check failed; the message is for the log."""
 
 
 async def _ping() -> None:
@@ -29,21 +29,24 @@ async def _ping() -> None:
 
 
 class Health:
-    """The checks of one server and its state.
+    """The health checks of one server, and whether it has started or is draining.
 
-    alive       probes of /livez and /healthz, by name, beside `ping`
-    ready       probes of /readyz alone, by name
+    alive       checks of all three paths, by name, beside `ping`
+    ready       checks of /readyz alone, by name
     """
 
     def __init__(
-        self, *, alive: Mapping[str, Probe] | None = None, ready: Mapping[str, Probe] | None = None
+        self,
+        *,
+        alive: Mapping[str, HealthCheck] | None = None,
+        ready: Mapping[str, HealthCheck] | None = None,
     ) -> None:
-        self.alive: Mapping[str, Probe] = {"ping": _ping, **(alive or {})}
-        self.ready: Mapping[str, Probe] = ready or {}
+        self.alive: Mapping[str, HealthCheck] = {"ping": _ping, **(alive or {})}
+        self.ready: Mapping[str, HealthCheck] = ready or {}
         self.started = False
-        """Bootstrap is done."""
+        """Whether the bootstrap objects exist."""
         self.draining = False
-        """Shutdown has begun."""
+        """Whether shutdown has begun."""
 
     def start(self) -> None:
         """Report ready from now on."""
@@ -53,8 +56,8 @@ class Health:
         """Report unready from now on."""
         self.draining = True
 
-    def probes(self, path: str) -> Mapping[str, Probe]:
-        """The probes of `healthz`, `livez` or `readyz`."""
+    def checks(self, path: str) -> Mapping[str, HealthCheck]:
+        """Return the checks of `healthz`, `livez` or `readyz`, by name."""
         if path != "readyz":
             return self.alive
         return {
@@ -66,57 +69,59 @@ class Health:
 
     async def _bootstrap(self) -> None:
         if not self.started:
-            raise NotHealthy("bootstrap objects are not all there yet")
+            raise Unhealthy("bootstrap objects are missing")
 
     async def _shutdown(self) -> None:
         if self.draining:
-            raise NotHealthy("process is shutting down")
+            raise Unhealthy("process is shutting down")
 
-    async def answer(self, parts: Sequence[str], query: Mapping[str, Sequence[str]]) -> Response:
-        """Answer `/readyz` or `/readyz/ping`; `parts` are the path's segments."""
-        path, *rest = parts
-        probes = self.probes(path)
+    async def respond(
+        self, segments: Sequence[str], query: Mapping[str, Sequence[str]]
+    ) -> Response:
+        """Return the response of a path such as `/readyz` or `/readyz/ping`, given as segments."""
+        path, *rest = segments
+        checks = self.checks(path)
         if rest:
-            probe = probes.get("/".join(rest))
-            return await _one(probe) if probe is not None else page_not_found()
+            check = checks.get("/".join(rest))
+            return await _single_check_response(check) if check is not None else page_not_found()
         excluded = dict.fromkeys(query.get("exclude", ()))
-        lines = [await _line(name, probe, excluded) for name, probe in probes.items()]
-        unknown = [name for name in excluded if name not in probes]
+        lines = [await _check_line(name, check, excluded) for name, check in checks.items()]
+        unknown = [name for name in excluded if name not in checks]
         if unknown:
-            listed = ", ".join(f'"{name}"' for name in unknown)
-            lines.append(f"warn: some health checks cannot be excluded: no matches for {listed}\n")
+            names = ", ".join(f'"{name}"' for name in unknown)
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
         if any(line.startswith("[-]") for line in lines):
-            return _failed(f"{''.join(lines)}{path} check failed")
+            return _failure_response(f"{''.join(lines)}{path} check failed")
         if "verbose" in query:
-            return text(f"{''.join(lines)}{path} check passed\n")
-        return text("ok")
+            return text_response(f"{''.join(lines)}{path} check passed\n")
+        return text_response("ok")
 
 
-async def _line(name: str, probe: Probe, excluded: Mapping[str, None]) -> str:
+async def _check_line(name: str, check: HealthCheck, excluded: Mapping[str, None]) -> str:
     if name in excluded:
         return f"[+]{name} excluded: ok\n"
-    if await _problem(name, probe):
+    if await _fails(name, check):
         return f"[-]{name} failed: reason withheld\n"
     return f"[+]{name} ok\n"
 
 
-async def _one(probe: Probe) -> Response:
-    if await _problem("", probe):
-        return _failed("internal server error: reason withheld")
-    return text("ok")
+async def _single_check_response(check: HealthCheck) -> Response:
+    if await _fails("", check):
+        return _failure_response("internal server error: reason withheld")
+    return text_response("ok")
 
 
-async def _problem(name: str, probe: Probe) -> bool:
+async def _fails(name: str, check: HealthCheck) -> bool:
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            await probe()
+            await check()
     except Exception as error:
         _log.info("health check %s failed: %s", name, error)
         return True
     return False
 
 
-def _failed(words: str) -> Response:
-    answer = text(words + "\n", status=500)
-    answer.headers.append(("X-Content-Type-Options", "nosniff"))
-    return answer
+def _failure_response(message: str) -> Response:
+    response = text_response(message + "\n", status=500)
+    response.headers.append(("X-Content-Type-Options", "nosniff"))
+    return response

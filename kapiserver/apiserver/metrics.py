@@ -1,8 +1,8 @@
-"""The metrics of one server, by the names, labels and buckets of kube-apiserver.
+"""The metrics of one server, with the names, labels and buckets of kube-apiserver.
 
 Mirrors endpoints/metrics/metrics.go and admission/metrics/metrics.go of k8s.io/apiserver, and
 util/workqueue of client-go. Labels are bounded: a request for a resource that is not served has
-empty resource labels, and a path keeps its first segment only.
+empty resource labels, and the label of a path is its first segment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ QUEUE_SECONDS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
 
 class RequestLabels(NamedTuple):
-    """Of requests; the label `component` is always "apiserver"."""
+    """Labels of a request; beside them, `component` is always "apiserver"."""
 
     verb: str
     dry_run: str
@@ -39,7 +39,7 @@ class RequestLabels(NamedTuple):
 
 
 class AdmissionLabels(NamedTuple):
-    """Of one admission plugin; `type` is "admit" or "validate"."""
+    """Labels of a call of an admission plugin; `type` is "admit" or "validate"."""
 
     name: str
     type: str
@@ -48,14 +48,14 @@ class AdmissionLabels(NamedTuple):
 
 
 class StorageLabels(NamedTuple):
-    """Of one operation of the store: `operation` as etcd calls it, `type` a resource."""
+    """Labels of an operation of the store; `operation` has etcd's name, `type` is a resource."""
 
     operation: str
     type: str
 
 
 class RequestSeries:
-    """What is counted for all requests of the same labels."""
+    """The counts and histograms of all requests with the same labels."""
 
     __slots__ = ("body_bytes", "labels", "seconds", "statuses")
 
@@ -67,14 +67,14 @@ class RequestSeries:
 
 
 class Metrics:
-    """The metrics of one server; filters and stores change them, the exposition reads them."""
+    """The metrics of one server; filters and stores update them, `exposition.py` reads them."""
 
     def __init__(self) -> None:
         self.requests: dict[Hashable, RequestSeries] = {}
-        """By what the filter of metrics knows of a request."""
+        """By the parts of a request that determine its labels (`filters/metrics.py`)."""
         self.long_running: Gauge[RequestLabels] = Gauge()
         self.in_flight: Gauge[str] = Gauge()
-        """By "readOnly" and "mutating"."""
+        """By request kind: "readOnly" or "mutating"."""
         self.admission_seconds: Histogram[AdmissionLabels] = Histogram(ADMISSION_SECONDS)
         self.storage_seconds: Histogram[StorageLabels] = Histogram(STORAGE_SECONDS)
         self.workqueue_adds: Counter[str] = Counter()

@@ -1,7 +1,7 @@
-"""One request as filters and handlers see it, and what they learn while they answer it.
+"""An HTTP request as filters and handlers see it, and the results that they record in it.
 
-`serving/listener.py` makes it from what the HTTP library read, and completes it when the response
-or the stream has ended. Knows no HTTP library.
+`serving/listener.py` creates it, and completes it when the response or the stream has ended. Knows
+no HTTP library.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.target import Target
 
 Query: TypeAlias = Mapping[str, Sequence[str]]
-"""Query parameters, each with its values in the order given."""
+"""Query parameters; each has a list of values."""
 
 Reader: TypeAlias = Callable[[int], Awaitable[bytes]]
-"""Reads the whole body of at most that many bytes, once. Raises errors.BodyTooLarge."""
+"""Reads the body, at most so many bytes; call it once. Raises errors.BodyTooLarge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """The subject of a client certificate that one of our client CAs signed."""
+    """The subject of a verified client certificate."""
 
     common_name: str
     organizations: tuple[str, ...] = ()
@@ -64,21 +64,21 @@ def _no_stream() -> WatchSink:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Request:
-    """One request: what the client sent, and the record that filters fill in on its way.
+    """One request.
 
-    What the client sent (never assigned again):
+    From the client (never assigned again):
 
-    headers     looked up without regard to case
-    query       empty values included
-    certificate of the client's end of the TLS connection; None where it showed none
-    open_sink   opens the client's end of a stream, for handlers that answer with one
+    headers     looked up case-insensitively
+    query       includes empty values
+    certificate the client's TLS certificate, or None
+    open_sink   opens a stream to the client, for handlers that return a StreamResponse
 
-    What filters, routes and handlers learn; outer filters read it when the response is made, or in
-    a callback of `on_complete`:
+    Set by filters, routes and handlers; outer filters read it when the response exists, or in a
+    callback of `on_complete`:
 
-    user        who sent it, as authentication found
-    audit_id    names the request in the log and in the response
-    target      what the path names, once it is resolved
+    user        set by authentication
+    audit_id    identifies the request in the log and in the response
+    target      the resource that the path names, once it is resolved
     decision    of the authorizer
     annotations of the audit event
     warnings    for the client
@@ -105,7 +105,7 @@ class Request:
     latency: dict[str, float] = field(default_factory=dict)
     received: float = field(default_factory=time.perf_counter)
     outcome: Outcome | None = None
-    _callbacks: list[Completed] = field(default_factory=list)
+    _callbacks: list[CompletionCallback] = field(default_factory=list)
 
     def parameter(self, name: str) -> str:
         """The first value of a query parameter, or ""."""
@@ -125,13 +125,13 @@ class Request:
             annotations=self.annotations,
         )
 
-    def spend(self, part: str, since: float) -> None:
-        """Count the time since `since` (of `time.perf_counter`) towards a part of the latency."""
-        self.latency[part] = self.latency.get(part, 0.0) + time.perf_counter() - since
+    def add_latency(self, part: str, started: float) -> None:
+        """Add the time since `started` (of `time.perf_counter`) to a part of the latency."""
+        self.latency[part] = self.latency.get(part, 0.0) + time.perf_counter() - started
 
-    def on_complete(self, callback: Completed) -> None:
+    def on_complete(self, callback: CompletionCallback) -> None:
         """Call `callback` once, when the response is written, the stream has ended or the
-        connection is lost. The callback added last is called first, and must not block."""
+        connection is lost. The last callback added is called first. It must not block."""
         self._callbacks.append(callback)
 
     def complete(self, outcome: Outcome) -> None:
@@ -144,24 +144,24 @@ class Request:
                 _log.exception("a completion callback of %s %s failed", self.method, self.path)
 
 
-Completed: TypeAlias = Callable[[Request], None]
+CompletionCallback: TypeAlias = Callable[[Request], None]
 """Called with a request whose `outcome` is known."""
 
 
 def parse_query(text: str) -> dict[str, list[str]]:
-    """Read a query string as Go's url.ParseQuery does; pieces with a semicolon are dropped."""
-    found: dict[str, list[str]] = {}
+    """Parse a query string as Go's url.ParseQuery does; pairs with a semicolon are dropped."""
+    query: dict[str, list[str]] = {}
     if not text:
-        return found
-    for piece in text.split("&"):
-        if not piece or ";" in piece:
+        return query
+    for pair in text.split("&"):
+        if not pair or ";" in pair:
             continue
-        name, _, value = piece.partition("=")
-        found.setdefault(unquote_plus(name), []).append(unquote_plus(value))
-    return found
+        name, _, value = pair.partition("=")
+        query.setdefault(unquote_plus(name), []).append(unquote_plus(value))
+    return query
 
 
 @functools.lru_cache(maxsize=1024)
 def unquote_path(text: str) -> str:
-    """The path of a request target, unquoted."""
+    """Return a path with its percent-encoding decoded."""
     return unquote(text) if "%" in text else text

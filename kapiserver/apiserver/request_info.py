@@ -1,7 +1,7 @@
-"""What a request asks for, read from its method, path and query alone.
+"""Parses the verb, resource and name of a request from its method, path and query.
 
-Pure: no HTTP library, no scheme, no store; a path that names an unknown group or resource parses
-like any other. Mirrors apiserver/pkg/endpoints/request/requestinfo.go of k8s.io/apiserver.
+Knows no HTTP library, no scheme and no store; unknown groups and resources parse too. Mirrors
+apiserver/pkg/endpoints/request/requestinfo.go of k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _VERBS = {
 }
 _OF_COLLECTIONS = {"get": "list", "delete": "deletecollection"}
 _OLD_PREFIXES = ("watch", "proxy")
-"""Path segments before the resource that older clients put in place of a verb."""
+"""Deprecated path segments before the resource, which name the verb."""
 _OF_NAMESPACE_ITSELF = ("status", "finalize")
 _LONG_RUNNING = ("attach", "exec", "proxy", "log", "portforward")
 
@@ -31,13 +31,13 @@ NO_VERSION = GroupVersion("", "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestInfo:
-    """What a request asks for; every part that it does not name is empty.
+    """The verb and the object of a request; parts that the path does not have are empty.
 
     verb        of a resource request: get list watch create update patch delete deletecollection
                 (or `proxy`); of others the method in lower case
-    resource    plural name as the path has it; empty: not a resource request
-    name        of the object; of a list, the name that its field selector asks for
-    is_item     whether the path is that of one object, or below it
+    resource    plural name in the path; empty for a non-resource request
+    name        of the object; of a list, the name that its field selector requires
+    is_item     whether the path names one object, or a subresource of it
     trailing    path segments below the subresource
     """
 
@@ -54,17 +54,17 @@ class RequestInfo:
 
     @property
     def is_resource_request(self) -> bool:
-        """Whether it is about objects rather than discovery, health or the like."""
+        """Whether the path names a resource, and not discovery, health or the like."""
         return bool(self.resource)
 
     @property
     def is_long_running(self) -> bool:
-        """Whether it may outlive the request timeout and is not counted as in flight."""
+        """Whether the request is exempt from the request timeout and the in-flight limits."""
         return self.verb in ("watch", "proxy") or self.subresource in _LONG_RUNNING
 
 
 def parse_request_info(method: str, path: str, query: Mapping[str, Sequence[str]]) -> RequestInfo:
-    """Read a request; `path` is unquoted and begins with a slash. Never raises."""
+    """Return the RequestInfo; `path` is unquoted and begins with a slash. Never raises."""
     other = RequestInfo(path=path, verb=method.lower())
     parts = [part for part in path.split("/") if part]
     if not parts or parts[0] not in ("api", "apis"):

@@ -1,4 +1,4 @@
-"""What a handler answers: a response of known bytes, or a stream. Knows no HTTP library."""
+"""The responses that handlers return: a body of bytes, or a stream. Knows no HTTP library."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ Headers: TypeAlias = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """An answer of known bytes.
+    """A response with a body of bytes.
 
-    body        all of it, or slices of about 256 KB that are written one after another as the
-                client takes them (`length` is their sum where it is known, else None: chunked)
-    headers     beside Content-Type and Content-Length; filters append to it
+    body        the whole body, or slices of about 256 KB, each written when the client has
+                received most of the one before
+    length      total bytes of the slices, for Content-Length; None if unknown (sent chunked)
+    headers     all but Content-Type and Content-Length; filters append to it
     """
 
     status: int = 200
@@ -29,13 +30,13 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamResponse:
-    """A response without an end. The handler has opened the stream, so what can fail has failed.
+    """A response that goes on, such as a watch. The handler has opened it: errors have been raised.
 
-    sink        from `Request.open_sink`; holds frames back until the head is sent
-    timeout     seconds until the stream ends (0: none)
+    sink        from `Request.open_sink`; buffers frames until the head is sent
+    timeout     seconds until the stream ends; 0 means no limit
 
-    The stream ends when the sink is closed, the client goes away, the time is over or the server
-    drains. The request's completion callbacks stop whatever writes to the sink.
+    The stream ends when the sink is closed, the client disconnects, the timeout expires or the
+    server drains. The request's completion callbacks stop the writer of the sink.
     """
 
     media_type: str
@@ -48,13 +49,13 @@ class StreamResponse:
 AnyResponse: TypeAlias = Response | StreamResponse
 
 
-def text(body: str, *, status: int = 200) -> Response:
-    """A plain text answer."""
+def text_response(body: str, *, status: int = 200) -> Response:
+    """Return a plain text response."""
     return Response(status=status, media_type="text/plain; charset=utf-8", body=body.encode())
 
 
 def page_not_found() -> Response:
-    """What Go's mux answers for a path nobody serves."""
-    answer = text("404 page not found\n", status=404)
-    answer.headers.append(("X-Content-Type-Options", "nosniff"))
-    return answer
+    """Return the response of Go's HTTP mux for a path without a handler."""
+    response = text_response("404 page not found\n", status=404)
+    response.headers.append(("X-Content-Type-Options", "nosniff"))
+    return response

@@ -1,6 +1,6 @@
-"""From a request to what answers it: paths that are no resource, then the verb's handler.
+"""Routes a request to its handler: by path for non-resource requests, else by verb and resource.
 
-Routes of resources are not listed: they follow from the scheme, one lookup each.
+Resources have no routes of their own; one lookup in the scheme resolves them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.discovery import discovery
-from kapiserver.apiserver.discovery.server_info import health, paths, version
+from kapiserver.apiserver.discovery.server_info import serve_health, serve_paths, serve_version
 from kapiserver.apiserver.endpoints.handlers import VerbHandler, handler_of_verb
 from kapiserver.apiserver.endpoints.subresources import handler_of_subresource, load_bind
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownGroup
@@ -19,21 +19,21 @@ from kapiserver.apiserver.response import AnyResponse, page_not_found
 from kapiserver.apiserver.target_resolver import resolve_target
 
 PathHandler: TypeAlias = Callable[[Server, Request], Awaitable[AnyResponse]]
-"""Answers a path that is no resource."""
+"""Handles a non-resource request."""
 
 
 def route(server: Server) -> Handler:
-    """What stands behind the filters."""
+    """Return the handler that the filters wrap."""
 
     async def handle(request: Request) -> AnyResponse:
         info = request.info
         if not info.is_resource_request:
-            return await _answer_path(server, request)
+            return await _handle_path(server, request)
         try:
             target = await resolve_target(server, info)
         except UnknownGroup:
             return page_not_found()
-        # HEAD is a verb to authorization only: kube-apiserver has no route for it.
+        # Authorization treats HEAD as get, but kube-apiserver has no route for it.
         if request.method == "HEAD":
             raise MethodNotAllowed
         target.check_verb(info.verb)
@@ -75,40 +75,40 @@ loading)."""
 
 
 async def _openapi(server: Server, request: Request) -> AnyResponse:
-    from kapiserver.apiserver.discovery.openapi import answer  # large, and rarely asked for
+    from kapiserver.apiserver.discovery.openapi import serve_openapi  # large, rarely requested
 
-    return await answer(server, request)
+    return await serve_openapi(server, request)
 
 
 async def _oidc(server: Server, request: Request) -> AnyResponse:
-    from kapiserver.apiserver.discovery.oidc import answer  # rarely asked for
+    from kapiserver.apiserver.discovery.oidc import serve_oidc  # rarely requested
 
-    return await answer(server, request)
+    return await serve_oidc(server, request)
 
 
 async def _metrics(server: Server, request: Request) -> AnyResponse:
-    from kapiserver.apiserver.serving.exposition import metrics  # loads prometheus-client
+    from kapiserver.apiserver.serving.exposition import serve_metrics  # loads prometheus-client
 
-    return await metrics(server, request)
+    return await serve_metrics(server, request)
 
 
 PATHS: dict[str, PathHandler] = {
-    "": paths,
-    "api": discovery.answer,
-    "apis": discovery.answer,
+    "": serve_paths,
+    "api": discovery.serve_discovery,
+    "apis": discovery.serve_discovery,
     "openapi": _openapi,
-    "version": version,
-    "healthz": health,
-    "livez": health,
-    "readyz": health,
+    "version": serve_version,
+    "healthz": serve_health,
+    "livez": serve_health,
+    "readyz": serve_health,
     "metrics": _metrics,
     "openid": _oidc,
     ".well-known": _oidc,
 }
-"""Handlers of paths that are no resource, by the first segment."""
+"""Handlers of non-resource paths, by the first segment."""
 
 
-async def _answer_path(server: Server, request: Request) -> AnyResponse:
-    first = request.path.strip("/").partition("/")[0]
-    answer = PATHS.get(first)
-    return await answer(server, request) if answer is not None else page_not_found()
+async def _handle_path(server: Server, request: Request) -> AnyResponse:
+    first_segment = request.path.strip("/").partition("/")[0]
+    handle = PATHS.get(first_segment)
+    return await handle(server, request) if handle is not None else page_not_found()

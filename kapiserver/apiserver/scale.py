@@ -1,4 +1,4 @@
-"""The scale subresource: how many replicas an object wants and has, as autoscaling/v1 Scale.
+"""The scale subresource: the desired and actual replicas of an object, as autoscaling/v1 Scale.
 
 Works on trees of any kind with `spec.replicas`, `status.replicas` and `spec.selector`. Mirrors
 the ScaleREST of pkg/registry/apps.
@@ -17,10 +17,10 @@ _METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 class Scale:
-    """An object seen as its scale."""
+    """Converts between an object and its Scale."""
 
     def read(self, obj: Tree) -> Tree:
-        """The Scale of an object."""
+        """Return the Scale of an object."""
         metadata = obj.get("metadata", {})
         scale: Tree = {
             "kind": "Scale",
@@ -29,29 +29,30 @@ class Scale:
             "spec": {},
             "status": {"replicas": value_at(obj, "status", "replicas") or 0},
         }
-        wanted = value_at(obj, "spec", "replicas")
-        if wanted:
-            scale["spec"]["replicas"] = wanted
+        replicas = value_at(obj, "spec", "replicas")
+        if replicas:
+            scale["spec"]["replicas"] = replicas
         selector = selector_text(_label_selector(obj))
         if selector:
             scale["status"]["selector"] = selector
         return scale
 
     def write(self, obj: Tree, body: Tree) -> Tree:
-        """A copy of the object that wants what the Scale says. Raises InvalidObject."""
+        """Return a copy of the object with the replicas of a Scale. Raises InvalidObject."""
         replicas = value_at(body, "spec", "replicas") or 0
         if replicas < 0:
-            raise _not_a_count(body, replicas)
-        changed = copy.deepcopy(obj)
-        changed["spec"]["replicas"] = replicas
-        metadata = metadata_of(changed)
+            raise _negative_replicas(body, replicas)
+        scaled = copy.deepcopy(obj)
+        scaled["spec"]["replicas"] = replicas
+        metadata = metadata_of(scaled)
         metadata["resourceVersion"] = resource_version_of(body)
         if uid_of(body):
             metadata["uid"] = uid_of(body)
-        return changed
+        return scaled
 
     def configuration(self, obj: Tree, body: Tree) -> Tree:
-        """What applying a Scale says of the object: its name, and how many replicas it wants."""
+        """Return the apply configuration of the object for that of a Scale: the object's name and
+        its replicas. Raises InvalidObject."""
         config: Tree = {
             "apiVersion": obj.get("apiVersion"),
             "kind": obj.get("kind"),
@@ -64,18 +65,18 @@ class Scale:
         replicas = value_at(body, "spec", "replicas")
         if replicas is not None:
             if replicas < 0:
-                raise _not_a_count(body, replicas)
+                raise _negative_replicas(body, replicas)
             config["spec"] = {"replicas": replicas}
         return config
 
 
 def _label_selector(obj: Tree) -> Tree | None:
-    found: Tree | None = value_at(obj, "spec", "selector")
-    # The elder of replica sets has a plain map of labels.
-    return {"matchLabels": found} if obj.get("kind") == "ReplicationController" else found
+    selector: Tree | None = value_at(obj, "spec", "selector")
+    # The selector of a ReplicationController is a map of labels.
+    return {"matchLabels": selector} if obj.get("kind") == "ReplicationController" else selector
 
 
-def _not_a_count(scale: Tree, replicas: int) -> InvalidObject:
+def _negative_replicas(scale: Tree, replicas: int) -> InvalidObject:
     error: FieldError = invalid(
         Path("spec") / "replicas", replicas, "must be greater than or equal to 0"
     )

@@ -1,4 +1,4 @@
-"""Status trees: the body of every error answer, in meta/v1's key order. Knows no exception."""
+"""Builds Status objects, the bodies of error responses, in meta/v1's key order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def status(
     details: Tree | None = None,
     outcome: str = FAILURE,
 ) -> Tree:
-    """A Status; `details` as `details()` makes them, None: no details at all."""
+    """Return a Status; `details` is the result of `details()`, or None to leave the field out."""
     tree: Tree = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": outcome}
     if message:
         tree["message"] = message
@@ -39,7 +39,7 @@ def details(
     causes: Sequence[Tree] = (),
     retry_after: int = 0,
 ) -> Tree:
-    """StatusDetails: what is empty is left out."""
+    """Return StatusDetails without its empty fields."""
     parts: Tree = {"name": name, "group": group, "kind": kind, "uid": uid}
     tree: Tree = {key: value for key, value in parts.items() if value}
     if causes:
@@ -50,6 +50,6 @@ def details(
 
 
 def cause(*, reason: str, message: str, field: str = "") -> Tree:
-    """One StatusCause."""
+    """Return a StatusCause."""
     tree: Tree = {"reason": reason, "message": message}
     return tree | {"field": field} if field else tree

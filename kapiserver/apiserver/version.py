@@ -1,4 +1,4 @@
-"""Which Kubernetes this server answers for, and what /version says."""
+"""The Kubernetes version that this server implements, and the body of /version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GIT_VERSION = f"v{MAJOR}.{MINOR}.0+kapiserver"
 
 
 def version_info() -> Tree:
-    """The body of /version, in version.Info's key order."""
+    """Return the body of /version, in version.Info's key order."""
     system = {"win32": "windows"}.get(sys.platform, sys.platform)
     machine = platform.machine().lower()
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)

@@ -10,7 +10,7 @@ import pytest
 from kapiserver.apiserver.authentication.user import MASTERS, User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import parse_feature_gates
-from kapiserver.apiserver.filters.compression import SLICE, THRESHOLD, compressed, is_remote
+from kapiserver.apiserver.filters.compression import SLICE, THRESHOLD, compress, is_remote
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Response
@@ -29,7 +29,7 @@ def _get(path: str, *, remote: str = REMOTE, encoding: str = "gzip", **settings:
     async def run() -> Response:
         app = await build_app(Config(**settings))
         try:
-            answer = await app.handle(
+            response = await app.handle(
                 Request(
                     method="GET",
                     path=path,
@@ -43,15 +43,15 @@ def _get(path: str, *, remote: str = REMOTE, encoding: str = "gzip", **settings:
             )
         finally:
             await app.kv.close()
-        assert isinstance(answer, Response)
-        body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
-        return Response(status=answer.status, headers=answer.headers, body=body)
+        assert isinstance(response, Response)
+        body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
+        return Response(status=response.status, headers=response.headers, body=body)
 
     return asyncio.run(run())
 
 
-def _is_compressed(answer: Response) -> bool:
-    return ("Content-Encoding", "gzip") in answer.headers
+def _is_compressed(response: Response) -> bool:
+    return ("Content-Encoding", "gzip") in response.headers
 
 
 @pytest.mark.parametrize(
@@ -60,18 +60,18 @@ def _is_compressed(answer: Response) -> bool:
 )
 def test_who_takes_it(encoding: str, expected: bool) -> None:
     """A client that names gzip gets a large answer so."""
-    answer = _get("/openapi/v2", encoding=encoding)
-    assert _is_compressed(answer) == expected
-    plain = gzip.decompress(answer.body) if expected else answer.body
+    response = _get("/openapi/v2", encoding=encoding)
+    assert _is_compressed(response) == expected
+    plain = gzip.decompress(response.body) if expected else response.body
     assert plain.startswith(b'{"swagger":"2.0"')
-    assert (("Vary", "Accept-Encoding") in answer.headers) == expected
+    assert (("Vary", "Accept-Encoding") in response.headers) == expected
 
 
 def test_small_answers() -> None:
     """A small answer goes out as it is."""
-    answer = _get("/version")
-    assert not _is_compressed(answer)
-    assert answer.body.startswith(b"{")
+    response = _get("/version")
+    assert not _is_compressed(response)
+    assert response.body.startswith(b"{")
 
 
 @pytest.mark.parametrize("remote", ["127.0.0.1", "127.3.2.1", "::1", "::ffff:127.0.0.1", ""])
@@ -96,11 +96,11 @@ def test_sizes(size: int, pieces: int) -> None:
     if pieces == 1:
         pieces = max(1, size // 7)
     sliced = [whole[at : at + pieces] for at in range(0, size, pieces)] if pieces else []
-    answer = compressed(Response(body=iter(sliced) if pieces else whole))
-    found = [answer.body] if isinstance(answer.body, bytes) else list(answer.body)
+    response = compress(Response(body=iter(sliced) if pieces else whole))
+    found = [response.body] if isinstance(response.body, bytes) else list(response.body)
     if size <= THRESHOLD:
         assert b"".join(found) == whole
-        assert not answer.headers
+        assert not response.headers
     else:
         assert gzip.decompress(b"".join(found)) == whole
 
@@ -108,9 +108,9 @@ def test_sizes(size: int, pieces: int) -> None:
 def test_the_loop_is_never_held() -> None:
     """One piece of a long answer takes less than 20 ms of the processor."""
     text = b"".join(b'{"name":"pod-%d","uid":"%d"},' % (n, n * 7919) for n in range(100_000))
-    answer = compressed(Response(body=text))
-    assert not isinstance(answer.body, bytes)
-    pieces, longest = iter(answer.body), 0.0
+    response = compress(Response(body=text))
+    assert not isinstance(response.body, bytes)
+    pieces, longest = iter(response.body), 0.0
     while True:
         began = time.thread_time()
         piece = next(pieces, None)

@@ -29,7 +29,7 @@ CAUGHT = {
     "EtcdError",  # the etcd store raises an error of the KV contract instead
     "Failed",  # likewise, of an expression without a value
     "NotAllocated",  # the allocation of services raises InvalidObject instead
-    "NotHealthy",  # a health check reports it
+    "Unhealthy",  # a health check reports it
     "RequestNotSent",  # the etcd store tries another endpoint
     "FetchRequired",  # storage/offload.py repeats the work in a thread
     "OutOfTime",  # custom strategies raise ValidationTakesLong instead

@@ -20,7 +20,7 @@ from kapiserver.apiserver.filters import FILTERS, slow_requests
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.request import Outcome, Request, parse_query
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
-from kapiserver.apiserver.response import AnyResponse, Response, text
+from kapiserver.apiserver.response import AnyResponse, Response, text_response
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.clock import SystemClock
 
@@ -95,7 +95,7 @@ def _json(answer: Response) -> dict:
 
 
 async def _fine(request: Request) -> AnyResponse:
-    return text(request.user.name)
+    return text_response(request.user.name)
 
 
 def test_panic(caplog: pytest.LogCaptureFixture) -> None:
@@ -136,7 +136,7 @@ def test_headers() -> None:
     async def warned(request: Request) -> AnyResponse:
         request.warnings.add('say "hello"')
         request.warnings.add('say "hello"')
-        return text("")
+        return text_response("")
 
     answer = _ask(warned)
     found = dict(answer.headers)
@@ -190,7 +190,7 @@ def test_too_many() -> None:
 
         async def slow(request: Request) -> AnyResponse:
             await free.wait()
-            return text("")
+            return text_response("")
 
         config = Config(max_requests_inflight=2, max_mutating_requests_inflight=1)
         handle = _chain(slow, config)
@@ -297,7 +297,7 @@ def test_slow_requests(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.Mon
 
     async def store(request: Request) -> AnyResponse:
         Metrics().observe_storage("create", "pods", 0.25)
-        return text("stored")
+        return text_response("stored")
 
     _ask(store, _request("/api/v1/namespaces/default/pods", "POST"))
     (record,) = caplog.records

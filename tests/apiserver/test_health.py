@@ -4,19 +4,19 @@ import asyncio
 
 import pytest
 
-from kapiserver.apiserver.health import Health, Probe
+from kapiserver.apiserver.health import Health, HealthCheck
 from kapiserver.apiserver.request import parse_query
 
 
-async def _broken() -> None:
+async def _unhealthy() -> None:
     raise OSError("secret detail")
 
 
-async def _fine() -> None:
+async def _healthy() -> None:
     pass
 
 
-def _health(*states: str, storage: Probe = _fine) -> Health:
+def _health(*states: str, storage: HealthCheck = _healthy) -> Health:
     health = Health(alive={"storage": storage})
     for state in states:
         getattr(health, state)()
@@ -46,22 +46,22 @@ CASES = [
 ]  # fmt: skip
 
 
-def _ask(health: Health, target: str) -> tuple[int, str]:
+def _get(health: Health, target: str) -> tuple[int, str]:
     path, _, query = target.partition("?")
-    answer = asyncio.run(health.answer(path.strip("/").split("/"), parse_query(query)))
-    assert isinstance(answer.body, bytes)
-    return answer.status, answer.body.decode()
+    response = asyncio.run(health.respond(path.strip("/").split("/"), parse_query(query)))
+    assert isinstance(response.body, bytes)
+    return response.status, response.body.decode()
 
 
 @pytest.mark.parametrize(("state", "target", "status", "body"), CASES)
-def test_answers(state: tuple[str, ...], target: str, status: int, body: str) -> None:
-    """The texts are kube-apiserver's."""
-    assert _ask(_health(*state), target) == (status, body)
+def test_responses(state: tuple[str, ...], target: str, status: int, body: str) -> None:
+    """The texts are those of kube-apiserver."""
+    assert _get(_health(*state), target) == (status, body)
 
 
 def test_reasons_are_withheld() -> None:
-    """Why a check failed is not for the client."""
-    health = _health(*READY, storage=_broken)
-    status, body = _ask(health, "/livez")
+    """The client does not see why a check failed."""
+    health = _health(*READY, storage=_unhealthy)
+    status, body = _get(health, "/livez")
     assert status == 500
     assert body == "[+]ping ok\n[-]storage failed: reason withheld\nlivez check failed\n"

@@ -11,7 +11,7 @@ import pytest
 from kapiserver.apiserver.authentication.user import ANONYMOUS
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
 from kapiserver.apiserver.request import Outcome, Request
-from kapiserver.apiserver.response import AnyResponse, Response, StreamResponse, text
+from kapiserver.apiserver.response import AnyResponse, Response, StreamResponse, text_response
 from kapiserver.apiserver.serving import listener as listener_module
 from kapiserver.apiserver.serving.listener import LINE_LIMIT, Listener
 
@@ -51,7 +51,7 @@ def _stream(request: Request) -> AnyResponse:
     sink = request.open_sink()
     request.on_complete(lambda _: _Watch().cancel())
     if request.path == "/refused":
-        return text("no", status=409)
+        return text_response("no", status=409)
     if request.path == "/stream":
         sink.write(b"one\n")
         sink.write(b"two\n")
@@ -73,11 +73,11 @@ async def _handle(request: Request) -> AnyResponse:
         return Response(body=iter([b"a" * 10, b"b" * 20]), length=30)
     if request.path == "/body":
         try:
-            return text(f"{len(await request.read_body(1000))}")
+            return text_response(f"{len(await request.read_body(1000))}")
         except BodyTooLarge:
-            return text("large", status=413)
+            return text_response("large", status=413)
         except BadRequest as error:
-            return text(str(error), status=400)
+            return text_response(str(error), status=400)
     if request.path == "/disconnect":
         assert _Watch.cancelled_event is not None
         try:
@@ -86,11 +86,11 @@ async def _handle(request: Request) -> AnyResponse:
             _Watch.cancelled_event.set()
     if request.path in ("/stream", "/idle", "/over", "/refused"):
         return _stream(request)
-    return text(f"{request.method} {request.path} {sorted(request.query.items())}")
+    return text_response(f"{request.method} {request.path} {sorted(request.query.items())}")
 
 
 def _error_response(request: Request, error: Exception) -> Response:
-    return text(str(error), status=409)
+    return text_response(str(error), status=409)
 
 
 @asynccontextmanager
@@ -279,11 +279,11 @@ _POST = b"POST /body HTTP/1.1\r\nHost: x\r\n"
     ],
     ids=range(5),
 )  # fmt: skip
-def test_errors_of_go_server(request_: bytes, line: bytes, text: bytes) -> None:
+def test_errors_of_go_server(request_: bytes, line: bytes, text_response: bytes) -> None:
     """Errors that Go's HTTP server handles by itself get the same plain text."""
     assert _send(request_) == (
         b"HTTP/1.1 " + line + b"\r\nContent-Type: text/plain; charset=utf-8\r\n"
-        b"Connection: close\r\n\r\n" + text
+        b"Connection: close\r\n\r\n" + text_response
     )
 
 
@@ -329,9 +329,9 @@ def test_broken_chunks(broken: bytes, message: str, late: bool) -> None:
 )
 def test_http_errors_are_statuses(api, request_: str, line: str, message: str) -> None:
     """An unknown method and a malformed body get a Status."""
-    text = f"{request_} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+    text_response = f"{request_} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
     with socket.create_connection(("127.0.0.1", api.port), timeout=60) as connection:
-        connection.sendall(text.encode())
+        connection.sendall(text_response.encode())
         head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {line}\r\n".encode())
     assert b"Content-Type: application/json\r\n" in head

@@ -26,7 +26,7 @@ AGGREGATED = {
 }
 
 
-async def answer(server: Server, request: Request) -> AnyResponse:
+async def serve_discovery(server: Server, request: Request) -> AnyResponse:
     """Answer for a path of `/api` or `/apis`. Raises UnknownResource, MethodNotAllowed."""
     prefix, *rest = [part for part in request.path.split("/") if part]
     if request.method != "GET":

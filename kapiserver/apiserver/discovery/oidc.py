@@ -17,7 +17,7 @@ KEYS = "/openid/v1/jwks"
 _CACHED = ("Cache-Control", "public, max-age=3600")
 
 
-async def answer(server: Server, request: Request) -> AnyResponse:
+async def serve_oidc(server: Server, request: Request) -> AnyResponse:
     """The configuration or the keys."""
     if request.path not in (CONFIGURATION, KEYS):
         return page_not_found()

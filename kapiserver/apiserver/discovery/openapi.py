@@ -33,7 +33,7 @@ def _documents_of(
     return Documents(scheme, now, without=() if CBOR in media_types else _OF_CBOR)
 
 
-async def answer(server: Server, request: Request) -> AnyResponse:
+async def serve_openapi(server: Server, request: Request) -> AnyResponse:
     """Answer for a path below `/openapi`. Raises MethodNotAllowed."""
     if request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed

@@ -17,7 +17,7 @@ def indented(tree: Tree) -> Response:
     return Response(body=orjson.dumps(tree, option=orjson.OPT_INDENT_2))
 
 
-async def version(server: Server, request: Request) -> AnyResponse:
+async def serve_version(server: Server, request: Request) -> AnyResponse:
     """Which version this is."""
     if request.path.strip("/") != "version":
         return page_not_found()
@@ -26,22 +26,22 @@ async def version(server: Server, request: Request) -> AnyResponse:
     return indented(version_info())
 
 
-async def health(server: Server, request: Request) -> AnyResponse:
+async def serve_health(server: Server, request: Request) -> AnyResponse:
     """Whether the server is alive or ready."""
     parts = [part for part in request.path.split("/") if part]
-    return await server.health.answer(parts, request.query)
+    return await server.health.respond(parts, request.query)
 
 
-async def paths(server: Server, request: Request) -> AnyResponse:
+async def serve_paths(server: Server, request: Request) -> AnyResponse:
     """All paths that are no resource."""
     if request.path.strip("/"):
         return page_not_found()
-    found = {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/metrics", "/version"}
+    paths = {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/metrics", "/version"}
     for path in ("healthz", "livez", "readyz"):
-        found |= {f"/{path}", *(f"/{path}/{name}" for name in server.health.probes(path))}
+        paths |= {f"/{path}", *(f"/{path}/{name}" for name in server.health.checks(path))}
     for group in server.scheme.groups:
         root = "/apis/" + group.name if group.name else "/api"
-        found |= {root, *(f"{root}/{one}" for one in group.versions)}
+        paths |= {root, *(f"{root}/{one}" for one in group.versions)}
         if group.name:
-            found |= {f"/openapi/v3{root}/{one}" for one in group.versions}
-    return indented({"paths": sorted(found)})
+            paths |= {f"/openapi/v3{root}/{one}" for one in group.versions}
+    return indented({"paths": sorted(paths)})

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from kapiserver.apiserver.context import Filter
 from kapiserver.apiserver.filters.access_log import log_access
-from kapiserver.apiserver.filters.audit import give_audit_id
+from kapiserver.apiserver.filters.audit import assign_audit_id
 from kapiserver.apiserver.filters.authentication import authenticate
 from kapiserver.apiserver.filters.authorization import authorize
-from kapiserver.apiserver.filters.compression import compress_answers
-from kapiserver.apiserver.filters.deadline import end_in_time
+from kapiserver.apiserver.filters.compression import compress_responses
+from kapiserver.apiserver.filters.deadline import apply_deadline
 from kapiserver.apiserver.filters.faults import inject_faults
 from kapiserver.apiserver.filters.flow_control import add_flow_headers
 from kapiserver.apiserver.filters.headers import add_headers
@@ -23,18 +23,18 @@ from kapiserver.apiserver.filters.recovery import respond_to_errors
 from kapiserver.apiserver.filters.slow_requests import log_slow_requests
 
 FILTERS: tuple[Filter, ...] = (
-    give_audit_id,  # outermost: every response carries the id, and the log names it
+    assign_audit_id,  # outermost: every response carries the id, and the log names it
     record_metrics,  # around every response, errors included
     log_slow_requests,
     log_access,  # logs the status that the client gets
-    add_headers,  # outside answer_errors: an error response has warnings too
+    add_headers,  # outside respond_to_errors: an error response has warnings too
     add_flow_headers,  # outside respond_to_errors: an error response has them too
-    compress_answers,  # compresses error responses too
+    compress_responses,  # compresses error responses too
     respond_to_errors,  # around every filter and handler that may raise
-    end_in_time,  # around every filter and handler that may take long
+    apply_deadline,  # around every filter and handler that may take long
     authenticate,  # before the filters that read the user
     limit_in_flight,  # after authenticate: administrators are exempt
-    authorize,  # a forbidden request holds a seat, and costs nothing else
+    authorize,  # a forbidden request counts as in flight, and does no other work
     inject_faults,  # last: a test's faults see the user and the decision
 )
-"""In the order in which a request passes them."""
+"""In the order in which a request passes through them, the outermost first."""

@@ -1,7 +1,7 @@
-"""Logs one line for each request, at `-v` and above. Mirrors httplog of k8s.io/apiserver.
+"""The access log: one line for each request, at `-v` and above.
 
-The line is written when the response or the stream has ended, so that it tells the real status,
-size and duration of watches too.
+The line is written when the response or the stream has ended, so that the status, size and
+duration of a watch are right too. Mirrors httplog of k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _log = logging.getLogger("kapiserver.access")
 
 
 def log_access(server: Server, next_handler: Handler) -> Handler:
-    """Log requests, or add nothing to the chain when nobody asked for the access log."""
+    """Log requests; without `-v` return `next_handler` itself."""
     if server.config.verbosity < 1:
         return next_handler
 

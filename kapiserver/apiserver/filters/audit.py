@@ -1,4 +1,4 @@
-"""Gives every request an id, which the answer and the log carry.
+"""Assigns every request an audit id, for the response header and the log.
 
 Mirrors filters/audit_init.go of k8s.io/apiserver.
 """
@@ -15,21 +15,21 @@ HEADER = "Audit-Id"
 _MAX_LENGTH = 64
 
 
-def give_audit_id(server: Server, next_handler: Handler) -> Handler:
-    """Take the client's id where it sent one, cut to 64 characters."""
+def assign_audit_id(server: Server, next_handler: Handler) -> Handler:
+    """Use the id that the client sent, cut to 64 characters, or a new one."""
 
     async def handle(request: Request) -> AnyResponse:
-        given = request.header(HEADER)[:_MAX_LENGTH]
-        audit_id = given if given.isprintable() and given.isascii() else ""
+        client_id = request.header(HEADER)[:_MAX_LENGTH]
+        audit_id = client_id if client_id.isprintable() and client_id.isascii() else ""
         audit_id = request.audit_id = audit_id or _new_id()
-        answer = await next_handler(request)
-        answer.headers.append((HEADER, audit_id))
-        return answer
+        response = await next_handler(request)
+        response.headers.append((HEADER, audit_id))
+        return response
 
     return handle
 
 
 def _new_id() -> str:
-    """A random uid (version 4); it names a request and guards nothing, so any randomness does."""
+    """Return a random UUID (version 4); it is no secret, so `random` suffices."""
     text = f"{random.getrandbits(128):032x}"
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"

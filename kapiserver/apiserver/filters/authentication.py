@@ -1,4 +1,4 @@
-"""Authenticates the user of a request, or answers 401.
+"""Authenticates the user of a request, or responds with 401.
 
 Mirrors filters/authentication.go of k8s.io/apiserver.
 """
@@ -13,13 +13,13 @@ from kapiserver.apiserver.response import AnyResponse
 
 
 def authenticate(server: Server, next_handler: Handler) -> Handler:
-    """Set the request's user."""
-    user_of = server.authentication.authenticate
+    """Set the user of each request."""
+    authenticate_request = server.authentication.authenticate
 
     async def handle(request: Request) -> AnyResponse:
         started = time.perf_counter()
-        request.user = await user_of(request)
-        request.spend("authentication", started)
+        request.user = await authenticate_request(request)
+        request.add_latency("authentication", started)
         return await next_handler(request)
 
     return handle

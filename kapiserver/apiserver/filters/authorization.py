@@ -1,4 +1,4 @@
-"""Asks the authorizer whether the user may do this, or answers 403.
+"""Authorizes each request, or responds with 403.
 
 Mirrors filters/authorization.go of k8s.io/apiserver.
 """
@@ -14,13 +14,13 @@ from kapiserver.apiserver.response import AnyResponse
 
 
 def authorize(server: Server, next_handler: Handler) -> Handler:
-    """Pass on what the authorizer allows."""
+    """Call the next handler if the authorizer allows the request."""
     authorizer = server.authorizer
 
     async def handle(request: Request) -> AnyResponse:
         started = time.perf_counter()
         decision = request.decision = await authorizer.authorize(request.user, request.info)
-        request.spend("authorization", started)
+        request.add_latency("authorization", started)
         if not decision.allowed:
             raise forbidden(request.user, request.info, decision.reason)
         return await next_handler(request)

@@ -1,8 +1,8 @@
-"""Large answers, compressed for clients that take gzip.
+"""Compresses large responses for clients that accept gzip.
 
-Not for the loopback: there a byte costs less to send than to compress. Nor for streams. Slice by
-slice, so that no answer holds the loop for more than a few milliseconds. Mirrors
-deferredResponseWriter of k8s.io/apiserver (KEP-156).
+Streams are never compressed, nor responses to the loopback interface, where sending a byte costs
+less than compressing it. A response is compressed slice by slice, so that it never blocks the event
+loop for more than a few milliseconds. Mirrors deferredResponseWriter of k8s.io/apiserver (KEP-156).
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response
 
 THRESHOLD = 128 * 1024
-"""Answers of at most so many bytes go out as they are."""
+"""Responses of at most so many bytes are not compressed."""
 SLICE = 256 * 1024
-"""Bytes compressed at once: 2 to 4 ms."""
+"""Bytes compressed in one step: 2 to 4 ms."""
 _LEVEL = 1
 _GZIP = 31
-"""zlib's way to say: the largest window, in a gzip file."""
+"""The `wbits` of zlib for the largest window and a gzip header."""
 _GATE = "APIResponseCompression"
 
 
-def compress_answers(server: Server, next_handler: Handler) -> Handler:
-    """Compress what is large, where that pays."""
+def compress_responses(server: Server, next_handler: Handler) -> Handler:
+    """Compress large responses to remote clients that accept gzip."""
     if _GATE not in server.config.feature_gates:
         return next_handler
 
     async def handle(request: Request) -> AnyResponse:
-        answer = await next_handler(request)
-        if not isinstance(answer, Response) or _is_small(answer.body):
-            return answer
-        if takes_gzip(request) and is_remote(request.remote):
-            return compressed(answer)
-        return answer
+        response = await next_handler(request)
+        if not isinstance(response, Response) or _is_small(response.body):
+            return response
+        if accepts_gzip(request) and is_remote(request.remote):
+            return compress(response)
+        return response
 
     return handle
 
@@ -46,48 +46,50 @@ def _is_small(body: bytes | Iterable[bytes]) -> bool:
     return isinstance(body, bytes) and len(body) <= THRESHOLD
 
 
-def takes_gzip(request: Request) -> bool:
-    """Whether the client asks for gzip, by that word alone: weights are for others."""
+def accepts_gzip(request: Request) -> bool:
+    """Report whether Accept-Encoding lists gzip without a weight, as kube-apiserver checks it."""
     accepted = request.header("Accept-Encoding")
-    return "gzip" in accepted and any(one.strip() == "gzip" for one in accepted.split(","))
+    return "gzip" in accepted and any(coding.strip() == "gzip" for coding in accepted.split(","))
 
 
 def is_remote(address: str) -> bool:
-    """Whether the client is on another machine."""
+    """Report whether an IP address is not of the loopback interface."""
     try:
         parsed = ipaddress.ip_address(address)
-    except ValueError:  # no address: a socket in the file system, a test
+    except ValueError:  # no IP address, as of a Unix socket or in a test
         return False
     mapped = getattr(parsed, "ipv4_mapped", None)
     return not (mapped or parsed).is_loopback
 
 
-def compressed(answer: Response) -> Response:
-    """The answer with its body in gzip, or itself where that is small."""
-    slices = _slices(answer.body)
-    size, first = 0, []
+def compress(response: Response) -> Response:
+    """Return the response with its body in gzip, or unchanged if the body is small."""
+    slices = _split(response.body)
+    size, head = 0, []
     for piece in slices:
-        first.append(piece)
+        head.append(piece)
         size += len(piece)
         if size > THRESHOLD:
             break
     else:
-        return answer if isinstance(answer.body, bytes) else replace(answer, body=b"".join(first))
-    answer.headers.append(("Content-Encoding", "gzip"))
-    answer.headers.append(("Vary", "Accept-Encoding"))
-    return replace(answer, body=_gzipped(first, slices), length=None)
+        return (
+            response if isinstance(response.body, bytes) else replace(response, body=b"".join(head))
+        )
+    response.headers.append(("Content-Encoding", "gzip"))
+    response.headers.append(("Vary", "Accept-Encoding"))
+    return replace(response, body=_gzip_slices(head, slices), length=None)
 
 
-def _gzipped(first: Iterable[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:
+def _gzip_slices(head: Iterable[bytes], tail: Iterator[bytes]) -> Iterator[bytes]:
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-    for pieces in (first, rest):
+    for pieces in (head, tail):
         for piece in pieces:
             yield compressor.compress(piece)
     yield compressor.flush()
 
 
-def _slices(body: bytes | Iterable[bytes]) -> Iterator[bytes]:
-    """The body in pieces of at most SLICE bytes."""
+def _split(body: bytes | Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the body in pieces of at most SLICE bytes."""
     for piece in (body,) if isinstance(body, bytes) else body:
         if len(piece) <= SLICE:
             yield piece

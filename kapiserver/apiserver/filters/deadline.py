@@ -1,4 +1,4 @@
-"""Ends a request that takes too long with 504; watches have their own time.
+"""Cancels a request that takes too long and responds with 504; watches have timeouts of their own.
 
 `?timeout=` shortens the server's limit. Mirrors filters/request_deadline.go and timeout.go of
 k8s.io/apiserver.
@@ -15,14 +15,14 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 
 
-def end_in_time(server: Server, next_handler: Handler) -> Handler:
-    """Give every request that is no stream a limited time."""
+def apply_deadline(server: Server, next_handler: Handler) -> Handler:
+    """Limit the time of every request that is not long-running."""
     limit = server.config.request_timeout
 
     async def handle(request: Request) -> AnyResponse:
         if request.info.is_long_running:
             return await next_handler(request)
-        seconds = _asked(request.parameter("timeout"), limit)
+        seconds = _time_limit(request.parameter("timeout"), limit)
         try:
             async with asyncio.timeout(seconds):
                 return await next_handler(request)
@@ -32,8 +32,9 @@ def end_in_time(server: Server, next_handler: Handler) -> Handler:
     return handle
 
 
-def _asked(text: str, limit: float) -> float:
-    """Seconds that a request may take: what it asks for, at most the server's limit."""
+def _time_limit(text: str, limit: float) -> float:
+    """Return the seconds that a request may take: its `timeout`, at most the server's limit.
+    Raises BadRequest."""
     if not text:
         return limit
     seconds = parse_duration(text)

@@ -1,4 +1,4 @@
-"""Injects the faults that a test asked for. See `apiserver/faults.py`."""
+"""Injects the faults of a test (`apiserver/faults.py`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kapiserver.apiserver.response import AnyResponse
 
 
 def inject_faults(server: Server, next_handler: Handler) -> Handler:
-    """Call the faults around each request, or add nothing to the chain when there are none."""
+    """Call the faults around each request; without faults return `next_handler` itself."""
     faults = server.faults
     if faults is None:
         return next_handler

@@ -1,4 +1,4 @@
-"""Headers that every answer carries, and the warnings collected on the way.
+"""Adds headers to every response: Cache-Control, and the warnings collected for the client.
 
 Mirrors filters/cachecontrol.go and warning.go of k8s.io/apiserver.
 """
@@ -16,20 +16,20 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def add_headers(server: Server, next_handler: Handler) -> Handler:
-    """Forbid shared caches; tell what the client should know."""
+    """Add Cache-Control unless the response has one, and a Warning header for each warning."""
 
     async def handle(request: Request) -> AnyResponse:
-        answer = await next_handler(request)
-        if not any(name == "Cache-Control" for name, _ in answer.headers):
-            answer.headers.append(CACHE_CONTROL)
+        response = await next_handler(request)
+        if not any(name == "Cache-Control" for name, _ in response.headers):
+            response.headers.append(CACHE_CONTROL)
         for text in request.warnings.texts:
-            answer.headers.append(("Warning", warning_header(text)))
-        return answer
+            response.headers.append(("Warning", warning_header(text)))
+        return response
 
     return handle
 
 
 def warning_header(text: str) -> str:
-    """A Warning header's value (RFC 7234, 5.5): code 299, no agent, the text quoted."""
-    shown = _CONTROL.sub(" ", text).replace("\\", "\\\\").replace('"', '\\"')
-    return f'299 - "{shown}"'
+    """Return the value of a Warning header (RFC 7234, 5.5): code 299, no agent, a quoted text."""
+    quoted = _CONTROL.sub(" ", text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{quoted}"'

@@ -1,4 +1,4 @@
-"""Limits the requests in flight, or answers 429.
+"""Limits the number of requests in flight; responds with 429 to more.
 
 Watches are not counted, and administrators are exempt. Mirrors filters/maxinflight.go of
 k8s.io/apiserver.
@@ -16,7 +16,7 @@ _READ_VERBS = ("get", "list", "watch")
 
 
 def limit_in_flight(server: Server, next_handler: Handler) -> Handler:
-    """Count reading and mutating requests apart; a limit of 0 is none."""
+    """Limit read-only and mutating requests separately; 0 means no limit."""
     in_flight = server.metrics.in_flight
     reading = ("readOnly", server.config.max_requests_inflight)
     mutating = ("mutating", server.config.max_mutating_requests_inflight)

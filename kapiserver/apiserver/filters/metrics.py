@@ -1,4 +1,4 @@
-"""Counts requests when their response or stream has ended.
+"""Records the metrics of each request when its response or stream has ended.
 
 Mirrors MonitorRequest of endpoints/metrics/metrics.go of k8s.io/apiserver.
 """
@@ -34,7 +34,7 @@ _PATHS = frozenset(
 
 
 def record_metrics(server: Server, next_handler: Handler) -> Handler:
-    """Count every request; its labels are known when its target is."""
+    """Count every request when it completes; its labels depend on its target."""
     metrics = server.metrics
     record = functools.partial(_record, metrics)
 
@@ -58,7 +58,7 @@ async def _count_long_running(
 
 
 def _record(metrics: Metrics, request: Request) -> None:
-    # One lookup by what is at hand: a RequestLabels for each request costs more than all the rest.
+    # Look up by a tuple of values at hand; creating RequestLabels would cost more than the rest.
     info, outcome = request.info, request.outcome
     assert outcome is not None
     if request.target is None or info.verb == "patch":
@@ -87,7 +87,7 @@ def _record(metrics: Metrics, request: Request) -> None:
 
 
 def labels_of(request: Request) -> RequestLabels:
-    """Return the labels of a request: few, whatever clients send."""
+    """Return the labels of a request, whose number is bounded whatever clients send."""
     info, target = request.info, request.target
     verb = _VERBS.get(info.verb, "other")
     if verb == "PATCH" and request.header("Content-Type").startswith(_APPLY_TYPE):

@@ -30,7 +30,7 @@ _REQUEST_LABELS = (*RequestLabels._fields, "component")
 _COMPONENT = "apiserver"
 
 
-async def metrics(server: Server, request: Request) -> AnyResponse:
+async def serve_metrics(server: Server, request: Request) -> AnyResponse:
     """Return the response to a scrape. Raises MethodNotAllowed."""
     if request.path.strip("/") != "metrics":
         return page_not_found()

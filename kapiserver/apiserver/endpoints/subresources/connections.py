@@ -16,7 +16,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest, ServiceUnavailable
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import AnyResponse, text
+from kapiserver.apiserver.response import AnyResponse, text_response
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.parameter_codec import ParameterCodec
 from kapiserver.storage.entry import ObjectKey
@@ -33,7 +33,7 @@ async def log(server: Server, request: Request, target: Target) -> AnyResponse:
     _check_container(pod, request.parameter("container"))
     node = value_at(pod, "spec", "nodeName")
     if not node:
-        return text("")
+        return text_response("")
     raise await _no_kubelet(server, node)
 
 
